@@ -1,0 +1,233 @@
+//! Compiled components kept between processes, in a directory that only its owner can write.
+//!
+//! An entry is machine code, and mapping the wrong one means running whatever it says. So an entry is named by the
+//! digest of the component and of the engine, its own hash lies beside it and is compared before it is mapped, and
+//! a directory that others could write into is not used at all.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+/// A directory of compiled components.
+#[derive(Clone, Debug)]
+pub(crate) struct Cache {
+    directory: PathBuf,
+}
+
+/// An entry whose hash was compared; it may be mapped.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) path: PathBuf,
+}
+
+/// Why a directory cannot hold compiled code.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// It cannot be made or read.
+    #[error("cannot use `{path}` as the cache of compiled cells: {error}")]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// Others could put code into it.
+    #[error("`{path}` is not used as the cache of compiled cells, because {reason}; {advice}")]
+    Insecure {
+        /// The directory.
+        path: PathBuf,
+        /// What is insecure.
+        reason: String,
+        /// What to do.
+        advice: String,
+    },
+}
+
+impl Cache {
+    /// Uses `directory`, which is made if it is not there.
+    pub(crate) fn open(directory: &Path) -> Result<Self, CacheError> {
+        let failed = |error| CacheError::Io { path: directory.to_owned(), error };
+        if fs::symlink_metadata(directory).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            create_private(directory).map_err(failed)?;
+        }
+        check_private(directory)?;
+        Ok(Self { directory: directory.to_owned() })
+    }
+
+    /// The entry of a component, if there is one and it is what was once written.
+    pub(crate) fn find(&self, key: &str) -> Option<Checked> {
+        let path = self.entry(key);
+        let stamp = fs::read_to_string(self.stamp(key)).ok()?;
+        let (hash, identity) = stamp.split_once(' ')?;
+        if identity == identity_of(&path)? {
+            return Some(Checked { path });
+        }
+        let content = fs::read(&path).ok()?;
+        if blake3::hash(&content).to_hex().as_str() != hash {
+            tracing::warn!(path = %path.display(), "a compiled cell in the cache is not what was written: recompiling");
+            return None;
+        }
+        self.write_stamp(key, hash).ok()?;
+        Some(Checked { path })
+    }
+
+    /// Writes the entry of a component. Two processes may do so at once: each entry appears whole or not at all.
+    pub(crate) fn store(&self, key: &str, content: &[u8]) -> Result<Checked, CacheError> {
+        let path = self.entry(key);
+        let failed = |error| CacheError::Io { path: path.clone(), error };
+        self.replace(&path, content).map_err(failed)?;
+        self.write_stamp(key, blake3::hash(content).to_hex().as_str()).map_err(failed)?;
+        Ok(Checked { path })
+    }
+
+    fn entry(&self, key: &str) -> PathBuf {
+        self.directory.join(format!("{key}.cwasm"))
+    }
+
+    fn stamp(&self, key: &str) -> PathBuf {
+        self.directory.join(format!("{key}.hash"))
+    }
+
+    /// Records the hash of an entry, and by which file it was last seen to hold.
+    fn write_stamp(&self, key: &str, hash: &str) -> io::Result<()> {
+        let identity = identity_of(&self.entry(key)).unwrap_or_default();
+        self.replace(&self.stamp(key), format!("{hash} {identity}").as_bytes())
+    }
+
+    fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.directory)?;
+        file.write_all(content)?;
+        file.persist(path).map_err(|error| error.error)?;
+        Ok(())
+    }
+}
+
+/// The name of an entry: the component's digest and what its engine is.
+pub(crate) fn key(digest: &str, compatibility: &str) -> String {
+    format!("{digest}-{compatibility}")
+}
+
+/// The SHA-256 digest of a component in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What tells one state of a file from another without reading it. The time of the last change of the inode cannot
+/// be set by a program, so an entry that was written to since it was hashed has another identity.
+#[cfg(unix)]
+fn identity_of(path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let file = fs::symlink_metadata(path).ok()?;
+    if !file.is_file() {
+        return None;
+    }
+    let numbers = [
+        file.dev(),
+        file.ino(),
+        file.len(),
+        file.mtime() as u64,
+        file.mtime_nsec() as u64,
+        file.ctime() as u64,
+        file.ctime_nsec() as u64,
+    ];
+    Some(numbers.map(|number| number.to_string()).join("."))
+}
+
+/// Elsewhere every entry is hashed each time it is used.
+#[cfg(not(unix))]
+fn identity_of(_: &Path) -> Option<String> {
+    Some(String::new())
+}
+
+#[cfg(unix)]
+fn create_private(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    fs::DirBuilder::new().mode(0o700).create(directory)
+}
+
+#[cfg(not(unix))]
+fn create_private(directory: &Path) -> io::Result<()> {
+    fs::create_dir_all(directory)
+}
+
+#[cfg(unix)]
+fn check_private(directory: &Path) -> Result<(), CacheError> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let insecure = |reason: String, advice: String| CacheError::Insecure { path: directory.to_owned(), reason, advice };
+    let metadata =
+        fs::symlink_metadata(directory).map_err(|error| CacheError::Io { path: directory.to_owned(), error })?;
+    let elsewhere = || "choose another directory".to_owned();
+    if !metadata.is_dir() {
+        return Err(insecure("it is not a directory".to_owned(), elsewhere()));
+    }
+    let own = rustix::process::geteuid().as_raw();
+    if metadata.uid() != own {
+        return Err(insecure(format!("it belongs to user {} and hotcell runs as {own}", metadata.uid()), elsewhere()));
+    }
+    let mode = metadata.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(insecure(
+            format!("others may enter it (mode {mode:o})"),
+            format!("run `chmod 700 {}`", directory.display()),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_private(_: &Path) -> Result<(), CacheError> {
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::{Cache, CacheError};
+
+    #[test]
+    fn attack_66_a_directory_that_others_may_enter_is_refused() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let fresh = folder.path().join("made/by/us");
+        Cache::open(&fresh)?;
+        assert_eq!(fs::metadata(&fresh)?.permissions().mode() & 0o777, 0o700);
+
+        for mode in [0o770, 0o701, 0o755, 0o777] {
+            fs::set_permissions(&fresh, fs::Permissions::from_mode(mode))?;
+            assert!(matches!(Cache::open(&fresh), Err(CacheError::Insecure { .. })), "mode {mode:o}");
+        }
+        let link = folder.path().join("link");
+        fs::set_permissions(&fresh, fs::Permissions::from_mode(0o700))?;
+        std::os::unix::fs::symlink(&fresh, &link)?;
+        assert!(matches!(Cache::open(&link), Err(CacheError::Insecure { .. })));
+        Ok(())
+    }
+
+    #[test]
+    fn attack_66_an_entry_that_was_changed_is_not_used() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let cache = Cache::open(&folder.path().join("cache"))?;
+        let written = cache.store("key", b"machine code")?;
+        assert!(cache.find("key").is_some());
+        assert!(cache.find("other").is_none());
+
+        fs::write(&written.path, b"machine cod3")?;
+        assert!(cache.find("key").is_none());
+        fs::write(&written.path, b"machine code")?;
+        assert!(cache.find("key").is_some());
+
+        fs::write(folder.path().join("elsewhere"), b"machine code")?;
+        fs::remove_file(&written.path)?;
+        assert!(cache.find("key").is_none());
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! What is handed to a call, and what comes back.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use hotcell_budget::{Budget, Limit, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::LogLevel;
+use crate::grants::Grants;
+use crate::policy::Denial;
+
+/// The state a script may read. The host's own values implement it, so that a script that reads one key costs one
+/// key.
+pub trait StateView: Send + Sync {
+    /// The value at a dotted path (a number selects from a list) as JSON text, or none where the path leads
+    /// nowhere.
+    fn get(&self, path: &str) -> Option<String>;
+
+    /// The whole state as one JSON object. It is asked for at most once a call, and only by guests that need it.
+    fn all(&self) -> Arc<str>;
+}
+
+/// What every call carries, whatever it calls.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The name that grants are given to and messages use, such as `scripts/fetch.py`.
+    pub plugin: String,
+    /// What the operator granted.
+    pub grants: Arc<Grants>,
+    /// Environment variables for the guest: those granted, and those of the graph's own contract.
+    pub env: Vec<(String, String)>,
+    /// The operator's settings for this plugin.
+    pub config: Arc<BTreeMap<String, String>>,
+    /// What the call may consume; cut to the ceiling of [`CellsOptions`](crate::CellsOptions).
+    pub budget: Budget,
+    /// How many calls of plugins this one is nested in; 0 for a node of a graph.
+    pub depth: u32,
+}
+
+impl Terms {
+    /// Terms with no grants, no variables, no settings and the default budget.
+    pub fn new(plugin: impl Into<String>) -> Self {
+        Self {
+            plugin: plugin.into(),
+            grants: Arc::default(),
+            env: Vec::new(),
+            config: Arc::default(),
+            budget: Budget::default(),
+            depth: 0,
+        }
+    }
+}
+
+/// A call of a script node.
+#[derive(Clone)]
+pub struct ScriptCall {
+    /// What the script is called in its own error messages, relative to the agent's folder.
+    pub file_name: String,
+    /// The text of the script, for interpreters; other cells are the script.
+    pub source: Option<Arc<str>>,
+    /// The graph's state.
+    pub state: Arc<dyn StateView>,
+    /// Everything else.
+    pub terms: Terms,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug)]
+pub struct ToolCall {
+    /// The tool's name, one of those the description lists.
+    pub tool: String,
+    /// A JSON object.
+    pub arguments: String,
+    /// Answers to the questions that this call has put so far, in their order.
+    pub answers: Vec<String>,
+    /// Everything else.
+    pub terms: Terms,
+}
+
+/// What a call gave and what it used, successful or not.
+#[derive(Debug)]
+pub struct Report<T> {
+    /// The result.
+    pub result: Result<T, CellError>,
+    /// What was used.
+    pub usage: Usage,
+    /// What the guest logged through the contract.
+    pub logs: Vec<LogLine>,
+    /// Lines that were logged beyond the limit, and only counted.
+    pub dropped_log_lines: u64,
+    /// The end of what the guest wrote to standard error (a plugin also to standard output), safe to show.
+    pub stderr: String,
+    /// Requests that were denied, each once, in the order of the first time.
+    pub denials: Vec<Denial>,
+}
+
+/// One line that a guest logged, safe to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// How much it matters.
+    pub level: LogLevel,
+    /// The line, escaped and cut to the limit.
+    pub message: String,
+}
+
+/// Which case of the contract's error a plugin returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestErrorKind {
+    /// The arguments cannot be used.
+    InvalidInput,
+    /// A capability was missing.
+    Denied,
+    /// A later call may work.
+    Unavailable,
+    /// Anything else.
+    Other,
+}
+
+/// Why a call gave no result. The texts are safe to show and cut to the budget's `error_bytes`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CellError {
+    /// A limit of the budget was reached.
+    Limit {
+        /// Which.
+        limit: Limit,
+        /// How much was allowed, and what is known besides.
+        detail: String,
+    },
+    /// The program ended with an exit code other than 0.
+    Exit {
+        /// The exit code.
+        code: i32,
+        /// The end of standard error.
+        stderr: String,
+    },
+    /// The guest trapped.
+    Trap {
+        /// What happened.
+        message: String,
+        /// The guest's functions, innermost first.
+        backtrace: Vec<String>,
+        /// The end of standard error.
+        stderr: String,
+    },
+    /// The plugin returned an error of its own.
+    Guest {
+        /// Which case of the contract's error.
+        kind: GuestErrorKind,
+        /// Its message.
+        message: String,
+        /// Its metadata.
+        metadata: Vec<(String, String)>,
+    },
+    /// The output is not UTF-8.
+    NotText {
+        /// Where the first wrong byte is.
+        at: usize,
+    },
+    /// The call put a question that has no answer yet. Call again with one answer more.
+    Suspended {
+        /// The question.
+        question: String,
+    },
+    /// A granted directory cannot be opened.
+    Directory {
+        /// Which and why.
+        message: String,
+    },
+    /// The cell does not offer what was called, such as a tool of a script.
+    WrongKind {
+        /// What was expected.
+        message: String,
+    },
+    /// The host itself failed; this is a defect of hotcell, and only this call is concerned.
+    Host {
+        /// What happened.
+        message: String,
+    },
+}
+
+impl CellError {
+    /// The limit that was reached, if that is what happened.
+    pub fn limit(&self) -> Option<Limit> {
+        match self {
+            Self::Limit { limit, .. } => Some(*limit),
+            _ => None,
+        }
+    }
+}
+
+impl std::error::Error for CellError {}
+
+impl fmt::Display for CellError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let with_stderr = |f: &mut fmt::Formatter<'_>, stderr: &str| match stderr.trim_end() {
+            "" => Ok(()),
+            stderr => write!(f, ": {stderr}"),
+        };
+        match self {
+            Self::Limit { limit, detail } => write!(f, "{limit}: {detail}"),
+            Self::Exit { code, stderr } => {
+                write!(f, "exited with code {code}")?;
+                with_stderr(f, stderr)
+            }
+            Self::Trap { message, backtrace, stderr } => {
+                write!(f, "trapped: {message}")?;
+                if let Some(innermost) = backtrace.first() {
+                    write!(f, " in `{innermost}`")?;
+                }
+                with_stderr(f, stderr)
+            }
+            Self::Guest { message, .. } => f.write_str(message),
+            Self::NotText { at } => write!(f, "the output is not UTF-8 text: byte {at} is wrong"),
+            Self::Suspended { question } => write!(f, "waits for an answer to: {question}"),
+            Self::Directory { message } | Self::WrongKind { message } => f.write_str(message),
+            Self::Host { message } => write!(f, "hotcell failed: {message}"),
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! Loading: from the bytes of a plugin, or an interpreter that hotcell carries, to a cell that can be called.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use hotcell_budget::Budget;
+use tokio::sync::Semaphore;
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
+};
+use wasmtime::component::types::ComponentItem;
+use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, Type};
+
+use crate::cache::{self, Cache, Checked};
+use crate::clock::Repeatable;
+use crate::contract::{CALL_TOOL, RUN_SCRIPT};
+use crate::description::{self, Description, DescriptionError};
+use crate::engine;
+use crate::guest::{self, GuestState};
+use crate::inspect::{InspectError, Shape, inspect};
+use crate::pool::{self, Allocation, HostEngine};
+
+/// Calls that are prepared for, if nothing is said.
+const DEFAULT_CALLS: usize = 64;
+
+/// How the cells of a process are set up.
+#[derive(Clone)]
+pub struct CellsOptions {
+    /// Where compiled components are kept between processes; without it everything is compiled anew.
+    pub cache_dir: Option<PathBuf>,
+    /// A fixed clock and seed for every call, in place of real time and fresh random numbers.
+    pub repeatable: Option<Repeatable>,
+    /// Calls that may run at once; others wait. The address space for so many is reserved at the start.
+    pub max_concurrent_calls: usize,
+    /// What no call may exceed, whatever budget it carries.
+    pub ceiling: Budget,
+    /// Is told when a component is compiled, which may take seconds.
+    pub on_compile: Option<CompileListener>,
+}
+
+impl Default for CellsOptions {
+    fn default() -> Self {
+        Self {
+            cache_dir: None,
+            repeatable: None,
+            max_concurrent_calls: DEFAULT_CALLS,
+            ceiling: Budget::unlimited(),
+            on_compile: None,
+        }
+    }
+}
+
+/// Is called, on the thread that compiles, with the progress of a compilation.
+pub type CompileListener = Arc<dyn Fn(&CompileEvent) + Send + Sync>;
+
+/// Progress of a compilation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CompileEvent {
+    /// A component that was not in the cache is being compiled.
+    Started {
+        /// The cell's name.
+        name: String,
+        /// Bytes of the component.
+        bytes: usize,
+    },
+    /// It is compiled.
+    Finished {
+        /// The cell's name.
+        name: String,
+        /// How long it took.
+        elapsed: Duration,
+    },
+}
+
+/// The cells of this process: one WebAssembly engine, what guests may import, and the cache. Cheap to clone.
+#[derive(Clone)]
+pub struct Cells {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) engine: wasmtime::Engine,
+    pub(crate) permits: Semaphore,
+    pub(crate) repeatable: Option<Repeatable>,
+    pub(crate) ceiling: Budget,
+    linker: Linker<GuestState>,
+    compatibility: String,
+    cache: Option<Cache>,
+    on_compile: Option<CompileListener>,
+    loaded: Mutex<HashMap<String, Weak<Loaded>>>,
+    warnings: Vec<String>,
+}
+
+/// Why the cells of a process cannot be set up at all.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot set up WebAssembly on this machine: {0}")]
+pub struct CellsError(String);
+
+/// Why a file cannot be loaded as a cell.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It is not a plugin, too large, or imports what does not exist.
+    #[error("cannot load `{name}`: {error}")]
+    Inspect {
+        /// The cell's name.
+        name: String,
+        /// What is wrong.
+        error: InspectError,
+    },
+    /// Its description is missing or wrong.
+    #[error("cannot load `{name}`: {error}")]
+    Description {
+        /// The cell's name.
+        name: String,
+        /// What is wrong.
+        error: DescriptionError,
+    },
+    /// It is not valid, uses WebAssembly that is switched off, or disagrees with the contract.
+    #[error("cannot load `{name}`: {detail}")]
+    Compile {
+        /// The cell's name.
+        name: String,
+        /// What is wrong.
+        detail: String,
+    },
+}
+
+/// A loaded cell. Cheap to clone; every call of it runs in a fresh instance.
+#[derive(Clone)]
+pub struct Cell {
+    name: Arc<str>,
+    pub(crate) loaded: Arc<Loaded>,
+}
+
+pub(crate) struct Loaded {
+    digest: String,
+    pub(crate) instance: InstancePre<GuestState>,
+    pub(crate) entries: Entries,
+    description: Option<Description>,
+}
+
+/// The functions of a component that hotcell calls.
+#[derive(Clone, Copy)]
+pub(crate) struct Entries {
+    pub(crate) script: Option<ScriptEntry>,
+    pub(crate) tool: Option<ComponentExportIndex>,
+}
+
+/// How a script is run.
+#[derive(Clone, Copy)]
+pub(crate) enum ScriptEntry {
+    /// `run-script.run` of the contract.
+    Plugin(ComponentExportIndex),
+    /// `wasi:cli/run`.
+    Command(ComponentExportIndex),
+    /// `run` of a bundled interpreter.
+    Interpreter(ComponentExportIndex),
+}
+
+/// What kind of script a cell is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScriptKind {
+    /// A component of the contract's `script` world, which reads the state as it needs it.
+    Plugin,
+    /// A WASI command, which finds the state in its environment or a file.
+    Command,
+    /// A bundled interpreter, which runs the text it is given.
+    Interpreter,
+}
+
+impl Cell {
+    /// The name it was loaded under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The SHA-256 digest of its WebAssembly, in hexadecimal.
+    pub fn digest(&self) -> &str {
+        &self.loaded.digest
+    }
+
+    /// What kind of script it is, if it is one.
+    pub fn script_kind(&self) -> Option<ScriptKind> {
+        self.loaded.entries.script.map(|entry| match entry {
+            ScriptEntry::Plugin(_) => ScriptKind::Plugin,
+            ScriptEntry::Command(_) => ScriptKind::Command,
+            ScriptEntry::Interpreter(_) => ScriptKind::Interpreter,
+        })
+    }
+
+    /// What it says about itself and its tools, if it has tools.
+    pub fn description(&self) -> Option<&Description> {
+        self.loaded.description.as_ref()
+    }
+}
+
+impl std::fmt::Debug for Cell {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cell")
+            .field("name", &self.name)
+            .field("digest", &self.digest())
+            .field("script", &self.script_kind())
+            .field("tools", &self.description().is_some())
+            .finish()
+    }
+}
+
+impl Cells {
+    /// Sets up the engine. Do it once in a process: every engine reserves address space for its calls.
+    ///
+    /// # Errors
+    /// When WebAssembly cannot be run here at all. An unusable cache or a lack of address space only leads to
+    /// [`Cells::warnings`].
+    pub fn new(options: CellsOptions) -> Result<Self, CellsError> {
+        let failed = |error: wasmtime::Error| CellsError(format!("{error:#}"));
+        let calls = u32::try_from(options.max_concurrent_calls.clamp(1, 4_096)).unwrap_or(u32::MAX);
+        let HostEngine { engine, allocation, mut warnings } = pool::host_engine(calls).map_err(failed)?;
+        let linker = guest::linker(&engine).map_err(failed)?;
+        let cache = match options.cache_dir.as_deref().map(Cache::open) {
+            Some(Ok(cache)) => Some(cache),
+            Some(Err(error)) => {
+                warnings.push(error.to_string());
+                None
+            }
+            None => None,
+        };
+        let permits = match allocation {
+            Allocation::Pool(slots) => slots.min(calls),
+            Allocation::OnDemand => calls,
+        };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                compatibility: engine::compatibility(&engine),
+                engine,
+                permits: Semaphore::new(permits as usize),
+                repeatable: options.repeatable,
+                ceiling: options.ceiling,
+                linker,
+                cache,
+                on_compile: options.on_compile,
+                loaded: Mutex::default(),
+                warnings,
+            }),
+        })
+    }
+
+    /// What had to be left out on this machine, one sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.shared.warnings
+    }
+
+    /// Loads a plugin: a component of the contract, a WASI command component, or a WASI preview 1 command module.
+    ///
+    /// It is compiled, or taken from the cache, on this thread, which can take seconds; nothing of it is run. The
+    /// same bytes are compiled once, whatever their names.
+    ///
+    /// # Errors
+    /// When `bytes` are something else, are larger than what is accepted, import what does not exist, or use
+    /// WebAssembly that is switched off. The message names `name` and fits on one line.
+    pub fn load(&self, name: &str, bytes: &[u8]) -> Result<Cell, LoadError> {
+        let digest = cache::digest(bytes);
+        if let Some(loaded) = self.already_loaded(&digest) {
+            return Ok(Cell { name: name.into(), loaded });
+        }
+        let shape = inspect(bytes).map_err(|error| LoadError::Inspect { name: name.to_owned(), error })?;
+        let (component, description) = match shape {
+            Shape::Preview1Command => (self.component(name, &digest, || adapt(bytes).map(Cow::Owned))?, None),
+            Shape::Component { exports, descriptions } => {
+                let description = match exports.contains(&CALL_TOOL) {
+                    false => None,
+                    true => Some(
+                        description::read(&descriptions)
+                            .map_err(|error| LoadError::Description { name: name.to_owned(), error })?,
+                    ),
+                };
+                (self.component(name, &digest, || Ok(Cow::Borrowed(bytes)))?, description)
+            }
+        };
+        let entries = find_entries(&self.shared.engine, &component, name)?;
+        self.finish(name, digest, &component, entries, description)
+    }
+
+    /// Loads an interpreter that is carried inside this binary, made by [`precompile`](crate::precompile) from
+    /// WebAssembly with the SHA-256 digest `wasm_digest`.
+    ///
+    /// The artefact is trusted because it is part of the program: it must never come from anywhere else. With a
+    /// cache it is written there once and mapped from then on, so that only the pages in use are read.
+    ///
+    /// # Errors
+    /// When the artefact was made by another version or for another processor.
+    pub fn load_precompiled(&self, name: &str, wasm_digest: &str, cwasm: &'static [u8]) -> Result<Cell, LoadError> {
+        if let Some(loaded) = self.already_loaded(wasm_digest) {
+            return Ok(Cell { name: name.into(), loaded });
+        }
+        let failed =
+            |error: wasmtime::Error| LoadError::Compile { name: name.to_owned(), detail: format!("{error:#}") };
+        let cached = self.shared.cache.as_ref().and_then(|cache| {
+            let key = cache::key(wasm_digest, &format!("{}-carried", self.shared.compatibility));
+            cache.find(&key).or_else(|| cache.store(&key, cwasm).ok())
+        });
+        let mapped = cached.and_then(|checked| self.map(&checked).ok());
+        let component = match mapped {
+            Some(component) => component,
+            // SAFETY: the bytes are part of this program and were made by `precompile`, as the caller promises.
+            None => unsafe { Component::deserialize(&self.shared.engine, cwasm) }.map_err(failed)?,
+        };
+        let run = component.get_export_index(None, "run").ok_or_else(|| LoadError::Compile {
+            name: name.to_owned(),
+            detail: "the interpreter has no function `run`".to_owned(),
+        })?;
+        let entries = Entries { script: Some(ScriptEntry::Interpreter(run)), tool: None };
+        self.finish(name, wasm_digest.to_owned(), &component, entries, None)
+    }
+
+    fn already_loaded(&self, digest: &str) -> Option<Arc<Loaded>> {
+        let loaded = self.shared.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.get(digest).and_then(Weak::upgrade)
+    }
+
+    fn finish(
+        &self,
+        name: &str,
+        digest: String,
+        component: &Component,
+        entries: Entries,
+        description: Option<Description>,
+    ) -> Result<Cell, LoadError> {
+        let instance = self.shared.linker.instantiate_pre(component).map_err(|error| LoadError::Compile {
+            name: name.to_owned(),
+            detail: crate::text::one_line(&format!("it disagrees with what it imports: {error:#}"), 500),
+        })?;
+        let loaded = Arc::new(Loaded { digest: digest.clone(), instance, entries, description });
+        let mut all = self.shared.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, loaded| loaded.strong_count() > 0);
+        all.insert(digest, Arc::downgrade(&loaded));
+        Ok(Cell { name: name.into(), loaded })
+    }
+
+    /// The compiled component of `digest`: from the cache, or compiled from what `wasm` gives.
+    fn component<'a>(
+        &self,
+        name: &str,
+        digest: &str,
+        wasm: impl FnOnce() -> Result<Cow<'a, [u8]>, String>,
+    ) -> Result<Component, LoadError> {
+        let key = cache::key(digest, &self.shared.compatibility);
+        let cache = self.shared.cache.as_ref();
+        if let Some(component) = cache.and_then(|cache| cache.find(&key)).and_then(|found| self.map(&found).ok()) {
+            return Ok(component);
+        }
+        let failed = |detail: String| LoadError::Compile { name: name.to_owned(), detail };
+        let wasm = wasm().map_err(failed)?;
+        self.tell(&CompileEvent::Started { name: name.to_owned(), bytes: wasm.len() });
+        let started = Instant::now();
+        let compiled = self
+            .shared
+            .engine
+            .precompile_component(&wasm)
+            .map_err(|error| failed(crate::text::one_line(&format!("{error:#}"), 500)))?;
+        self.tell(&CompileEvent::Finished { name: name.to_owned(), elapsed: started.elapsed() });
+        let stored = cache.and_then(|cache| match cache.store(&key, &compiled) {
+            Ok(stored) => Some(stored),
+            Err(error) => {
+                tracing::warn!("{error}");
+                None
+            }
+        });
+        if let Some(component) = stored.and_then(|stored| self.map(&stored).ok()) {
+            return Ok(component);
+        }
+        // SAFETY: the bytes were made by this engine a moment ago and have not left the process.
+        unsafe { Component::deserialize(&self.shared.engine, &compiled) }.map_err(|error| failed(format!("{error:#}")))
+    }
+
+    /// Maps an entry of the cache.
+    fn map(&self, checked: &Checked) -> Result<Component, wasmtime::Error> {
+        // SAFETY: the entry lies in a directory that only this user can write, and its hash was compared with the
+        // one recorded when this program wrote it; entries are replaced whole, never written to.
+        unsafe { Component::deserialize_file(&self.shared.engine, &checked.path) }
+    }
+
+    fn tell(&self, event: &CompileEvent) {
+        if let Some(listener) = &self.shared.on_compile {
+            listener(event);
+        }
+    }
+}
+
+/// Turns a WASI preview 1 command into a component.
+fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
+    let encoder = wit_component::ComponentEncoder::default()
+        .validate(false)
+        .module(module)
+        .and_then(|encoder| {
+            encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER)
+        })
+        .and_then(|mut encoder| encoder.encode());
+    encoder.map_err(|error| {
+        format!("it cannot be adapted from WASI preview 1: {}", crate::text::one_line(&format!("{error:#}"), 500))
+    })
+}
+
+/// Finds what can be called, and makes sure that it takes and gives what the contract says.
+fn find_entries(engine: &wasmtime::Engine, component: &Component, name: &str) -> Result<Entries, LoadError> {
+    const COMMAND: &str = "wasi:cli/run@0.2.";
+    let kind = component.component_type();
+    let names: Vec<&str> = kind.exports(engine).map(|(name, _)| name).collect();
+    let function = |instance: &str, function: &str, parameters: usize, result: fn(&Type) -> bool| {
+        let Some(interface) = component.get_export_index(None, instance) else { return Ok(None) };
+        let fits = |item: &ComponentItem| match item {
+            ComponentItem::ComponentFunc(function) => {
+                function.params().len() == parameters
+                    && (parameters == 0 || function.params().all(|(_, kind)| kind == Type::String))
+                    && matches!(function.results().collect::<Vec<_>>().as_slice(), [kind] if result(kind))
+            }
+            _ => false,
+        };
+        match component.get_export(Some(&interface), function) {
+            Some((item, index)) if fits(&item) => Ok(Some(index)),
+            _ => Err(LoadError::Compile {
+                name: name.to_owned(),
+                detail: format!("its `{instance}` has no function `{function}` of the contract's type"),
+            }),
+        }
+    };
+    let command = names.iter().find(|name| name.starts_with(COMMAND));
+    let plugin = function(RUN_SCRIPT, "run", 0, is_plugin_result)?;
+    let script = match (plugin, command) {
+        (Some(index), _) => Some(ScriptEntry::Plugin(index)),
+        (None, Some(command)) => function(command, "run", 0, is_command_result)?.map(ScriptEntry::Command),
+        (None, None) => None,
+    };
+    let tool = function(CALL_TOOL, "call", 2, is_plugin_result)?;
+    if script.is_none() && tool.is_none() {
+        let found = match names.as_slice() {
+            [] => "it exports nothing".to_owned(),
+            names => format!("it exports `{}`", crate::text::one_line(&names.join("`, `"), 300)),
+        };
+        let error = InspectError::NoEntry(format!(
+            "{found}; a script exports `{RUN_SCRIPT}` or `wasi:cli/run`, a tool `{CALL_TOOL}`"
+        ));
+        return Err(LoadError::Inspect { name: name.to_owned(), error });
+    }
+    Ok(Entries { script, tool })
+}
+
+/// `result<json, error>`.
+fn is_plugin_result(kind: &Type) -> bool {
+    let Type::Result(result) = kind else { return false };
+    let Some(Type::Variant(error)) = result.err() else { return false };
+    result.ok() == Some(Type::String)
+        && error.cases().map(|case| case.name).eq(["invalid-input", "denied", "unavailable", "other"])
+}
+
+/// `result`.
+fn is_command_result(kind: &Type) -> bool {
+    matches!(kind, Type::Result(result) if result.ok().is_none() && result.err().is_none())
+}

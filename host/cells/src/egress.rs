@@ -1,0 +1,539 @@
+//! HTTP requests of a guest: asked of the policy, counted against the budget, and sent over a connection to an
+//! address that was checked.
+//!
+//! A request goes out as the guest wrote it: no redirect is followed, no proxy used, no header added but `host`.
+//! Nothing outlives the call, because every task here belongs to a resource of the call's store.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures::future::{Either, select};
+use hotcell_budget::{Budget, Bytes};
+use http::{HeaderValue, Method, Request as HttpRequest, Response, header};
+use http_body_util::BodyExt as _;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use url::{Host, Url};
+use wasmtime_wasi_http::io::TokioIo;
+use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
+
+use crate::call::Terms;
+use crate::grants::{Grants, Scheme};
+use crate::policy::{Capability, Decision, Denial, Request, decide};
+
+/// Bytes of a response's status line and headers that are read before it is refused.
+const MAX_RESPONSE_HEAD: usize = 64 << 10;
+
+/// The HTTP side of one call.
+pub(crate) struct Egress {
+    shared: Arc<Shared>,
+}
+
+/// What the requests of a call have in common.
+struct Shared {
+    plugin: String,
+    grants: Arc<Grants>,
+    deadline: Instant,
+    max_requests: u64,
+    max_bytes: u64,
+    requests: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+    exhausted: AtomicBool,
+    denials: Mutex<Vec<Denial>>,
+}
+
+/// What the requests of a call came to.
+pub(crate) struct EgressReport {
+    pub(crate) requests: u64,
+    pub(crate) sent: Bytes,
+    pub(crate) received: Bytes,
+    /// What was exhausted, if the guest wanted more than the budget gives.
+    pub(crate) exhausted: Option<String>,
+    pub(crate) denials: Vec<Denial>,
+}
+
+impl Egress {
+    pub(crate) fn new(terms: &Terms, budget: &Budget) -> Self {
+        let now = Instant::now();
+        Self {
+            shared: Arc::new(Shared {
+                plugin: terms.plugin.clone(),
+                grants: terms.grants.clone(),
+                deadline: now.checked_add(budget.wall_clock).unwrap_or(now + Duration::from_secs(86_400)),
+                max_requests: u64::from(budget.http_requests),
+                max_bytes: budget.http_bytes.0,
+                requests: AtomicU64::new(0),
+                sent: AtomicU64::new(0),
+                received: AtomicU64::new(0),
+                exhausted: AtomicBool::new(false),
+                denials: Mutex::new(Vec::new()),
+            }),
+        }
+    }
+
+    pub(crate) fn report(&self) -> EgressReport {
+        let shared = &self.shared;
+        let exhausted = shared.exhausted.load(Ordering::Relaxed).then(|| {
+            format!(
+                "the budget of {} HTTP requests and {} each way is used up",
+                shared.max_requests,
+                Bytes(shared.max_bytes)
+            )
+        });
+        EgressReport {
+            requests: shared.requests.load(Ordering::Relaxed).min(shared.max_requests),
+            sent: Bytes(shared.sent.load(Ordering::Relaxed)),
+            received: Bytes(shared.received.load(Ordering::Relaxed)),
+            exhausted,
+            denials: shared.denials().clone(),
+        }
+    }
+}
+
+impl Shared {
+    fn denials(&self) -> MutexGuard<'_, Vec<Denial>> {
+        self.denials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deny(&self, capability: Capability) -> Error {
+        let denial = Denial { plugin: self.plugin.clone(), capability };
+        let mut denials = self.denials();
+        if !denials.contains(&denial) {
+            denials.push(denial);
+        }
+        Error::HttpRequestDenied
+    }
+
+    fn exhaust(&self) {
+        self.exhausted.store(true, Ordering::Relaxed);
+    }
+
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+}
+
+impl WasiHttpHooks for Egress {
+    fn send_request(
+        &mut self,
+        request: HttpRequest<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Box<dyn Future<Output = Result<(), Error>> + Send>,
+    ) -> Box<dyn Future<Output = Sent> + Send> {
+        Box::new(send(self.shared.clone(), request, options.unwrap_or_default()))
+    }
+}
+
+/// A response, and the work that has to go on while its body is read.
+type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+
+/// Where a request goes, parsed once.
+struct Destination {
+    scheme: Scheme,
+    host: Host<String>,
+    port: u16,
+}
+
+impl Destination {
+    fn of(request: &HttpRequest<WasiBody>) -> Result<Self, Error> {
+        let uri = request.uri();
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(Error::HttpRequestUriInvalid);
+        };
+        let url = Url::parse(&format!("{scheme}://{authority}/")).map_err(|_| Error::HttpRequestUriInvalid)?;
+        if !url.username().is_empty() || url.password().is_some() || url.path() != "/" {
+            return Err(Error::HttpRequestUriInvalid);
+        }
+        let scheme = match url.scheme() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            _ => return Err(Error::HttpProtocolError),
+        };
+        let host = url.host().ok_or(Error::HttpRequestUriInvalid)?.to_owned();
+        Ok(Self { scheme, host, port: url.port().unwrap_or(scheme.default_port()) })
+    }
+
+    /// The value of the `host` header.
+    fn authority(&self) -> String {
+        if self.port == self.scheme.default_port() {
+            return self.host.to_string();
+        }
+        format!("{}:{}", self.host, self.port)
+    }
+}
+
+async fn send(shared: Arc<Shared>, mut request: HttpRequest<WasiBody>, options: RequestOptions) -> Sent {
+    let destination = Destination::of(&request)?;
+    let method = request.method().clone();
+    if method == Method::CONNECT {
+        return Err(Error::HttpRequestMethodInvalid);
+    }
+    if let Decision::Deny(capability) = decide(
+        &shared.grants,
+        &Request::Http {
+            scheme: destination.scheme,
+            host: &destination.host,
+            port: destination.port,
+            method: method.as_str(),
+        },
+    ) {
+        return Err(shared.deny(capability));
+    }
+    if shared.requests.fetch_add(1, Ordering::Relaxed) >= shared.max_requests {
+        shared.exhaust();
+        return Err(Error::ConnectionLimitReached);
+    }
+
+    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    *request.uri_mut() = path.parse().map_err(|_| Error::HttpRequestUriInvalid)?;
+    let host = HeaderValue::from_str(&destination.authority()).map_err(|_| Error::HttpRequestUriInvalid)?;
+    request.headers_mut().insert(header::HOST, host);
+
+    let connect_time = options.connect_timeout.unwrap_or(Duration::MAX).min(shared.left());
+    let connection = connect(&shared, &destination, method.as_str());
+    let stream = tokio::time::timeout(connect_time, connection).await.map_err(|_| Error::ConnectionTimeout)??;
+    let response_time = options.first_byte_timeout.unwrap_or(Duration::MAX).min(shared.left());
+    tokio::time::timeout(response_time, exchange(stream, request)).await.map_err(|_| Error::HttpResponseTimeout)?
+}
+
+/// Sends the request and waits for the head of the response.
+async fn exchange(stream: Metered, request: HttpRequest<WasiBody>) -> Sent {
+    let (mut sender, connection) = hyper::client::conn::http1::Builder::new()
+        .max_buf_size(MAX_RESPONSE_HEAD)
+        .handshake(TokioIo::new(stream))
+        .await?;
+    let answer = Box::pin(sender.send_request(request));
+    let (response, connection) = match select(answer, Box::pin(connection)).await {
+        Either::Left((response, connection)) => (response?, Some(connection)),
+        Either::Right((ended, answer)) => {
+            ended?;
+            (answer.await?, None)
+        }
+    };
+    let response = response.map(|body| body.map_err(Error::from).boxed_unsync());
+    let rest = async move {
+        match connection {
+            Some(connection) => connection.await.map_err(Error::from),
+            None => Ok(()),
+        }
+    };
+    Ok((response, Box::new(rest)))
+}
+
+/// Connects to the first address of the destination that the policy allows and that answers.
+async fn connect(shared: &Arc<Shared>, destination: &Destination, method: &str) -> Result<Metered, Error> {
+    let mut denied = None;
+    let mut failed = None;
+    for address in addresses(destination).await? {
+        let request = Request::Address {
+            scheme: destination.scheme,
+            host: &destination.host,
+            port: destination.port,
+            method,
+            address: address.ip(),
+        };
+        if let Decision::Deny(capability) = decide(&shared.grants, &request) {
+            denied = Some(capability);
+            continue;
+        }
+        match TcpStream::connect(address).await {
+            Ok(stream) => return secure(shared, destination, stream).await,
+            Err(error) => failed = Some(error),
+        }
+    }
+    match (failed, denied) {
+        (Some(error), _) => Err(Error::Connect(error)),
+        (None, Some(capability)) => {
+            shared.deny(capability);
+            Err(Error::DestinationIpProhibited)
+        }
+        (None, None) => Err(Error::DestinationNotFound),
+    }
+}
+
+async fn addresses(destination: &Destination) -> Result<Vec<SocketAddr>, Error> {
+    let port = destination.port;
+    match &destination.host {
+        Host::Ipv4(address) => Ok(vec![SocketAddr::from((*address, port))]),
+        Host::Ipv6(address) => Ok(vec![SocketAddr::from((*address, port))]),
+        Host::Domain(name) => match tokio::net::lookup_host((name.as_str(), port)).await {
+            Ok(addresses) => Ok(addresses.collect()),
+            Err(_) => Err(Error::DnsError { rcode: None, info_code: None }),
+        },
+    }
+}
+
+/// Puts TLS on the connection where the scheme asks for it, and the meter around what the guest sends and gets.
+async fn secure(shared: &Arc<Shared>, destination: &Destination, stream: TcpStream) -> Result<Metered, Error> {
+    let inner: Box<dyn Duplex> = match destination.scheme {
+        Scheme::Http => Box::new(stream),
+        Scheme::Https => {
+            let name = match &destination.host {
+                Host::Domain(name) => rustls::pki_types::ServerName::try_from(name.clone())
+                    .map_err(|_| Error::DnsError { rcode: None, info_code: None })?,
+                Host::Ipv4(address) => rustls::pki_types::ServerName::from(std::net::IpAddr::V4(*address)),
+                Host::Ipv6(address) => rustls::pki_types::ServerName::from(std::net::IpAddr::V6(*address)),
+            };
+            let configuration = TLS.clone().ok_or(Error::ConfigurationError)?;
+            let connector = tokio_rustls::TlsConnector::from(configuration);
+            Box::new(connector.connect(name, stream).await.map_err(Error::Tls)?)
+        }
+    };
+    Ok(Metered { inner, shared: shared.clone() })
+}
+
+/// TLS with the certificate authorities of the web, or nothing where the cryptography cannot be set up.
+static TLS: LazyLock<Option<Arc<rustls::ClientConfig>>> = LazyLock::new(|| {
+    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
+    let mut configuration = builder.with_root_certificates(roots).with_no_client_auth();
+    configuration.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Some(Arc::new(configuration))
+});
+
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+/// A connection whose bytes count against the call's budget; one byte too many breaks it.
+struct Metered {
+    inner: Box<dyn Duplex>,
+    shared: Arc<Shared>,
+}
+
+impl Metered {
+    fn count(&self, counter: &AtomicU64, bytes: usize) -> std::io::Result<()> {
+        let before = counter.fetch_add(bytes as u64, Ordering::Relaxed);
+        if before.saturating_add(bytes as u64) <= self.shared.max_bytes {
+            return Ok(());
+        }
+        self.shared.exhaust();
+        Err(std::io::Error::other("the HTTP budget of the call is used up"))
+    }
+}
+
+impl AsyncRead for Metered {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        match Pin::new(&mut self.inner).poll_read(cx, buffer) {
+            Poll::Ready(Ok(())) => {
+                let read = buffer.filled().len() - before;
+                Poll::Ready(self.count(&self.shared.received, read))
+            }
+            other => other,
+        }
+    }
+}
+
+impl AsyncWrite for Metered {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        match Pin::new(&mut self.inner).poll_write(cx, bytes) {
+            Poll::Ready(Ok(written)) => Poll::Ready(self.count(&self.shared.sent, written).map(|()| written)),
+            other => other,
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use hotcell_budget::{Budget, Bytes};
+    use http_body_util::{BodyExt as _, Empty};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+    use wasmtime_wasi_http::{Error, WasiBody};
+
+    use super::{Egress, HttpRequest, send};
+    use crate::call::Terms;
+
+    type TestResult = Result<(), Box<dyn std::error::Error>>;
+
+    /// A server that counts connections, remembers the last request and gives the same answer to every one.
+    struct Server {
+        address: SocketAddr,
+        connections: Arc<AtomicUsize>,
+        request: Arc<std::sync::Mutex<String>>,
+    }
+
+    async fn serve(answer: Vec<u8>) -> std::io::Result<Server> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let server = Server { address: listener.local_addr()?, connections: Arc::default(), request: Arc::default() };
+        let (connections, request) = (server.connections.clone(), server.request.clone());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                connections.fetch_add(1, Ordering::SeqCst);
+                let (answer, request) = (answer.clone(), request.clone());
+                tokio::spawn(async move {
+                    let mut head = vec![0; 4_096];
+                    let read = stream.read(&mut head).await.unwrap_or(0);
+                    if let Ok(mut request) = request.lock() {
+                        *request = String::from_utf8_lossy(&head[..read]).into_owned();
+                    }
+                    if answer.is_empty() {
+                        std::future::pending::<()>().await;
+                    }
+                    let _ = stream.write_all(&answer).await;
+                });
+            }
+        });
+        Ok(server)
+    }
+
+    fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
+        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len()).into_bytes()
+    }
+
+    fn egress(grants: &str, budget: &Budget) -> Egress {
+        let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
+        Egress::new(&Terms { grants: Arc::new(grants), ..Terms::new("test") }, budget)
+    }
+
+    /// The status and body of a response.
+    async fn get(egress: &Egress, url: &str) -> Result<(u16, String), Error> {
+        ask(egress, "GET", url).await
+    }
+
+    async fn ask(egress: &Egress, method: &str, url: &str) -> Result<(u16, String), Error> {
+        let body: WasiBody = Empty::new().map_err(Error::from).boxed_unsync();
+        let request = HttpRequest::builder()
+            .method(method)
+            .uri(url)
+            .header("host", "what.the.guest.says")
+            .body(body)
+            .map_err(|_| Error::HttpRequestUriInvalid)?;
+        let (response, rest) = send(egress.shared.clone(), request, Default::default()).await?;
+        tokio::spawn(Box::into_pin(rest));
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await?.to_bytes();
+        Ok((status, String::from_utf8_lossy(&body).into_owned()))
+    }
+
+    #[tokio::test]
+    async fn attack_42_without_a_grant_nothing_is_connected() -> TestResult {
+        let server = serve(answer("200 OK", "", "no")).await?;
+        let budget = Budget::default();
+        let url = format!("http://{}/path", server.address);
+        for grants in ["", "http = ['https://127.0.0.1']", "http = ['http://127.0.0.1']", "http = ['http://localhost']"]
+        {
+            let egress = egress(grants, &budget);
+            for _ in 0..2 {
+                assert!(matches!(get(&egress, &url).await, Err(Error::HttpRequestDenied)), "{grants}");
+            }
+            let report = egress.report();
+            let denials: Vec<String> = report.denials.iter().map(ToString::to_string).collect();
+            assert_eq!((denials.len(), report.requests, report.sent), (1, 0, Bytes(0)));
+            assert!(denials[0].contains(&format!("http = [\"http://{}\"]", server.address)), "{denials:?}");
+        }
+        assert_eq!(server.connections.load(Ordering::SeqCst), 0);
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn attack_48_a_granted_request_is_sent_with_the_host_of_its_url_and_counted() -> TestResult {
+        let server = serve(answer("200 OK", "", "hello")).await?;
+        let budget = Budget::default();
+        let egress = egress(&format!("http = ['http://{}']", server.address), &budget);
+        let (status, body) = get(&egress, &format!("http://{}/a?b=c", server.address)).await?;
+        assert_eq!((status, body.as_str()), (200, "hello"));
+        let request = server.request.lock().map(|request| request.clone()).unwrap_or_default();
+        assert!(request.starts_with("GET /a?b=c HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains(&format!("host: {}\r\n", server.address)), "{request}");
+        assert!(!request.contains("what.the.guest.says"), "{request}");
+        let report = egress.report();
+        assert_eq!((report.requests, report.sent), (1, Bytes::from(request.len())));
+        assert!(report.received > Bytes(40) && report.exhausted.is_none() && report.denials.is_empty());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn attack_46_a_redirect_is_an_answer_and_not_followed() -> TestResult {
+        let elsewhere = serve(answer("200 OK", "", "elsewhere")).await?;
+        let location = format!("location: http://{}/\r\n", elsewhere.address);
+        let server = serve(answer("302 Found", &location, "")).await?;
+        let budget = Budget::default();
+        let egress = egress(&format!("http = ['http://{}']", server.address), &budget);
+        let (status, _) = get(&egress, &format!("http://{}/", server.address)).await?;
+        assert_eq!((status, elsewhere.connections.load(Ordering::SeqCst)), (302, 0));
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn attack_52_requests_and_bytes_are_counted_out() -> TestResult {
+        let server = serve(answer("200 OK", "", &"x".repeat(100_000))).await?;
+        let (grants, url) = (format!("http = ['http://{}']", server.address), format!("http://{}/", server.address));
+        let budget = Budget { http_requests: 2, ..Budget::default() };
+        let few = egress(&grants, &budget);
+        assert!(get(&few, &url).await.is_ok() && get(&few, &url).await.is_ok());
+        assert!(few.report().exhausted.is_none());
+        assert!(matches!(get(&few, &url).await, Err(Error::ConnectionLimitReached)));
+        assert_eq!((few.report().requests, server.connections.load(Ordering::SeqCst)), (2, 2));
+        assert!(few.report().exhausted.is_some_and(|text| text.contains("2 HTTP requests")));
+
+        let budget = Budget { http_bytes: Bytes(50_000), ..Budget::default() };
+        let small = egress(&grants, &budget);
+        assert!(get(&small, &url).await.is_err());
+        assert!(small.report().exhausted.is_some());
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_server_that_never_answers_is_given_up_with_the_call() -> TestResult {
+        let server = serve(Vec::new()).await?;
+        let budget = Budget { wall_clock: Duration::from_millis(50), ..Budget::default() };
+        let egress = egress(&format!("http = ['http://{}']", server.address), &budget);
+        let outcome = get(&egress, &format!("http://{}/", server.address)).await;
+        assert!(matches!(outcome, Err(Error::HttpResponseTimeout | Error::ConnectionTimeout)), "{outcome:?}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn attack_44_47_49_odd_urls_are_read_once_and_canonically() {
+        let budget = Budget::default();
+        let egress = egress("http = ['http://granted.example', 'http://[::1]:1']", &budget);
+        let cases = [
+            ("http://granted.example@127.0.0.1/", "", Error::HttpRequestUriInvalid),
+            ("http://granted.example:pw@127.0.0.1/", "", Error::HttpRequestUriInvalid),
+            ("http://2130706433/", "http://127.0.0.1", Error::HttpRequestDenied),
+            ("http://0x7f.1/", "http://127.0.0.1", Error::HttpRequestDenied),
+            ("http://0177.0.0.1/", "http://127.0.0.1", Error::HttpRequestDenied),
+            ("http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]", Error::HttpRequestDenied),
+            ("http://granted.example./", "http://granted.example.", Error::HttpRequestDenied),
+            ("http://granted.example:81/", "http://granted.example:81", Error::HttpRequestDenied),
+            ("https://granted.example/", "https://granted.example", Error::HttpRequestDenied),
+        ];
+        for (url, server, expected) in cases {
+            let outcome = get(&egress, url).await;
+            assert_eq!(outcome.map_err(|error| error.to_string()), Err(expected.to_string()), "{url}");
+            let denials = egress.report().denials;
+            assert!(
+                server.is_empty() || denials.iter().any(|denial| denial.to_string().contains(&format!("\"{server}\""))),
+                "{url}: {denials:?}"
+            );
+        }
+        let outcome = ask(&egress, "CONNECT", "http://granted.example/").await;
+        assert!(matches!(outcome, Err(Error::HttpRequestMethodInvalid)), "{outcome:?}");
+        assert_eq!(egress.report().requests, 0);
+    }
+}

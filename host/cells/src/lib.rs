@@ -1,0 +1,66 @@
+//! Sealed cells: foreign code in WebAssembly, under an enforced budget and with granted capabilities only.
+//!
+//! A [`Cell`] is loaded once from a component (or a WASI preview 1 command, or an interpreter that hotcell carries)
+//! and called any number of times. Every call runs in a fresh instance with its own [`Terms`]: what it may use, what
+//! it was granted, what it finds in its environment. Every call ends with a [`Report`]: a result or a typed error,
+//! what was used, what was logged, what was denied.
+//!
+//! This crate knows no graph, node or run. It does not read `hotcell.toml` (it gives [`Grants`] the shape they have
+//! there), does not check results for being JSON, and never lets a guest reach the host's own streams, environment,
+//! files or network except through [`policy::decide`].
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use hotcell_cells::{Cells, CellsOptions, ScriptCall, StateView, Terms};
+//!
+//! struct Empty;
+//! impl StateView for Empty {
+//!     fn get(&self, _: &str) -> Option<String> { None }
+//!     fn all(&self) -> Arc<str> { "{}".into() }
+//! }
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let cells = Cells::new(CellsOptions::default())?;
+//! let cell = cells.load("scripts/greet.wasm", &std::fs::read("scripts/greet.wasm")?)?;
+//! let call = ScriptCall {
+//!     file_name: "scripts/greet.wasm".to_owned(),
+//!     source: None,
+//!     state: Arc::new(Empty),
+//!     terms: Terms::new("scripts/greet.wasm"),
+//! };
+//! let report = cells.run_script(&cell, call).await;
+//! println!("{:?} with {}", report.result, report.usage.fuel);
+//! # Ok(())
+//! # }
+//! ```
+
+mod cache;
+mod call;
+mod cells;
+mod clock;
+mod contract;
+mod description;
+mod egress;
+mod engine;
+mod grants;
+mod guest;
+mod inspect;
+mod limiter;
+mod output;
+pub mod policy;
+mod pool;
+mod run;
+mod text;
+
+pub use cache::CacheError;
+pub use call::{CellError, GuestErrorKind, LogLine, Report, ScriptCall, StateView, Terms, ToolCall};
+pub use cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, CompileListener, LoadError, ScriptKind};
+pub use clock::Repeatable;
+pub use contract::{CONTRACT_VERSION, LogLevel};
+pub use description::{DESCRIPTION_SECTION, Description, DescriptionError, ToolDescription};
+pub use engine::{PrecompileError, precompile};
+pub use grants::{
+    Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme,
+};
+pub use inspect::InspectError;
+pub use policy::{Capability, Denial};

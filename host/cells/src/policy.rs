@@ -1,0 +1,491 @@
+//! The one place that decides what a guest may have. Every interface and every version of the contract asks
+//! [`decide`]; nothing is granted anywhere else, and what no grant covers is denied.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::{Deserialize, Serialize};
+use url::Host;
+
+use crate::grants::{Access, ClockGrant, Grants, HostGrant, HttpGrant, RandomGrant, Scheme};
+
+/// What a guest asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request<'a> {
+    /// A directory by the path the guest uses for it.
+    Directory {
+        /// The guest's path.
+        guest: &'a str,
+        /// What it wants to do there.
+        access: Access,
+    },
+    /// An HTTP request, before any name is resolved.
+    Http {
+        /// The scheme of the URL.
+        scheme: Scheme,
+        /// The host of the URL.
+        host: &'a Host<String>,
+        /// The port of the URL.
+        port: u16,
+        /// The method, in capitals.
+        method: &'a str,
+    },
+    /// A connection to an address that the host of a granted request was resolved to.
+    Address {
+        /// The scheme of the URL.
+        scheme: Scheme,
+        /// The host of the URL.
+        host: &'a Host<String>,
+        /// The port of the URL.
+        port: u16,
+        /// The method, in capitals.
+        method: &'a str,
+        /// The address.
+        address: IpAddr,
+    },
+    /// A socket of its own, whatever for.
+    Socket,
+    /// An environment variable of the host.
+    Variable {
+        /// Its name.
+        name: &'a str,
+    },
+    /// A clock that is more exact than milliseconds.
+    PreciseClock,
+    /// Random numbers that differ from call to call.
+    FreshRandom,
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It was granted.
+    Allow,
+    /// It was not; this says how it can be.
+    Deny(Capability),
+}
+
+impl Decision {
+    /// Whether the request was granted.
+    pub fn is_allowed(&self) -> bool {
+        matches!(self, Self::Allow)
+    }
+}
+
+/// Decides one request.
+pub fn decide(grants: &Grants, request: &Request<'_>) -> Decision {
+    let (allowed, capability) = match request {
+        Request::Directory { guest, access } => (
+            grants.fs.iter().any(|grant| grant.guest == *guest && grant.access >= *access),
+            Capability::Directory { guest: (*guest).to_owned(), access: *access },
+        ),
+        Request::Http { scheme, host, port, method } => (
+            grants.http.iter().any(|grant| covers(grant, *scheme, host, *port, method)),
+            Capability::http(*scheme, host, *port, method, false),
+        ),
+        Request::Address { scheme, host, port, method, address } => {
+            let private = is_private(*address);
+            let names_it = |grant: &HttpGrant| !private || grant.private || names_private_host(grant);
+            (
+                grants.http.iter().any(|grant| covers(grant, *scheme, host, *port, method) && names_it(grant)),
+                Capability::http(*scheme, host, *port, method, private),
+            )
+        }
+        Request::Socket => (false, Capability::Socket),
+        Request::Variable { name } => {
+            (grants.env.iter().any(|granted| granted == name), Capability::Variable { name: (*name).to_owned() })
+        }
+        Request::PreciseClock => (grants.clock == ClockGrant::Precise, Capability::PreciseClock),
+        Request::FreshRandom => (grants.random == RandomGrant::Fresh, Capability::FreshRandom),
+    };
+    if allowed { Decision::Allow } else { Decision::Deny(capability) }
+}
+
+/// The environment variables that were granted, with the values that `lookup` finds for them; what it does not find
+/// is left out.
+pub fn granted_variables(grants: &Grants, lookup: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
+    let allowed =
+        grants.env.iter().filter(|name| decide(grants, &Request::Variable { name: name.as_str() }).is_allowed());
+    allowed.filter_map(|name| Some((name.clone(), lookup(name)?))).collect()
+}
+
+fn covers(grant: &HttpGrant, scheme: Scheme, host: &Host<String>, port: u16, method: &str) -> bool {
+    let host_covered = match (&grant.host, host) {
+        (HostGrant::Exactly(granted), host) => granted == host,
+        (HostGrant::Below(domain), Host::Domain(name)) => {
+            name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        }
+        (HostGrant::Below(_), _) => false,
+    };
+    host_covered
+        && grant.scheme == scheme
+        && grant.port == port
+        && (grant.methods.is_empty() || grant.methods.iter().any(|granted| granted == method))
+}
+
+/// Whether the grant's own words name a private place: an address, or `localhost`.
+fn names_private_host(grant: &HttpGrant) -> bool {
+    match &grant.host {
+        HostGrant::Exactly(Host::Domain(name)) => name == "localhost",
+        HostGrant::Exactly(_) => true,
+        HostGrant::Below(_) => false,
+    }
+}
+
+/// Whether an address is anything else than a public one: loopback, private, link-local, shared, documentation,
+/// multicast, reserved, or an IPv6 form that carries such an IPv4 address.
+pub fn is_private(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_private_v4(address),
+        IpAddr::V6(address) => is_private_v6(address),
+    }
+}
+
+fn is_private_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    match (a, b, c) {
+        (0 | 10 | 127, _, _) => true,
+        (100, 64..=127, _) => true,
+        (169, 254, _) => true,
+        (172, 16..=31, _) => true,
+        (192, 0, 0 | 2) | (192, 88, 99) | (192, 168, _) => true,
+        (198, 18..=19, _) | (198, 51, 100) | (203, 0, 113) => true,
+        _ => a >= 224,
+    }
+}
+
+fn is_private_v6(address: Ipv6Addr) -> bool {
+    let segments = address.segments();
+    let embedded = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_private_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match segments {
+        // Unspecified, loopback, mapped and compatible IPv4: the last two are never needed, so all are refused.
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] => true,
+        // Translated IPv4, well-known and local prefix.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
+        [0x64, 0xff9b, 1, ..] => true,
+        // Discard only, documentation, benchmarking, Teredo and other protocol assignments.
+        [0x100, 0, 0, 0, ..] | [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, ..] => true,
+        // 6to4.
+        [0x2002, high, low, ..] => embedded(high, low),
+        // Everything outside global unicast: unique local, link-local, site-local, multicast, reserved.
+        [first, ..] => !(0x2000..=0x3fff).contains(&first),
+    }
+}
+
+/// A capability that was denied, with what granting it needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "capability", rename_all = "kebab-case")]
+pub enum Capability {
+    /// A directory.
+    #[serde(rename = "fs")]
+    Directory {
+        /// The guest's path.
+        guest: String,
+        /// What it wanted to do there.
+        access: Access,
+    },
+    /// An HTTP request.
+    Http {
+        /// Scheme, host and port as a URL.
+        server: String,
+        /// The method.
+        method: String,
+        /// The name led to an address inside a private network.
+        private: bool,
+    },
+    /// A raw socket or a name look-up, which nothing grants.
+    Socket,
+    /// An environment variable.
+    #[serde(rename = "env")]
+    Variable {
+        /// Its name.
+        name: String,
+    },
+    /// An exact clock.
+    #[serde(rename = "clock")]
+    PreciseClock,
+    /// Random numbers that differ.
+    #[serde(rename = "random")]
+    FreshRandom,
+}
+
+impl Capability {
+    fn http(scheme: Scheme, host: &Host<String>, port: u16, method: &str, private: bool) -> Self {
+        let server =
+            HttpGrant { scheme, host: HostGrant::Exactly(host.clone()), port, methods: Vec::new(), private: false };
+        Self::Http { server: server.to_string(), method: method.to_owned(), private }
+    }
+
+    /// The line of `hotcell.toml` that grants it, where there is one.
+    pub fn grant_line(&self) -> Option<String> {
+        match self {
+            Self::Directory { guest, access } => {
+                let access = match access {
+                    Access::Read => "read",
+                    Access::ReadWrite => "read-write",
+                };
+                let guest = quoted(guest);
+                Some(format!("fs = [{{ host = \"A DIRECTORY\", guest = {guest}, access = \"{access}\" }}]"))
+            }
+            Self::Http { server, private: true, .. } => {
+                Some(format!("http = [{{ url = {}, private = true }}]", quoted(server)))
+            }
+            Self::Http { server, .. } => Some(format!("http = [{}]", quoted(server))),
+            Self::Socket => None,
+            Self::Variable { name } => Some(format!("env = [{}]", quoted(name))),
+            Self::PreciseClock => Some("clock = \"precise\"".to_owned()),
+            Self::FreshRandom => Some("random = \"fresh\"".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory { guest, access: Access::Read } => write!(f, "`fs` to read `{guest}`"),
+            Self::Directory { guest, access: Access::ReadWrite } => write!(f, "`fs` to write `{guest}`"),
+            Self::Http { server, method, private: false } => write!(f, "`http` for `{method} {server}`"),
+            Self::Http { server, method, private: true } => {
+                write!(f, "`http` for `{method} {server}`, which leads into a private network")
+            }
+            Self::Socket => f.write_str("a raw socket"),
+            Self::Variable { name } => write!(f, "`env` for `{name}`"),
+            Self::PreciseClock => f.write_str("`clock` in full precision"),
+            Self::FreshRandom => f.write_str("`random` numbers that differ"),
+        }
+    }
+}
+
+/// A request of a guest that was denied, told to the operator with the lines that would grant it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial {
+    /// The script or plugin, by the name grants are given to.
+    pub plugin: String,
+    /// What it asked for.
+    #[serde(flatten)]
+    pub capability: Capability,
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` asked for {}, which is not granted", self.plugin, self.capability)?;
+        match self.capability.grant_line() {
+            Some(line) => {
+                write!(f, "; to grant it, write into `hotcell.toml`:\n[grants.{}]\n{line}", quoted(&self.plugin))
+            }
+            None => f.write_str("; nothing grants it"),
+        }
+    }
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            control if control.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(control))),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use url::Host;
+
+    use super::{Capability, Decision, Denial, Request, decide, is_private};
+    use crate::grants::{Access, Grants, HttpGrant, Scheme};
+
+    fn grants(text: &str) -> Grants {
+        toml::from_str(text).unwrap_or_else(|error| panic!("`{text}`: {error}"))
+    }
+
+    fn http<'a>(scheme: Scheme, host: &'a Host<String>, port: u16, method: &'a str) -> Request<'a> {
+        Request::Http { scheme, host, port, method }
+    }
+
+    #[test]
+    fn nothing_is_granted_by_default() {
+        let host = Host::Domain("x.org".to_owned());
+        let requests = [
+            Request::Directory { guest: "/data", access: Access::Read },
+            http(Scheme::Https, &host, 443, "GET"),
+            Request::Socket,
+            Request::Variable { name: "HOME" },
+            Request::PreciseClock,
+        ];
+        for request in requests {
+            assert!(!decide(&Grants::default(), &request).is_allowed(), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn attack_47_a_server_is_compared_by_scheme_host_port_and_method() {
+        let grants =
+            grants("http = ['https://api.x.org', 'https://*.y.org', { url = 'http://z.org:81', methods = ['get'] }]");
+        let cases = [
+            (Scheme::Https, "api.x.org", 443, "DELETE", true),
+            (Scheme::Http, "api.x.org", 443, "GET", false),
+            (Scheme::Https, "api.x.org", 444, "GET", false),
+            (Scheme::Https, "api.x.org.", 443, "GET", false),
+            (Scheme::Https, "evil-api.x.org", 443, "GET", false),
+            (Scheme::Https, "x.org", 443, "GET", false),
+            (Scheme::Https, "a.y.org", 443, "GET", true),
+            (Scheme::Https, "a.b.y.org", 443, "GET", true),
+            (Scheme::Https, "y.org", 443, "GET", false),
+            (Scheme::Https, ".y.org", 443, "GET", false),
+            (Scheme::Https, "evily.org", 443, "GET", false),
+            (Scheme::Http, "z.org", 81, "GET", true),
+            (Scheme::Http, "z.org", 81, "POST", false),
+        ];
+        for (scheme, host, port, method, expected) in cases {
+            let host = Host::Domain(host.to_owned());
+            let decision = decide(&grants, &http(scheme, &host, port, method));
+            assert_eq!(decision.is_allowed(), expected, "{} {host} {port} {method}", scheme.name());
+        }
+    }
+
+    #[test]
+    fn attack_43_44_only_public_addresses_are_public() {
+        let private = [
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.8.8.8",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "198.51.100.7",
+            "203.0.113.9",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:169.254.169.254",
+            "::ffff:8.8.8.8",
+            "64:ff9b::127.0.0.1",
+            "64:ff9b:1::8.8.8.8",
+            "2002:7f00:1::",
+            "2001::1",
+            "2001:db8::1",
+            "100::1",
+            "fc00::1",
+            "fd12::1",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+            "5f00::1",
+        ];
+        let public = ["1.1.1.1", "8.8.8.8", "172.32.0.1", "192.0.1.1", "2606:4700::1111", "64:ff9b::8.8.8.8"];
+        for address in private {
+            assert!(address.parse().is_ok_and(is_private), "{address} counts as public");
+        }
+        for address in public {
+            assert!(address.parse().is_ok_and(|address| !is_private(address)), "{address} counts as private");
+        }
+    }
+
+    #[test]
+    fn attack_43_a_name_may_lead_into_a_private_network_only_when_that_was_granted() {
+        let cases = [
+            ("http = ['http://x.org']", "x.org", "93.184.216.34", true),
+            ("http = ['http://x.org']", "x.org", "127.0.0.1", false),
+            ("http = ['http://x.org']", "x.org", "::ffff:10.0.0.1", false),
+            ("http = [{ url = 'http://x.org', private = true }]", "x.org", "10.0.0.1", true),
+            ("http = ['http://localhost']", "localhost", "127.0.0.1", true),
+            ("http = ['http://*.localhost']", "a.localhost", "127.0.0.1", false),
+            ("http = ['http://127.0.0.1']", "127.0.0.1", "127.0.0.1", true),
+            ("http = ['http://127.0.0.1']", "127.0.0.2", "127.0.0.2", false),
+        ];
+        for (granted, host, address, expected) in cases {
+            let (host, address) = match (Host::parse(host), address.parse()) {
+                (Ok(host), Ok(address)) => (host, address),
+                wrong => panic!("{wrong:?}"),
+            };
+            let request = Request::Address { scheme: Scheme::Http, host: &host, port: 80, method: "GET", address };
+            assert_eq!(decide(&grants(granted), &request).is_allowed(), expected, "{granted} {host} {address}");
+        }
+    }
+
+    #[test]
+    fn read_access_does_not_cover_writing() {
+        let grants = grants("fs = [{ host = 'a', guest = '/a' }, { host = 'b', guest = '/b', access = 'read-write' }]");
+        for (guest, access, expected) in [
+            ("/a", Access::Read, true),
+            ("/a", Access::ReadWrite, false),
+            ("/b", Access::ReadWrite, true),
+            ("/b", Access::Read, true),
+            ("/c", Access::Read, false),
+        ] {
+            let decision = decide(&grants, &Request::Directory { guest, access });
+            assert_eq!(decision.is_allowed(), expected, "{guest} {access:?}");
+        }
+    }
+
+    #[test]
+    fn only_granted_variables_are_looked_up() {
+        let grants = grants("env = ['LANG', 'UNSET']");
+        let host = |name: &str| match name {
+            "LANG" => Some("de".to_owned()),
+            "UNSET" => None,
+            other => panic!("`{other}` was not granted"),
+        };
+        assert_eq!(super::granted_variables(&grants, host), [("LANG".to_owned(), "de".to_owned())]);
+    }
+
+    /// What a denial prints can be pasted: it parses, and it grants the request.
+    #[test]
+    fn attack_42_a_denial_prints_the_grant_that_allows_it() -> Result<(), Box<dyn std::error::Error>> {
+        let host = Host::Domain("api.example.org".to_owned());
+        let address = "10.0.0.1".parse()?;
+        let requests = [
+            http(Scheme::Https, &host, 8443, "GET"),
+            Request::Address { scheme: Scheme::Https, host: &host, port: 443, method: "GET", address },
+            Request::Variable { name: "A \"quoted\\ name\n" },
+            Request::Directory { guest: "/data", access: Access::ReadWrite },
+            Request::PreciseClock,
+        ];
+        for request in requests {
+            let Decision::Deny(capability) = decide(&Grants::default(), &request) else {
+                panic!("{request:?} was allowed");
+            };
+            let text = Denial { plugin: "scripts/a \"b\".py".to_owned(), capability }.to_string();
+            let (_, lines) = text.split_once(":\n").ok_or("no lines")?;
+            let file: BTreeMap<String, BTreeMap<String, Grants>> = toml::from_str(lines)?;
+            assert!(decide(&file["grants"]["scripts/a \"b\".py"], &request).is_allowed(), "{text}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_denial_is_written_in_full() -> Result<(), Box<dyn std::error::Error>> {
+        let grant: HttpGrant = "https://api.example.org".parse()?;
+        let capability = Capability::Http { server: grant.to_string(), method: "GET".to_owned(), private: false };
+        let denial = Denial { plugin: "scripts/fetch.py".to_owned(), capability };
+        let expected = "`scripts/fetch.py` asked for `http` for `GET https://api.example.org`, which is not granted; \
+                        to grant it, write into `hotcell.toml`:\n[grants.\"scripts/fetch.py\"]\n\
+                        http = [\"https://api.example.org\"]";
+        assert_eq!(denial.to_string(), expected);
+        assert_eq!(
+            serde_json::to_string(&denial)?,
+            r#"{"plugin":"scripts/fetch.py","capability":"http","server":"https://api.example.org","method":"GET","private":false}"#
+        );
+        Ok(())
+    }
+}

@@ -1,0 +1,413 @@
+//! Calling: one fresh instance under one budget, from its first instruction to the report of what it used.
+//!
+//! Whatever a guest does, a call ends with a typed result: it runs out of fuel or time, is refused memory, traps,
+//! exits or answers. Nothing of a call is left behind, also when its future is dropped half-way.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use hotcell_budget::{Budget, Bytes, Fuel, Limit, Usage};
+use wasmtime::component::{ComponentExportIndex, InstancePre, ResourceTableError};
+use wasmtime::{Store, Trap, WasmBacktrace};
+use wasmtime_wasi::I32Exit;
+
+use crate::call::{CellError, GuestErrorKind, Report, ScriptCall, StateView, Terms, ToolCall};
+use crate::cells::{Cell, Cells, ScriptEntry};
+use crate::contract::{PluginError, PluginResult};
+use crate::guest::{GuestSetup, GuestState, Unanswered};
+use crate::output::OutputOverflow;
+
+/// Fuel after which a guest lets others run and its deadline is looked at: some hundred microseconds.
+const YIELD_INTERVAL: u64 = 2_000_000;
+/// Bytes of state that are handed over in the environment; more goes into a file.
+const MAX_STATE_VARIABLE: usize = 32_768;
+/// Where the guest finds the directory of the state file.
+const STATE_DIRECTORY: &str = "/graph-state";
+/// The name of the state file.
+const STATE_FILE: &str = "state.json";
+/// Functions shown of a trap's backtrace.
+const BACKTRACE_FUNCTIONS: usize = 16;
+/// How the engine words the end of what a guest may hand over at once.
+const TRANSFER_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
+/// How the engine words the end of handles.
+const HANDLES_EXHAUSTED: &str = "store handle limit exceeded";
+
+impl Cells {
+    /// Runs a script node: gives the text that the script put out, or the JSON that its `run` returned.
+    ///
+    /// The call waits for its turn when too many run at once; that is not part of its wall-clock time.
+    pub async fn run_script(&self, cell: &Cell, call: ScriptCall) -> Report<String> {
+        let budget = call.terms.budget.clamp(&self.shared.ceiling);
+        let Some(entry) = cell.loaded.entries.script else {
+            return Report::refused(CellError::WrongKind {
+                message: format!("`{}` is not a script: it only has tools", cell.name()),
+            });
+        };
+        if let Err(error) = check_depth(&call.terms, &budget) {
+            return Report::refused(error);
+        }
+        let setup = match entry {
+            ScriptEntry::Plugin(_) => Ok((None, plugin_setup(call.file_name.clone(), Some(call.state.clone()), None))),
+            ScriptEntry::Command(_) | ScriptEntry::Interpreter(_) => command_setup(&call),
+        };
+        let (state_file, setup) = match setup {
+            Ok(setup) => setup,
+            Err(error) => return Report::refused(error),
+        };
+        let instance = &cell.loaded.instance;
+        let report = match entry {
+            ScriptEntry::Plugin(run) => {
+                let enter = Enter::Plugin(run);
+                self.call(instance, setup, &call.terms, &budget, enter).await
+            }
+            ScriptEntry::Command(run) => self.call(instance, setup, &call.terms, &budget, Enter::Command(run)).await,
+            ScriptEntry::Interpreter(run) => {
+                let Some(source) = call.source.clone() else {
+                    return Report::refused(CellError::WrongKind {
+                        message: format!("the interpreter `{}` was called without a script", cell.name()),
+                    });
+                };
+                let enter = Enter::Interpreter(run, call.file_name.clone(), source);
+                self.call(instance, setup, &call.terms, &budget, enter).await
+            }
+        };
+        drop(state_file);
+        report
+    }
+
+    /// Calls a tool: gives the JSON that it returned.
+    ///
+    /// Where the tool puts a question for which [`ToolCall::answers`] holds no answer, the result is
+    /// [`CellError::Suspended`]; call again with the answer added.
+    pub async fn call_tool(&self, cell: &Cell, call: ToolCall) -> Report<String> {
+        let budget = call.terms.budget.clamp(&self.shared.ceiling);
+        let (Some(entry), Some(description)) = (cell.loaded.entries.tool, cell.description()) else {
+            return Report::refused(CellError::WrongKind { message: format!("`{}` has no tools", cell.name()) });
+        };
+        if !description.tools.iter().any(|tool| tool.name == call.tool) {
+            return Report::refused(CellError::WrongKind {
+                message: format!("`{}` has no tool `{}`", cell.name(), crate::text::one_line(&call.tool, 100)),
+            });
+        }
+        if let Err(error) = check_depth(&call.terms, &budget) {
+            return Report::refused(error);
+        }
+        let setup = plugin_setup(cell.name().to_owned(), None, Some(call.answers));
+        let enter = Enter::Tool(entry, call.tool, call.arguments);
+        self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await
+    }
+
+    async fn call(
+        &self,
+        instance: &InstancePre<GuestState>,
+        setup: GuestSetup,
+        terms: &Terms,
+        budget: &Budget,
+        enter: Enter,
+    ) -> Report<String> {
+        let Ok(_permit) = self.shared.permits.acquire().await else {
+            return Report::refused(CellError::Host { message: "the cells are shut down".to_owned() });
+        };
+        let started = Instant::now();
+        let guest = match GuestState::new(setup, terms, budget, self.shared.repeatable.as_ref()) {
+            Ok(guest) => guest,
+            Err(error) => return Report::refused(error),
+        };
+        let mut store = match self.store(guest, budget) {
+            Ok(store) => store,
+            Err(error) => return Report::refused(CellError::Host { message: format!("{error:#}") }),
+        };
+        let outcome = guarded(started, budget.wall_clock, async {
+            let instance = instance.instantiate_async(&mut store).await?;
+            enter.run(&mut store, &instance).await
+        })
+        .await;
+        report(store, outcome, budget, started)
+    }
+
+    fn store(&self, guest: GuestState, budget: &Budget) -> wasmtime::Result<Store<GuestState>> {
+        let mut store = Store::new(&self.shared.engine, guest);
+        store.limiter(|guest| &mut guest.limiter);
+        store.set_fuel(budget.fuel.0)?;
+        store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
+        store.set_hostcall_fuel(budget.transfer.as_usize());
+        store.set_max_component_handles(budget.handles as usize);
+        Ok(store)
+    }
+}
+
+impl<T> Report<T> {
+    /// The report of a call that never reached its guest.
+    fn refused(error: CellError) -> Self {
+        Self {
+            result: Err(error),
+            usage: Usage { calls: 1, ..Usage::default() },
+            logs: Vec::new(),
+            dropped_log_lines: 0,
+            stderr: String::new(),
+            denials: Vec::new(),
+        }
+    }
+}
+
+fn check_depth(terms: &Terms, budget: &Budget) -> Result<(), CellError> {
+    if terms.depth < budget.depth {
+        return Ok(());
+    }
+    let detail =
+        format!("`{}` is called from {} plugins above it, and {} may nest", terms.plugin, terms.depth, budget.depth);
+    Err(CellError::Limit { limit: Limit::TooDeep, detail })
+}
+
+fn plugin_setup(program: String, state: Option<Arc<dyn StateView>>, answers: Option<Vec<String>>) -> GuestSetup {
+    GuestSetup { program, env: Vec::new(), scratch: None, state, answers, stdout_is_result: false }
+}
+
+/// What a script finds that reads its state from the environment: `GRAPH_STATE` or, if the state is large,
+/// `GRAPH_STATE_FILE`. The directory of the file lasts as long as what is returned.
+fn command_setup(call: &ScriptCall) -> Result<(Option<tempfile::TempDir>, GuestSetup), CellError> {
+    let state = call.state.all();
+    let mut setup = GuestSetup {
+        program: call.file_name.clone(),
+        env: Vec::new(),
+        scratch: None,
+        state: None,
+        answers: None,
+        stdout_is_result: true,
+    };
+    if state.len() <= MAX_STATE_VARIABLE {
+        setup.env.push(("GRAPH_STATE".to_owned(), state.as_ref().to_owned()));
+        return Ok((None, setup));
+    }
+    let failed = |error: std::io::Error| CellError::Host { message: format!("cannot write the state file: {error}") };
+    let directory = tempfile::Builder::new().prefix("hotcell-state-").tempdir().map_err(failed)?;
+    std::fs::write(directory.path().join(STATE_FILE), state.as_bytes()).map_err(failed)?;
+    setup.scratch = Some((directory.path().to_owned(), STATE_DIRECTORY));
+    setup.env.push(("GRAPH_STATE_FILE".to_owned(), format!("{STATE_DIRECTORY}/{STATE_FILE}")));
+    Ok((Some(directory), setup))
+}
+
+/// The function of a guest that a call enters, with its arguments.
+enum Enter {
+    Plugin(ComponentExportIndex),
+    Command(ComponentExportIndex),
+    Interpreter(ComponentExportIndex, String, Arc<str>),
+    Tool(ComponentExportIndex, String, String),
+}
+
+/// What a guest returned without trapping.
+enum Returned {
+    /// A result of the contract.
+    Plugin(PluginResult),
+    /// An exit code; the result is on standard output.
+    Code(i32),
+}
+
+impl Enter {
+    async fn run(
+        self,
+        store: &mut Store<GuestState>,
+        instance: &wasmtime::component::Instance,
+    ) -> wasmtime::Result<Returned> {
+        match self {
+            Self::Plugin(index) => {
+                let run = instance.get_typed_func::<(), (PluginResult,)>(&mut *store, index)?;
+                let (result,) = run.call_async(&mut *store, ()).await?;
+                Ok(Returned::Plugin(result))
+            }
+            Self::Tool(index, tool, arguments) => {
+                let call = instance.get_typed_func::<(&str, &str), (PluginResult,)>(&mut *store, index)?;
+                let (result,) = call.call_async(&mut *store, (&tool, &arguments)).await?;
+                Ok(Returned::Plugin(result))
+            }
+            Self::Command(index) => {
+                let run = instance.get_typed_func::<(), (Result<(), ()>,)>(&mut *store, index)?;
+                let (result,) = run.call_async(&mut *store, ()).await?;
+                Ok(Returned::Code(if result.is_ok() { 0 } else { 1 }))
+            }
+            Self::Interpreter(index, file_name, source) => {
+                let run = instance.get_typed_func::<(&str, &str), (u8,)>(&mut *store, index)?;
+                let (code,) = run.call_async(&mut *store, (&file_name, &source)).await?;
+                Ok(Returned::Code(i32::from(code)))
+            }
+        }
+    }
+}
+
+/// How the guarded part of a call ended.
+enum Outcome {
+    Returned(wasmtime::Result<Returned>),
+    DeadlineOver,
+    Panicked(String),
+}
+
+/// Runs a call until it ends, its time is over, or the host panics. The timer is only set up for a call that waits.
+async fn guarded(
+    started: Instant,
+    wall_clock: Duration,
+    call: impl Future<Output = wasmtime::Result<Returned>>,
+) -> Outcome {
+    let deadline = started.checked_add(wall_clock);
+    let mut call = pin!(call);
+    let mut timer: Option<Pin<Box<tokio::time::Sleep>>> = None;
+    poll_fn(|cx| {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Poll::Ready(Outcome::DeadlineOver);
+        }
+        match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(cx))) {
+            Ok(Poll::Ready(result)) => return Poll::Ready(Outcome::Returned(result)),
+            Ok(Poll::Pending) => {}
+            Err(panic) => return Poll::Ready(Outcome::Panicked(panic_message(panic.as_ref()))),
+        }
+        let Some(deadline) = deadline else { return Poll::Pending };
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline.into())));
+        timer.as_mut().poll(cx).map(|()| Outcome::DeadlineOver)
+    })
+    .await
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    crate::text::one_line(&text, 500)
+}
+
+fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: Instant) -> Report<String> {
+    let fuel_left = store.get_fuel().unwrap_or(0);
+    let guest = store.into_data();
+    let egress = guest.egress.report();
+    let error_bytes = budget.error_bytes.as_usize();
+    let stderr = guest.stderr.shown(error_bytes);
+    let result = match outcome {
+        Outcome::DeadlineOver => Err(limit(Limit::Deadline, format!("still running after {:?}", budget.wall_clock))),
+        Outcome::Panicked(message) => Err(CellError::Host { message }),
+        Outcome::Returned(Ok(Returned::Code(0))) => String::from_utf8(guest.stdout.take())
+            .map_err(|error| CellError::NotText { at: error.utf8_error().valid_up_to() }),
+        Outcome::Returned(Ok(Returned::Code(code))) => Err(CellError::Exit { code, stderr: stderr.clone() }),
+        Outcome::Returned(Ok(Returned::Plugin(Ok(json)))) if json.len() as u64 > budget.output.0 => Err(limit(
+            Limit::OutputTooLarge,
+            format!("the result has {} bytes, more than {}", json.len(), budget.output),
+        )),
+        Outcome::Returned(Ok(Returned::Plugin(Ok(json)))) => Ok(json),
+        Outcome::Returned(Ok(Returned::Plugin(Err(error)))) => Err(guest_error(error, error_bytes)),
+        Outcome::Returned(Err(error)) => failure(&error, &guest, budget, &stderr),
+    };
+    let result = result.map_err(|error| behind(error, &guest, egress.exhausted.as_deref(), budget));
+    let usage = Usage {
+        calls: 1,
+        fuel: budget.fuel - Fuel(fuel_left),
+        wall_clock: started.elapsed(),
+        peak_memory: Bytes::from(guest.limiter.peak()),
+        output: result.as_ref().map_or(Bytes(guest.stdout.written()), |text| Bytes::from(text.len())),
+        stderr: Bytes(guest.stderr.written()),
+        log_lines: guest.notes.logged,
+        http_requests: egress.requests,
+        http_sent: egress.sent,
+        http_received: egress.received,
+    };
+    let dropped_log_lines = guest.notes.logged - guest.notes.lines.len() as u64;
+    Report { result, usage, logs: guest.notes.lines, dropped_log_lines, stderr, denials: egress.denials }
+}
+
+fn limit(limit: Limit, detail: String) -> CellError {
+    CellError::Limit { limit, detail }
+}
+
+/// Sorts an error of the engine, or takes a program's exit with code 0 as the success it is.
+fn failure(error: &wasmtime::Error, guest: &GuestState, budget: &Budget, stderr: &str) -> Result<String, CellError> {
+    if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
+        return match code {
+            0 => String::from_utf8(guest.stdout.take())
+                .map_err(|error| CellError::NotText { at: error.utf8_error().valid_up_to() }),
+            code => Err(CellError::Exit { code: *code, stderr: stderr.to_owned() }),
+        };
+    }
+    if let Some(Unanswered { question }) = error.downcast_ref::<Unanswered>() {
+        return Err(CellError::Suspended { question: crate::text::lines(question, budget.error_bytes.as_usize()) });
+    }
+    if let Some(overflow) = error.downcast_ref::<OutputOverflow>() {
+        return Err(limit(Limit::OutputTooLarge, overflow.to_string()));
+    }
+    if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
+        return Err(handles(budget));
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => {
+            return Err(limit(Limit::OutOfFuel, format!("all of {} is used up", budget.fuel)));
+        }
+        Some(Trap::StackOverflow) => {
+            return Err(limit(Limit::TooDeep, "the guest's stack is used up: a recursion does not end".to_owned()));
+        }
+        _ => {}
+    }
+    let text = format!("{error:#}");
+    if text.contains(HANDLES_EXHAUSTED) {
+        return Err(handles(budget));
+    }
+    if text.contains(TRANSFER_EXHAUSTED) {
+        let detail = format!("the guest handed over more than {} at once", budget.transfer);
+        return Err(limit(Limit::OutputTooLarge, detail));
+    }
+    Err(trap(error, budget, stderr))
+}
+
+fn handles(budget: &Budget) -> CellError {
+    limit(Limit::TooManyHandles, format!("more than {} handles are open", budget.handles))
+}
+
+/// A trap in readable form: what happened and in which of the guest's functions.
+fn trap(error: &wasmtime::Error, budget: &Budget, stderr: &str) -> CellError {
+    let shown = |text: &str| crate::text::one_line(text, budget.error_bytes.as_usize());
+    let message = match error.downcast_ref::<Trap>() {
+        Some(trap) => trap.to_string().replacen("wasm trap: ", "", 1),
+        None => format!("{:#}", error.root_cause()),
+    };
+    let frames = error.downcast_ref::<WasmBacktrace>().map(WasmBacktrace::frames).unwrap_or_default();
+    let backtrace = frames
+        .iter()
+        .take(BACKTRACE_FUNCTIONS)
+        .map(|frame| match frame.func_name() {
+            Some(name) => shown(&format!("{:#}", rustc_demangle::demangle(name))),
+            None => format!("function {}", frame.func_index()),
+        })
+        .collect();
+    CellError::Trap { message: shown(&message), backtrace, stderr: stderr.to_owned() }
+}
+
+fn guest_error(error: PluginError, limit: usize) -> CellError {
+    let (kind, failure) = match error {
+        PluginError::InvalidInput(failure) => (GuestErrorKind::InvalidInput, failure),
+        PluginError::Denied(failure) => (GuestErrorKind::Denied, failure),
+        PluginError::Unavailable(failure) => (GuestErrorKind::Unavailable, failure),
+        PluginError::Other(failure) => (GuestErrorKind::Other, failure),
+    };
+    let metadata = failure
+        .metadata
+        .iter()
+        .take(32)
+        .map(|(name, value)| (crate::text::one_line(name, 100), crate::text::one_line(value, 500)))
+        .collect();
+    CellError::Guest { kind, message: crate::text::lines(&failure.message, limit), metadata }
+}
+
+/// A guest that was refused memory or egress usually fails in its own way afterwards; this puts the cause first.
+fn behind(error: CellError, guest: &GuestState, egress: Option<&str>, budget: &Budget) -> CellError {
+    if !matches!(error, CellError::Exit { .. } | CellError::Trap { .. } | CellError::Guest { .. }) {
+        return error;
+    }
+    if let Some(wanted) = guest.limiter.refused() {
+        let detail = format!("{} wanted, {} allowed; {error}", Bytes::from(wanted), budget.memory);
+        return limit(Limit::OutOfMemory, detail);
+    }
+    match egress {
+        Some(exhausted) => limit(Limit::Egress, format!("{exhausted}; {error}")),
+        None => error,
+    }
+}

@@ -1,0 +1,224 @@
+//! Driving a run on behalf of a person: what `hotcell run` and `hotcell runs resume` share.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::render;
+use hotcell_runtime::{Agent, Event, Host, HostError, Observer, OpenQuestion, Outcome, Question, RunReport, RunStatus};
+use tokio_util::sync::CancellationToken;
+
+use super::{Context, HostArguments, print, quoted};
+use crate::arguments::Session;
+use crate::events::{self, JsonLines};
+use crate::exit::{Exit, Failure};
+use crate::narration::Narrator;
+use crate::people::Person;
+use crate::screen::{STRONG, WARNING};
+use crate::stop;
+use crate::untrusted::{lines, one_line};
+
+/// A host and everything around one run of it.
+pub(super) struct Drive<'a> {
+    context: &'a Context,
+    host: Host,
+    arguments: Session,
+    narrator: Arc<Narrator>,
+}
+
+/// Tells everybody.
+struct Everybody(Vec<Arc<dyn Observer>>);
+
+impl Observer for Everybody {
+    fn event(&self, event: &Event<'_>) {
+        for observer in &self.0 {
+            observer.event(event);
+        }
+    }
+}
+
+impl<'a> Drive<'a> {
+    pub(super) fn new(context: &'a Context, mut arguments: Session) -> Result<Self, Failure> {
+        let plugins = std::mem::take(&mut arguments.plugins);
+        let model = arguments.model.take();
+        let host = context.host(HostArguments { plugins, model, quiet: arguments.quiet })?;
+        let narrator = Arc::new(Narrator::new(context.screen.clone()));
+        Ok(Drive { context, host, arguments, narrator })
+    }
+
+    /// Loads a graph, telling what is or may be wrong with it.
+    pub(super) fn load(&self, path: &Path) -> Result<Agent, Failure> {
+        let (found, agent) = match self.context.try_load(&self.host, path) {
+            Ok(agent) => (agent.warnings.clone(), Some(agent)),
+            Err(refused) => (refused.diagnostics, None),
+        };
+        if self.arguments.json {
+            for diagnostic in &found {
+                events::line(&events::diagnostic(path, diagnostic))?;
+            }
+        }
+        if !found.is_empty() && (agent.is_none() || !self.arguments.quiet) {
+            let screen = &self.context.screen;
+            screen.line(render(&found, screen.colour()).trim_end());
+        }
+        match agent {
+            Some(agent) => Ok(agent),
+            None if self.arguments.json => {
+                events::line(&events::refusal(Exit::Refused, "the graph has errors"))?;
+                Err(Failure::said(Exit::Refused))
+            }
+            None => Err(Failure::said(Exit::Refused)),
+        }
+    }
+
+    /// Runs to where it ends or waits, and tells the outcome.
+    pub(super) fn go<F>(self, run: impl FnOnce(Host, hotcell_runtime::Session) -> F) -> Result<Exit, Failure>
+    where
+        F: Future<Output = Result<RunReport, HostError>>,
+    {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+        let screen = &self.context.screen;
+        let cancel = CancellationToken::new();
+        let person = Arc::new(Person::new(
+            screen.clone(),
+            self.arguments.answers.clone(),
+            self.arguments.no_input,
+            self.arguments.quiet,
+            cancel.clone(),
+        ));
+        let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
+        if !self.arguments.quiet {
+            observers.push(self.narrator.clone());
+        }
+        if self.arguments.json {
+            observers.push(Arc::new(JsonLines));
+        }
+        let session = hotcell_runtime::Session {
+            people: person.clone(),
+            observer: Arc::new(Everybody(observers)),
+            cancel: cancel.clone(),
+        };
+        let result = runtime.block_on(async {
+            stop::on_signal(screen.clone(), cancel);
+            run(self.host.clone(), session).await
+        });
+        // A question on the terminal may still be waiting for a key; nothing else outlives the run.
+        runtime.shutdown_background();
+        screen.worked();
+        let report = match result {
+            Ok(report) => report,
+            Err(error) => {
+                let failure = Failure::from(error);
+                if self.arguments.json {
+                    events::line(&events::refusal(failure.exit, failure.message.as_deref().unwrap_or_default()))?;
+                }
+                return Err(failure);
+            }
+        };
+        let unused = person.unused_answers();
+        if unused > 0 {
+            let verb = if unused == 1 { "answer was" } else { "answers were" };
+            screen.warning(&format!("{unused} {verb} not used: no question came for it"));
+        }
+        self.conclude(&report)
+    }
+
+    fn conclude(&self, report: &RunReport) -> Result<Exit, Failure> {
+        if !self.arguments.quiet {
+            self.narrator.used(&report.usage);
+        }
+        let exit = exit_of(&report.outcome);
+        let cancelled = report.outcome == Outcome::Interrupted && self.was_cancelled(report);
+        if self.arguments.json {
+            let mut line = events::result(report, exit);
+            if cancelled {
+                line["status"] = RunStatus::Cancelled.as_str().into();
+            }
+            events::line(&line)?;
+        }
+        match &report.outcome {
+            Outcome::Completed { output } if !self.arguments.json => self.print_output(output)?,
+            Outcome::Completed { .. } => {}
+            Outcome::Failed { error, .. } => self.context.screen.error(&lines(error), None),
+            Outcome::Waiting { questions } => self.tell_how_to_answer(report, questions),
+            Outcome::Interrupted if cancelled => {
+                self.context.screen.warning(&format!("run {} was cancelled by another process", report.run));
+            }
+            Outcome::Interrupted => self.tell_how_to_resume(report),
+        }
+        Ok(exit)
+    }
+
+    /// Whether another process ended the run for good, which also interrupts it here.
+    fn was_cancelled(&self, report: &RunReport) -> bool {
+        let record = self.host.journal().find(report.run.as_str());
+        record.is_ok_and(|record| record.status == RunStatus::Cancelled)
+    }
+
+    /// The result as it is for a program, without control characters for a terminal.
+    fn print_output(&self, output: &str) -> Result<(), Failure> {
+        use std::io::IsTerminal;
+        if std::io::stdout().is_terminal() { print(&lines(output)) } else { print(output) }
+    }
+
+    fn tell_how_to_answer(&self, report: &RunReport, questions: &[Question]) {
+        let screen = &self.context.screen;
+        for question in questions {
+            screen.line(&describe_question(question, &|text| screen.paint(STRONG, text)));
+        }
+        if !self.context.keeps_runs() {
+            screen
+                .warning("the run is lost, because `--journal memory` keeps nothing; give the answers with `--answer`");
+            return;
+        }
+        screen.line(&format!("run {} waits; answer it, now or another day, with", report.run));
+        let example = questions.first().and_then(|question| question.options.first());
+        let answer = example.map_or("'...'".into(), |option| quoted(option));
+        let command = self.context.runs_command(&format!("answer {} {answer} --resume", report.run));
+        screen.line(&format!("  {}", screen.paint(STRONG, &command)));
+    }
+
+    fn tell_how_to_resume(&self, report: &RunReport) {
+        let screen = &self.context.screen;
+        if !self.context.keeps_runs() {
+            screen.line(&screen.paint(WARNING, "the run is lost, because `--journal memory` keeps nothing"));
+            return;
+        }
+        screen.line(&format!("run {} stopped; nothing that was done is lost. Go on with", report.run));
+        let command = self.context.runs_command(&format!("resume {}", report.run));
+        screen.line(&format!("  {}", screen.paint(STRONG, &command)));
+    }
+}
+
+fn exit_of(outcome: &Outcome) -> Exit {
+    match outcome {
+        Outcome::Completed { .. } => Exit::Done,
+        Outcome::Failed { .. } => Exit::Failed,
+        Outcome::Waiting { .. } => Exit::Waiting,
+        Outcome::Interrupted => Exit::Interrupted,
+    }
+}
+
+/// A question with what may be answered, over several lines.
+pub(super) fn describe_question(question: &Question, strong: &dyn Fn(&str) -> String) -> String {
+    let mut text = format!("{} ({})", strong("?"), question.node);
+    for line in lines(question.text.trim_end()).lines() {
+        text.push_str(&format!("\n    {line}"));
+    }
+    if !question.options.is_empty() {
+        let options: Vec<String> = question.options.iter().map(|option| one_line(option, 200)).collect();
+        text.push_str(&format!("\n  options: {} (or any other text)", options.join(" | ")));
+    }
+    if let Some(default) = &question.default {
+        text.push_str(&format!("\n  default: {}", one_line(default, 200)));
+    }
+    text
+}
+
+/// What `runs answer` says after it.
+pub(super) fn describe_answered(open: &OpenQuestion) -> String {
+    format!("answered the question of `{}`", open.question.node)
+}

@@ -1,0 +1,55 @@
+//! `hotcell graph`: a picture of a graph, or of what happened in a run.
+
+use std::path::PathBuf;
+
+use super::{Context, HostArguments, print};
+use crate::arguments::{Graph, PictureFormat};
+use crate::exit::{Exit, Failure};
+use crate::picture::{History, Picture};
+
+pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failure> {
+    let host = context.host(HostArguments { plugins: arguments.plugins.clone(), ..HostArguments::default() })?;
+    let record = arguments.run.as_deref().map(|name| host.journal().find(name)).transpose()?;
+    let path = match (&arguments.path, &record) {
+        (Some(path), _) => path.clone(),
+        (None, Some(record)) => PathBuf::from(&record.header.source),
+        (None, None) => return Err(Failure::refused("a graph file or `--run NAME` has to be given")),
+    };
+    let agent = context.load(&host, &path)?;
+    let history = match &record {
+        Some(record) if record.header.graph != agent.graph.name => {
+            return Err(Failure::refused(format!(
+                "run `{}` is a run of the graph `{}`, not of `{}`",
+                record.id, record.header.graph, agent.graph.name
+            ))
+            .help("leave the path out: the run knows its graph"));
+        }
+        Some(record) => Some(History::read(record, &host.journal().entries(&record.id)?, &agent.graph)),
+        None => None,
+    };
+    let picture = Picture::new(&agent.graph, history.as_ref());
+    let text = match format(&arguments) {
+        PictureFormat::Mermaid => picture.mermaid(),
+        PictureFormat::Svg => picture.svg(),
+        PictureFormat::Dot => picture.dot(),
+    };
+    let Some(output) = arguments.output else {
+        print(&text)?;
+        return Ok(Exit::Done);
+    };
+    std::fs::write(&output, text)
+        .map_err(|error| Failure::failed(format!("`{}` cannot be written: {error}", output.display())))?;
+    Ok(Exit::Done)
+}
+
+fn format(arguments: &Graph) -> PictureFormat {
+    if let Some(format) = arguments.format {
+        return format;
+    }
+    let extension = arguments.output.as_deref().and_then(|output| output.extension()).and_then(|name| name.to_str());
+    match extension {
+        Some("svg") => PictureFormat::Svg,
+        Some("dot" | "gv") => PictureFormat::Dot,
+        _ => PictureFormat::Mermaid,
+    }
+}

@@ -1,0 +1,190 @@
+//! One module for each command, and what they share: how to come by a host, and how its errors end a command.
+
+mod check;
+mod drive;
+mod graph;
+mod run;
+mod runs;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::CommandFactory;
+use hotcell_graph::diagnostic::render;
+use hotcell_runtime::{
+    Agent, Environment, Host, HostError, HostOptions, JournalChoice, JournalError, LoadFailure, Progress, RunError,
+};
+
+use crate::arguments::{Arguments, Command, Completions, Global};
+use crate::exit::{Exit, Failure};
+use crate::screen::{Screen, coloured};
+use crate::untrusted::{lines, one_line};
+
+/// Does what the command line asks for.
+pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit, Failure> {
+    let context = Context { global: arguments.global, screen: screen.clone() };
+    match arguments.command {
+        Command::Run(arguments) => run::perform(&context, arguments),
+        Command::Check(arguments) => check::perform(&context, arguments),
+        Command::Graph(arguments) => graph::perform(&context, arguments),
+        Command::Runs(arguments) => runs::perform(&context, arguments),
+        Command::Completions(arguments) => completions(&arguments),
+    }
+}
+
+/// What every command is given.
+struct Context {
+    global: Global,
+    screen: Arc<Screen>,
+}
+
+/// What the command line says about the host.
+#[derive(Default)]
+struct HostArguments {
+    plugins: Vec<PathBuf>,
+    /// The model of nodes that name none
+    model: Option<String>,
+    /// Whether progress is left out
+    quiet: bool,
+}
+
+impl Context {
+    /// A host as the command line describes it.
+    fn host(&self, arguments: HostArguments) -> Result<Host, Failure> {
+        let journal = match &self.global.journal {
+            None => JournalChoice::Default,
+            Some(path) if path == Path::new("memory") => JournalChoice::Memory,
+            Some(path) => JournalChoice::File(path.clone()),
+        };
+        let environment = match arguments.model {
+            None => Environment::process(),
+            Some(model) => Environment::of(
+                std::env::vars_os()
+                    .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+                    .chain([("HOTCELL_MODEL".to_owned(), model)]),
+            ),
+        };
+        let screen = self.screen.clone();
+        let progress = move |progress: &Progress| show(&screen, progress);
+        let options = HostOptions {
+            journal,
+            plugins: arguments.plugins,
+            environment,
+            progress: (!arguments.quiet).then(|| Arc::new(progress) as Arc<dyn Fn(&Progress) + Send + Sync>),
+            ..HostOptions::default()
+        };
+        Ok(Host::new(options)?)
+    }
+
+    /// Loads a graph; says what is wrong with it if it is refused.
+    fn load(&self, host: &Host, path: &Path) -> Result<Agent, Failure> {
+        self.try_load(host, path).map_err(|refused| {
+            self.screen.line(render(&refused.diagnostics, self.screen.colour()).trim_end());
+            Failure::said(Exit::Refused)
+        })
+    }
+
+    /// Loads a graph and says nothing.
+    fn try_load(&self, host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
+        let loaded = host.load(path);
+        self.screen.worked();
+        loaded
+    }
+
+    /// Whether runs outlive this process.
+    fn keeps_runs(&self) -> bool {
+        self.global.journal.as_deref() != Some(Path::new("memory"))
+    }
+
+    /// A `hotcell runs` command line for the same journal, to be shown to the person.
+    fn runs_command(&self, rest: &str) -> String {
+        // A journal that comes from the environment will be there for the next command, too.
+        let named = std::env::var_os("HOTCELL_JOURNAL").is_none();
+        match &self.global.journal {
+            Some(journal) if named => format!("hotcell runs {rest} --journal {}", quoted(&journal.to_string_lossy())),
+            _ => format!("hotcell runs {rest}"),
+        }
+    }
+
+    /// Whether to colour standard output.
+    fn colours_output(&self) -> bool {
+        coloured(self.global.color, &io::stdout())
+    }
+}
+
+/// Writes text to standard output, ending with a line end.
+fn print(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    write!(stdout, "{text}{end}").and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))
+}
+
+/// A word as a POSIX shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_./:=@%+,".contains(character);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Tells about work that takes long.
+fn show(screen: &Screen, progress: &Progress) {
+    match progress {
+        Progress::Compiling { name } => screen.working(&format!("compiling {}", one_line(name, 200))),
+        Progress::Compiled { .. } => screen.worked(),
+        _ => {}
+    }
+}
+
+impl From<HostError> for Failure {
+    fn from(error: HostError) -> Self {
+        let exit = match &error {
+            HostError::Journal(error) | HostError::Run(RunError::Journal(error)) => exit_of_journal(error),
+            HostError::Run(_)
+            | HostError::Models(_)
+            | HostError::Load { .. }
+            | HostError::Changed { .. }
+            | HostError::NothingAsked { .. }
+            | HostError::NoHome => Exit::Refused,
+            HostError::Cells(_) => Exit::Failed,
+        };
+        Failure { exit, message: Some(lines(error.to_string().trim_end())), help: None }
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        Failure { exit: exit_of_journal(&error), message: Some(lines(&error.to_string())), help: None }
+    }
+}
+
+fn exit_of_journal(error: &JournalError) -> Exit {
+    match error {
+        JournalError::NoSuchRun(_) | JournalError::Ambiguous(..) | JournalError::Busy(_) => Exit::Refused,
+        JournalError::Store { .. } | JournalError::Unreadable { .. } => Exit::Failed,
+    }
+}
+
+fn completions(arguments: &Completions) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "hotcell", &mut script);
+    io::stdout().lock().write_all(&script).map_err(|error| Failure::output(&error))?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        let cases =
+            [("plain-1.yaml", "plain-1.yaml"), ("two words", "'two words'"), ("it's", r"'it'\''s'"), ("", "''")];
+        for (word, expected) in cases {
+            assert_eq!(quoted(word), expected);
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! `hotcell run`
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+
+use hotcell_graph::{Key, Value};
+use hotcell_runtime::Given;
+
+use super::Context;
+use super::drive::Drive;
+use crate::arguments::Run;
+use crate::exit::{Exit, Failure};
+
+pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
+    let given = Given { input: input(arguments.prompt)?, variables: variables(arguments.variables)? };
+    let drive = Drive::new(context, arguments.session)?;
+    let agent = drive.load(&arguments.path)?;
+    drive.go(|host, session| async move { host.run(&agent, given, session).await })
+}
+
+fn input(prompt: Option<String>) -> Result<Option<String>, Failure> {
+    if prompt.as_deref() != Some("-") {
+        return Ok(prompt);
+    }
+    read_input("the prompt").map(Some)
+}
+
+/// All of standard input, without the line end that `echo` adds.
+pub(super) fn read_input(what: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    io::stdin()
+        .read_to_string(&mut text)
+        .map_err(|error| Failure::refused(format!("{what} cannot be read from standard input: {error}")))?;
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+fn variables(given: Vec<(String, String)>) -> Result<HashMap<Key, Value>, Failure> {
+    let mut variables = HashMap::with_capacity(given.len());
+    for (name, value) in given {
+        if variables.insert(Key::from(name.as_str()), Value::text(value)).is_some() {
+            return Err(Failure::refused(format!("the variable `{name}` is given twice")));
+        }
+    }
+    Ok(variables)
+}

@@ -1,0 +1,252 @@
+//! `hotcell runs show`: everything the journal knows of one run, in the order in which it was committed.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use hotcell_budget::Usage;
+use hotcell_graph::Value;
+use hotcell_runtime::{Completed, Entry, Fact, OpenQuestion, RunRecord, open_questions};
+use serde_json::json;
+
+use super::{Context, HostArguments, print, standing};
+use crate::command::drive::describe_question;
+use crate::events;
+use crate::exit::{Exit, Failure};
+use crate::narration::{counted, describe_usage, short};
+use crate::screen::{DIM, STRONG, WARNING};
+use crate::table::{Align, Table};
+use crate::untrusted::{lines, one_line};
+use crate::when::{ago, exact, local};
+
+const SHOWN: usize = 200;
+
+pub(super) fn perform(context: &Context, run: &str, as_json: bool) -> Result<Exit, Failure> {
+    let host = context.host(HostArguments::default())?;
+    let journal = host.journal();
+    let record = journal.find(run)?;
+    let entries = journal.entries(&record.id)?;
+    let status = standing(&**journal, &record);
+    if as_json {
+        events::line(&whole(&record, &entries, status))?;
+        return Ok(Exit::Done);
+    }
+    let page = Page { record: &record, entries: &entries, status, colour: context.colours_output() };
+    let mut text = page.head();
+    text.extend(page.turns());
+    text.extend(page.nodes());
+    text.extend(page.questions());
+    text.extend(page.outcome());
+    if let Some(command) = next_step(status, &record, &entries) {
+        text.extend([String::new(), format!("next: {}", context.runs_command(&command))]);
+    }
+    print(&text.join("\n"))?;
+    Ok(Exit::Done)
+}
+
+struct Page<'a> {
+    record: &'a RunRecord,
+    entries: &'a [Entry],
+    status: &'static str,
+    colour: bool,
+}
+
+impl Page<'_> {
+    fn paint(&self, style: anstyle::Style, text: &str) -> String {
+        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
+    }
+
+    fn head(&self) -> Vec<String> {
+        let record = self.record;
+        let field = |name: &str, value: String| format!("{}{value}", self.paint(DIM, &format!("{name:<9}")));
+        let mut text = vec![
+            field("run", self.paint(STRONG, record.id.as_str())),
+            field(
+                "graph",
+                format!("{} ({})", one_line(&record.header.graph, SHOWN), one_line(&record.header.source, SHOWN)),
+            ),
+            field("status", self.status.to_owned()),
+            field("started", format!("{} ({})", local(record.created), ago(record.created, SystemTime::now()))),
+        ];
+        if let Some(input) = record.header.given.get("input").and_then(Value::as_text) {
+            text.push(field("input", one_line(input, SHOWN)));
+        }
+        if let Some(variables) = record.header.given.get("variables").and_then(Value::as_object) {
+            let given: Vec<String> = variables
+                .iter()
+                .map(|(name, value)| format!("{name}={}", one_line(&value.to_string(), SHOWN)))
+                .collect();
+            if !given.is_empty() {
+                text.push(field("given", given.join(", ")));
+            }
+        }
+        text
+    }
+
+    fn turns(&self) -> Vec<String> {
+        let mut table = Table::new([
+            ("#", Align::Right),
+            ("NODE", Align::Left),
+            ("WENT TO", Align::Left),
+            ("TIME", Align::Right),
+            ("FUEL", Align::Right),
+            ("MEMORY", Align::Right),
+            ("NOTES", Align::Left),
+        ]);
+        let mut any = false;
+        for entry in self.entries {
+            let Fact::Completed(completed) = &entry.fact else { continue };
+            any = true;
+            table.row([
+                entry.place.to_string(),
+                completed.node.clone(),
+                route(completed),
+                short(completed.elapsed),
+                cell(completed.usage.calls > 0, || completed.usage.fuel.to_string()),
+                cell(completed.usage.calls > 0, || completed.usage.peak_memory.to_string()),
+                self.notes(entry, completed),
+            ]);
+        }
+        if !any {
+            return vec![String::new(), "no node has completed".into()];
+        }
+        [String::new()].into_iter().chain(table.lines(0, |text| self.paint(STRONG, text))).collect()
+    }
+
+    /// What else is known of a turn: its failure, the answer a person gave, the effects it had.
+    fn notes(&self, entry: &Entry, completed: &Completed) -> String {
+        let mut notes = Vec::new();
+        if let Some(failure) = &completed.failure {
+            notes.push(self.paint(WARNING, &format!("failed: {}", one_line(failure, SHOWN))));
+        }
+        let mut effects: BTreeMap<&str, u64> = BTreeMap::new();
+        for within in self.entries.iter().filter(|within| belongs_to(within, entry)) {
+            match &within.fact {
+                Fact::Answered { text, .. } => notes.push(format!("answered: {}", one_line(text, SHOWN))),
+                Fact::Effect { kind, .. } => *effects.entry(kind).or_default() += 1,
+                Fact::Completed(_) | Fact::Asked { .. } => {}
+            }
+        }
+        notes.extend(effects.into_iter().map(|(kind, count)| counted(count, kind)));
+        notes.join("; ")
+    }
+
+    /// Who used what, where that is not said by the turns already.
+    fn nodes(&self) -> Vec<String> {
+        let mut by_node: Vec<(&str, u64, Usage)> = Vec::new();
+        let mut total = Usage::default();
+        for entry in self.entries {
+            let Fact::Completed(completed) = &entry.fact else { continue };
+            total += completed.usage.clone();
+            match by_node.iter_mut().find(|(node, ..)| *node == completed.node) {
+                Some((_, visits, usage)) => {
+                    *visits += 1;
+                    *usage += completed.usage.clone();
+                }
+                None => by_node.push((&completed.node, 1, completed.usage.clone())),
+            }
+        }
+        let mut text = Vec::new();
+        if by_node.iter().any(|(_, visits, _)| *visits > 1) {
+            let mut table = Table::new([
+                ("NODE", Align::Left),
+                ("VISITS", Align::Right),
+                ("CALLS", Align::Right),
+                ("IN CELLS", Align::Right),
+                ("FUEL", Align::Right),
+                ("MEMORY", Align::Right),
+            ]);
+            by_node.sort_by_key(|(_, _, usage)| std::cmp::Reverse(usage.fuel));
+            for (node, visits, usage) in &by_node {
+                let called = usage.calls > 0;
+                table.row([
+                    (*node).to_owned(),
+                    visits.to_string(),
+                    cell(called, || usage.calls.to_string()),
+                    cell(called, || short(usage.wall_clock)),
+                    cell(called, || usage.fuel.to_string()),
+                    cell(called, || usage.peak_memory.to_string()),
+                ]);
+            }
+            text.push(String::new());
+            text.extend(table.lines(0, |text| self.paint(STRONG, text)));
+        }
+        if total.calls > 0 {
+            text.extend([String::new(), format!("in all: {}", describe_usage(&total))]);
+        }
+        text
+    }
+
+    fn questions(&self) -> Vec<String> {
+        let open = open_questions(self.entries);
+        open.iter()
+            .flat_map(|open| [String::new(), describe_question(&open.question, &|text| self.paint(STRONG, text))])
+            .collect()
+    }
+
+    fn outcome(&self) -> Vec<String> {
+        match &self.record.outcome {
+            Some(outcome) if !outcome.trim().is_empty() => {
+                vec![String::new(), self.paint(STRONG, &format!("{}:", self.status)), lines(outcome.trim_end())]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn belongs_to(within: &Entry, turn: &Entry) -> bool {
+    let place = &within.place.0;
+    place == &turn.place.0 || place.strip_prefix(&turn.place.0).is_some_and(|rest| rest.starts_with('.'))
+}
+
+fn route(completed: &Completed) -> String {
+    match &completed.next {
+        Some(next) if next.is_empty() => "(nowhere)".into(),
+        Some(next) => next.join(", "),
+        None => "(end)".into(),
+    }
+}
+
+fn cell(there: bool, text: impl FnOnce() -> String) -> String {
+    if there { text() } else { String::new() }
+}
+
+fn next_step(status: &str, record: &RunRecord, entries: &[Entry]) -> Option<String> {
+    let run = &record.id;
+    match (status, open_questions(entries).is_empty()) {
+        ("waiting" | "interrupted", false) => Some(format!("answer {run} '...' --resume")),
+        ("waiting" | "interrupted", true) => Some(format!("resume {run}")),
+        _ => None,
+    }
+}
+
+fn whole(record: &RunRecord, entries: &[Entry], status: &str) -> serde_json::Value {
+    let turns: Vec<serde_json::Value> = entries
+        .iter()
+        .filter_map(|entry| match &entry.fact {
+            Fact::Completed(completed) => Some(json!({
+                "turn": entry.place.to_string(),
+                "node": completed.node,
+                "next": completed.next,
+                "failure": completed.failure,
+                "elapsed_ms": completed.elapsed.as_secs_f64() * 1e3,
+                "usage": completed.usage,
+                "writes": completed.writes.iter().map(|write| &*write.key).collect::<Vec<&str>>(),
+            })),
+            _ => None,
+        })
+        .collect();
+    let questions: Vec<OpenQuestion> = open_questions(entries);
+    json!({
+        "run": record.id,
+        "graph": record.header.graph,
+        "source": record.header.source,
+        "digest": record.header.digest,
+        "given": serde_json::Value::from(&Value::Object(record.header.given.clone())),
+        "status": status,
+        "created": exact(record.created),
+        "updated": exact(record.updated),
+        "outcome": record.outcome,
+        "turns": turns,
+        "questions": questions.into_iter().map(|open| open.question).collect::<Vec<_>>(),
+    })
+}

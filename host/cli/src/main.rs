@@ -1,0 +1,42 @@
+//! The `hotcell` command: a thin view of `hotcell-runtime`.
+//!
+//! It reads the command line, shows what happens, asks the person, and turns outcomes into exit codes. Whatever another
+//! program could want to do, too, is not here.
+
+mod arguments;
+mod command;
+mod events;
+mod exit;
+mod logging;
+mod narration;
+mod people;
+mod picture;
+mod screen;
+mod stop;
+mod table;
+mod untrusted;
+mod when;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Parser;
+
+use crate::arguments::Arguments;
+use crate::screen::Screen;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let screen = Arc::new(Screen::new(arguments.global.color));
+    logging::start(&screen);
+    match command::perform(arguments, &screen) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            screen.worked();
+            if let Some(message) = &failure.message {
+                screen.error(message, failure.help.as_deref());
+            }
+            failure.exit.into()
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The narration: what happens in a run, told on standard error line by line while it happens.
+//!
+//! It is a view of the engine's events and decides nothing. Whatever a guest, a model or a person wrote is shown
+//! escaped and cut.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hotcell_budget::Usage;
+use hotcell_runtime::{Event, Observer};
+
+use crate::screen::{DIM, ERROR, GOOD, Screen, WARNING};
+use crate::untrusted::{capped, one_line};
+
+/// How much of a text that somebody else wrote is shown, in characters.
+const SHOWN: usize = 400;
+
+/// Tells what happens.
+pub(crate) struct Narrator {
+    screen: Arc<Screen>,
+    counts: Mutex<Counts>,
+}
+
+/// How many items of a map are told one by one.
+const ITEMS_TOLD: usize = 20;
+
+#[derive(Default)]
+struct Counts {
+    /// Nodes that are running
+    active: usize,
+    /// Maps that are running, with how many of their items were started
+    maps: HashMap<String, usize>,
+    prompt_tokens: u64,
+    completion_tokens: u64,
+    model_calls: u64,
+}
+
+impl Narrator {
+    pub(crate) fn new(screen: Arc<Screen>) -> Self {
+        Narrator { screen, counts: Mutex::default() }
+    }
+
+    fn tell(&self, line: &str) {
+        self.screen.line(&self.screen.paint(DIM, &format!("▸ {line}")));
+    }
+
+    fn warn(&self, line: &str) {
+        self.screen.line(&self.screen.paint(WARNING, &format!("▸ {line}")));
+    }
+
+    fn counts<T>(&self, look: impl FnOnce(&mut Counts) -> T) -> T {
+        look(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// ` (node)` if it would not be clear which node is meant.
+    fn whose(&self, node: &str) -> String {
+        if self.counts(|counts| counts.active > 1 || !counts.maps.is_empty()) {
+            format!(" ({node})")
+        } else {
+            String::new()
+        }
+    }
+
+    /// The line about what the calls into cells and the models of this process used; told once, at the end.
+    pub(crate) fn used(&self, usage: &Usage) {
+        let (calls, prompt, completion) =
+            self.counts(|counts| (counts.model_calls, counts.prompt_tokens, counts.completion_tokens));
+        let mut parts = Vec::new();
+        if usage.calls > 0 {
+            parts.push(describe_usage(usage));
+        }
+        if calls > 0 {
+            parts.push(format!("{}, {prompt} + {completion} tokens", counted(calls, "model call")));
+        }
+        if !parts.is_empty() {
+            self.tell(&format!("used: {}", parts.join("; ")));
+        }
+    }
+}
+
+impl Observer for Narrator {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::RunStarted { graph, start, resumed: false, .. } => {
+                self.tell(&format!("graph: {graph} (start: {start})"));
+            }
+            Event::RunStarted { run, graph, resumed: true, .. } => {
+                self.tell(&format!("graph: {graph} (run {run} goes on)"));
+            }
+            Event::NodeStarted { node, kind, visit, .. } => {
+                self.counts(|counts| counts.active += 1);
+                let visit = if *visit > 1 { format!(", visit {visit}") } else { String::new() };
+                self.tell(&format!("{node} ({kind}{visit})"));
+            }
+            Event::ItemStarted { node, branch, item } => {
+                let started = self.counts(|counts| {
+                    let started = counts.maps.entry((*node).to_owned()).or_default();
+                    *started += 1;
+                    *started
+                });
+                match started.cmp(&(ITEMS_TOLD + 1)) {
+                    Ordering::Less => self.tell(&format!("{node}: item {item} -> {branch}")),
+                    Ordering::Equal => self.tell(&format!("{node}: more items -> {branch}")),
+                    Ordering::Greater => {}
+                }
+            }
+            Event::ModelRequested { node, model, tools } => {
+                let model = one_line(model.unwrap_or("<active>"), SHOWN);
+                let tools = if tools.is_empty() { "<none>".to_owned() } else { tools.join(",") };
+                self.tell(&format!("llm call: model={model} tools={tools}{}", self.whose(node)));
+            }
+            Event::ModelAnswered { prompt_tokens, completion_tokens, .. } => self.counts(|counts| {
+                counts.model_calls += 1;
+                counts.prompt_tokens += prompt_tokens;
+                counts.completion_tokens += completion_tokens;
+            }),
+            Event::ModelRetried { node, error, attempt } => {
+                self.warn(&format!("llm call failed: {}{}", one_line(error, SHOWN), self.whose(node)));
+                self.tell(&format!("llm call: attempt {attempt}{}", self.whose(node)));
+            }
+            Event::ToolCalled { node, tool, error: None, .. } => {
+                self.tell(&format!("tool: {}{}", one_line(tool, SHOWN), self.whose(node)));
+            }
+            Event::ToolCalled { node, tool, error: Some(error), .. } => {
+                let tool = one_line(tool, SHOWN);
+                self.warn(&format!("tool: {tool} failed: {}{}", one_line(error, SHOWN), self.whose(node)));
+            }
+            Event::NodeCompleted { node, next, failure, .. } => {
+                self.counts(|counts| {
+                    counts.active = counts.active.saturating_sub(1);
+                    counts.maps.remove(*node);
+                });
+                if let Some(failure) = failure {
+                    // A refused capability is told over several lines: what to write into `hotcell.toml`.
+                    self.warn(&format!("{node} failed: {}", indented(&capped(failure, 5 * SHOWN))));
+                }
+                if !next.is_empty() {
+                    let reason = if failure.is_some() { " (after the failure)" } else { "" };
+                    self.tell(&format!("{node} -> {}{reason}", next.join(", ")));
+                }
+            }
+            Event::RunCompleted { elapsed, .. } => {
+                let line = format!("▸ graph done in {}", seconds(*elapsed));
+                self.screen.line(&self.screen.paint(GOOD, &line));
+            }
+            Event::RunFailed { node, .. } => {
+                let node = node.map_or(String::new(), |node| format!(" at {node}"));
+                self.screen.line(&self.screen.paint(ERROR, &format!("▸ graph failed{node}")));
+            }
+            Event::RunWaiting { questions, .. } => {
+                let questions = counted(questions.len() as u64, "question");
+                self.warn(&format!("graph waits for a person: {questions} without an answer"));
+            }
+            Event::RunInterrupted { .. } => self.warn("graph interrupted"),
+            // Questions and answers are told by whoever asks; text of a model is told when it is the result.
+            _ => {}
+        }
+    }
+}
+
+/// `3 cell calls, 12.1 M fuel, 4.2 MiB peak memory, 1.3 ms in cells`.
+pub(crate) fn describe_usage(usage: &Usage) -> String {
+    let mut text = format!(
+        "{}, {}, {} peak memory, {} in cells",
+        counted(usage.calls, "cell call"),
+        usage.fuel,
+        usage.peak_memory,
+        short(usage.wall_clock)
+    );
+    if usage.http_requests > 0 {
+        let requests = counted(usage.http_requests, "HTTP request");
+        text.push_str(&format!(", {requests} ({} out, {} in)", usage.http_sent, usage.http_received));
+    }
+    text
+}
+
+fn indented(text: &str) -> String {
+    text.trim_end().replace('\n', "\n    ")
+}
+
+/// `1 node`, `2 nodes`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// `2.41s`, `3m 07s`: for what a person waited for.
+pub(crate) fn seconds(duration: Duration) -> String {
+    let seconds = duration.as_secs_f64();
+    if seconds < 60.0 {
+        return format!("{seconds:.2}s");
+    }
+    let whole = seconds.round() as u64;
+    format!("{}m {:02}s", whole / 60, whole % 60)
+}
+
+/// `85 µs`, `1.3 ms`, `2.41 s`: for what is compared.
+pub(crate) fn short(duration: Duration) -> String {
+    match duration.as_secs_f64() {
+        seconds if seconds >= 1.0 => format!("{seconds:.2} s"),
+        seconds if seconds >= 1e-3 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{} µs", duration.as_micros()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_for_their_size() {
+        let cases = [(0, "0 µs"), (85, "85 µs"), (1_340, "1.3 ms"), (2_410_000, "2.41 s")];
+        for (microseconds, expected) in cases {
+            assert_eq!(short(Duration::from_micros(microseconds)), expected);
+        }
+        assert_eq!(seconds(Duration::from_millis(2_410)), "2.41s");
+        assert_eq!(seconds(Duration::from_millis(187_400)), "3m 07s");
+    }
+}

@@ -1,0 +1,92 @@
+//! People: answers of the command line, and answers that come later from another process.
+
+use crate::desk::Desk;
+
+const APPROVAL: &str = r#"name: approval
+version: "1.0"
+start: name
+nodes:
+  name:
+    type: input
+    question: "Who asks?"
+    default: somebody
+    state_updates: { name: "{{input}}" }
+    next: approve
+  approve:
+    type: approval
+    question: |
+      {{name}} wants to send the report.
+      Send it?
+    options: ["yes", "no"]
+    routes: { "yes": sent, "no": kept }
+    on_other: kept
+    state_updates: { why: "{{choice}}" }
+  sent: { type: end, output: "sent for {{name}}" }
+  kept: { type: end, output: "kept: {{why}}" }
+"#;
+
+#[test]
+fn answers_of_the_command_line_are_used_in_order() {
+    let desk = Desk::with(APPROVAL, &[]);
+    insta::assert_snapshot!(desk.told(&["run", ".", "--answer", "Ada", "--answer", "yes", "--answer", "more"]));
+}
+
+#[test]
+fn without_an_answer_the_run_waits_for_another_process() {
+    let desk = Desk::with(APPROVAL, &[]);
+    let mut told = vec![desk.told(&["run", "."])];
+    let run = desk.only_run().to_string();
+    told.push(desk.told(&["runs", "show", &run]));
+    told.push(desk.told(&["runs", "answer", &run, "Ada"]));
+    told.push(desk.told(&["runs", "resume", &run]));
+    told.push(desk.told(&["runs", "answer", &run[..3], "not before noon", "--resume"]));
+    told.push(desk.told(&["runs", "answer", &run, "yes"]));
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_waiting_run_says_so_in_json() {
+    let desk = Desk::with(APPROVAL, &[]);
+    let output = desk.output(&["run", ".", "--json", "--quiet", "--answer", "Ada"]);
+    assert_eq!(output.status.code(), Some(3));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let last: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!(last["status"], "waiting");
+    assert_eq!(last["questions"][0]["node"], "approve");
+    assert_eq!(last["questions"][0]["options"], serde_json::json!(["yes", "no"]));
+}
+
+#[test]
+fn resume_takes_answers_too() {
+    let desk = Desk::with(APPROVAL, &[]);
+    assert_eq!(desk.output(&["run", ".", "--quiet"]).status.code(), Some(3));
+    let run = desk.only_run().to_string();
+    let output = desk.output(&["runs", "resume", &run, "--answer", "", "--answer", "yes", "--quiet"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "sent for somebody\n");
+}
+
+#[test]
+fn an_answer_can_come_from_standard_input() {
+    let desk = Desk::with(APPROVAL, &[]);
+    desk.output(&["run", ".", "--quiet", "--answer", "Ada"]);
+    let run = desk.only_run().to_string();
+    let told = desk.told_with_input(&["runs", "answer", &run, "-"], "no,\nnot yet\n");
+    assert!(told.starts_with("exit code: 0"), "{told}");
+    let output = desk.output(&["runs", "resume", &run, "--quiet"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "kept: no,\nnot yet\n");
+}
+
+#[test]
+fn a_journal_in_memory_says_that_nothing_is_kept() {
+    let desk = Desk::with(APPROVAL, &[]);
+    insta::assert_snapshot!(desk.told(&["run", ".", "--journal", "memory", "--answer", "Ada"]));
+}
+
+#[test]
+fn a_named_journal_is_part_of_the_command_that_is_shown() {
+    let desk = Desk::with(APPROVAL, &[]);
+    let output = desk.hotcell(&["run", ".", "--journal", "my runs.db"]).env_remove("HOTCELL_JOURNAL").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("--resume --journal 'my runs.db'"), "{told}");
+    assert!(desk.path("my runs.db").exists());
+}

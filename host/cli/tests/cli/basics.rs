@@ -1,0 +1,273 @@
+//! One run, one check: what is printed where, and the exit codes.
+
+use crate::desk::Desk;
+
+const GREETING: &str = r#"name: greeting
+version: "1.0"
+variables:
+  - name: language
+    description: The language to greet in
+    default: en
+start: greet
+nodes:
+  greet:
+    type: script
+    script: scripts/greet.js
+    next: done
+  done:
+    type: end
+    output: "{{greeting}}"
+"#;
+
+const GREET: &str = r#"const state = JSON.parse(process.env.GRAPH_STATE);
+const word = { en: "Hello", fr: "Bonjour" }[process.env.LLM_AGENT_VAR_LANGUAGE];
+console.error("a note that is not part of the answer");
+console.log(JSON.stringify({ greeting: `${word}, ${state.initial_prompt ?? "nobody"}` }));
+"#;
+
+fn greeting() -> Desk {
+    Desk::with(GREETING, &[("greet.js", GREET)])
+}
+
+#[test]
+fn a_run_is_narrated_and_its_result_printed() {
+    insta::assert_snapshot!(greeting().told(&["run", ".", "Ada"]));
+}
+
+#[test]
+fn quiet_leaves_the_result_alone() {
+    let desk = greeting();
+    let output = desk.output(&["run", "graph.yaml", "Ada", "--var", "language=fr", "--quiet"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Bonjour, Ada\n");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn the_prompt_can_come_from_standard_input() {
+    let desk = greeting();
+    let told = desk.told_with_input(&["run", ".", "-", "--quiet"], "Ada\nand Grace\n");
+    assert_eq!(told, "exit code: 0\n--- stdout\nHello, Ada\nand Grace\n--- stderr\n");
+}
+
+#[test]
+fn events_are_json_lines() {
+    let desk = greeting();
+    insta::assert_snapshot!(desk.told(&["run", ".", "Ada", "--json", "--quiet"]));
+}
+
+#[test]
+fn every_line_of_json_output_is_json() {
+    let desk = greeting();
+    for arguments in [&["run", ".", "--json"][..], &["check", ".", "--json"], &["runs", "list", "--json"]] {
+        let output = desk.output(arguments);
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(!stdout.is_empty(), "{arguments:?}");
+        for line in stdout.lines() {
+            serde_json::from_str::<serde_json::Value>(line)
+                .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {line}"));
+        }
+    }
+}
+
+const FAILING: &str = r#"name: failing
+version: "1.0"
+start: work
+nodes:
+  work: { type: script, script: scripts/work.js }
+  done: { type: end, output: never }
+"#;
+
+#[test]
+fn a_failed_run_says_why_and_exits_with_1() {
+    let desk = Desk::with(FAILING, &[("work.js", "throw new Error('the \\u001b[31mred\\u001b[0m disk is full')\n")]);
+    insta::assert_snapshot!(desk.told(&["run", "."]));
+}
+
+#[test]
+fn a_failed_run_has_a_result_line() {
+    let desk = Desk::with(FAILING, &[("work.js", "process.exit(7)\n")]);
+    let output = desk.output(&["run", ".", "--json", "--quiet"]);
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let last: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["event"], &last["status"], &last["node"]), (&"result".into(), &"failed".into(), &"work".into()));
+    assert_eq!(last["exit_code"], 1);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_fallback_is_told() {
+    let graph = r#"name: fallback
+version: "1.0"
+start: work
+nodes:
+  work: { type: script, script: scripts/work.js, fallback: other, next: done }
+  other: { type: script, script: scripts/other.js, next: done }
+  done: { type: end, output: "{{text}}" }
+"#;
+    let scripts = [("work.js", "console.log('not JSON')\n"), ("other.js", "console.log('{\"text\": \"saved\"}')\n")];
+    insta::assert_snapshot!(Desk::with(graph, &scripts).told(&["run", "."]));
+}
+
+#[test]
+fn a_map_is_told_item_by_item() {
+    let graph = r#"name: each
+version: "1.0"
+initial_state: { words: [a, bb] }
+start: measure
+nodes:
+  measure: { type: map, over: "{{words}}", as: word, branch: one, collect_into: lengths, max_concurrency: 1, next: done }
+  one: { type: script, script: scripts/one.js }
+  done: { type: end, output: "{{lengths}}" }
+"#;
+    let one = "console.log(JSON.stringify({ output: JSON.parse(process.env.GRAPH_STATE).word.length }))\n";
+    insta::assert_snapshot!(Desk::with(graph, &[("one.js", one)]).told(&["run", "."]));
+}
+
+#[test]
+fn a_denied_capability_is_told_with_the_grant_that_allows_it() {
+    let graph = "name: curious\nversion: \"1.0\"\nstart: look\nnodes:\n  look: { type: script, script: scripts/look.js, next: done }\n  done: { type: end, output: \"{{look_error}}\" }\n";
+    let look = "console.log(require('fs').readFileSync('/data/secret.txt', 'utf8'))\n";
+    let desk = Desk::with(graph, &[("look.js", look)]);
+    desk.write("data/secret.txt", "{\"look_error\": \"granted\"}");
+    let output = desk.output(&["run", ".", "--quiet"]);
+    assert!(!String::from_utf8_lossy(&output.stdout).contains("granted"));
+    desk.write("hotcell.toml", "[grants.\"scripts/look.js\"]\nfs = [{ host = \"data\", guest = \"/data\" }]\n");
+    let output = desk.output(&["run", ".", "--quiet"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "granted\n");
+}
+
+const WRONG: &str = r#"name: wrong
+version: "1.0"
+start: begin
+nodes:
+  begin:
+    type: script
+    script: scripts/missing.js
+    next: dome
+  ask:
+    type: approval
+    question: Really?
+    options: ["yes", "no"]
+    routes: { "yes": done }
+    on_othr: done
+  done:
+    type: end
+    output: "{{x}}"
+"#;
+
+#[test]
+fn check_reports_everything_at_once() {
+    let desk = Desk::with(WRONG, &[]);
+    insta::assert_snapshot!(desk.told(&["check", "."]));
+}
+
+#[test]
+fn run_refuses_what_check_refuses() {
+    let desk = Desk::with(WRONG, &[]);
+    let (run, check) = (desk.output(&["run", "."]), desk.output(&["check", "."]));
+    assert_eq!((run.status.code(), check.status.code()), (Some(2), Some(2)));
+    assert_eq!(String::from_utf8_lossy(&run.stderr).trim(), String::from_utf8_lossy(&check.stdout).trim());
+    assert_eq!(desk.output(&["runs", "list"]).stdout, b"");
+}
+
+#[test]
+fn a_refused_run_has_a_result_line() {
+    let desk = Desk::with(WRONG, &[]);
+    desk.write("good/graph.yaml", GREETING);
+    desk.write("good/scripts/greet.js", GREET);
+    for (arguments, fragment) in
+        [(&["run", ".", "--json"][..], "errors"), (&["run", "good", "--json", "--var", "x=1"], "`x`")]
+    {
+        let output = desk.output(arguments);
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let last: serde_json::Value = serde_json::from_str(stdout.lines().last().unwrap()).unwrap();
+        assert_eq!((&last["event"], &last["status"]), (&"result".into(), &"refused".into()), "{arguments:?}");
+        assert!(last["error"].as_str().unwrap().contains(fragment), "{last}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
+
+#[test]
+fn check_goes_through_all_graphs() {
+    let desk = greeting();
+    desk.write("other/graph.yaml", WRONG);
+    insta::assert_snapshot!(desk.told(&["check", "--json", ".", "other", "nowhere"]));
+}
+
+#[test]
+fn check_accepts_a_good_graph() {
+    assert_eq!(
+        greeting().told(&["check", "."]),
+        "exit code: 0\n--- stdout\nok: . (graph `greeting`, 2 nodes)\n--- stderr\n"
+    );
+}
+
+#[test]
+fn a_wrong_command_line_is_refused() {
+    let desk = greeting();
+    for arguments in [
+        &["run"][..],
+        &["run", ".", "--var", "=x"],
+        &["run", ".", "--var", "a=1", "--var", "a=2"],
+        &["run", ".", "--colour"],
+        &["run", ".", "--var", "langauge=fr"],
+        &["runs", "show", "zzz"],
+        &["graph"],
+        &["frobnicate"],
+    ] {
+        let output = desk.output(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_missing_variable_is_named() {
+    let desk = Desk::with(&GREETING.replace("    default: en\n", ""), &[("greet.js", GREET)]);
+    insta::assert_snapshot!(desk.told(&["run", "."]));
+}
+
+#[test]
+fn colours_switch_off() {
+    let desk = greeting();
+    let coloured = |arguments: &[&str], no_color: Option<&str>| {
+        let mut command = desk.hotcell(arguments);
+        if let Some(no_color) = no_color {
+            command.env("NO_COLOR", no_color);
+        }
+        command.output().unwrap().stderr.contains(&0x1b)
+    };
+    assert!(coloured(&["run", ".", "--color", "always"], None));
+    assert!(coloured(&["run", ".", "--color", "always"], Some("1")), "what the command line says wins");
+    assert!(!coloured(&["run", ".", "--color", "never"], None));
+    assert!(!coloured(&["run", "."], None), "a pipe is not coloured");
+}
+
+#[test]
+fn rust_log_opens_the_log_under_both_names() {
+    let desk = greeting();
+    for wanted in ["hotcell::graph=debug", "loki::graph=debug"] {
+        let output = desk.hotcell(&["run", ".", "--quiet"]).env("RUST_LOG", wanted).output().unwrap();
+        let log = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(log.contains("performance summary (slowest first)"), "{wanted}: {log}");
+        assert!(log.contains("[graph:greeting]"), "{wanted}: {log}");
+    }
+    let output = desk.hotcell(&["run", ".", "--quiet"]).env("RUST_LOG", "other=debug").output().unwrap();
+    assert_eq!(output.stderr, b"");
+}
+
+#[test]
+fn the_command_introduces_itself() {
+    let desk = Desk::new();
+    let version = desk.output(&["--version"]);
+    assert_eq!(String::from_utf8_lossy(&version.stdout), format!("hotcell {}\n", env!("CARGO_PKG_VERSION")));
+    let help = String::from_utf8(desk.output(&["run", "--help"]).stdout).unwrap();
+    for code in ["0    done", "1    a run failed", "2    refused", "3    a run waits", "130  interrupted"] {
+        assert!(help.contains(code), "{help}");
+    }
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = desk.output(&["completions", shell]);
+        assert!(script.status.success());
+        assert!(String::from_utf8_lossy(&script.stdout).contains("runs"), "{shell}");
+    }
+}

@@ -1,0 +1,10 @@
+//! The `hotcell` command from outside: what it prints, how it exits, and that nothing committed is ever lost.
+
+mod answers;
+mod basics;
+mod crash;
+mod desk;
+mod models;
+mod pictures;
+mod runs;
+mod terminal;

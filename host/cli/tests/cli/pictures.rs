@@ -1,0 +1,44 @@
+//! `hotcell graph`
+
+use crate::desk::{Desk, read};
+
+const GRAPH: &str = r#"name: picture
+version: "1.0"
+start: first
+nodes:
+  first: { type: script, script: scripts/first.js, fallback: sorry, next: done }
+  sorry: { type: end, output: "sorry" }
+  done: { type: end, output: "done" }
+"#;
+
+fn desk() -> Desk {
+    Desk::with(GRAPH, &[("first.js", "console.log('{}')\n")])
+}
+
+#[test]
+fn a_graph_is_drawn_as_mermaid_by_default() {
+    insta::assert_snapshot!(desk().told(&["graph", "."]));
+}
+
+#[test]
+fn the_extension_of_the_output_decides_the_form() {
+    let desk = desk();
+    for (name, beginning) in [("a.svg", "<svg "), ("b.dot", "digraph "), ("c.mmd", "---\n")] {
+        assert!(desk.output(&["graph", ".", "-o", name]).status.success());
+        assert!(read(&desk.path(name)).starts_with(beginning), "{name}");
+    }
+    assert!(desk.output(&["graph", ".", "-o", "d.txt", "--format", "svg"]).status.success());
+    assert!(read(&desk.path("d.txt")).starts_with("<svg "));
+}
+
+#[test]
+fn a_run_is_drawn_with_the_way_it_went() {
+    let desk = desk();
+    desk.output(&["run", "."]);
+    let run = desk.only_run().to_string();
+    insta::assert_snapshot!(desk.told(&["graph", "--run", &run]));
+    let other = "name: other\nversion: \"1.0\"\nstart: done\nnodes:\n  done: { type: end, output: fin }\n";
+    desk.write("other.yaml", other);
+    let output = desk.output(&["graph", "other.yaml", "--run", &run]);
+    assert_eq!(output.status.code(), Some(2));
+}

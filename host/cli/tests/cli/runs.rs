@@ -1,0 +1,97 @@
+//! `hotcell runs`: list, show, cancel.
+
+use crate::desk::Desk;
+
+const GRAPH: &str = r#"name: loop
+version: "1.0"
+variables:
+  - name: limit
+    description: How far to count
+    default: "3"
+start: count
+nodes:
+  count:
+    type: script
+    script: scripts/count.js
+    next: doubt
+  doubt:
+    type: script
+    script: scripts/doubt.js
+    next: done
+  done:
+    type: end
+    output: "counted to {{counted}}"
+"#;
+
+const COUNT: &str = r#"const state = JSON.parse(process.env.GRAPH_STATE);
+const counted = (state.counted ?? 0) + 1;
+console.log(JSON.stringify(counted < Number(state.limit) ? { counted, _next: "count" } : { counted }));
+"#;
+
+fn counted() -> Desk {
+    Desk::with(GRAPH, &[("count.js", COUNT), ("doubt.js", "console.log([1])\n")])
+}
+
+#[test]
+fn show_tells_what_happened_node_by_node() {
+    let desk = counted();
+    desk.output(&["run", ".", "to three", "--var", "limit=3"]);
+    let run = desk.only_run().to_string();
+    insta::assert_snapshot!(desk.told(&["runs", "show", &run]));
+}
+
+#[test]
+fn show_as_json_has_the_same_facts() {
+    let desk = counted();
+    desk.output(&["run", ".", "to two", "--var", "limit=2"]);
+    let output = desk.output(&["runs", "show", desk.only_run().as_str(), "--json"]);
+    let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&shown["status"], &shown["outcome"]), (&"completed".into(), &"counted to 2".into()));
+    assert_eq!(shown["given"]["variables"]["limit"], "2");
+    let nodes: Vec<&str> =
+        shown["turns"].as_array().unwrap().iter().map(|turn| turn["node"].as_str().unwrap()).collect();
+    assert_eq!(nodes, ["count", "count", "doubt", "done"]);
+    assert_eq!(shown["turns"][0]["next"], serde_json::json!(["count"]));
+    assert!(shown["turns"][0]["usage"]["fuel"].as_u64().unwrap() > 0);
+    assert!(shown["turns"][2]["failure"].as_str().unwrap().contains("doubt.js"));
+}
+
+#[test]
+fn list_shows_the_newest_first() {
+    let desk = counted();
+    assert_eq!(
+        desk.told(&["runs", "list"]),
+        "exit code: 0\n--- stdout\n--- stderr\nthere are no runs yet; `hotcell run PATH` makes one\n"
+    );
+    desk.output(&["run", "."]);
+    desk.output(&["run", ".", "--var", "limit=1"]);
+    insta::assert_snapshot!(desk.told(&["runs", "list"]));
+}
+
+#[test]
+fn a_cancelled_run_is_over() {
+    let graph = r#"name: ask
+version: "1.0"
+start: ask
+nodes:
+  ask: { type: input, question: "Now?", state_updates: { now: "{{input}}" }, next: done }
+  done: { type: end, output: "{{now}}" }
+"#;
+    let desk = Desk::with(graph, &[]);
+    desk.output(&["run", ".", "--quiet"]);
+    let run = desk.only_run().to_string();
+    let mut told = vec![desk.told(&["runs", "cancel", &run])];
+    told.push(desk.told(&["runs", "resume", &run]));
+    told.push(desk.told(&["runs", "answer", &run, "yes"]));
+    told.push(desk.told(&["runs", "cancel", &run]));
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn a_changed_graph_is_not_resumed() {
+    let graph = "name: ask\nversion: \"1.0\"\nstart: ask\nnodes:\n  ask: { type: input, question: \"Now?\", next: done }\n  done: { type: end, output: fin }\n";
+    let desk = Desk::with(graph, &[]);
+    desk.output(&["run", ".", "--quiet"]);
+    desk.write("graph.yaml", &graph.replace("Now?", "Then?"));
+    insta::assert_snapshot!(desk.told(&["runs", "resume", desk.only_run().as_str(), "--answer", "yes"]));
+}

@@ -1,0 +1,149 @@
+//! Questions on a real terminal (a pseudo-terminal).
+#![cfg(unix)]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::desk::Desk;
+
+const GRAPH: &str = r#"name: talk
+version: "1.0"
+start: name
+nodes:
+  name:
+    type: input
+    question: "Who asks?"
+    default: somebody
+    state_updates: { name: "{{input}}" }
+    next: approve
+  approve:
+    type: approval
+    question: "Send \e[31mit\e[0m for {{name}}?"
+    options: ["yes", "no"]
+    routes: { "yes": sent, "no": kept }
+    on_other: kept
+    state_updates: { why: "{{choice}}" }
+  sent: { type: end, output: "sent for {{name}}" }
+  kept: { type: end, output: "kept: {{why}}" }
+"#;
+
+/// A command on a terminal of its own; standard output is a pipe.
+struct Talk {
+    child: Child,
+    keyboard: File,
+    seen: Arc<Mutex<String>>,
+}
+
+impl Talk {
+    fn start(desk: &Desk, arguments: &[&str]) -> Self {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let name = ptsname(&controller, Vec::new()).unwrap();
+        let terminal = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let child = desk
+            .hotcell(arguments)
+            .env("TERM", "xterm")
+            .stdin(Stdio::from(OwnedFd::from(terminal.try_clone().unwrap())))
+            .stderr(Stdio::from(OwnedFd::from(terminal)))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let keyboard = File::from(controller);
+        let mut screen = keyboard.try_clone().unwrap();
+        let seen = Arc::new(Mutex::new(String::new()));
+        let written = seen.clone();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // Reading fails when the last holder of the terminal is gone.
+            while let Ok(count @ 1..) = screen.read(&mut buffer) {
+                written.lock().unwrap().push_str(&String::from_utf8_lossy(&buffer[..count]));
+            }
+        });
+        Talk { child, keyboard, seen }
+    }
+
+    fn wait_for(&self, text: &str) {
+        let begun = Instant::now();
+        while !self.seen.lock().unwrap().contains(text) {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no `{text}` in:\n{}", self.seen.lock().unwrap());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    fn end(self) -> (Option<i32>, String, String) {
+        let output = self.child.wait_with_output().unwrap();
+        let seen = self.seen.lock().unwrap().clone();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), seen)
+    }
+}
+
+#[test]
+fn options_are_chosen_and_texts_typed() {
+    let desk = Desk::with(GRAPH, &[]);
+    let mut talk = Talk::start(&desk, &["run", "."]);
+    talk.wait_for("your answer [somebody]");
+    talk.press("Ada\r");
+    talk.wait_for("(type another answer)");
+    talk.press("\r");
+    let (code, stdout, seen) = talk.end();
+    assert_eq!((code, stdout.as_str()), (Some(0), "sent for Ada\n"), "{seen}");
+    assert!(seen.contains("Send \\u{1b}[31mit\\u{1b}[0m for Ada?"), "{seen}");
+}
+
+#[test]
+fn an_own_answer_and_a_default() {
+    let desk = Desk::with(GRAPH, &[]);
+    let mut talk = Talk::start(&desk, &["run", "."]);
+    talk.wait_for("your answer [somebody]");
+    talk.press("\r");
+    talk.wait_for("(type another answer)");
+    // Down, down, and the text.
+    talk.press("\u{1b}[B");
+    talk.press("\u{1b}[B");
+    talk.press("\r");
+    talk.wait_for("\u{1b}[1myour answer\u{1b}[0m");
+    talk.press("not today\r");
+    let (code, stdout, seen) = talk.end();
+    assert_eq!((code, stdout.as_str()), (Some(0), "kept: not today\n"), "{seen}");
+}
+
+#[test]
+fn escape_leaves_the_question_for_later() {
+    let desk = Desk::with(GRAPH, &[]);
+    let mut talk = Talk::start(&desk, &["run", ".", "--answer", "Ada"]);
+    talk.wait_for("(type another answer)");
+    talk.press("\u{1b}");
+    let (code, stdout, seen) = talk.end();
+    assert_eq!((code, stdout.as_str()), (Some(3), ""), "{seen}");
+    assert!(seen.contains("hotcell runs answer"), "{seen}");
+}
+
+#[test]
+fn ctrl_c_at_a_question_interrupts() {
+    let desk = Desk::with(GRAPH, &[]);
+    let mut talk = Talk::start(&desk, &["run", "."]);
+    talk.wait_for("your answer [somebody]");
+    talk.press("\u{3}");
+    let (code, _, seen) = talk.end();
+    assert_eq!(code, Some(130), "{seen}");
+    assert!(seen.contains("hotcell runs resume"), "{seen}");
+}
+
+#[test]
+fn no_input_never_asks() {
+    let desk = Desk::with(GRAPH, &[]);
+    let (code, _, seen) = Talk::start(&desk, &["run", ".", "--no-input"]).end();
+    assert_eq!(code, Some(3), "{seen}");
+    assert!(!seen.contains("your answer"), "{seen}");
+}

@@ -1,0 +1,12 @@
+//! Front ends: text of a source language to the graph IR, with diagnostics that point into the text.
+//!
+//! A front end parses, checks and lowers. It never executes and does no I/O: what it has to know about the world around
+//! a file it asks [`Surroundings`].
+
+pub mod document;
+pub mod loki;
+mod recognise;
+mod surroundings;
+
+pub use recognise::{Dialect, recognise};
+pub use surroundings::{AgentFolder, FileState, KnowledgeBase, Surroundings};

@@ -1,0 +1,127 @@
+//! What a graph file can be refused for, or warned about, before anything runs.
+//!
+//! Each module holds one family of rules. All of them run, so that everything is reported at once; what a rule needs
+//! and could not be read is passed over, because it was reported already.
+
+mod edges;
+mod files;
+mod flow;
+mod map;
+mod parallel;
+mod people;
+mod state;
+mod tools;
+mod unsupported;
+
+use std::collections::HashMap;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+
+use super::schema::{Body, Node, Source};
+use crate::document::Reader;
+use crate::surroundings::Surroundings;
+use edges::Edge;
+
+/// Checks a graph file. With `validate_before_run: false` only what is needed to run at all remains.
+pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surroundings) {
+    let ids: HashMap<&str, usize> =
+        source.nodes.iter().enumerate().map(|(index, node)| (&*node.id.value, index)).collect();
+    let edges = edges::edges(source, &ids);
+    let check = Check { source, reader, surroundings, ids, edges };
+    flow::start(&check);
+    files::inside_the_folder(&check);
+    if source.settings.validate_before_run {
+        edges::targets_exist(&check);
+        flow::cycles(&check);
+        flow::ends(&check);
+        people::approvals(&check);
+        files::scripts(&check);
+        files::agents(&check);
+        files::knowledge(&check);
+        tools::models(&check);
+        tools::tools(&check);
+        parallel::people_in_branches(&check);
+        parallel::shared_keys(&check);
+        map::branches(&check);
+        state::references(&check);
+        state::initial_state(&check);
+        // What is missing because of an error would be reported as never reached.
+        if !reader.has_error() {
+            flow::reachable(&check);
+            flow::nowhere_to_go(&check);
+        }
+    }
+    unsupported::nodes(&check);
+}
+
+/// A source with what all rules look up.
+struct Check<'a> {
+    source: &'a Source,
+    reader: &'a Reader<'a>,
+    surroundings: &'a dyn Surroundings,
+    ids: HashMap<&'a str, usize>,
+    /// The declared edges of each node to nodes that exist, in the order of the source
+    edges: Vec<Vec<Edge<'a>>>,
+}
+
+impl<'a> Check<'a> {
+    fn nodes(&self) -> &'a [Node] {
+        &self.source.nodes
+    }
+
+    fn find(&self, id: &str) -> Option<usize> {
+        self.ids.get(id).copied()
+    }
+
+    fn id(&self, index: usize) -> &'a str {
+        &self.source.nodes[index].id.value
+    }
+
+    fn error(&self, node: &Node, message: impl Into<String>, span: &Span) -> Diagnostic {
+        Diagnostic::error(message).at(span).node(&*node.id.value)
+    }
+
+    fn warning(&self, node: &Node, message: impl Into<String>, span: &Span) -> Diagnostic {
+        Diagnostic::warning(message).at(span).node(&*node.id.value)
+    }
+
+    /// Whether the type of every node is known, so that rules about the whole graph can be certain.
+    fn all_types_known(&self) -> bool {
+        self.nodes().iter().all(|node| !matches!(node.body, Body::Unknown))
+    }
+
+    /// Which nodes run as the branch of a `map`.
+    fn map_branches(&self) -> Vec<bool> {
+        let mut is_branch = vec![false; self.nodes().len()];
+        for node in self.nodes() {
+            if let Body::Map(map) = &node.body
+                && let Some(branch) = map.branch.as_deref().and_then(|branch| self.find(branch))
+            {
+                is_branch[branch] = true;
+            }
+        }
+        is_branch
+    }
+
+    /// The nodes that can be reached from `from` over declared edges, itself included.
+    fn reachable_from(&self, from: usize) -> Vec<bool> {
+        let mut reached = vec![false; self.nodes().len()];
+        let mut open = vec![from];
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut reached[node], true) {
+                open.extend(self.edges[node].iter().map(|edge| edge.to));
+            }
+        }
+        reached
+    }
+}
+
+/// Names in backticks: "`a`", "`a` and `b`", "`a`, `b` and `c`".
+fn list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, before)) => format!("{} and {last}", before.join(", ")),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,166 @@
+//! What the templates of a graph refer to.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::{Braces, closest, ir};
+
+use super::super::INPUT_KEY;
+use super::super::schema::{Body, Node};
+use super::Check;
+use crate::document::SourceText;
+
+/// A reference of a node to a key of the state.
+pub(super) struct Read<'a> {
+    pub(super) key: String,
+    template: &'a SourceText,
+    range: Range<usize>,
+}
+
+impl Read<'_> {
+    pub(super) fn span(&self) -> Span {
+        self.template.span_of(self.range.clone())
+    }
+}
+
+/// The references of a node to keys of the state. A `map` reads what its branch reads, but for the item.
+pub(super) fn reads<'a>(check: &Check<'a>, node: &'a Node) -> Vec<Read<'a>> {
+    let mut found = own_reads(node);
+    if let Body::Map(map) = &node.body
+        && let Some(branch) = map.branch.as_deref().and_then(|branch| check.find(branch))
+    {
+        let item = map.item_key.as_deref();
+        found.extend(own_reads(&check.nodes()[branch]).into_iter().filter(|read| Some(&*read.key) != item));
+    }
+    found
+}
+
+fn own_reads(node: &Node) -> Vec<Read<'_>> {
+    let mut found: Vec<Read<'_>> = node.templates().into_iter().flat_map(roots).collect();
+    // The node's own result, and what was merged from it, comes from no other node.
+    let own: Vec<&str> = node
+        .scoped_name()
+        .into_iter()
+        .chain(node.output_schema().into_iter().flat_map(|schema| schema.properties.iter().map(|key| &*key.value)))
+        .collect();
+    for update in &node.updates {
+        found.extend(roots(&update.value).filter(|read| !own.contains(&&*read.key)));
+    }
+    found
+}
+
+fn roots(template: &SourceText) -> impl Iterator<Item = Read<'_>> {
+    Braces::find(template).into_iter().filter_map(move |braces| {
+        let key = braces.path.as_ref()?.root()?.to_owned();
+        Some(Read { key, template, range: braces.range })
+    })
+}
+
+/// Braces that hold no reference, and references to what nothing ever writes.
+pub(super) fn references(check: &Check<'_>) {
+    let written = written_keys(check);
+    for node in check.nodes() {
+        for template in node.templates().into_iter().chain(node.updates.iter().map(|update| &update.value)) {
+            malformed(check, node, template);
+        }
+        let Some(written) = &written else { continue };
+        // What a script prints may be any key, and its own updates see it.
+        if matches!(node.body, Body::Script(_)) {
+            continue;
+        }
+        let items = item_keys(check, node);
+        for read in own_reads(node) {
+            if check.reader.is_full() {
+                return;
+            }
+            if written.contains(&*read.key) || items.contains(&&*read.key) {
+                continue;
+            }
+            let key = &read.key;
+            let message = format!("nothing in the graph writes `{key}`, which node `{}` refers to", node.id.value);
+            let help = match closest(key, written.iter().map(|key| &**key).chain(items.iter().copied())) {
+                Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
+                None => match scoped_elsewhere(node, key) {
+                    Some(help) => help,
+                    None => {
+                        format!("write it before with `state_updates`, or give it a value in `initial_state`: `{key}`")
+                    }
+                },
+            };
+            check.reader.report(check.warning(node, message, &read.span()).help(help));
+        }
+    }
+}
+
+fn scoped_elsewhere(node: &Node, key: &str) -> Option<String> {
+    let exists = format!("`{{{{{key}}}}}` exists only inside `state_updates` of the node that gives it");
+    match (key, node.scoped_name()) {
+        ("output" | "choice" | "input", Some(name)) if name != key => {
+            Some(format!("{exists}; in `{}` nodes it is `{{{{{name}}}}}`", node.body.kind()))
+        }
+        ("output" | "choice" | "input", _) => Some(format!("{exists}: store it there under a name of its own")),
+        _ => None,
+    }
+}
+
+fn malformed(check: &Check<'_>, node: &Node, template: &SourceText) {
+    for braces in Braces::find(template) {
+        let is_path = braces.path.as_ref().is_some_and(hotcell_graph::Path::is_well_formed);
+        if is_path || check.reader.is_full() {
+            continue;
+        }
+        let written = &template[braces.range.clone()];
+        let (problem, help) = match braces.path {
+            Some(_) => ("names nothing: it is not a path", "paths look like `{{a.b[0].c}}`"),
+            None => ("is text, not a reference", "a reference is a path and nothing else: `{{a.b[0].c}}`"),
+        };
+        let span = template.span_of(braces.range);
+        check.reader.report(check.warning(node, format!("`{written}` {problem}"), &span).help(help));
+    }
+}
+
+/// Every key that something may write; none if a script runs, which may write any key.
+fn written_keys(check: &Check<'_>) -> Option<BTreeSet<String>> {
+    let branches = check.map_branches();
+    let source = check.source;
+    let mut keys: BTreeSet<String> = BTreeSet::from([INPUT_KEY.to_owned()]);
+    keys.extend(source.initial_state.iter().map(|(key, _)| key.value.to_string()));
+    keys.extend(source.variables.iter().map(|variable| variable.name.to_string()));
+    for (index, node) in check.nodes().iter().enumerate() {
+        match &node.body {
+            Body::Unknown => return None,
+            Body::Script(_) if !branches[index] => return None,
+            _ => {}
+        }
+        keys.extend(node.writes().iter().map(|(key, _)| key.to_string()));
+        keys.insert(ir::failure_key(&node.id.value).to_string());
+    }
+    Some(keys)
+}
+
+/// The keys under which a node finds its item when it is the branch of a `map`.
+fn item_keys<'a>(check: &Check<'a>, node: &Node) -> Vec<&'a str> {
+    check
+        .nodes()
+        .iter()
+        .filter_map(|other| match &other.body {
+            Body::Map(map) if map.branch.as_deref() == Some(&*node.id.value) => map.item_key.as_deref(),
+            _ => None,
+        })
+        .collect()
+}
+
+pub(super) fn initial_state(check: &Check<'_>) {
+    let keys = check.source.initial_state.iter().map(|(key, _)| (&*key.value, &key.span, "initial_state"));
+    let variables = check.source.variables.iter().map(|variable| (&*variable.name, &variable.name.span, "variables"));
+    for (key, span, field) in keys.chain(variables) {
+        if key == INPUT_KEY {
+            let warning =
+                Diagnostic::warning(format!("`{INPUT_KEY}` in `{field}` is overwritten by the prompt of the run"))
+                    .at(span)
+                    .help("remove it");
+            check.reader.report(warning);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Models and tools that a graph names.
+
+use hotcell_graph::closest;
+use hotcell_graph::diagnostic::Diagnostic;
+
+use super::super::schema::Body;
+use super::super::tool_name;
+use super::Check;
+use crate::document::SourceText;
+
+pub(super) fn models(check: &Check<'_>) {
+    let unknown =
+        |model: &Option<SourceText>| model.clone().filter(|model| check.surroundings.model(model) == Some(false));
+    let mut inherits = false;
+    for node in check.nodes() {
+        let Body::Llm(llm) = &node.body else { continue };
+        inherits |= llm.model.name.is_none();
+        if let Some(model) = unknown(&llm.model.name) {
+            let message = format!("the model `{}` of node `{}` does not exist", &*model, node.id.value);
+            check.reader.report(check.error(node, message, &model.span).help(MODEL_HELP));
+        }
+    }
+    if let Some(model) = unknown(&check.source.model.name) {
+        let message = format!("the model `{}` does not exist", &*model);
+        let diagnostic = if inherits { Diagnostic::error(message) } else { Diagnostic::warning(message) };
+        check.reader.report(diagnostic.at(&model.span).help(MODEL_HELP));
+    }
+}
+
+const MODEL_HELP: &str = "models are named `provider:model`; leave `model` out for the host's default";
+
+pub(super) fn tools(check: &Check<'_>) {
+    for tool in &check.source.global_tools {
+        if !check.surroundings.tool(tool_name(tool)) {
+            let warning = Diagnostic::warning(format!("the tool `{}` is not known to the host", &**tool))
+                .at(&tool.span)
+                .help("put its component into the plugins folder, or remove the entry");
+            check.reader.report(warning);
+        }
+    }
+    for server in &check.source.mcp_servers {
+        if !check.surroundings.mcp_server(server) {
+            let warning = Diagnostic::warning(format!("the MCP server `{}` is not configured", &**server))
+                .at(&server.span)
+                .help("configure it, or remove the entry");
+            check.reader.report(warning);
+        }
+    }
+    for node in check.nodes() {
+        let Body::Llm(llm) = &node.body else { continue };
+        for tool in &llm.tools {
+            if let Some(error) = problem(check, tool) {
+                check.reader.report(error.at(&tool.span).node(&*node.id.value));
+            }
+        }
+    }
+}
+
+/// What is wrong with an entry of a node's `tools`.
+pub(super) fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
+    let source = check.source;
+    if let Some(server) = tool.strip_prefix("mcp:") {
+        let declared = source.mcp_servers.iter().any(|declared| **declared == *server);
+        if declared && check.surroundings.mcp_server(server) {
+            return None;
+        }
+        let (problem, help) = if declared {
+            ("is not configured", "configure the server on the host".to_owned())
+        } else {
+            let near = closest(server, source.mcp_servers.iter().map(|declared| &**declared));
+            (
+                "is not listed in `mcp_servers`",
+                match near {
+                    Some(near) => format!("did you mean `mcp:{near}`?"),
+                    None => "add it to `mcp_servers` at the top of the file".to_owned(),
+                },
+            )
+        };
+        return Some(Diagnostic::error(format!("the MCP server of `{}` {problem}", &**tool)).help(help));
+    }
+    let name = tool_name(tool);
+    if check.surroundings.own_tool(name) || is_mcp_function(check, name) {
+        return None;
+    }
+    if source.global_tools.iter().any(|declared| tool_name(declared) == name) {
+        return (!check.surroundings.tool(name)).then(|| {
+            Diagnostic::error(format!("the tool `{}` is not known to the host", &**tool))
+                .help("put its component into the plugins folder")
+        });
+    }
+    let near = closest(name, source.global_tools.iter().map(|declared| tool_name(declared)));
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "a node can only use tools that `global_tools` or `mcp_servers` list".to_owned(),
+    };
+    Some(Diagnostic::error(format!("the tool `{}` is not among the graph's tools", &**tool)).help(help))
+}
+
+/// Whether a declared MCP server has a function of that name, or might have one.
+pub(super) fn is_mcp_function(check: &Check<'_>, name: &str) -> bool {
+    check.source.mcp_servers.iter().any(|server| {
+        check.surroundings.mcp_server(server) && check.surroundings.mcp_function(server, name) == Some(true)
+    })
+}

@@ -1,0 +1,214 @@
+//! From a checked file to the IR.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hotcell_graph::Template;
+use hotcell_graph::diagnostic::Span;
+use hotcell_graph::ir::{
+    Action, AskAction, Expression, Graph, MapAction, ModelAction, Next, Node as IrNode, NodeIds, OnFailure, RunLimits,
+    ScriptAction, Structure, Update as IrUpdate, Variable, VisitCap,
+};
+use indexmap::IndexMap;
+
+use super::schema::{Approval, Body, Input, Llm, Map, Node, Script, Source};
+use super::{INPUT_KEY, tool_name};
+use crate::document::SourceText;
+
+/// The graph of a file that has no errors. None if something is missing after all.
+pub(super) fn graph(source: &Source) -> Option<Graph> {
+    // With `validate_before_run: false` a name may be that of no node. It then leads to a node of its own that fails.
+    let known: HashSet<&str> = source.nodes.iter().map(|node| &*node.id.value).collect();
+    let mut absent: IndexMap<&str, &Span> = IndexMap::new();
+    for target in source.nodes.iter().flat_map(targets) {
+        if !known.contains(&**target) {
+            absent.entry(&**target).or_insert(&target.span);
+        }
+    }
+    let ids = NodeIds::new(source.nodes.iter().map(|node| &*node.id.value).chain(absent.keys().copied()));
+    let mut nodes = source.nodes.iter().map(|node| lower(node, &ids)).collect::<Option<Vec<_>>>()?;
+    nodes.extend(absent.iter().map(|(name, span)| absent_node(name, span)));
+    let mut graph = Graph::new(&*source.name.as_ref()?.value, nodes, source.start.as_ref()?)?;
+    graph.description = source.description.as_deref().map(str::to_owned);
+    graph.initial_state = source.initial_state.iter().map(|(key, value)| (key.value.clone(), value.clone())).collect();
+    graph.input_key = Some(INPUT_KEY.into());
+    graph.reducers = source.reducers.iter().map(|(key, reducer)| (key.value.clone(), *reducer)).collect();
+    graph.variables = source
+        .variables
+        .iter()
+        .map(|variable| Variable {
+            name: Arc::clone(&variable.name.value),
+            description: variable.description.to_string(),
+            default: variable.default.as_deref().map(str::to_owned),
+        })
+        .collect();
+    let visits = VisitCap { visits: source.settings.max_loop_iterations, setting: "max_loop_iterations" };
+    graph.limits = RunLimits {
+        visits_per_node: Some(visits),
+        wall_clock: source.settings.timeout,
+        concurrency: source.settings.max_concurrency,
+    };
+    graph.model = source.model.settings();
+    graph.log_state = source.settings.log_state_snapshots;
+    Some(graph)
+}
+
+/// Every name of a node that a node needs.
+fn targets(node: &Node) -> Vec<&SourceText> {
+    let mut targets: Vec<&SourceText> = node.fallback().into_iter().collect();
+    match &node.body {
+        Body::Approval(approval) => {
+            targets.extend(approval.routes.iter().map(|route| &route.target));
+            targets.extend(&approval.on_other);
+        }
+        Body::End(_) => {}
+        Body::Map(map) => targets.extend(node.next.iter().chain(&map.branch)),
+        _ => targets.extend(&node.next),
+    }
+    targets
+}
+
+fn absent_node(name: &str, span: &Span) -> IrNode {
+    IrNode {
+        id: name.into(),
+        kind: "missing",
+        description: None,
+        action: Action::Fail(format!("there is no node `{name}`")),
+        updates: Vec::new(),
+        next: Next::To(Vec::new()),
+        on_failure: OnFailure::Fail,
+        timeout: None,
+        span: span.clone(),
+    }
+}
+
+fn lower(node: &Node, ids: &NodeIds) -> Option<IrNode> {
+    let (action, timeout) = match &node.body {
+        Body::Script(script) => (self::script(script)?, Some(script.timeout)),
+        Body::Approval(approval) => (self::approval(approval)?, None),
+        Body::Input(input) => (self::input(input)?, None),
+        Body::Llm(llm) => (Action::Model(Box::new(self::llm(llm)?)), llm.timeout),
+        Body::Map(map) => (self::map(map, ids)?, None),
+        Body::End(end) => {
+            let output = end.output.as_ref().map_or_else(|| Template::parse(""), |output| Template::parse(output));
+            (Action::End { output: Expression::Strict(output) }, None)
+        }
+        Body::Agent(_) | Body::Rag(_) | Body::Unknown => return None,
+    };
+    Some(IrNode {
+        id: Arc::clone(&node.id.value),
+        kind: node.body.kind(),
+        description: node.description.as_deref().map(str::to_owned),
+        action,
+        updates: updates(node),
+        next: next(node, ids)?,
+        on_failure: on_failure(node, ids)?,
+        timeout,
+        span: node.id.span.clone(),
+    })
+}
+
+fn updates(node: &Node) -> Vec<IrUpdate> {
+    node.updates
+        .iter()
+        .map(|update| IrUpdate { key: Arc::clone(&update.key.value), value: lenient(&update.value) })
+        .collect()
+}
+
+fn next(node: &Node, ids: &NodeIds) -> Option<Next> {
+    if let Body::Approval(approval) = &node.body {
+        let routes = approval
+            .routes
+            .iter()
+            .map(|route| Some((route.answer.value.to_string(), ids.get(&route.target)?)))
+            .collect::<Option<_>>()?;
+        return Some(Next::ByAnswer { routes, otherwise: ids.get(approval.on_other.as_ref()?)? });
+    }
+    if let Body::End(_) = &node.body {
+        return Some(Next::To(Vec::new()));
+    }
+    node.next.iter().map(|target| ids.get(target)).collect::<Option<_>>().map(Next::To)
+}
+
+/// Scripts and model calls are forgiving: `fallback`, else where success leads, else nothing is left but failing.
+fn on_failure(node: &Node, ids: &NodeIds) -> Option<OnFailure> {
+    if !matches!(node.body, Body::Script(_) | Body::Llm(_)) {
+        return Some(OnFailure::Fail);
+    }
+    Some(match node.fallback() {
+        Some(fallback) => OnFailure::To(ids.get(fallback)?),
+        None if node.next.is_empty() => OnFailure::Fail,
+        None => OnFailure::Continue,
+    })
+}
+
+fn strict(text: &SourceText) -> Expression {
+    Expression::Strict(Template::parse(text))
+}
+
+fn lenient(text: &SourceText) -> Expression {
+    Expression::Lenient(Template::parse(text))
+}
+
+fn script(script: &Script) -> Option<Action> {
+    let file = script.script.as_ref()?.normal.clone()?;
+    Some(Action::Script(ScriptAction { file, route_key: Some("_next") }))
+}
+
+fn approval(approval: &Approval) -> Option<Action> {
+    Some(Action::Ask(AskAction {
+        question: strict(approval.question.as_ref()?),
+        options: approval.options.iter().map(|option| option.to_string()).collect(),
+        default: None,
+        check: None,
+        trim: true,
+        bind: "choice",
+    }))
+}
+
+fn input(input: &Input) -> Option<Action> {
+    Some(Action::Ask(AskAction {
+        question: strict(input.question.as_ref()?),
+        options: Vec::new(),
+        default: input.default.as_ref().map(lenient),
+        check: input.validation.clone(),
+        trim: false,
+        bind: "input",
+    }))
+}
+
+fn llm(llm: &Llm) -> Option<ModelAction> {
+    let mut tools: Vec<String> = Vec::new();
+    for tool in &llm.tools {
+        let name = tool_name(tool);
+        if !tools.iter().any(|known| known == name) {
+            tools.push(name.to_owned());
+        }
+    }
+    Some(ModelAction {
+        settings: llm.model.settings(),
+        instructions: llm.instructions.as_ref().map(strict),
+        prompt: strict(llm.prompt.as_ref()?),
+        tools,
+        max_requests: llm.max_iterations,
+        attempts: llm.max_attempts,
+        structure: llm.output_schema.as_ref().map(|schema| Structure {
+            schema: schema.value.clone(),
+            hint: true,
+            merge: schema.properties.iter().map(|key| Arc::clone(&key.value)).collect(),
+        }),
+        bind: "output",
+        failure_prefix: Some("LLM node failed: "),
+    })
+}
+
+fn map(map: &Map, ids: &NodeIds) -> Option<Action> {
+    Some(Action::Map(MapAction {
+        over: Template::parse(map.over.as_ref()?),
+        item_key: Arc::clone(&map.item_key.as_ref()?.value),
+        branch: ids.get(map.branch.as_ref()?)?,
+        output_key: map.output_key().into(),
+        collect_into: Arc::clone(&map.collect_into.as_ref()?.value),
+        concurrency: map.max_concurrency,
+    }))
+}

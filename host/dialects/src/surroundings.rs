@@ -1,0 +1,70 @@
+//! What a front end may ask about the world around a source file.
+
+/// The world around a source file, as far as checks need it. Whoever loads the file answers; front ends do no I/O.
+///
+/// Paths are relative to the folder of the source file, with `/` between folders, and never leave it as written.
+pub trait Surroundings {
+    /// Whether a script file is there.
+    fn script(&self, path: &str) -> FileState;
+
+    /// Whether a file or folder of documents is there.
+    fn documents(&self, path: &str) -> FileState;
+
+    /// Whether the host has a tool of that name, given without file extension.
+    fn tool(&self, name: &str) -> bool;
+
+    /// Whether the agent's own folder defines a tool of that name.
+    fn own_tool(&self, name: &str) -> bool;
+
+    /// Whether a model of that name exists; none when that cannot be told before it is called.
+    fn model(&self, name: &str) -> Option<bool>;
+
+    /// Whether an MCP server of that name is configured.
+    fn mcp_server(&self, name: &str) -> bool;
+
+    /// Whether a configured MCP server has a function of that name; none when that cannot be told before it runs.
+    fn mcp_function(&self, server: &str, function: &str) -> Option<bool>;
+
+    /// What the folder of another agent holds.
+    fn agent(&self, name: &str) -> AgentFolder;
+
+    /// The knowledge base of a retrieval node.
+    fn knowledge_base(&self, node: &str) -> KnowledgeBase;
+}
+
+/// Whether a file is where the source says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// It is
+    Present,
+    /// It is not
+    Missing,
+    /// It is there, but a link leads out of the agent's folder
+    Outside,
+}
+
+/// What the folder of an agent holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentFolder {
+    /// There is no such folder
+    Missing,
+    /// Neither `config.yaml` nor `graph.yaml`
+    Neither,
+    /// `config.yaml`
+    Config,
+    /// `graph.yaml`
+    Graph,
+    /// `config.yaml` and `graph.yaml`
+    Both,
+}
+
+/// The state of a knowledge base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KnowledgeBase {
+    /// It was built before
+    Built,
+    /// It was not built; there is a person who can be asked for what the source leaves open
+    Askable,
+    /// It was not built, and nobody can be asked
+    NotBuilt,
+}

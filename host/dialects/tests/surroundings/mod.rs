@@ -1,0 +1,59 @@
+//! The world that the tests pretend to be in.
+
+use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings};
+
+/// Scripts and documents are there unless their name says otherwise; see each method for the rest.
+pub(crate) struct Fake;
+
+impl Surroundings for Fake {
+    fn script(&self, path: &str) -> FileState {
+        state_by_name(path)
+    }
+
+    fn documents(&self, path: &str) -> FileState {
+        state_by_name(path)
+    }
+
+    fn tool(&self, name: &str) -> bool {
+        matches!(name, "search" | "add")
+    }
+
+    fn own_tool(&self, name: &str) -> bool {
+        name == "own"
+    }
+
+    fn model(&self, name: &str) -> Option<bool> {
+        name.starts_with("test:").then_some(matches!(name, "test:large" | "test:small"))
+    }
+
+    fn mcp_server(&self, name: &str) -> bool {
+        name == "library"
+    }
+
+    fn mcp_function(&self, server: &str, function: &str) -> Option<bool> {
+        Some(server == "library" && function == "lend")
+    }
+
+    fn agent(&self, name: &str) -> AgentFolder {
+        match name {
+            "helper" => AgentFolder::Config,
+            "empty" => AgentFolder::Neither,
+            "both" => AgentFolder::Both,
+            _ => AgentFolder::Missing,
+        }
+    }
+
+    fn knowledge_base(&self, _node: &str) -> KnowledgeBase {
+        KnowledgeBase::NotBuilt
+    }
+}
+
+fn state_by_name(path: &str) -> FileState {
+    if path.contains("missing") {
+        FileState::Missing
+    } else if path.contains("outside") {
+        FileState::Outside
+    } else {
+        FileState::Present
+    }
+}

@@ -1,0 +1,44 @@
+//! Asking a person.
+
+use hotcell_graph::ir::AskAction;
+use hotcell_graph::{State, Value};
+
+use super::Performed;
+use crate::journal::Question;
+use crate::turn::{NodeTurn, Stop};
+
+pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Stop> {
+    let text =
+        action.question.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`question`: {missing}")))?;
+    let default = match &action.default {
+        Some(default) => {
+            Some(default.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`default`: {missing}")))?)
+        }
+        None => None,
+    };
+    let question = Question {
+        node: turn.node.to_string(),
+        text,
+        options: action.options.clone(),
+        default: default.clone().filter(|default| !default.is_empty()),
+    };
+    let mut answer = turn.ask(question).await?;
+    if action.trim {
+        answer = answer.trim().to_owned();
+    }
+    match default {
+        Some(default) if answer.is_empty() => answer = default,
+        _ => {
+            if let Some(check) = &action.check
+                && !check.holds(&answer)
+            {
+                let length = answer.chars().count();
+                return Err(Stop::Failed(format!(
+                    "the answer has {length} characters and fails the validation `{}`",
+                    check.source
+                )));
+            }
+        }
+    }
+    Ok(Performed { answer: Some((action.bind, Value::text(answer))), ..Performed::default() })
+}

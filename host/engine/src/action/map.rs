@@ -1,0 +1,97 @@
+//! Running a node once for each item of a list.
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use hotcell_budget::Usage;
+use hotcell_graph::ir::{Graph, MapAction};
+use hotcell_graph::{List, Object, State, Value, resolve};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Performed, run_item};
+use crate::branch::Write;
+use crate::event::Event;
+use crate::turn::{NodeTurn, Stop};
+
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    action: &MapAction,
+    state: &State,
+) -> Result<Performed, Stop> {
+    let items = items(action, state)?;
+    let limit = action.concurrency.unwrap_or(graph.limits.concurrency).max(1);
+    let branch = &graph.node(action.branch).id;
+    let mut collected: Vec<Option<Value>> = vec![None; items.len()];
+    let mut waiting = false;
+    let mut running = FuturesUnordered::new();
+    let mut next = 0;
+    loop {
+        while running.len() < limit && next < items.len() && !waiting {
+            let Some(item) = items.get(next) else { break };
+            turn.emit(&Event::ItemStarted { node: &turn.node, branch, item: next });
+            let part = turn.part(next, branch.clone());
+            let mut state = state.clone();
+            state.set(action.item_key.clone(), item.clone());
+            let task = run_one(part, action.clone(), state, next);
+            // A task of its own, so that items use all cores; aborted when the map goes away.
+            running.push(AbortOnDropHandle::new(tokio::spawn(task)));
+            next += 1;
+        }
+        let Some(finished) = running.next().await else { break };
+        let (item, usage, result) =
+            finished.map_err(|error| Stop::Failed(format!("an item of the map was lost: {error}")))?;
+        turn.usage += usage;
+        match result {
+            Ok(value) => collected[item] = Some(value),
+            Err(Stop::Waiting) => waiting = true,
+            Err(Stop::Failed(reason)) => {
+                return Err(Stop::Failed(format!("item {item} of the map (node `{branch}`): {reason}")));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if waiting {
+        return Err(Stop::Waiting);
+    }
+    let values: List = collected.into_iter().flatten().collect();
+    let write = Write { key: action.collect_into.clone(), value: Value::List(values) };
+    Ok(Performed { writes: vec![write], ..Performed::default() })
+}
+
+fn items(action: &MapAction, state: &State) -> Result<List, Stop> {
+    let Some(path) = action.over.single_reference() else {
+        return Err(Stop::Failed("`over` has to be exactly one reference to a list".into()));
+    };
+    match resolve(path, state) {
+        Some(Value::List(items)) => Ok(items.clone()),
+        Some(other) => Err(Stop::Failed(format!("`over` has to name a list, but `{path}` is a {}", other.kind()))),
+        None => Err(Stop::Failed(format!("`over` names `{path}`, which is not in state"))),
+    }
+}
+
+/// Runs one item. The collected value is an effect of the item's own, so a map that is repeated repeats no item.
+async fn run_one(
+    mut part: NodeTurn,
+    action: MapAction,
+    state: State,
+    item: usize,
+) -> (usize, Usage, Result<Value, Stop>) {
+    let mut inner = NodeTurn::new(part.context.clone(), part.place.within("run"), part.node.clone());
+    let mut usage = Usage::default();
+    let result = part
+        .effect("item", |context| {
+            let usage = &mut usage;
+            async move {
+                let result = run_item(&mut inner, &context.graph, action.branch, state, &action.output_key).await;
+                *usage += inner.usage;
+                match result? {
+                    Some(value) => Ok(Value::Object([("value".into(), value)].into_iter().collect::<Object>())),
+                    None => Err(Stop::Failed(format!("it wrote no `{}`, which is collected", action.output_key))),
+                }
+            }
+        })
+        .await;
+    let value =
+        result.map(|answer| answer.as_object().and_then(|object| object.get("value")).cloned().unwrap_or_default());
+    (item, usage, value)
+}

@@ -1,0 +1,168 @@
+//! What nodes do: one module per action, and the frame around all of them (failure, updates, route).
+
+mod ask;
+mod map;
+mod model;
+mod script;
+mod structure;
+
+use futures::future::BoxFuture;
+use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIndex, OnFailure, Update, failure_key};
+use hotcell_graph::{Scoped, State, Value};
+
+use crate::branch::{Write, apply};
+use crate::schedule::{Route, declared_route};
+use crate::turn::{NodeTurn, Stop};
+
+/// What an action gives on success.
+#[derive(Default)]
+struct Performed {
+    /// The answer and the name under which updates see it
+    answer: Option<(&'static str, Value)>,
+    /// What the action itself writes
+    writes: Vec<Write>,
+    /// Where it goes, if the action decides that
+    route: Option<NodeIndex>,
+}
+
+/// A node's turn that is done.
+pub(crate) struct Done {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) state: State,
+    pub(crate) route: Route,
+    pub(crate) output: Option<String>,
+    pub(crate) failure: Option<String>,
+}
+
+/// Runs a node's turn on a snapshot of the state.
+pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeIndex, state: State) -> Result<Done, Stop> {
+    let node = graph.node(index);
+    if let Action::End { output } = &node.action {
+        return end(graph, node, output, state);
+    }
+    match perform(turn, graph, node, &state).await {
+        Ok(performed) => {
+            let mut work = Work { graph, state, writes: Vec::new() };
+            work.write_all(performed.writes)?;
+            work.update(&node.updates, performed.answer.as_ref())?;
+            let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
+            let targets = match performed.route {
+                Some(target) => vec![target],
+                None => declared_route(graph, index, answer),
+            };
+            work.done(node, targets, None)
+        }
+        Err(Stop::Failed(reason)) => fail(graph, index, state, reason),
+        Err(other) => Err(other),
+    }
+}
+
+/// Runs a node once for an item of a map: its value under `output_key`, on a state that nobody else sees.
+///
+/// Boxed, because a node that maps awaits the nodes it runs, which are performed by the same function.
+pub(crate) fn run_item<'a>(
+    turn: &'a mut NodeTurn,
+    graph: &'a Graph,
+    index: NodeIndex,
+    state: State,
+    output_key: &'a str,
+) -> BoxFuture<'a, Result<Option<Value>, Stop>> {
+    Box::pin(async move {
+        let node = graph.node(index);
+        let performed = perform(turn, graph, node, &state).await?;
+        let mut work = Work { graph, state, writes: Vec::new() };
+        work.write_all(performed.writes)?;
+        work.update(&node.updates, performed.answer.as_ref())?;
+        let written = work.writes.into_iter().rev().find(|write| &*write.key == output_key).map(|write| write.value);
+        Ok(written.or_else(|| performed.answer.and_then(|(name, answer)| (name == output_key).then_some(answer))))
+    })
+}
+
+async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State) -> Result<Performed, Stop> {
+    match &node.action {
+        Action::Pass | Action::End { .. } => Ok(Performed::default()),
+        Action::Fail(reason) => Err(Stop::Failed(reason.clone())),
+        Action::Script(action) => script::perform(turn, graph, node, action, state).await,
+        Action::Ask(action) => ask::perform(turn, action, state).await,
+        Action::Map(action) => map::perform(turn, graph, action, state).await,
+        Action::Model(action) => {
+            let work = model::perform(turn, graph, action, state);
+            match node.timeout {
+                None => work.await,
+                Some(limit) => match tokio::time::timeout(limit, work).await {
+                    Ok(result) => result,
+                    Err(_) => Err(Stop::Failed(format!("timed out after {} s", limit.as_secs_f64()))),
+                },
+            }
+        }
+    }
+}
+
+/// Goes on after a failure as the node says.
+fn fail(graph: &Graph, index: NodeIndex, state: State, reason: String) -> Result<Done, Stop> {
+    let node = graph.node(index);
+    let targets = match node.on_failure {
+        OnFailure::Fail => return Err(Stop::Failed(reason)),
+        OnFailure::To(target) => vec![target],
+        OnFailure::Continue => declared_route(graph, index, None),
+    };
+    let mut work = Work { graph, state, writes: Vec::new() };
+    work.write_all(vec![Write { key: failure_key(&node.id), value: Value::text(reason.as_str()) }])?;
+    if let Action::Model(action) = &node.action
+        && let Some(prefix) = action.failure_prefix
+    {
+        work.update(&node.updates, Some(&(action.bind, Value::text(format!("{prefix}{reason}")))))?;
+    }
+    work.done(node, targets, Some(reason))
+}
+
+fn end(graph: &Graph, node: &Node, output: &Expression, state: State) -> Result<Done, Stop> {
+    let mut work = Work { graph, state, writes: Vec::new() };
+    work.update(&node.updates, None)?;
+    let output = output.evaluate_text(&work.state).map_err(|missing| Stop::Failed(format!("`output`: {missing}")))?;
+    Ok(Done { writes: work.writes, state: work.state, route: Route::End, output: Some(output), failure: None })
+}
+
+/// Writes of one turn and the state they lead to.
+struct Work<'g> {
+    graph: &'g Graph,
+    state: State,
+    writes: Vec<Write>,
+}
+
+impl Work<'_> {
+    fn write_all(&mut self, writes: Vec<Write>) -> Result<(), Stop> {
+        for write in writes {
+            apply(self.graph, &mut self.state, &write).map_err(|error| Stop::Failed(error.to_string()))?;
+            self.writes.push(write);
+        }
+        Ok(())
+    }
+
+    /// Evaluates all updates against the state as it is now, then writes them in order.
+    fn update(&mut self, updates: &[Update], answer: Option<&(&'static str, Value)>) -> Result<(), Stop> {
+        if updates.is_empty() {
+            return Ok(());
+        }
+        let scope = Scoped { state: &self.state, local: answer.map(|(name, value)| (*name, value)) };
+        let mut writes = Vec::with_capacity(updates.len());
+        for update in updates {
+            let value = update
+                .value
+                .evaluate(&scope)
+                .map_err(|missing| Stop::Failed(format!("update of `{}`: {missing}", update.key)))?;
+            writes.push(Write { key: update.key.clone(), value });
+        }
+        self.write_all(writes)
+    }
+
+    fn done(self, node: &Node, targets: Vec<NodeIndex>, failure: Option<String>) -> Result<Done, Stop> {
+        if targets.is_empty() {
+            let dynamic = matches!(&node.action, Action::Script(script) if script.route_key.is_some());
+            let or = if dynamic { " and its answer names no node" } else { "" };
+            debug_assert!(matches!(node.next, Next::To(_)));
+            return Err(Stop::Failed(format!("it has no `next`{or}, so there is nowhere to go")));
+        }
+        Ok(Done { writes: self.writes, state: self.state, route: Route::To(targets), output: None, failure })
+    }
+}

@@ -1,0 +1,329 @@
+//! Calling a model: attempts, the bounded loop of tool calls, the structured answer.
+
+use std::sync::Arc;
+
+use hotcell_budget::Usage;
+use hotcell_graph::ir::{Graph, ModelAction, ModelSettings};
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Object, State, Value};
+use hotcell_models::{Message, ModelName, OnText, Reply, Request, ToolCallRequest, ToolSpec};
+
+use super::Performed;
+use super::structure::{EXTRACTOR, Schema};
+use crate::branch::Write;
+use crate::event::Event;
+use crate::journal::Question;
+use crate::ports::{CallError, SharedState, ToolCall};
+use crate::turn::{NodeTurn, Stop};
+
+/// What makes an error of a whole attempt worth another attempt, beside transient errors of the provider.
+const NO_OUTPUT: &str = "the model produced no output";
+
+/// What a node says that needs a model where there is none.
+const NO_MODEL: &str = "no model is chosen; name one in the graph (`model: provider:name`) or set `HOTCELL_MODEL`";
+
+/// Why an attempt gave no answer.
+enum Attempt {
+    /// Another attempt may succeed
+    Transient(String),
+    /// It may not
+    Final(Stop),
+}
+
+impl From<Stop> for Attempt {
+    fn from(stop: Stop) -> Self {
+        Attempt::Final(stop)
+    }
+}
+
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    action: &ModelAction,
+    state: &State,
+) -> Result<Performed, Stop> {
+    let mut call = Call::prepare(turn, graph, action, state)?;
+    let mut attempt = 1;
+    let answer = loop {
+        match call.attempt(turn).await {
+            Ok(answer) => break answer,
+            Err(Attempt::Transient(error)) if attempt < action.attempts => {
+                attempt += 1;
+                turn.emit(&Event::ModelRetried { node: &turn.node, error: &error, attempt });
+            }
+            Err(Attempt::Transient(error)) => return Err(Stop::Failed(error)),
+            Err(Attempt::Final(stop)) => return Err(stop),
+        }
+    };
+    let (Some(schema), Some(structure)) = (&call.schema, &action.structure) else {
+        return Ok(Performed { answer: Some((action.bind, Value::text(answer))), ..Performed::default() });
+    };
+    let value = match schema.read(&answer) {
+        Ok(value) => value,
+        Err(_) => extract(turn, &call.settings, schema, &answer).await?,
+    };
+    let mut writes = Vec::new();
+    if let Value::Object(object) = &value {
+        for key in &structure.merge {
+            if let Some(value) = object.get(key) {
+                writes.push(Write { key: key.clone(), value: value.clone() });
+            }
+        }
+    }
+    Ok(Performed { answer: Some((action.bind, value)), writes, route: None })
+}
+
+/// One call of a model with everything evaluated that does not change between attempts.
+struct Call<'a> {
+    action: &'a ModelAction,
+    settings: ModelSettings,
+    messages: Vec<Message>,
+    tools: Vec<ToolSpec>,
+    schema: Option<Schema>,
+    state: SharedState,
+}
+
+impl<'a> Call<'a> {
+    fn prepare(turn: &NodeTurn, graph: &Graph, action: &'a ModelAction, state: &State) -> Result<Self, Stop> {
+        let field = |name: &'static str| move |missing| Stop::Failed(format!("`{name}`: {missing}"));
+        let instructions = match &action.instructions {
+            Some(instructions) => Some(instructions.evaluate_text(state).map_err(field("instructions"))?),
+            None => None,
+        };
+        let prompt = action.prompt.evaluate_text(state).map_err(field("prompt"))?;
+        let schema = match &action.structure {
+            Some(structure) => Some(Schema::compile(structure).map_err(Stop::Failed)?),
+            None => None,
+        };
+        let hint = match (&schema, &action.structure) {
+            (Some(schema), Some(structure)) if structure.hint => Some(schema.hint()),
+            _ => None,
+        };
+        let with_hint = |text: String, hint: Option<String>| match hint {
+            Some(hint) => format!("{text}\n\n{hint}"),
+            None => text,
+        };
+        let messages = match instructions {
+            Some(instructions) => vec![Message::system(with_hint(instructions, hint)), Message::user(prompt)],
+            None => vec![Message::user(with_hint(prompt, hint))],
+        };
+        let mut tools = Vec::with_capacity(action.tools.len());
+        for name in &action.tools {
+            let tool = turn.context.ports.tools.describe(name);
+            tools.push(tool.ok_or_else(|| Stop::Failed(format!("there is no tool `{name}`")))?);
+        }
+        Ok(Call {
+            action,
+            settings: action.settings.or(&graph.model),
+            messages,
+            tools,
+            schema,
+            state: SharedState::new(state.clone()),
+        })
+    }
+
+    /// The model's final text.
+    async fn attempt(&mut self, turn: &mut NodeTurn) -> Result<String, Attempt> {
+        let mut messages = self.messages.clone();
+        for request in 1..=self.action.max_requests {
+            let reply = ask_model(turn, &self.settings, messages.clone(), &self.tools, &self.action.tools).await?;
+            if reply.tool_calls.is_empty() {
+                if reply.content.trim().is_empty() {
+                    return Err(Attempt::Transient(NO_OUTPUT.to_owned()));
+                }
+                return Ok(reply.content);
+            }
+            if request == self.action.max_requests {
+                break;
+            }
+            let calls = reply.tool_calls.clone();
+            messages.push(reply.into_message());
+            for call in calls {
+                let content = self.call_tool(turn, &call).await?;
+                messages.push(Message::tool(call.id, content));
+            }
+        }
+        Err(Attempt::Final(Stop::Failed(format!(
+            "the model still asked for tools after {} requests (max_iterations={})",
+            self.action.max_requests, self.action.max_requests
+        ))))
+    }
+
+    /// What the model is told about its call. Only a question to a person and the journal stop the node; every other
+    /// failure is an answer.
+    async fn call_tool(&self, turn: &mut NodeTurn, call: &ToolCallRequest) -> Result<String, Stop> {
+        let refusal = match self.tools.iter().find(|tool| tool.name == call.name) {
+            Some(tool) => check_arguments(tool, &call.arguments)
+                .err()
+                .map(|problem| format!("error: the arguments of `{}` cannot be used: {problem}", call.name)),
+            None => {
+                let offered: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+                let offered = if offered.is_empty() { "none".to_owned() } else { offered.join(", ") };
+                Some(format!("error: there is no tool `{}`; available: {offered}", call.name))
+            }
+        };
+        if let Some(error) = refusal {
+            let usage = Usage::default();
+            turn.emit(&Event::ToolCalled { node: &turn.node, tool: &call.name, error: Some(&error), usage: &usage });
+            return Ok(error);
+        }
+        let mut answers = Vec::new();
+        loop {
+            let outcome = self.reach_tool(turn, call, &answers).await?;
+            let text = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
+            if let Some(question) = text("asks") {
+                let question = Question {
+                    node: turn.node.to_string(),
+                    text: question.to_display().into_owned(),
+                    options: Vec::new(),
+                    default: None,
+                };
+                answers.push(turn.ask(question).await?);
+                continue;
+            }
+            return Ok(match (text("value"), text("error")) {
+                (Some(value), _) => value.to_display().into_owned(),
+                (None, Some(error)) => format!("error: {error}"),
+                (None, None) => String::new(),
+            });
+        }
+    }
+
+    /// One call into the tool's cell, as an effect: `value`, `error` or the question it `asks`.
+    async fn reach_tool(&self, turn: &mut NodeTurn, call: &ToolCallRequest, answers: &[String]) -> Result<Value, Stop> {
+        let state = self.state.clone();
+        let mut used = Usage::default();
+        let node = turn.node.clone();
+        let outcome = turn
+            .effect("tool", |context| {
+                let used = &mut used;
+                async move {
+                    let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
+                    let report =
+                        context.ports.tools.call(ToolCall { name: &call.name, arguments, answers, state }).await;
+                    *used += report.usage;
+                    let (key, value) = match report.result {
+                        // A tool that does not answer JSON is taken at its word.
+                        Ok(text) => ("value", parse_json(&text).unwrap_or_else(|_| Value::text(text))),
+                        Err(CallError::Failed(reason)) => ("error", Value::text(reason)),
+                        Err(CallError::Asks(question)) => ("asks", Value::text(question)),
+                    };
+                    let error = (key == "error").then(|| value.to_display());
+                    context.ports.observer.event(&Event::ToolCalled {
+                        node: &node,
+                        tool: &call.name,
+                        error: error.as_deref(),
+                        usage: used,
+                    });
+                    Ok(Value::Object([(key.into(), value)].into_iter().collect::<Object>()))
+                }
+            })
+            .await;
+        turn.usage += used;
+        outcome
+    }
+}
+
+/// Turns a free text into a value of the schema: one extraction, one repair.
+async fn extract(turn: &mut NodeTurn, settings: &ModelSettings, schema: &Schema, text: &str) -> Result<Value, Stop> {
+    let first = extractor_answer(turn, settings, schema.extraction(text)).await?;
+    let problem = match schema.read(&first) {
+        Ok(value) => return Ok(value),
+        Err(problem) => problem,
+    };
+    let second = extractor_answer(turn, settings, schema.repair(text, &first, &problem)).await?;
+    schema.read(&second).map_err(|problem| {
+        let shown: String = second.chars().take(200).collect();
+        Stop::Failed(format!(
+            "structured extraction failed after one repair: {problem}; the last answer was: {}",
+            shown.escape_debug()
+        ))
+    })
+}
+
+async fn extractor_answer(turn: &mut NodeTurn, settings: &ModelSettings, prompt: String) -> Result<String, Stop> {
+    let messages = vec![Message::system(EXTRACTOR), Message::user(prompt)];
+    match ask_model(turn, settings, messages, &[], &[]).await {
+        Ok(reply) => Ok(reply.content),
+        Err(Attempt::Transient(error)) => Err(Stop::Failed(format!("structured extraction failed: {error}"))),
+        Err(Attempt::Final(stop)) => Err(stop),
+    }
+}
+
+/// One request to the model, as an effect.
+async fn ask_model(
+    turn: &mut NodeTurn,
+    settings: &ModelSettings,
+    messages: Vec<Message>,
+    tools: &[ToolSpec],
+    names: &[String],
+) -> Result<Reply, Attempt> {
+    turn.emit(&Event::ModelRequested { node: &turn.node, model: settings.model.as_deref(), tools: names });
+    let model = match &settings.model {
+        Some(name) => name.parse::<ModelName>().map_err(|error| Attempt::Final(Stop::Failed(error.to_string())))?,
+        None => {
+            turn.context.ports.default_model.clone().ok_or_else(|| Attempt::Final(Stop::Failed(NO_MODEL.to_owned())))?
+        }
+    };
+    let request = Request {
+        tools: tools.to_vec(),
+        temperature: settings.temperature,
+        top_p: settings.top_p,
+        ..Request::new(model, messages)
+    };
+    let node = turn.node.clone();
+    let mut transient = None;
+    let answer = turn
+        .effect("model", |context| {
+            let transient = &mut transient;
+            async move {
+                let observer = Arc::clone(&context.ports.observer);
+                let mut on_text = |text: &str| observer.event(&Event::ModelText { node: &node, text });
+                let on_text: Option<OnText<'_>> = if observer.wants_text() { Some(&mut on_text) } else { None };
+                match context.ports.model.complete(request, on_text).await {
+                    Ok(reply) => {
+                        context.ports.observer.event(&Event::ModelAnswered {
+                            node: &node,
+                            prompt_tokens: reply.usage.input,
+                            completion_tokens: reply.usage.output,
+                        });
+                        remember(&reply)
+                    }
+                    Err(error) => {
+                        *transient = error.is_transient().then(|| error.to_string());
+                        Err(Stop::Failed(error.to_string()))
+                    }
+                }
+            }
+        })
+        .await;
+    match (answer, transient) {
+        (Ok(answer), _) => recall(&answer).map_err(Attempt::Final),
+        (Err(Stop::Failed(_)), Some(error)) => Err(Attempt::Transient(error)),
+        (Err(stop), _) => Err(Attempt::Final(stop)),
+    }
+}
+
+fn remember(reply: &Reply) -> Result<Value, Stop> {
+    let reply = serde_json::to_value(reply).map_err(|error| Stop::Failed(error.to_string()))?;
+    Ok(Value::from(&reply))
+}
+
+fn recall(answer: &Value) -> Result<Reply, Stop> {
+    serde_json::from_value(serde_json::Value::from(answer))
+        .map_err(|error| Stop::Failed(format!("a reply in the journal cannot be read: {error}")))
+}
+
+/// Arguments must be a JSON object that fits the tool's parameters.
+fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), String> {
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let value = parse_json(arguments).map_err(|error| format!("they are not JSON: {error}"))?;
+    if value.as_object().is_none() {
+        return Err(format!("they have to be an object, not a {}", value.kind()));
+    }
+    // A tool whose own schema is broken is not the model's fault: its arguments go through.
+    let Ok(validator) = jsonschema::validator_for(&tool.parameters) else { return Ok(()) };
+    let instance = serde_json::Value::from(&value);
+    let problems: Vec<String> = validator.iter_errors(&instance).take(5).map(|error| error.to_string()).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+}

@@ -1,0 +1,89 @@
+//! Running a program in a cell: one JSON object comes back, its keys become writes.
+
+use hotcell_graph::ir::{Graph, Node, ScriptAction};
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{State, Value};
+
+use super::Performed;
+use crate::branch::Write;
+use crate::ports::{CallError, ScriptCall, SharedState};
+use crate::turn::{NodeTurn, Stop};
+
+/// How much of an answer that is no JSON object is shown.
+const SHOWN: usize = 200;
+
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    node: &Node,
+    action: &ScriptAction,
+    state: &State,
+) -> Result<Performed, Stop> {
+    let report = turn
+        .context
+        .ports
+        .scripts
+        .run(ScriptCall {
+            file: action.file.clone(),
+            state: SharedState::new(state.clone()),
+            variables: turn.context.variables.clone(),
+            timeout: node.timeout,
+        })
+        .await;
+    turn.usage += report.usage;
+    let file = &action.file;
+    let text = match report.result {
+        Ok(text) => text,
+        Err(CallError::Failed(reason)) => return Err(Stop::Failed(format!("script `{file}` failed: {reason}"))),
+        Err(CallError::Asks(question)) => {
+            return Err(Stop::Failed(format!("script `{file}` asked `{question}`, but scripts cannot ask people")));
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(Stop::Failed(format!("script `{file}` produced no output; it has to print one JSON object")));
+    }
+    let object = match parse_json(&text) {
+        Ok(Value::Object(object)) => object,
+        Ok(other) => {
+            return Err(Stop::Failed(format!(
+                "script `{file}` has to print one JSON object, but printed a {}: {}",
+                other.kind(),
+                shorten(&text)
+            )));
+        }
+        Err(error) => {
+            return Err(Stop::Failed(format!(
+                "script `{file}` has to print one JSON object and nothing else ({error}), but printed: {}",
+                shorten(&text)
+            )));
+        }
+    };
+    let mut performed = Performed::default();
+    for (key, value) in object.iter() {
+        if action.route_key != Some(&**key) {
+            performed.writes.push(Write { key: key.clone(), value: value.clone() });
+            continue;
+        }
+        let target = match value {
+            Value::Text(id) => graph.find(id),
+            other => {
+                return Err(Stop::Failed(format!(
+                    "script `{file}`: `{key}` has to be the id of a node as text, not {}",
+                    shorten(&other.to_json())
+                )));
+            }
+        };
+        performed.route = Some(target.ok_or_else(|| {
+            Stop::Failed(format!("script `{file}`: `{key}` names the node `{value}`, which does not exist"))
+        })?);
+    }
+    Ok(performed)
+}
+
+fn shorten(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text[..end].escape_debug()),
+        None => text.escape_debug().to_string(),
+    }
+}

@@ -1,0 +1,164 @@
+//! Branches of a run: what each of them has written since it split off, and how they become one again.
+//!
+//! A branch works on the state as it was when it split off, plus its own writes. Where branches meet, their writes are
+//! replayed on the state of the split in the order in which the branches were declared, so that the result does not
+//! depend on which of them was faster. While there is only one branch nothing is logged and nothing grows.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotcell_graph::ir::Graph;
+use hotcell_graph::{Key, ReducerError, State, Value};
+use thiserror::Error;
+
+/// A value written to a key, before any reducer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// The key
+    pub key: Key,
+    /// The written value
+    pub value: Value,
+}
+
+/// Why writes cannot become state.
+#[derive(Debug, Error, Clone, PartialEq)]
+pub enum WriteError {
+    /// The reducer of the key does not take the value
+    #[error("cannot write `{key}`: {source}")]
+    Reducer {
+        /// The key
+        key: Key,
+        /// What the reducer says
+        source: ReducerError,
+    },
+    /// Two branches wrote one key
+    #[error("`{key}` was written by two parallel branches and has no reducer that says how to combine them")]
+    Conflict {
+        /// The key
+        key: Key,
+    },
+}
+
+/// Applies a write to a state through the reducer of its key.
+pub(crate) fn apply(graph: &Graph, state: &mut State, write: &Write) -> Result<(), WriteError> {
+    let value = match graph.reducers.get(&write.key) {
+        Some(reducer) => reducer
+            .reduce(state.get(&write.key), write.value.clone())
+            .map_err(|source| WriteError::Reducer { key: write.key.clone(), source })?,
+        None => write.value.clone(),
+    };
+    state.set(write.key.clone(), value);
+    Ok(())
+}
+
+/// Writes of one branch between two places where it split or met others.
+#[derive(Debug)]
+struct Segment {
+    /// Segments whose writes this one saw
+    seen: Vec<Arc<Segment>>,
+    writes: Vec<Write>,
+}
+
+/// One branch of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct Branch {
+    /// Position among all branches: compared in declaration order
+    pub(crate) order: Vec<u32>,
+    /// The state as this branch sees it
+    pub(crate) state: State,
+    /// What it shares with branches it will meet; none for the only branch of a run
+    log: Option<Log>,
+}
+
+/// The writes of a branch since the run had only one.
+#[derive(Clone, Debug)]
+struct Log {
+    /// The state when the run last had only one branch
+    start: State,
+    /// Everything up to the last split or meeting, in the order of replay
+    history: Vec<Arc<Segment>>,
+    /// Everything since
+    writes: Vec<Write>,
+}
+
+impl Log {
+    /// The whole history, the latest writes included.
+    fn into_history(self) -> Vec<Arc<Segment>> {
+        let mut history = self.history;
+        if !self.writes.is_empty() {
+            history.push(Arc::new(Segment { seen: history.clone(), writes: self.writes }));
+        }
+        history
+    }
+}
+
+impl Branch {
+    pub(crate) fn root(state: State) -> Self {
+        Branch { order: Vec::new(), state, log: None }
+    }
+
+    /// Adds writes that led to `state`.
+    pub(crate) fn record(&mut self, writes: Vec<Write>, state: State) {
+        self.state = state;
+        if let Some(log) = &mut self.log {
+            log.writes.extend(writes);
+        }
+    }
+
+    /// Splits into `count` branches.
+    pub(crate) fn split(self, count: usize) -> Vec<Branch> {
+        let (start, history) = match self.log {
+            Some(log) => (log.start.clone(), log.into_history()),
+            None => (self.state.clone(), Vec::new()),
+        };
+        (0..count)
+            .map(|index| {
+                let mut order = self.order.clone();
+                order.push(index as u32);
+                let log = Log { start: start.clone(), history: history.clone(), writes: Vec::new() };
+                Branch { order, state: self.state.clone(), log: Some(log) }
+            })
+            .collect()
+    }
+
+    /// Makes one branch of several that meet; `alone` if no other branch is left. Every write that one of them saw is
+    /// replayed once, on the state that all of them began with.
+    pub(crate) fn merge(graph: &Graph, mut meeting: Vec<Branch>, alone: bool) -> Result<Branch, WriteError> {
+        meeting.sort_by(|left, right| left.order.cmp(&right.order));
+        let mut merged = Branch { order: Vec::new(), state: State::default(), log: None };
+        let mut history: Vec<Arc<Segment>> = Vec::new();
+        for (index, branch) in meeting.into_iter().enumerate() {
+            if index == 0 {
+                merged.order = branch.order;
+                merged.state = branch.log.as_ref().map_or(branch.state, |log| log.start.clone());
+            }
+            for segment in branch.log.map(Log::into_history).unwrap_or_default() {
+                if !history.iter().any(|known| Arc::ptr_eq(known, &segment)) {
+                    history.push(segment);
+                }
+            }
+        }
+
+        let start = merged.state.clone();
+        let mut writers: HashMap<&Key, &Arc<Segment>> = HashMap::new();
+        for segment in &history {
+            for write in &segment.writes {
+                let saw = |writer: &Arc<Segment>| {
+                    Arc::ptr_eq(writer, segment) || segment.seen.iter().any(|seen| Arc::ptr_eq(seen, writer))
+                };
+                if let Some(writer) = writers.insert(&write.key, segment)
+                    && !saw(writer)
+                    && !graph.reducers.contains_key(&write.key)
+                {
+                    return Err(WriteError::Conflict { key: write.key.clone() });
+                }
+                apply(graph, &mut merged.state, write)?;
+            }
+        }
+        if alone {
+            return Ok(Branch::root(merged.state));
+        }
+        merged.log = Some(Log { start, history, writes: Vec::new() });
+        Ok(merged)
+    }
+}

@@ -1,0 +1,155 @@
+//! What happens in a run, as one typed stream. Narration, JSON lines, traces and metrics are views of it.
+
+use std::time::Duration;
+
+use hotcell_budget::Usage;
+use serde::{Serialize, Serializer};
+
+use crate::journal::{Question, RunId};
+use crate::schedule::Turn;
+
+/// Something that happened.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A run began, or goes on in this process
+    RunStarted {
+        /// The run
+        run: &'a RunId,
+        /// The graph's name
+        graph: &'a str,
+        /// The first node
+        start: &'a str,
+        /// Whether it had begun before
+        resumed: bool,
+    },
+    /// A node's turn began
+    NodeStarted {
+        /// The node's id
+        node: &'a str,
+        /// Its type as the source calls it
+        kind: &'a str,
+        /// The number of the turn
+        turn: Turn,
+        /// How often the node was entered, this time included
+        visit: u32,
+    },
+    /// An item of a map began
+    ItemStarted {
+        /// The node that maps
+        node: &'a str,
+        /// The node that is run
+        branch: &'a str,
+        /// The item, from 0
+        item: usize,
+    },
+    /// A model is asked
+    ModelRequested {
+        /// The node
+        node: &'a str,
+        /// The model's name; none means the host's default
+        model: Option<&'a str>,
+        /// The tools that are offered
+        tools: &'a [String],
+    },
+    /// A piece of a model's answer arrived
+    ModelText {
+        /// The node
+        node: &'a str,
+        /// The piece
+        text: &'a str,
+    },
+    /// A model answered
+    ModelAnswered {
+        /// The node
+        node: &'a str,
+        /// Tokens of the request
+        prompt_tokens: u64,
+        /// Tokens of the answer
+        completion_tokens: u64,
+    },
+    /// A model request failed and is made again
+    ModelRetried {
+        /// The node
+        node: &'a str,
+        /// Why it failed
+        error: &'a str,
+        /// The attempt that follows, from 2
+        attempt: u32,
+    },
+    /// A model called a tool
+    ToolCalled {
+        /// The node
+        node: &'a str,
+        /// The tool
+        tool: &'a str,
+        /// Why the call was answered with an error, if it was
+        error: Option<&'a str>,
+        /// What the call used
+        usage: &'a Usage,
+    },
+    /// A person is asked
+    Asked {
+        /// The question
+        question: &'a Question,
+    },
+    /// A person answered
+    Answered {
+        /// The node that asked
+        node: &'a str,
+    },
+    /// A node's turn is over and committed
+    NodeCompleted {
+        /// The node's id
+        node: &'a str,
+        /// The number of the turn
+        turn: Turn,
+        /// Where it goes; empty when the run ends
+        next: &'a [String],
+        /// Why its action failed, if it did
+        failure: Option<&'a str>,
+        /// How long it took
+        #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
+        elapsed: Duration,
+        /// What its calls into cells used
+        usage: &'a Usage,
+    },
+    /// The run has a result
+    RunCompleted {
+        /// The run
+        run: &'a RunId,
+        /// The result
+        output: &'a str,
+        /// How long it took in this process
+        #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
+        elapsed: Duration,
+        /// What all calls into cells used in this process
+        usage: &'a Usage,
+    },
+    /// The run stopped with an error
+    RunFailed {
+        /// The run
+        run: &'a RunId,
+        /// The node that failed
+        node: Option<&'a str>,
+        /// The error
+        error: &'a str,
+    },
+    /// The run waits for a person
+    RunWaiting {
+        /// The run
+        run: &'a RunId,
+        /// The questions that wait for an answer
+        questions: &'a [Question],
+    },
+    /// Work was stopped; the run can be resumed
+    RunInterrupted {
+        /// The run
+        run: &'a RunId,
+    },
+}
+
+fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((duration.as_secs_f64() * 1e6).round() / 1e3)
+}

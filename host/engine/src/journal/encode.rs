@@ -1,0 +1,137 @@
+//! Entries as JSON text, the form in which they are stored.
+
+use std::time::Duration;
+
+use hotcell_budget::Usage;
+use hotcell_graph::value::{Number, parse_json};
+use hotcell_graph::{Key, List, Object, Value};
+
+use super::{Completed, Fact, Question};
+use crate::branch::Write;
+
+/// The kind and the body of a fact, as two columns.
+pub(super) fn encode(fact: &Fact) -> (&'static str, String) {
+    let mut body = Object::default();
+    let kind = match fact {
+        Fact::Completed(completed) => {
+            body.insert("node", completed.node.as_str().into());
+            if !completed.writes.is_empty() {
+                let writes =
+                    completed.writes.iter().map(|write| pair(Value::Text(write.key.clone()), write.value.clone()));
+                body.insert("writes", Value::List(writes.collect()));
+            }
+            if let Some(next) = &completed.next {
+                body.insert("next", texts(next));
+            }
+            if let Some(output) = &completed.output {
+                body.insert("output", output.as_str().into());
+            }
+            if let Some(failure) = &completed.failure {
+                body.insert("failure", failure.as_str().into());
+            }
+            body.insert("us", number(completed.elapsed.as_micros() as u64));
+            if completed.usage.calls > 0
+                && let Ok(usage) = serde_json::to_value(&completed.usage)
+            {
+                body.insert("usage", Value::from(&usage));
+            }
+            "completed"
+        }
+        Fact::Effect { number: count, kind, answer } => {
+            body.insert("number", number(u64::from(*count)));
+            body.insert("kind", kind.as_str().into());
+            body.insert("answer", answer.clone());
+            "effect"
+        }
+        Fact::Asked { number: count, question } => {
+            body.insert("number", number(u64::from(*count)));
+            body.insert("node", question.node.as_str().into());
+            body.insert("text", question.text.as_str().into());
+            body.insert("options", texts(&question.options));
+            if let Some(default) = &question.default {
+                body.insert("default", default.as_str().into());
+            }
+            "asked"
+        }
+        Fact::Answered { number: count, text } => {
+            body.insert("number", number(u64::from(*count)));
+            body.insert("text", text.as_str().into());
+            "answered"
+        }
+    };
+    (kind, Value::Object(body).to_json())
+}
+
+/// Reads back what [`encode`] wrote.
+pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
+    let body = parse_json(body).map_err(|error| error.to_string())?;
+    let body = body.as_object().ok_or("the body is not an object")?;
+    let text = |name: &str| body.get(name).and_then(Value::as_text).map(str::to_owned);
+    let count = || match body.get("number") {
+        Some(Value::Number(Number::Int(count))) => u32::try_from(*count).map_err(|_| "a number is out of range"),
+        _ => Err("a number is missing"),
+    };
+    match kind {
+        "completed" => {
+            let writes = body.get("writes").and_then(Value::as_list);
+            let writes = writes.map_or(Ok(Vec::new()), |list| list.iter().map(write).collect())?;
+            let elapsed = match body.get("us") {
+                Some(Value::Number(Number::Int(us))) => Duration::from_micros(u64::try_from(*us).unwrap_or(0)),
+                _ => Duration::ZERO,
+            };
+            let usage = match body.get("usage") {
+                Some(usage) => serde_json::from_value::<Usage>(usage.into()).map_err(|error| error.to_string())?,
+                None => Usage::default(),
+            };
+            Ok(Fact::Completed(Completed {
+                node: text("node").ok_or("the node is missing")?,
+                writes,
+                next: body.get("next").and_then(Value::as_list).map(text_list).transpose()?,
+                output: text("output"),
+                failure: text("failure"),
+                elapsed,
+                usage,
+            }))
+        }
+        "effect" => Ok(Fact::Effect {
+            number: count()?,
+            kind: text("kind").ok_or("the kind is missing")?,
+            answer: body.get("answer").cloned().unwrap_or_default(),
+        }),
+        "asked" => Ok(Fact::Asked {
+            number: count()?,
+            question: Question {
+                node: text("node").ok_or("the node is missing")?,
+                text: text("text").ok_or("the text is missing")?,
+                options: body.get("options").and_then(Value::as_list).map(text_list).transpose()?.unwrap_or_default(),
+                default: text("default"),
+            },
+        }),
+        "answered" => Ok(Fact::Answered { number: count()?, text: text("text").ok_or("the text is missing")? }),
+        other => Err(format!("`{other}` is no kind of entry")),
+    }
+}
+
+fn number(value: u64) -> Value {
+    Value::from(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn pair(left: Value, right: Value) -> Value {
+    Value::List([left, right].into_iter().collect())
+}
+
+fn texts(items: &[String]) -> Value {
+    Value::List(items.iter().map(|item| Value::from(item.as_str())).collect())
+}
+
+fn text_list(list: &List) -> Result<Vec<String>, &'static str> {
+    list.iter().map(|item| item.as_text().map(str::to_owned).ok_or("a text is missing")).collect()
+}
+
+fn write(value: &Value) -> Result<Write, &'static str> {
+    let pair = value.as_list().ok_or("a write is not a pair")?;
+    match (pair.get(0), pair.get(1)) {
+        (Some(Value::Text(key)), Some(value)) => Ok(Write { key: Key::clone(key), value: value.clone() }),
+        _ => Err("a write is not a pair"),
+    }
+}

@@ -1,0 +1,314 @@
+//! The journal: what a run must never lose.
+//!
+//! A run is the sequence of its entries. An entry is committed before anything that follows from it happens, so a
+//! process may die at any moment: whatever was committed is read back and not done again, whatever was not is.
+
+mod encode;
+mod memory;
+mod sqlite;
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use hotcell_budget::Usage;
+use hotcell_graph::{Object, Value};
+use serde::Serialize;
+use thiserror::Error;
+
+pub use memory::MemoryJournal;
+pub use sqlite::SqliteJournal;
+
+use crate::branch::Write;
+
+/// The name of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct RunId(String);
+
+impl RunId {
+    /// A new random name of eight letters and digits that are hard to mistake for each other.
+    pub fn random() -> Self {
+        const ALPHABET: &[u8] = b"23456789abcdefghjkmnpqrstvwxyz";
+        RunId((0..8).map(|_| ALPHABET[fastrand::usize(..ALPHABET.len())] as char).collect())
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for RunId {
+    fn from(text: String) -> Self {
+        RunId(text)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// It is running, or the process that ran it is gone and it can be resumed
+    Running,
+    /// It waits for a person
+    Waiting,
+    /// It ended with a result
+    Completed,
+    /// It stopped with an error
+    Failed,
+    /// A person stopped it for good
+    Cancelled,
+}
+
+impl RunStatus {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Waiting => "waiting",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        [Self::Running, Self::Waiting, Self::Completed, Self::Failed, Self::Cancelled]
+            .into_iter()
+            .find(|status| status.as_str() == word)
+    }
+
+    /// Whether nothing more can happen to the run.
+    pub fn is_final(self) -> bool {
+        matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
+    }
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a run was started with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunHeader {
+    /// The graph's name
+    pub graph: String,
+    /// Where the graph was loaded from, for whoever loads it again
+    pub source: String,
+    /// Identifies the text of the source
+    pub digest: String,
+    /// Everything the run was given: `input`, `variables`
+    pub given: Object,
+}
+
+/// A run as the journal knows it.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// Its name
+    pub id: RunId,
+    /// What it was started with
+    pub header: RunHeader,
+    /// How it stands
+    pub status: RunStatus,
+    /// When it was started
+    pub created: SystemTime,
+    /// When its status last changed
+    pub updated: SystemTime,
+    /// The result or the error it ended with
+    pub outcome: Option<String>,
+}
+
+/// Where an entry belongs: the turn of a node, or something within it (`7`, `7.2`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place(pub String);
+
+impl Place {
+    pub(crate) fn of_turn(turn: u64) -> Self {
+        Place(turn.to_string())
+    }
+
+    pub(crate) fn within(&self, part: impl fmt::Display) -> Self {
+        Place(format!("{}.{part}", self.0))
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One committed fact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What it is about
+    pub place: Place,
+    /// The fact
+    pub fact: Fact,
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// A node completed its turn
+    Completed(Completed),
+    /// Something outside answered within a node's turn (a model, a tool, an item of a map)
+    Effect {
+        /// How many effects of this place came before
+        number: u32,
+        /// What kind it is
+        kind: String,
+        /// What was answered
+        answer: Value,
+    },
+    /// A person was asked
+    Asked {
+        /// How many effects of this place came before
+        number: u32,
+        /// The question
+        question: Question,
+    },
+    /// A person answered
+    Answered {
+        /// The number of the question
+        number: u32,
+        /// The answer
+        text: String,
+    },
+}
+
+/// A completed turn of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completed {
+    /// The node's id
+    pub node: String,
+    /// What it wrote, in order
+    pub writes: Vec<Write>,
+    /// Where it went: ids of nodes; none when the run ended here
+    pub next: Option<Vec<String>>,
+    /// The result, if the run ended here
+    pub output: Option<String>,
+    /// Why its action failed, if it did and the graph says how to go on
+    pub failure: Option<String>,
+    /// How long it took
+    pub elapsed: Duration,
+    /// What its calls into cells used
+    pub usage: Usage,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Question {
+    /// The node that asks
+    pub node: String,
+    /// What the person is shown
+    pub text: String,
+    /// Answers that are offered; any other text is allowed too
+    pub options: Vec<String>,
+    /// What is used when the answer is empty
+    pub default: Option<String>,
+}
+
+/// Why the journal did not do what it should.
+#[derive(Debug, Error)]
+pub enum JournalError {
+    /// The store failed
+    #[error("the journal {path} cannot be {doing}: {cause}")]
+    Store {
+        /// The store's path
+        path: String,
+        /// What was attempted, as a participle
+        doing: &'static str,
+        /// What the store says
+        cause: String,
+    },
+    /// There is no such run
+    #[error("there is no run `{0}`; `hotcell runs list` shows the runs there are")]
+    NoSuchRun(String),
+    /// Several runs start with that text
+    #[error("`{0}` is the beginning of several runs: {1}")]
+    Ambiguous(String, String),
+    /// Another process runs it
+    #[error("run `{0}` is being run by another process")]
+    Busy(RunId),
+    /// An entry is not what this version writes
+    #[error("run `{run}` has an entry that cannot be read: {cause}")]
+    Unreadable {
+        /// The run
+        run: RunId,
+        /// What is wrong with it
+        cause: String,
+    },
+}
+
+/// Held while a process runs a run. Dropping it, or the death of the process, gives the run free.
+pub trait RunLock: Send + Sync {}
+
+/// A store of runs. Every call that writes has committed when it returns.
+pub trait Journal: Send + Sync {
+    /// Starts a run and takes its lock.
+    fn create(&self, header: &RunHeader) -> Result<(RunId, Box<dyn RunLock>), JournalError>;
+    /// Takes the lock of a run; an error if another process, or another task of this one, has it.
+    fn lock(&self, run: &RunId) -> Result<Box<dyn RunLock>, JournalError>;
+    /// Adds an entry.
+    fn append(&self, run: &RunId, entry: &Entry) -> Result<(), JournalError>;
+    /// Changes the status, with the result or the error where the run ends.
+    fn set_status(&self, run: &RunId, status: RunStatus, outcome: Option<&str>) -> Result<(), JournalError>;
+    /// All entries in the order in which they were added.
+    fn entries(&self, run: &RunId) -> Result<Vec<Entry>, JournalError>;
+    /// The run whose name is, or begins with, this text.
+    fn find(&self, name: &str) -> Result<RunRecord, JournalError>;
+    /// All runs, the newest first.
+    fn list(&self) -> Result<Vec<RunRecord>, JournalError>;
+}
+
+/// A question of a run that has no answer yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenQuestion {
+    /// Where it was asked
+    pub place: Place,
+    /// Its number there
+    pub number: u32,
+    /// The question
+    pub question: Question,
+}
+
+/// The questions among `entries` that wait for an answer, oldest first.
+pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
+    let mut open: Vec<OpenQuestion> = Vec::new();
+    for entry in entries {
+        match &entry.fact {
+            Fact::Asked { number, question } => {
+                open.push(OpenQuestion { place: entry.place.clone(), number: *number, question: question.clone() });
+            }
+            Fact::Answered { number, .. } => {
+                open.retain(|asked| asked.place != entry.place || asked.number != *number);
+            }
+            Fact::Completed(_) | Fact::Effect { .. } => {}
+        }
+    }
+    open
+}
+
+/// Finds the one of `runs` that a person means by `name`.
+fn choose(runs: Vec<RunRecord>, name: &str) -> Result<RunRecord, JournalError> {
+    let mut matching: Vec<RunRecord> = runs.into_iter().filter(|run| run.id.as_str().starts_with(name)).collect();
+    if let Some(exact) = matching.iter().position(|run| run.id.as_str() == name) {
+        return Ok(matching.swap_remove(exact));
+    }
+    match (matching.len(), matching.pop()) {
+        (1, Some(run)) => Ok(run),
+        (_, None) => Err(JournalError::NoSuchRun(name.into())),
+        (_, Some(last)) => {
+            let names: Vec<String> = matching.iter().chain([&last]).map(|run| format!("`{}`", run.id)).collect();
+            Err(JournalError::Ambiguous(name.into(), names.join(", ")))
+        }
+    }
+}

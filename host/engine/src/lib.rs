@@ -1,0 +1,28 @@
+//! The engine: runs a graph IR, event driven and journaled.
+//!
+//! It knows no source language, no WebAssembly and no provider; cells, tools, people and observers are traits it is
+//! given ([`Ports`]). A node's turn runs on a snapshot of the state and is committed as one journal entry with its
+//! writes and its route; the schedule is driven by those entries alone, so a run goes on in any process that reads them.
+
+mod action;
+mod branch;
+mod event;
+mod journal;
+mod ports;
+mod run;
+mod schedule;
+mod timing;
+mod turn;
+
+pub use branch::{Write, WriteError};
+pub use event::Event;
+pub use journal::{
+    Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place, Question, RunHeader, RunId,
+    RunLock, RunRecord, RunStatus, SqliteJournal, open_questions,
+};
+pub use ports::{
+    CallError, CallReport, Nobody, Observer, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools,
+};
+pub use run::{Engine, Given, Outcome, RunError, RunReport, RunRequest};
+pub use schedule::Turn;
+pub use timing::{NodeTiming, Timings};

@@ -1,0 +1,143 @@
+//! What the engine needs from outside, as traits: cells, tools, people, observers. Models come as
+//! [`hotcell_models::Model`].
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hotcell_budget::Usage;
+use hotcell_graph::{Key, Path, State, Value};
+use hotcell_models::{Model, ModelName, ToolSpec};
+
+use crate::event::Event;
+use crate::journal::Question;
+
+/// Everything outside that a run may use.
+#[derive(Clone)]
+pub struct Ports {
+    /// Runs programs in cells
+    pub scripts: Arc<dyn Scripts>,
+    /// The tools that models may call
+    pub tools: Arc<dyn Tools>,
+    /// Answers model requests
+    pub model: Arc<dyn Model>,
+    /// The model that is asked where neither node nor graph names one
+    pub default_model: Option<ModelName>,
+    /// Answers questions
+    pub people: Arc<dyn People>,
+    /// Is told what happens
+    pub observer: Arc<dyn Observer>,
+}
+
+/// A call into a cell and what it used, which is reported whether it succeeded or not.
+#[derive(Debug)]
+pub struct CallReport {
+    /// The answer, or why there is none
+    pub result: Result<String, CallError>,
+    /// What the call used
+    pub usage: Usage,
+}
+
+/// Why a call into a cell gave no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallError {
+    /// It failed; the text says which limit, trap, exit code or error
+    Failed(String),
+    /// It asks a person, and is to be repeated with one answer more
+    Asks(String),
+}
+
+/// A run of a program.
+pub struct ScriptCall {
+    /// Its file, relative to the graph's folder
+    pub file: String,
+    /// The state it may read
+    pub state: SharedState,
+    /// The graph's variables
+    pub variables: Arc<[(Key, String)]>,
+    /// Wall clock, from when the program is ready to start
+    pub timeout: Option<Duration>,
+}
+
+/// Runs programs in cells.
+#[async_trait]
+pub trait Scripts: Send + Sync {
+    /// Runs a program to its end; the answer is the JSON text it gave.
+    async fn run(&self, call: ScriptCall) -> CallReport;
+}
+
+/// A call of a tool.
+pub struct ToolCall<'a> {
+    /// Its name
+    pub name: &'a str,
+    /// A JSON object
+    pub arguments: &'a str,
+    /// What a person answered to the tool's questions so far, in order
+    pub answers: &'a [String],
+    /// The state it may read
+    pub state: SharedState,
+}
+
+/// The tools that models may call.
+#[async_trait]
+pub trait Tools: Send + Sync {
+    /// What a model is told about a tool; `None` if there is no such tool.
+    fn describe(&self, name: &str) -> Option<ToolSpec>;
+    /// Calls a tool; the answer is JSON text.
+    async fn call(&self, call: ToolCall<'_>) -> CallReport;
+}
+
+/// Answers questions.
+#[async_trait]
+pub trait People: Send + Sync {
+    /// The answer, or `None` if nobody is there: the run then waits in the journal.
+    async fn ask(&self, question: &Question) -> Option<String>;
+}
+
+/// Is told what happens, in order.
+pub trait Observer: Send + Sync {
+    /// Called on the engine's own path: it has to be quick.
+    fn event(&self, event: &Event<'_>);
+
+    /// Whether pieces of a model's answer are wanted as they arrive; without it, requests are not streamed.
+    fn wants_text(&self) -> bool {
+        false
+    }
+}
+
+/// Nobody is there.
+pub struct Nobody;
+
+#[async_trait]
+impl People for Nobody {
+    async fn ask(&self, _question: &Question) -> Option<String> {
+        None
+    }
+}
+
+impl Observer for Nobody {
+    fn event(&self, _event: &Event<'_>) {}
+}
+
+/// The state as a cell sees it. The JSON text of the whole is made once, and only if somebody asks for it.
+#[derive(Clone)]
+pub struct SharedState(Arc<(State, OnceLock<Arc<str>>)>);
+
+impl SharedState {
+    /// Shares a state.
+    pub fn new(state: State) -> Self {
+        SharedState(Arc::new((state, OnceLock::new())))
+    }
+
+    /// The JSON text of the value that a path (`a.b.0` or `a.b[0]`) names.
+    pub fn get(&self, path: &str) -> Option<String> {
+        let path = Path::parse(path);
+        let root = self.0.0.get(path.root()?)?;
+        path.follow_dotted(root).map(Value::to_json)
+    }
+
+    /// The JSON text of the whole state, one object.
+    pub fn all(&self) -> Arc<str> {
+        self.0.1.get_or_init(|| Value::Object(self.0.0.to_object()).to_json().into()).clone()
+    }
+}

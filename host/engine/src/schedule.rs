@@ -1,0 +1,253 @@
+//! Which node runs next: a state machine without time, tasks or I/O.
+//!
+//! It is driven by completions alone. Feeding it the completions of a journal in their order therefore leads to the
+//! very state in which the run was, which is how a run resumes.
+
+use std::collections::HashMap;
+
+use hotcell_graph::ir::{Action, Graph, Next, NodeIndex};
+use hotcell_graph::{Key, Reachability, State};
+
+use crate::branch::{Branch, Write, WriteError};
+
+/// The number of a node's turn in a run, from 1 in the order in which turns started.
+pub type Turn = u64;
+
+/// A node whose turn it is.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) turn: Turn,
+    pub(crate) node: NodeIndex,
+    pub(crate) visit: u32,
+    pub(crate) state: State,
+}
+
+/// Where a completed node goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Route {
+    /// To these nodes, side by side
+    To(Vec<NodeIndex>),
+    /// Nowhere: the run has ended
+    End,
+}
+
+/// Why the run cannot go on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ScheduleError {
+    /// Branches met and could not become one
+    Merge { node: NodeIndex, error: WriteError },
+    /// A node was entered too often
+    Visits { node: NodeIndex, visits: u32 },
+    /// Branches ended in different end nodes
+    Ends(Vec<NodeIndex>),
+}
+
+#[derive(Debug)]
+enum Place {
+    Waiting(NodeIndex),
+    Running(NodeIndex, Turn),
+}
+
+#[derive(Debug)]
+struct Token {
+    branch: Branch,
+    place: Place,
+}
+
+pub(crate) struct Schedule {
+    reach: Reachability,
+    tokens: Vec<Token>,
+    visits: Vec<u32>,
+    turns: Turn,
+    running: usize,
+    ended: bool,
+}
+
+impl Schedule {
+    pub(crate) fn new(graph: &Graph, reach: Reachability, state: State) -> Self {
+        Schedule {
+            reach,
+            tokens: vec![Token { branch: Branch::root(state), place: Place::Waiting(graph.start) }],
+            visits: vec![0; graph.len()],
+            turns: 0,
+            running: 0,
+            ended: false,
+        }
+    }
+
+    /// The state to show for a run that stops here: that of its first branch.
+    pub(crate) fn state(&self) -> State {
+        let first = self.tokens.iter().min_by(|left, right| left.branch.order.cmp(&right.branch.order));
+        first.map(|token| token.branch.state.clone()).unwrap_or_default()
+    }
+
+    /// The state of the branch whose turn this is.
+    pub(crate) fn state_of(&self, turn: Turn) -> Option<State> {
+        let running = |token: &&Token| matches!(token.place, Place::Running(_, running) if running == turn);
+        self.tokens.iter().find(running).map(|token| token.branch.state.clone())
+    }
+
+    /// Starts every node that may start now, as many as `concurrency` allows.
+    pub(crate) fn start_ready(&mut self, graph: &Graph) -> Result<Vec<Start>, ScheduleError> {
+        let mut started = Vec::new();
+        while self.running < graph.limits.concurrency.max(1) && !self.ended {
+            let Some(node) = self.next_ready(graph)? else { break };
+            started.push(self.start(graph, node)?);
+        }
+        Ok(started)
+    }
+
+    /// The node of the first waiting branch that need not wait for another.
+    fn next_ready(&self, graph: &Graph) -> Result<Option<NodeIndex>, ScheduleError> {
+        if let [Token { place: Place::Waiting(node), .. }] = &self.tokens[..] {
+            return Ok(Some(*node));
+        }
+        let mut waiting: Vec<(&Token, NodeIndex)> = self
+            .tokens
+            .iter()
+            .filter_map(|token| match token.place {
+                Place::Waiting(node) => Some((token, node)),
+                Place::Running(..) => None,
+            })
+            .collect();
+        waiting.sort_by(|(left, _), (right, _)| left.branch.order.cmp(&right.branch.order));
+        let is_end = |node: NodeIndex| matches!(graph.node(node).action, Action::End { .. });
+        let free = waiting.iter().map(|(_, node)| *node).find(|node| !is_end(*node) && !self.blocked(*node));
+        if free.is_some() || self.running > 0 {
+            return Ok(free);
+        }
+        // Nothing runs and nothing is free: all branches stand before end nodes, or each waits for another.
+        if let Some((_, node)) = waiting.iter().find(|(_, node)| !is_end(*node)) {
+            return Ok(Some(*node));
+        }
+        let mut ends: Vec<NodeIndex> = waiting.iter().map(|(_, node)| *node).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        match &ends[..] {
+            [] => Ok(None),
+            [end] => Ok(Some(*end)),
+            _ => Err(ScheduleError::Ends(ends)),
+        }
+    }
+
+    /// Whether another branch may still arrive at `node`.
+    fn blocked(&self, node: NodeIndex) -> bool {
+        self.tokens.iter().any(|token| match token.place {
+            Place::Waiting(place) => place != node && self.reach.reaches(place, node),
+            Place::Running(place, _) => self.reach.reaches(place, node),
+        })
+    }
+
+    fn start(&mut self, graph: &Graph, node: NodeIndex) -> Result<Start, ScheduleError> {
+        let branch = match &self.tokens[..] {
+            [_] => self.tokens.pop().map(|token| token.branch),
+            _ => None,
+        };
+        let branch = match branch {
+            Some(only) => only,
+            None => {
+                let (meeting, apart): (Vec<Token>, Vec<Token>) = std::mem::take(&mut self.tokens)
+                    .into_iter()
+                    .partition(|token| matches!(token.place, Place::Waiting(place) if place == node));
+                self.tokens = apart;
+                let mut meeting: Vec<Branch> = meeting.into_iter().map(|token| token.branch).collect();
+                match (meeting.pop(), meeting.is_empty()) {
+                    (Some(single), true) => single,
+                    (last, _) => {
+                        meeting.extend(last);
+                        Branch::merge(graph, meeting, self.tokens.is_empty())
+                            .map_err(|error| ScheduleError::Merge { node, error })?
+                    }
+                }
+            }
+        };
+        let visit = self.visits[node.as_usize()] + 1;
+        self.visits[node.as_usize()] = visit;
+        let state = branch.state.clone();
+        if let Some(cap) = &graph.limits.visits_per_node
+            && visit > cap.visits
+        {
+            self.tokens.push(Token { branch, place: Place::Waiting(node) });
+            return Err(ScheduleError::Visits { node, visits: visit });
+        }
+        self.turns += 1;
+        self.running += 1;
+        self.tokens.push(Token { branch, place: Place::Running(node, self.turns) });
+        Ok(Start { turn: self.turns, node, visit, state })
+    }
+
+    /// Takes a completed turn: its writes, the state they led to, and where it goes.
+    /// Returns the ended branch's state if the run is over.
+    pub(crate) fn complete(&mut self, turn: Turn, writes: Vec<Write>, state: State, route: &Route) -> Option<State> {
+        let at = self
+            .tokens
+            .iter()
+            .position(|token| matches!(token.place, Place::Running(_, running) if running == turn))?;
+        let mut token = self.tokens.swap_remove(at);
+        self.running -= 1;
+        token.branch.record(writes, state);
+        match route {
+            Route::End => {
+                self.ended = true;
+                let state = token.branch.state.clone();
+                self.tokens.push(token);
+                return Some(state);
+            }
+            Route::To(targets) => match &targets[..] {
+                [] => {}
+                [target] => {
+                    token.place = Place::Waiting(*target);
+                    self.tokens.push(token);
+                }
+                several => {
+                    let branches = token.branch.split(several.len());
+                    self.tokens.extend(
+                        branches
+                            .into_iter()
+                            .zip(several)
+                            .map(|(branch, target)| Token { branch, place: Place::Waiting(*target) }),
+                    );
+                }
+            },
+        }
+        None
+    }
+}
+
+/// The declared targets of a node for an answer, duplicates collapsed.
+pub(crate) fn declared_route(graph: &Graph, node: NodeIndex, answer: Option<&str>) -> Vec<NodeIndex> {
+    match &graph.node(node).next {
+        Next::To(targets) => {
+            let mut unique = Vec::with_capacity(targets.len());
+            for target in targets {
+                if !unique.contains(target) {
+                    unique.push(*target);
+                }
+            }
+            unique
+        }
+        Next::ByAnswer { routes, otherwise } => {
+            let known = routes.iter().find(|(text, _)| Some(text.as_str()) == answer);
+            vec![known.map_or(*otherwise, |(_, target)| *target)]
+        }
+    }
+}
+
+/// Writes of initial values: variables, then the graph's own, then the caller's, each over the ones before.
+pub(crate) fn initial_state(graph: &Graph, given: &HashMap<Key, hotcell_graph::Value>, input: Option<&str>) -> State {
+    let mut state = State::default();
+    for variable in &graph.variables {
+        if let Some(value) = given.get(&variable.name) {
+            state.set(variable.name.clone(), value.clone());
+        } else if let Some(default) = &variable.default {
+            state.set(variable.name.clone(), default.as_str().into());
+        }
+    }
+    for (key, value) in &graph.initial_state {
+        state.set(key.clone(), value.clone());
+    }
+    if let (Some(key), Some(text)) = (&graph.input_key, input) {
+        state.set(key.clone(), text.into());
+    }
+    state
+}

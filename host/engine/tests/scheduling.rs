@@ -1,0 +1,198 @@
+//! Joins, reducers, caps and ends, on graphs built in code.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{World, end, graph, node, pass, script, shown};
+use hotcell_engine::{Engine, Given, MemoryJournal, Outcome, RunReport, RunRequest};
+use hotcell_graph::ir::{Action, Graph, MapAction, OnFailure, VisitCap};
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Reducer, Template};
+use tokio_util::sync::CancellationToken;
+
+async fn run(graph: Graph, world: World) -> (RunReport, Arc<World>) {
+    let world = Arc::new(world);
+    let engine = Engine::new(world.ports(), Arc::new(MemoryJournal::default()));
+    let request =
+        RunRequest { graph: Arc::new(graph), source: "test".into(), digest: String::new(), given: Given::default() };
+    (engine.start(request, CancellationToken::new()).await.unwrap(), world)
+}
+
+fn completed(report: &RunReport) -> &str {
+    match &report.outcome {
+        Outcome::Completed { output } => output,
+        other => panic!("not completed: {other:?}"),
+    }
+}
+
+fn failed(report: &RunReport) -> &str {
+    match &report.outcome {
+        Outcome::Failed { error, .. } => error,
+        other => panic!("not failed: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn updates_read_one_snapshot_and_are_written_in_order() {
+    let mut graph = graph(&["swap", "done"], |ids| {
+        vec![
+            pass(ids, "swap", &[("a", "{{b}}"), ("b", "{{a}}"), ("b", "{{a}}!")], &["done"]),
+            end(ids, "done", "{{a}}{{b}}"),
+        ]
+    });
+    graph.initial_state = vec![("a".into(), "1".into()), ("b".into(), "2".into())];
+    assert_eq!(completed(&run(graph, World::default()).await.0), "21!");
+}
+
+/// `long…` takes longer than `s`, so completion order is the reverse of declaration order.
+fn two_branches() -> Graph {
+    graph(&["split", "left", "right", "more", "join", "done"], |ids| {
+        vec![
+            pass(ids, "split", &[("trail", "split")], &["left", "right"]),
+            script(ids, "left", "a-long-program-name", &[("trail", "left"), ("l", "L")], &["join"]),
+            script(ids, "right", "s", &[("trail", "right")], &["more"]),
+            pass(ids, "more", &[("trail", "more"), ("r", "R{{l}}")], &["join"]),
+            pass(ids, "join", &[("trail", "join {{l}}{{r}}")], &["done"]),
+            end(ids, "done", "{{trail}}"),
+        ]
+    })
+}
+
+#[tokio::test]
+async fn a_join_runs_once_and_merges_in_declaration_order() {
+    let mut graph = two_branches();
+    graph.reducers.insert("trail".into(), Reducer::Append);
+    let (report, _) = run(graph, World::default()).await;
+    assert_eq!(completed(&report), r#"["split","left","right","more","join LR"]"#);
+}
+
+#[tokio::test]
+async fn two_writers_without_reducer_fail_by_name() {
+    let (report, _) = run(two_branches(), World::default()).await;
+    let error = failed(&report);
+    assert!(error.contains("`join`") && error.contains("`trail`"), "{error}");
+}
+
+#[tokio::test]
+async fn nested_splits_that_meet_elsewhere_keep_every_write_once() {
+    // a splits to b and c; b splits to d and e; d and c meet in x, which meets e in y.
+    let mut graph = graph(&["a", "b", "c", "d", "e", "x", "y", "done"], |ids| {
+        vec![
+            pass(ids, "a", &[("t", "a")], &["b", "c"]),
+            pass(ids, "b", &[("t", "b"), ("seen", "b")], &["d", "e"]),
+            script(ids, "c", "slow-script-of-c", &[("t", "c")], &["x"]),
+            script(ids, "d", "d", &[("t", "d"), ("seen", "{{seen}}d")], &["x"]),
+            pass(ids, "e", &[("t", "e")], &["y"]),
+            pass(ids, "x", &[("t", "x")], &["y"]),
+            pass(ids, "y", &[("t", "y")], &["done"]),
+            end(ids, "done", "{{t}} {{seen}}"),
+        ]
+    });
+    graph.reducers.insert("t".into(), Reducer::Append);
+    let (report, _) = run(graph, World::default()).await;
+    assert_eq!(completed(&report), r#"["a","b","d","c","x","e","y"] bd"#);
+}
+
+#[tokio::test]
+async fn branches_in_two_ends_fail_and_one_end_waits_for_all() {
+    let two = graph(&["split", "red", "blue"], |ids| {
+        vec![pass(ids, "split", &[], &["red", "blue"]), end(ids, "red", "r"), end(ids, "blue", "b")]
+    });
+    let (report, _) = run(two, World::default()).await;
+    assert!(failed(&report).contains("`red`, `blue`"));
+
+    let one = graph(&["split", "left", "done"], |ids| {
+        vec![
+            pass(ids, "split", &[], &["left", "done"]),
+            script(ids, "left", "takes-a-while", &[("l", "L")], &["done"]),
+            end(ids, "done", "{{l}}"),
+        ]
+    });
+    let (report, _) = run(one, World::default()).await;
+    assert_eq!(completed(&report), "L");
+}
+
+#[tokio::test]
+async fn a_loop_ends_at_the_visit_cap() {
+    let mut graph =
+        graph(&["spin", "done"], |ids| vec![script(ids, "spin", "spin", &[], &["done"]), end(ids, "done", "x")]);
+    graph.limits.visits_per_node = Some(VisitCap { visits: 3, setting: "max_loop_iterations" });
+    let spin: common::ScriptBehaviour = |_| Ok(r#"{"_next":"spin","n":1}"#.into());
+    let world = World { scripts: [("spin", spin)].into(), ..World::default() };
+    let (report, world) = run(graph, world).await;
+    assert!(failed(&report).starts_with("node 'spin' visited 4 times (max_loop_iterations=3)"));
+    assert_eq!(world.ran.lock().unwrap().len(), 3);
+    assert_eq!(shown(&report.state, "n"), "1");
+}
+
+#[tokio::test]
+async fn what_a_script_prints_is_checked() {
+    let cases: [(common::ScriptBehaviour, &str); 7] = [
+        (|_| Ok("[1]".into()), "printed a list"),
+        (|_| Ok("log\n{}".into()), "and nothing else"),
+        (|_| Ok(" \n".into()), "produced no output"),
+        (|_| Ok(r#"{"_next":2}"#.into()), "`_next` has to be the id of a node as text, not 2"),
+        (|_| Ok(r#"{"_next":["a"]}"#.into()), r#"not [\"a\"]"#),
+        (|_| Ok(r#"{"_next":"ghost"}"#.into()), "`_next` names the node `ghost`, which does not exist"),
+        (|_| Err("out-of-fuel".into()), "script `s` failed: out-of-fuel"),
+    ];
+    for (behaviour, expected) in cases {
+        let build = || {
+            graph(&["s", "rescue", "done"], |ids| {
+                vec![script(ids, "s", "s", &[("u", "1")], &["done"]), end(ids, "rescue", "R"), end(ids, "done", "D")]
+            })
+        };
+        let world = || World { scripts: [("s", behaviour)].into(), ..World::default() };
+        let (report, _) = run(build(), world()).await;
+        let error = failed(&report);
+        assert!(error.starts_with("node `s` failed") && error.contains(expected), "{error}");
+
+        // With a way out the error is in state and nothing of the answer is.
+        let rescued = graph(&["s", "rescue", "done"], |ids| {
+            let mut s = script(ids, "s", "s", &[("u", "1")], &["done"]);
+            s.on_failure = OnFailure::To(ids.get("rescue").unwrap());
+            vec![s, end(ids, "rescue", "R {{s_error}}"), end(ids, "done", "D")]
+        });
+        let (report, _) = run(rescued, world()).await;
+        assert!(completed(&report).starts_with("R script `s`"));
+        assert_eq!(shown(&report.state, "u"), "absent");
+    }
+}
+
+#[tokio::test]
+async fn a_map_collects_in_order_and_leaves_nothing_else() {
+    let build = || {
+        let mut built = graph(&["each", "one", "done"], |ids| {
+            let action = Action::Map(MapAction {
+                over: Template::parse("{{xs}}"),
+                item_key: "x".into(),
+                branch: ids.get("one").unwrap(),
+                output_key: "output".into(),
+                collect_into: "out".into(),
+                concurrency: Some(2),
+            });
+            vec![
+                node(ids, "each", action, &[], &["done"]),
+                script(ids, "one", "one", &[], &[]),
+                end(ids, "done", "{{out}}"),
+            ]
+        });
+        built.initial_state = vec![("xs".into(), parse_json("[3,1,2]").unwrap())];
+        built
+    };
+    let one: common::ScriptBehaviour = |call| {
+        let x = call.state.get("x").unwrap();
+        if x == "1" {
+            std::thread::sleep(std::time::Duration::from_millis(20))
+        }
+        Ok(format!(r#"{{"output":{x}0,"scratch":1}}"#))
+    };
+    let (report, _) = run(build(), World { scripts: [("one", one)].into(), ..World::default() }).await;
+    assert_eq!(completed(&report), "[30,10,20]");
+    assert_eq!((shown(&report.state, "scratch"), shown(&report.state, "x")), ("absent".into(), "absent".into()));
+
+    let silent: common::ScriptBehaviour = |_| Ok("{}".into());
+    let (report, _) = run(build(), World { scripts: [("one", silent)].into(), ..World::default() }).await;
+    assert!(failed(&report).contains("wrote no `output`"), "{}", failed(&report));
+}

@@ -1,0 +1,161 @@
+//! What is wrong with a source file, and where.
+
+mod render;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use render::render;
+
+/// A piece of a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The file
+    pub file: Arc<SourceFile>,
+    /// Byte offset of its start
+    pub start: usize,
+    /// Byte offset behind its end
+    pub end: usize,
+}
+
+/// A source file and its text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// The name as it is shown to the person
+    pub name: String,
+    /// The whole text
+    pub text: String,
+}
+
+impl Span {
+    /// A span for what was not written in any file (tests, graphs that are built in code).
+    pub fn none() -> Self {
+        Span { file: Arc::new(SourceFile { name: String::new(), text: String::new() }), start: 0, end: 0 }
+    }
+
+    /// Line and column of the start, both counted from 1, the column in characters.
+    pub fn line_column(&self) -> (usize, usize) {
+        let mut start = self.start.min(self.file.text.len());
+        while !self.file.text.is_char_boundary(start) {
+            start -= 1;
+        }
+        let before = &self.file.text[..start];
+        let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+        (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+    }
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The graph runs, but probably not as meant
+    Warning,
+    /// The graph does not run
+    Error,
+}
+
+/// One thing that is wrong with a source file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Diagnostic {
+    /// How bad it is
+    pub severity: Severity,
+    /// What is wrong: a sentence without full stop, literals in backticks
+    pub message: String,
+    /// Where; none when no place in a file is to blame
+    pub span: Option<Span>,
+    /// A few words at the marked place
+    pub label: Option<String>,
+    /// Other places that belong to it, each with a few words
+    pub related: Vec<(Span, String)>,
+    /// The node it is about
+    pub node: Option<String>,
+    /// What to do about it
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error.
+    pub fn error(message: impl Into<String>) -> Self {
+        Diagnostic {
+            severity: Severity::Error,
+            message: message.into(),
+            span: None,
+            label: None,
+            related: Vec::new(),
+            node: None,
+            help: None,
+        }
+    }
+
+    /// A warning.
+    pub fn warning(message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
+    }
+
+    /// With the place it is about.
+    pub fn at(mut self, span: &Span) -> Self {
+        self.span = Some(span.clone());
+        self
+    }
+
+    /// With a few words at that place.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// With another place that belongs to it, and a few words there.
+    pub fn related(mut self, span: &Span, label: impl Into<String>) -> Self {
+        self.related.push((span.clone(), label.into()));
+        self
+    }
+
+    /// With the node it is about.
+    pub fn node(mut self, id: impl Into<String>) -> Self {
+        self.node = Some(id.into());
+        self
+    }
+
+    /// With advice.
+    pub fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// Puts diagnostics in the order of the source: those without a place first, then by file, then by position.
+pub fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by(|left, right| {
+        let key = |diagnostic: &Diagnostic| {
+            diagnostic.span.as_ref().map(|span| (Arc::clone(&span.file), span.start, span.end))
+        };
+        match (key(left), key(right)) {
+            (Some((left_file, left_start, left_end)), Some((right_file, right_start, right_end))) => {
+                left_file.name.cmp(&right_file.name).then((left_start, left_end).cmp(&(right_start, right_end)))
+            }
+            (left, right) => left.is_some().cmp(&right.is_some()),
+        }
+    });
+}
+
+impl fmt::Display for Diagnostic {
+    /// One line: `file:line:column: error: [node] message (help)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(span) = &self.span {
+            let (line, column) = span.line_column();
+            write!(f, "{}:{line}:{column}: ", span.file.name)?;
+        }
+        f.write_str(match self.severity {
+            Severity::Warning => "warning: ",
+            Severity::Error => "error: ",
+        })?;
+        if let Some(node) = &self.node {
+            write!(f, "[{node}] ")?;
+        }
+        f.write_str(&self.message)?;
+        match &self.help {
+            Some(help) => write!(f, " ({help})"),
+            None => Ok(()),
+        }
+    }
+}

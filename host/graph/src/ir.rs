@@ -1,0 +1,439 @@
+//! The graph IR: what every front end lowers to and the only thing the engine knows.
+//!
+//! It names concepts, never a source language. A field exists because some engine behaviour needs it; when a front end
+//! needs behaviour that cannot be said here, the concept is added here.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::diagnostic::Span;
+use crate::reducer::Reducer;
+use crate::template::{Lookup, Missing, Template};
+use crate::value::{Key, Value};
+
+/// A checked graph, ready to run.
+#[derive(Clone, Debug)]
+pub struct Graph {
+    /// The name under which the graph is reported
+    pub name: String,
+    /// What the graph does, for people
+    pub description: Option<String>,
+    nodes: Vec<Node>,
+    by_id: HashMap<Key, NodeIndex>,
+    /// The node that runs first
+    pub start: NodeIndex,
+    /// State before the first node, written without reducers, in order
+    pub initial_state: Vec<(Key, Value)>,
+    /// The state key that receives the caller's text
+    pub input_key: Option<Key>,
+    /// How writes to a key are combined with its value; a key without a reducer is replaced
+    pub reducers: HashMap<Key, Reducer>,
+    /// Values that whoever runs the graph gives once per run
+    pub variables: Vec<Variable>,
+    /// Caps on the whole run
+    pub limits: RunLimits,
+    /// Settings of model calls that a node does not set itself
+    pub model: ModelSettings,
+    /// Whether the state is logged before each node
+    pub log_state: bool,
+}
+
+/// The place of a node in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeIndex(u32);
+
+impl NodeIndex {
+    /// The index as a number, for tables with one entry per node.
+    pub fn as_usize(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A variable that whoever runs the graph may set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variable {
+    /// Its name, also its key in the state
+    pub name: Key,
+    /// What it is for
+    pub description: String,
+    /// Its value when none is given; without one it has to be given
+    pub default: Option<String>,
+}
+
+/// Caps on a whole run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunLimits {
+    /// How often one node may be entered
+    pub visits_per_node: Option<VisitCap>,
+    /// Wall clock, checked before each node starts; a node that is running is not cut short by it
+    pub wall_clock: Option<Duration>,
+    /// How many branches and map items run at the same time
+    pub concurrency: usize,
+}
+
+/// A cap on entering one node, with the name of the setting that holds it for the error message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VisitCap {
+    /// The largest number of visits
+    pub visits: u32,
+    /// The setting's name in the source
+    pub setting: &'static str,
+}
+
+/// One step of a graph.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Its id, unique in the graph
+    pub id: Key,
+    /// The type as the source calls it, for narration and errors
+    pub kind: &'static str,
+    /// What it is for, for people
+    pub description: Option<String>,
+    /// What it does
+    pub action: Action,
+    /// Writes after the action, all evaluated against one snapshot and written in order
+    pub updates: Vec<Update>,
+    /// Where it goes on success
+    pub next: Next,
+    /// Where it goes on failure
+    pub on_failure: OnFailure,
+    /// Wall clock of the action, all its attempts included
+    pub timeout: Option<Duration>,
+    /// Where the node is written
+    pub span: Span,
+}
+
+/// A write to a state key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    /// The key
+    pub key: Key,
+    /// What is written
+    pub value: Expression,
+}
+
+/// Something that is evaluated against the state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// A fixed value
+    Value(Value),
+    /// A template all of whose references must name something; gives a text
+    Strict(Template),
+    /// A template whose references may name nothing; exactly one reference keeps its type
+    Lenient(Template),
+}
+
+impl Expression {
+    /// Evaluates against a scope.
+    pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, Missing> {
+        match self {
+            Expression::Value(value) => Ok(value.clone()),
+            Expression::Strict(template) => template.expand(scope).map(Value::text),
+            Expression::Lenient(template) => Ok(template.evaluate_lenient(scope)),
+        }
+    }
+
+    /// Evaluates to the text that stands for the value.
+    pub fn evaluate_text(&self, scope: &dyn Lookup) -> Result<String, Missing> {
+        match self {
+            Expression::Value(value) => Ok(value.to_display().into_owned()),
+            Expression::Strict(template) => template.expand(scope),
+            Expression::Lenient(template) => Ok(template.expand_lenient(scope)),
+        }
+    }
+
+    /// The template behind it, if there is one.
+    pub fn template(&self) -> Option<&Template> {
+        match self {
+            Expression::Value(_) => None,
+            Expression::Strict(template) | Expression::Lenient(template) => Some(template),
+        }
+    }
+}
+
+/// What a node does before its updates are written.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// Nothing: the node only writes its updates
+    Pass,
+    /// Runs a program in a cell; the keys of the JSON object it answers become writes
+    Script(ScriptAction),
+    /// Calls a model
+    Model(Box<ModelAction>),
+    /// Asks a person
+    Ask(AskAction),
+    /// Runs another node once for each item of a list
+    Map(MapAction),
+    /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
+    /// notices
+    Fail(String),
+    /// Ends the run with a result, evaluated after the node's updates
+    End {
+        /// The result
+        output: Expression,
+    },
+}
+
+/// Runs a program in a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScriptAction {
+    /// Its file, relative to the graph's folder, with `/` between folders
+    pub file: String,
+    /// The key of its answer that names the next node and is not written
+    pub route_key: Option<&'static str>,
+}
+
+/// Settings of a model call; what is not set is not sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelSettings {
+    /// `provider:model`, or a name that the host knows; none means the host's default
+    pub model: Option<String>,
+    /// Sampling temperature
+    pub temperature: Option<f64>,
+    /// Nucleus sampling
+    pub top_p: Option<f64>,
+}
+
+impl ModelSettings {
+    /// These settings, with what they leave open taken from `defaults`.
+    pub fn or(&self, defaults: &ModelSettings) -> ModelSettings {
+        ModelSettings {
+            model: self.model.clone().or_else(|| defaults.model.clone()),
+            temperature: self.temperature.or(defaults.temperature),
+            top_p: self.top_p.or(defaults.top_p),
+        }
+    }
+}
+
+/// Calls a model, with a bounded loop of tool calls.
+#[derive(Clone, Debug)]
+pub struct ModelAction {
+    /// Settings of this call
+    pub settings: ModelSettings,
+    /// The system message
+    pub instructions: Option<Expression>,
+    /// The user message
+    pub prompt: Expression,
+    /// Names of the tools that are offered; calls of any other are refused
+    pub tools: Vec<String>,
+    /// How many requests one attempt may make
+    pub max_requests: u32,
+    /// How many attempts are made while errors are transient
+    pub attempts: u32,
+    /// The structure that the answer must have
+    pub structure: Option<Structure>,
+    /// The name under which updates see the answer
+    pub bind: &'static str,
+    /// Updates also run on failure; the answer is then this text followed by the error
+    pub failure_prefix: Option<&'static str>,
+}
+
+/// A structured answer.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    /// The JSON schema
+    pub schema: Value,
+    /// Whether the model is told the schema beforehand
+    pub hint: bool,
+    /// The keys of an object answer that become writes
+    pub merge: Vec<Key>,
+}
+
+/// Asks a person.
+#[derive(Clone, Debug)]
+pub struct AskAction {
+    /// What the person is shown
+    pub question: Expression,
+    /// Answers that are offered; any other text is allowed too
+    pub options: Vec<String>,
+    /// Used when the answer is empty; not checked
+    pub default: Option<Expression>,
+    /// What the answer must satisfy
+    pub check: Option<LengthCheck>,
+    /// Whether white space around the answer is removed
+    pub trim: bool,
+    /// The name under which updates see the answer
+    pub bind: &'static str,
+}
+
+/// A condition on the length of a text, in characters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LengthCheck {
+    /// The comparison
+    pub operator: Comparison,
+    /// The number it is compared with
+    pub length: u64,
+    /// The condition as it was written
+    pub source: String,
+}
+
+/// A comparison of two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `==`
+    Equal,
+}
+
+impl LengthCheck {
+    /// Whether the text satisfies the condition.
+    pub fn holds(&self, text: &str) -> bool {
+        let length = text.chars().count() as u64;
+        match self.operator {
+            Comparison::Greater => length > self.length,
+            Comparison::GreaterOrEqual => length >= self.length,
+            Comparison::Less => length < self.length,
+            Comparison::LessOrEqual => length <= self.length,
+            Comparison::Equal => length == self.length,
+        }
+    }
+}
+
+/// Runs another node once for each item of a list, each on its own copy of the state.
+#[derive(Clone, Debug)]
+pub struct MapAction {
+    /// The list: a template that is exactly one reference
+    pub over: Template,
+    /// The key under which a run finds its item
+    pub item_key: Key,
+    /// The node that is run
+    pub branch: NodeIndex,
+    /// The key of a run that is collected
+    pub output_key: Key,
+    /// The key that receives the collected values, in the order of the items
+    pub collect_into: Key,
+    /// How many items run at the same time; none means the run's own cap
+    pub concurrency: Option<usize>,
+}
+
+/// Where a node goes on success.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// To all of these side by side; empty means nowhere: leaving the node is then a failure of the run
+    To(Vec<NodeIndex>),
+    /// By the text the action answered
+    ByAnswer {
+        /// The answers that are known, with their targets
+        routes: Vec<(String, NodeIndex)>,
+        /// The target of every other answer
+        otherwise: NodeIndex,
+    },
+}
+
+impl Next {
+    /// All targets, in order.
+    pub fn targets(&self) -> Vec<NodeIndex> {
+        match self {
+            Next::To(targets) => targets.clone(),
+            Next::ByAnswer { routes, otherwise } => {
+                routes.iter().map(|(_, target)| *target).chain([*otherwise]).collect()
+            }
+        }
+    }
+}
+
+/// Where a node goes when its action fails.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnFailure {
+    /// The run fails
+    Fail,
+    /// To this node
+    To(NodeIndex),
+    /// Where it goes on success, with the error's text in state
+    Continue,
+}
+
+/// The state key that tells later nodes why `node` failed.
+pub fn failure_key(node: &str) -> Key {
+    format!("{node}_error").into()
+}
+
+impl Graph {
+    /// A graph of these nodes, with no settings. `None` if two nodes share an id or `start` is not among them.
+    pub fn new(name: impl Into<String>, nodes: Vec<Node>, start: &str) -> Option<Self> {
+        let by_id: HashMap<Key, NodeIndex> =
+            nodes.iter().enumerate().map(|(index, node)| (node.id.clone(), NodeIndex(index as u32))).collect();
+        if by_id.len() != nodes.len() {
+            return None;
+        }
+        let start = *by_id.get(start)?;
+        Some(Graph {
+            name: name.into(),
+            description: None,
+            nodes,
+            by_id,
+            start,
+            initial_state: Vec::new(),
+            input_key: None,
+            reducers: HashMap::new(),
+            variables: Vec::new(),
+            limits: RunLimits { visits_per_node: None, wall_clock: None, concurrency: 8 },
+            model: ModelSettings::default(),
+            log_state: false,
+        })
+    }
+
+    /// The node at an index of this graph.
+    pub fn node(&self, index: NodeIndex) -> &Node {
+        &self.nodes[index.as_usize()]
+    }
+
+    /// All nodes in the order of the source.
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeIndex, &Node)> {
+        self.nodes.iter().enumerate().map(|(index, node)| (NodeIndex(index as u32), node))
+    }
+
+    /// The number of nodes.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The node of that id.
+    pub fn find(&self, id: &str) -> Option<NodeIndex> {
+        self.by_id.get(id).copied()
+    }
+
+    /// The nodes that a node may go to by what is declared, failures included, without duplicates.
+    pub fn successors(&self, index: NodeIndex) -> Vec<NodeIndex> {
+        let node = self.node(index);
+        let mut targets = node.next.targets();
+        if let OnFailure::To(target) = node.on_failure {
+            targets.push(target);
+        }
+        let mut seen = Vec::with_capacity(targets.len());
+        for target in targets {
+            if !seen.contains(&target) {
+                seen.push(target);
+            }
+        }
+        seen
+    }
+}
+
+/// A builder step of front ends: ids get their index before nodes exist.
+#[derive(Clone, Debug, Default)]
+pub struct NodeIds(HashMap<Key, NodeIndex>);
+
+impl NodeIds {
+    /// Gives each id its index, in order.
+    pub fn new<'a>(ids: impl IntoIterator<Item = &'a str>) -> Self {
+        NodeIds(ids.into_iter().enumerate().map(|(index, id)| (Key::from(id), NodeIndex(index as u32))).collect())
+    }
+
+    /// The index of an id.
+    pub fn get(&self, id: &str) -> Option<NodeIndex> {
+        self.0.get(id).copied()
+    }
+}

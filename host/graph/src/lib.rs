@@ -1,0 +1,22 @@
+//! The language-neutral middle of hotcell: JSON values and state, templates, reducers, the graph IR, and diagnostics.
+//!
+//! This crate does no I/O, starts no task and knows neither a source language nor how a cell or a model is called.
+//! Front ends build its [`ir`], the engine runs it.
+
+pub mod diagnostic;
+pub mod ir;
+mod path;
+mod reach;
+mod reducer;
+mod state;
+mod suggest;
+mod template;
+pub mod value;
+
+pub use path::Path;
+pub use reach::Reachability;
+pub use reducer::{Reducer, ReducerError};
+pub use state::{Scoped, State};
+pub use suggest::closest;
+pub use template::{Braces, Lookup, Missing, Template, resolve};
+pub use value::{Key, List, Object, Value};

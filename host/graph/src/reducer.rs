@@ -1,0 +1,196 @@
+//! Reducers: how a write to a key is combined with what is there.
+
+use thiserror::Error;
+
+use crate::value::{List, Value};
+
+/// A way to combine the current value of a key with one that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reducer {
+    /// Adds the value to a list as one item
+    Append,
+    /// Adds the items of a list to a list
+    Extend,
+    /// Joins texts with a line break; nothing is put after an empty text
+    Concat,
+    /// Adds numbers; integers stay exact
+    Sum,
+    /// Keeps the larger number
+    Max,
+    /// Keeps the smaller number
+    Min,
+    /// Sets the keys of an object in an object; nested objects are replaced
+    Merge,
+    /// Takes the written value
+    Overwrite,
+}
+
+/// A value that a reducer cannot combine.
+#[derive(Debug, Error, Clone, PartialEq)]
+#[error("reducer `{reducer}` takes {expected}, but the {position} is {found}")]
+pub struct ReducerError {
+    reducer: &'static str,
+    expected: &'static str,
+    position: &'static str,
+    found: String,
+}
+
+const ALL: [Reducer; 8] = [
+    Reducer::Append,
+    Reducer::Extend,
+    Reducer::Concat,
+    Reducer::Sum,
+    Reducer::Max,
+    Reducer::Min,
+    Reducer::Merge,
+    Reducer::Overwrite,
+];
+
+impl Reducer {
+    /// All reducers, in the order in which they are documented.
+    pub fn all() -> &'static [Reducer] {
+        &ALL
+    }
+
+    /// The name under which graphs declare it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reducer::Append => "append",
+            Reducer::Extend => "extend",
+            Reducer::Concat => "concat",
+            Reducer::Sum => "sum",
+            Reducer::Max => "max",
+            Reducer::Min => "min",
+            Reducer::Merge => "merge",
+            Reducer::Overwrite => "overwrite",
+        }
+    }
+
+    /// The reducer of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        ALL.into_iter().find(|reducer| reducer.name() == name)
+    }
+
+    /// Combines the current value, if the key is there, with a written one. The first write of `append` and `extend`
+    /// goes to an empty list; the first write of the others is stored as it is.
+    pub fn reduce(self, current: Option<&Value>, written: Value) -> Result<Value, ReducerError> {
+        let empty = Value::List(List::default());
+        let current = match (self, current) {
+            (_, Some(current)) => current,
+            (Reducer::Append | Reducer::Extend, None) => &empty,
+            (_, None) => {
+                self.accepts(&written, "written value")?;
+                return Ok(written);
+            }
+        };
+        if self != Reducer::Append {
+            self.accepts(&written, "written value")?;
+        }
+        self.accepts(current, "current value")?;
+        Ok(match (self, current, written) {
+            (Reducer::Append, Value::List(list), written) => {
+                let mut list = list.clone();
+                list.push(written);
+                Value::List(list)
+            }
+            (Reducer::Extend, Value::List(list), Value::List(more)) => {
+                let mut list = list.clone();
+                list.extend(&more);
+                Value::List(list)
+            }
+            (Reducer::Concat, Value::Text(current), Value::Text(written)) if !current.is_empty() => {
+                Value::text(format!("{current}\n{written}"))
+            }
+            (Reducer::Sum, Value::Number(current), Value::Number(written)) => {
+                let sum =
+                    current.add(&written).ok_or_else(|| self.error("written value", "too large to add".into()))?;
+                Value::Number(sum)
+            }
+            (Reducer::Max, Value::Number(current), Value::Number(written)) => {
+                Value::Number(if written.compare(current).is_gt() { written } else { current.clone() })
+            }
+            (Reducer::Min, Value::Number(current), Value::Number(written)) => {
+                Value::Number(if written.compare(current).is_lt() { written } else { current.clone() })
+            }
+            (Reducer::Merge, Value::Object(current), Value::Object(written)) => {
+                let mut merged = current.clone();
+                for (key, value) in written.iter() {
+                    merged.insert(key.clone(), value.clone());
+                }
+                Value::Object(merged)
+            }
+            (_, _, written) => written,
+        })
+    }
+
+    fn accepts(self, value: &Value, position: &'static str) -> Result<(), ReducerError> {
+        let accepted = match self {
+            Reducer::Append | Reducer::Extend => matches!(value, Value::List(_)),
+            Reducer::Concat => matches!(value, Value::Text(_)),
+            Reducer::Sum | Reducer::Max | Reducer::Min => matches!(value, Value::Number(_)),
+            Reducer::Merge => matches!(value, Value::Object(_)),
+            Reducer::Overwrite => true,
+        };
+        if accepted { Ok(()) } else { Err(self.error(position, format!("a {}", value.kind()))) }
+    }
+
+    fn error(self, position: &'static str, found: String) -> ReducerError {
+        let expected = match self {
+            Reducer::Append | Reducer::Extend => "a list",
+            Reducer::Concat => "a text",
+            Reducer::Sum | Reducer::Max | Reducer::Min => "a number",
+            Reducer::Merge => "an object",
+            Reducer::Overwrite => "any value",
+        };
+        ReducerError { reducer: self.name(), expected, position, found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::parse_json;
+
+    #[test]
+    fn reducers_combine() {
+        for (reducer, current, written, expected) in [
+            ("append", None, "1", "[1]"),
+            ("append", Some("[[1]]"), "[2]", "[[1],[2]]"),
+            ("extend", None, "[1]", "[1]"),
+            ("extend", Some("[1]"), "[2,3]", "[1,2,3]"),
+            ("concat", Some(r#""""#), r#""a""#, r#""a""#),
+            ("concat", Some(r#""a""#), r#""""#, r#""a\n""#),
+            ("sum", None, "5", "5"),
+            ("sum", Some("9007199254740993"), "1", "9007199254740994"),
+            ("sum", Some("9223372036854775807"), "1", "9223372036854775808"),
+            ("sum", Some("1"), "2.5", "3.5"),
+            ("sum", Some("5"), "5", "10"),
+            ("max", Some("3"), "3.5", "3.5"),
+            ("max", Some("9007199254740993"), "9007199254740992", "9007199254740993"),
+            ("min", Some("3"), "-1", "-1"),
+            ("merge", Some(r#"{"a":{"x":1},"z":9}"#), r#"{"a":{"y":2}}"#, r#"{"a":{"y":2},"z":9}"#),
+            ("overwrite", Some("1"), "null", "null"),
+        ] {
+            let current = current.map(|text| parse_json(text).unwrap());
+            let reducer = Reducer::from_name(reducer).unwrap();
+            let result = reducer.reduce(current.as_ref(), parse_json(written).unwrap()).unwrap();
+            assert_eq!(result.to_json(), expected, "{}", reducer.name());
+        }
+    }
+
+    #[test]
+    fn type_errors_say_which_value() {
+        for (reducer, current, written, message) in [
+            ("append", Some("1"), "1", "reducer `append` takes a list, but the current value is a number"),
+            ("extend", Some("[]"), "1", "reducer `extend` takes a list, but the written value is a number"),
+            ("concat", None, "1", "reducer `concat` takes a text, but the written value is a number"),
+            ("sum", Some("1"), r#""2""#, "reducer `sum` takes a number, but the written value is a text"),
+            ("merge", Some("[]"), "{}", "reducer `merge` takes an object, but the current value is a list"),
+        ] {
+            let current = current.map(|text| parse_json(text).unwrap());
+            let reducer = Reducer::from_name(reducer).unwrap();
+            let error = reducer.reduce(current.as_ref(), parse_json(written).unwrap()).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+    }
+}

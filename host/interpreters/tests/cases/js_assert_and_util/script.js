@@ -1,0 +1,11 @@
+const assert = require("node:assert");
+const util = require("util");
+assert.deepStrictEqual({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] });
+assert.throws(() => { throw new RangeError("far"); }, /far/);
+console.log(util.format("%s=%j %i", "x", { y: 1 }, "42.9"), util.inspect({ a: { b: { c: {} } } }, { depth: 0 }), util.isDeepStrictEqual([1], [1]));
+util.promisify((value, done) => done(null, value * 2))(21).then((v) => console.log(v));
+const EventEmitter = require("events");
+const e = new EventEmitter();
+e.once("x", (v) => console.log("once", v));
+console.log(e.emit("x", 1), e.emit("x", 2));
+assert.strictEqual(1, 2, "numbers differ");

@@ -1,0 +1,2 @@
+console.log("{}");
+try { process.exit(3); } finally { console.log("not reached"); }

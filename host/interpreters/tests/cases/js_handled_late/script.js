@@ -1,0 +1,2 @@
+const p = Promise.reject(new Error("x"));
+p.catch(() => console.log("handled"));

@@ -1,0 +1,1 @@
+throw { reason: "plain object" };

@@ -1,0 +1,2 @@
+Promise.reject(new Error("nobody listens"));
+setTimeout(() => console.log("late"), 1);

@@ -1,0 +1,1 @@
+print(sorted(name for name in globals() if not name.startswith("__")))

@@ -1,0 +1,5 @@
+def inner(value):
+    raise ValueError(f"no such colour: {value}")
+
+
+inner("mauve")

@@ -1,0 +1,2 @@
+echo "cannot go on" >&2
+exit 7

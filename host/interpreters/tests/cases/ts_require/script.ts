@@ -1,0 +1,3 @@
+const fs = require("fs");
+import path = require("path");
+console.log(typeof fs.readFileSync, path.sep);

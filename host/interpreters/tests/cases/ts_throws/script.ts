@@ -1,0 +1,6 @@
+interface Unused { a: string }
+
+function check(value: number): never {
+  throw new Error(`bad ${value}`);
+}
+check(4);

@@ -1,0 +1,54 @@
+//! Calls of the embedded interpreters for the tests.
+
+use std::sync::{Arc, OnceLock};
+
+use hotcell_budget::Budget;
+use hotcell_cells::{Cell, Cells, CellsOptions, Report, ScriptCall, StateView, Terms};
+use hotcell_interpreters::{Lookup, for_extension};
+
+/// A state that is only text.
+struct Text(Arc<str>);
+
+impl StateView for Text {
+    fn get(&self, _path: &str) -> Option<String> {
+        None
+    }
+
+    fn all(&self) -> Arc<str> {
+        self.0.clone()
+    }
+}
+
+/// The cells of this test process; without a cache, so that nothing outside the test takes part.
+pub fn cells() -> &'static Cells {
+    static CELLS: OnceLock<Cells> = OnceLock::new();
+    CELLS.get_or_init(|| Cells::new(CellsOptions::default()).expect("this machine runs cells"))
+}
+
+/// The cell for scripts with an extension, or none where hotcell was built without it.
+pub fn cell(extension: &str) -> Option<Cell> {
+    match for_extension(extension) {
+        Lookup::Found(one) => {
+            Some(cells().load_precompiled(one.name, one.wasm_digest, one.cwasm).expect("the embedded cell loads"))
+        }
+        Lookup::NotBuilt { .. } => None,
+        Lookup::Unknown => panic!("no interpreter runs `.{extension}`"),
+    }
+}
+
+/// Runs a script with a state and variables, under the budget of interpreters or another.
+pub async fn run(
+    extension: &str,
+    source: &str,
+    state: &str,
+    env: &[(String, String)],
+    budget: Option<Budget>,
+) -> Option<Report<String>> {
+    let cell = cell(extension)?;
+    let file_name = format!("scripts/script.{extension}");
+    let mut terms = Terms::new(file_name.clone());
+    terms.budget = budget.unwrap_or_else(Budget::interpreter);
+    terms.env = env.to_vec();
+    let call = ScriptCall { file_name, source: Some(source.into()), state: Arc::new(Text(state.into())), terms };
+    Some(cells().run_script(&cell, call).await)
+}

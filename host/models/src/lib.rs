@@ -1,0 +1,29 @@
+//! Language models behind one small trait.
+//!
+//! Why this exists: everything above asks a [`Model`] for a [`Reply`] and does not care whether a provider on
+//! the network, a script or a recording gives it. Four kinds are here: [`Providers`] (the network),
+//! [`Scripted`] (fixed replies, for tests), [`Recorder`] (passes requests on and writes the exchanges down) and
+//! [`Replay`] (answers from such a file).
+//!
+//! What it must not do: know what a graph is, retry (the caller knows how often and for how long), follow a
+//! redirect, change a request's messages on the way, or let a type of the provider library into its interface.
+//! What a provider says is data from a stranger: capped, and free of control characters before it is shown.
+
+mod error;
+mod exchange;
+mod model;
+mod name;
+mod providers;
+mod record;
+mod replay;
+mod scripted;
+mod untrusted;
+
+pub use error::ModelError;
+pub use exchange::{Finish, Message, ProviderState, Reply, Request, Role, TokenUsage, ToolCallRequest, ToolSpec};
+pub use model::{Model, OnText};
+pub use name::ModelName;
+pub use providers::{HttpLimits, Protocol, ProviderSettings, Providers, Secret};
+pub use record::Recorder;
+pub use replay::Replay;
+pub use scripted::Scripted;

@@ -1,0 +1,263 @@
+//! Models on the network: OpenAI, Anthropic, Gemini, DeepSeek, Ollama, and every server that speaks Chat
+//! Completions.
+
+mod chat;
+mod convert;
+mod settings;
+mod transport;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use rig_core::{
+    completion::CompletionRequest,
+    driver::Model as LibraryModel,
+    http_client::DynHttpClient,
+    message::Message as LibraryMessage,
+    operation::Completion,
+    providers::{
+        anthropic::AnthropicConfig,
+        gemini::GeminiConfig,
+        openai::{
+            OpenAIConfig,
+            wire::{Auth, Chat, DEEPSEEK, Dialect, OLLAMA, OPENAI},
+        },
+    },
+    streaming::{Item, StreamEvent},
+    wire::{Encoded, Wire, WireFrame},
+};
+
+use self::{
+    chat::ExactChat,
+    settings::{Environment, Provider},
+    transport::{Connections, Transport},
+};
+pub use self::{
+    settings::{Protocol, ProviderSettings, Secret},
+    transport::HttpLimits,
+};
+use crate::{Model, ModelError, ModelName, OnText, Reply, Request, untrusted::shown};
+
+/// Servers that speak Chat Completions and about which nothing more is known.
+const COMPATIBLE: Dialect = Dialect::gateway("openai-compatible", "", "");
+
+/// What Anthropic is told when neither the request nor the library knows how long a reply may be; it insists on
+/// a number.
+const ANTHROPIC_MAX_TOKENS: u64 = 8192;
+
+/// The providers that can be asked, by name.
+#[derive(Debug)]
+pub struct Providers {
+    providers: BTreeMap<String, Provider>,
+    every_model: Option<Provider>,
+    default_model: Option<ModelName>,
+    connections: Connections,
+}
+
+impl Providers {
+    /// No providers yet.
+    #[must_use]
+    pub fn new(limits: HttpLimits) -> Self {
+        Self {
+            providers: BTreeMap::new(),
+            every_model: None,
+            default_model: None,
+            connections: Connections::new(limits),
+        }
+    }
+
+    /// The providers that the environment describes, read through `lookup`.
+    ///
+    /// `openai`, `anthropic`, `gemini` and `deepseek` read `<NAME>_API_KEY` and `<NAME>_BASE_URL`, `ollama` reads
+    /// `OLLAMA_HOST`. `HOTCELL_MODEL` is the model for requests that name none. `HOTCELL_MODEL_URL` (with
+    /// `HOTCELL_MODEL_KEY`) is a server that answers every model name instead of all these.
+    ///
+    /// # Errors
+    ///
+    /// When a URL or the default model's name cannot be used.
+    pub fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
+        let Environment { providers, default_model, every_model } = settings::from_environment(lookup)?;
+        let mut result = Self::new(HttpLimits::default());
+        for (name, settings) in providers {
+            result = result.with_provider(&name, settings)?;
+        }
+        if let Some(settings) = every_model {
+            result = result.with_every_model(settings)?;
+        }
+        result.default_model = default_model;
+        Ok(result)
+    }
+
+    /// Adds the provider `name`, or replaces it.
+    ///
+    /// # Errors
+    ///
+    /// When its URL cannot be used.
+    pub fn with_provider(mut self, name: &str, settings: ProviderSettings) -> Result<Self, ModelError> {
+        self.providers.insert(name.to_owned(), Provider::new(name, settings)?);
+        Ok(self)
+    }
+
+    /// Sends every request to this server, whatever its model's name; it gets the name as it is written.
+    ///
+    /// # Errors
+    ///
+    /// When its URL cannot be used.
+    pub fn with_every_model(mut self, settings: ProviderSettings) -> Result<Self, ModelError> {
+        self.every_model = Some(Provider::new("HOTCELL_MODEL_URL", settings)?);
+        Ok(self)
+    }
+
+    /// The model for requests that name none; its provider is also that of names without a provider.
+    #[must_use]
+    pub fn with_default_model(mut self, name: ModelName) -> Self {
+        self.default_model = Some(name);
+        self
+    }
+
+    /// The model for requests that name none, if one is configured.
+    #[must_use]
+    pub fn default_model(&self) -> Option<&ModelName> {
+        self.default_model.as_ref()
+    }
+
+    /// Whether a request to `name` could be sent, without sending one.
+    ///
+    /// # Errors
+    ///
+    /// When its provider does not exist, cannot be told from the name, or lacks a key.
+    pub fn check(&self, name: &ModelName) -> Result<(), ModelError> {
+        self.resolve(name).map(|_| ())
+    }
+
+    /// The provider for `name` and what that provider calls the model.
+    fn resolve<'a>(&'a self, name: &'a ModelName) -> Result<(&'a Provider, &'a str), ModelError> {
+        if let Some(provider) = &self.every_model {
+            return Ok((provider, name.as_str()));
+        }
+        let known = || self.providers.keys().cloned().collect::<Vec<_>>();
+        let provider = match name.provider() {
+            Some(named) => self
+                .providers
+                .get(named)
+                .ok_or_else(|| ModelError::UnknownProvider { provider: shown(named), known: known() })?,
+            None => self
+                .default_provider()
+                .ok_or_else(|| ModelError::NoProvider { model: name.to_string(), known: known() })?,
+        };
+        provider.check()?;
+        let model = name.model();
+        if provider.protocol == Protocol::Gemini && !model.chars().all(fits_in_a_path) {
+            let reason = "Gemini's models have letters, digits, `-`, `_`, `.` and `/` only".to_owned();
+            return Err(ModelError::InvalidName { name: name.to_string(), reason });
+        }
+        Ok((provider, model))
+    }
+
+    /// The provider of names without one: that of the default model, else the only one that has a key.
+    fn default_provider(&self) -> Option<&Provider> {
+        if let Some(named) = self.default_model.as_ref().and_then(ModelName::provider) {
+            return self.providers.get(named);
+        }
+        let mut with_key = self.providers.values().filter(|provider| provider.is_usable() && provider.key.is_some());
+        let only = with_key.next()?;
+        with_key.next().is_none().then_some(only)
+    }
+
+    async fn ask(&self, request: &Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        let (provider, model) = self.resolve(&request.model)?;
+        let transport = self
+            .connections
+            .transport(&provider.url)
+            .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))?;
+        match provider.protocol {
+            Protocol::Anthropic => {
+                let config = AnthropicConfig::new(provider.key_text()).with_base_url(provider.base_url());
+                let mut wire = config.connect(DynHttpClient::new(transport.clone())).completion(model).wire;
+                wire.default_max_tokens.get_or_insert(ANTHROPIC_MAX_TOKENS);
+                let request = shaped(provider, request)?;
+                exchange(provider, wire, transport, request, on_text).await
+            }
+            Protocol::Gemini => {
+                let config = GeminiConfig::new(provider.key_text()).with_base_url(provider.base_url());
+                let wire = config.connect(DynHttpClient::new(transport.clone())).completion(model).wire;
+                let request = shaped(provider, request)?;
+                exchange(provider, wire, transport, request, on_text).await
+            }
+            Protocol::OpenAi | Protocol::DeepSeek | Protocol::Ollama | Protocol::OpenAiCompatible => {
+                let chat = chat_wire(provider, model);
+                let wire = ExactChat::new(chat, &request.messages, request.temperature, request.top_p);
+                // The conversation is the wire's; the library only insists on seeing one.
+                let request = convert::library_request(provider, request, vec![LibraryMessage::user("-")])?;
+                exchange(provider, wire, transport, request, on_text).await
+            }
+        }
+    }
+}
+
+fn fits_in_a_path(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.' | '/')
+}
+
+fn chat_wire(provider: &Provider, model: &str) -> Chat {
+    let mut dialect = match provider.protocol {
+        Protocol::OpenAi => OPENAI,
+        Protocol::DeepSeek => DEEPSEEK,
+        Protocol::Ollama => OLLAMA,
+        Protocol::Anthropic | Protocol::Gemini | Protocol::OpenAiCompatible => COMPATIBLE,
+    };
+    // A schema that was asked for is sent, with tools or without.
+    dialect.quirks.response_format_with_tools = true;
+    OpenAIConfig::with_key(&dialect, provider.key_text())
+        .with_auth(Auth::OptionalBearer)
+        .with_base_url(provider.base_url())
+        .chat(model)
+}
+
+/// The request for a provider whose rules about conversations the library keeps.
+fn shaped(provider: &Provider, request: &Request) -> Result<CompletionRequest, ModelError> {
+    let history = convert::library_history(&request.messages);
+    let mut shaped = convert::library_request(provider, request, history)?;
+    shaped.temperature = request.temperature;
+    shaped.options.top_p = request.top_p;
+    Ok(shaped)
+}
+
+async fn exchange<W>(
+    provider: &Provider,
+    wire: W,
+    transport: Transport,
+    request: CompletionRequest,
+    on_text: Option<OnText<'_>>,
+) -> Result<Reply, ModelError>
+where
+    W: Wire<Op = Completion, Payload = Encoded, Frame = WireFrame>,
+{
+    let model = LibraryModel::new(wire, transport);
+    let response = match on_text {
+        None => model.call(request).await,
+        Some(on_text) => {
+            let mut stream = model.stream(request).map_err(|error| convert::error(provider, &error))?;
+            while let Some(item) = stream.next().await {
+                let item = item.map_err(|error| convert::error(provider, &error))?;
+                if let Item::Event(StreamEvent::Text { text, .. }) = item {
+                    on_text(&text);
+                }
+            }
+            stream.finish().await
+        }
+    };
+    response.map(convert::reply).map_err(|error| convert::error(provider, &error))
+}
+
+#[async_trait]
+impl Model for Providers {
+    async fn complete(&self, request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        let limit = request.timeout.unwrap_or(Duration::MAX);
+        match tokio::time::timeout(limit, self.ask(&request, on_text)).await {
+            Ok(result) => result,
+            Err(_) => Err(ModelError::TimedOut { after: limit }),
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! HTTP to a provider: what is allowed on the way, and what a failure of it is called.
+//!
+//! The provider library encodes requests and decodes replies; it sends through this. So the rules are here and
+//! nowhere else: no redirects, no second attempts, a limit on bytes, on the time to connect and on silence, and
+//! no proxy for addresses on this machine.
+
+use std::{
+    error::Error as StdError,
+    io,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use reqwest::redirect::Policy;
+use rig_core::http_client::{
+    BoxedStream, Error as LibraryError, HttpClientExt, LazyBody, MultipartForm, Result as LibraryResult,
+    StreamingResponse,
+};
+use thiserror::Error;
+use url::{Host, Url};
+
+use crate::untrusted::shown;
+
+/// Limits on every exchange with a provider, whatever a request asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HttpLimits {
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// How long a server may stay silent, before its reply and in the middle of it.
+    pub idle_timeout: Duration,
+    /// The most bytes a reply may have.
+    pub max_response_bytes: u64,
+}
+
+impl Default for HttpLimits {
+    /// 10 seconds to connect, 10 minutes of silence (models that think send nothing meanwhile), 32 MiB.
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            idle_timeout: Duration::from_secs(600),
+            max_response_bytes: 32 << 20,
+        }
+    }
+}
+
+/// Why an exchange failed below HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub(crate) enum TransportError {
+    #[error("timed out after {0:?}")]
+    TimedOut(Duration),
+    #[error("connection refused")]
+    Refused,
+    #[error("connection reset")]
+    Reset,
+    #[error("more than {0} bytes")]
+    TooLarge(u64),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<TransportError> for LibraryError {
+    fn from(error: TransportError) -> Self {
+        Self::instance(error)
+    }
+}
+
+/// The connections of all providers, opened when first used.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    limits: HttpLimits,
+    direct: OnceLock<reqwest::Client>,
+    proxied: OnceLock<reqwest::Client>,
+}
+
+impl Connections {
+    pub(crate) fn new(limits: HttpLimits) -> Self {
+        Self { limits, direct: OnceLock::new(), proxied: OnceLock::new() }
+    }
+
+    /// A transport for requests to `url`.
+    pub(crate) fn transport(&self, url: &Url) -> Result<Transport, TransportError> {
+        let local = is_loopback(url);
+        let slot = if local { &self.direct } else { &self.proxied };
+        let client = match slot.get() {
+            Some(client) => client.clone(),
+            None => {
+                let client = build_client(self.limits, local)?;
+                slot.get_or_init(|| client).clone()
+            }
+        };
+        Ok(Transport { client, limits: self.limits })
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn build_client(limits: HttpLimits, local: bool) -> Result<reqwest::Client, TransportError> {
+    let other = |error: &dyn StdError| TransportError::Other(shown(&error.to_string()));
+    // The bundled roots make TLS work on machines without a certificate store; the machine's own add what its
+    // owner trusts besides. A store that cannot be read adds nothing.
+    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if !local {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| other(&error))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        .connect_timeout(limits.connect_timeout)
+        .read_timeout(limits.idle_timeout)
+        .user_agent(concat!("hotcell/", env!("CARGO_PKG_VERSION")));
+    if local {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| other(&error))
+}
+
+/// One provider's way out.
+#[derive(Debug, Clone)]
+pub(crate) struct Transport {
+    client: reqwest::Client,
+    limits: HttpLimits,
+}
+
+impl Transport {
+    /// The error's cause in the words of this module. The URL is left out: Gemini's holds the key.
+    fn classify(limits: HttpLimits, error: reqwest::Error) -> TransportError {
+        let error = error.without_url();
+        if error.is_timeout() {
+            let limit = if error.is_connect() { limits.connect_timeout } else { limits.idle_timeout };
+            return TransportError::TimedOut(limit);
+        }
+        let mut cause: Option<&(dyn StdError + 'static)> = Some(&error);
+        let mut deepest = error.to_string();
+        while let Some(current) = cause {
+            if let Some(known) = known_cause(current) {
+                return known;
+            }
+            deepest = current.to_string();
+            cause = current.source();
+        }
+        TransportError::Other(shown(&deepest))
+    }
+
+    async fn execute(
+        client: reqwest::Client,
+        limits: HttpLimits,
+        request: Result<reqwest::Request, reqwest::Error>,
+    ) -> Result<reqwest::Response, TransportError> {
+        let request = request.map_err(|error| Self::classify(limits, error))?;
+        client.execute(request).await.map_err(|error| Self::classify(limits, error))
+    }
+}
+
+fn known_cause(error: &(dyn StdError + 'static)) -> Option<TransportError> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return match error.kind() {
+            io::ErrorKind::ConnectionRefused => Some(TransportError::Refused),
+            io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::UnexpectedEof => Some(TransportError::Reset),
+            _ => None,
+        };
+    }
+    let error = error.downcast_ref::<hyper::Error>()?;
+    (error.is_incomplete_message() || error.is_closed() || error.is_canceled()).then_some(TransportError::Reset)
+}
+
+fn parts_of(response: &reqwest::Response) -> http::response::Builder {
+    let mut builder = http::Response::builder().status(response.status());
+    if let Some(headers) = builder.headers_mut() {
+        headers.clone_from(response.headers());
+    }
+    builder
+}
+
+/// Takes the next piece of a body, counting what has come so far.
+async fn next_piece(
+    response: &mut reqwest::Response,
+    received: &mut u64,
+    limits: HttpLimits,
+) -> Result<Option<Bytes>, TransportError> {
+    let piece = response.chunk().await.map_err(|error| Transport::classify(limits, error))?;
+    if let Some(piece) = &piece {
+        *received = received.saturating_add(piece.len() as u64);
+        if *received > limits.max_response_bytes {
+            return Err(TransportError::TooLarge(limits.max_response_bytes));
+        }
+    }
+    Ok(piece)
+}
+
+impl HttpClientExt for Transport {
+    fn send<T, U>(
+        &self,
+        request: http::Request<T>,
+    ) -> impl Future<Output = LibraryResult<http::Response<LazyBody<U>>>> + Send + 'static
+    where
+        T: Into<Bytes> + Send,
+        U: From<Bytes> + Send + 'static,
+    {
+        let request = reqwest::Request::try_from(request.map(Into::<Bytes>::into));
+        let (client, limits) = (self.client.clone(), self.limits);
+        async move {
+            let mut response = Self::execute(client, limits, request).await?;
+            let builder = parts_of(&response);
+            let body: LazyBody<U> = Box::pin(async move {
+                let (mut body, mut received) = (BytesMut::new(), 0);
+                while let Some(piece) = next_piece(&mut response, &mut received, limits).await? {
+                    body.extend_from_slice(&piece);
+                }
+                Ok(U::from(body.freeze()))
+            });
+            Ok(builder.body(body)?)
+        }
+    }
+
+    fn send_multipart<U>(
+        &self,
+        _request: http::Request<MultipartForm>,
+    ) -> impl Future<Output = LibraryResult<http::Response<LazyBody<U>>>> + Send + 'static
+    where
+        U: From<Bytes> + Send + 'static,
+    {
+        // Forms belong to transcription and image editing, which this crate does not ask for.
+        futures::future::ready(Err(TransportError::Other("forms are not sent".to_owned()).into()))
+    }
+
+    async fn send_streaming<T>(&self, request: http::Request<T>) -> LibraryResult<StreamingResponse>
+    where
+        T: Into<Bytes> + Send,
+    {
+        let request = reqwest::Request::try_from(request.map(Into::<Bytes>::into));
+        let limits = self.limits;
+        let response = Self::execute(self.client.clone(), limits, request).await?;
+        let builder = parts_of(&response);
+        let pieces = futures::stream::unfold(Some((response, 0)), move |state| async move {
+            let (mut response, mut received) = state?;
+            match next_piece(&mut response, &mut received, limits).await {
+                Ok(piece) => piece.map(|piece| (Ok(piece), Some((response, received)))),
+                Err(error) => Some((Err(LibraryError::from(error)), None)),
+            }
+        });
+        let body: BoxedStream = Box::pin(pieces);
+        Ok(builder.body(body)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_reached_without_a_proxy() {
+        for (url, expected) in [
+            ("http://localhost:1/v1", true),
+            ("http://127.0.0.9/", true),
+            ("http://[::1]:8080/", true),
+            ("http://localhost.example/", false),
+            ("https://api.example/", false),
+            ("http://10.0.0.1/", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(url).expect("a URL")), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_client_for_the_network_can_be_built() {
+        let connections = Connections::new(HttpLimits::default());
+        let url = Url::parse("https://api.example/").expect("a URL");
+        assert!(connections.transport(&url).is_ok());
+        assert!(connections.proxied.get().is_some() && connections.direct.get().is_none());
+    }
+}

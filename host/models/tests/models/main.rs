@@ -1,0 +1,6 @@
+//! Models over real HTTP on loopback, and recordings of them.
+
+mod compatible;
+mod dialects;
+mod recordings;
+mod support;

@@ -1,0 +1,54 @@
+//! The cells of a process, and the interpreters that the binary carries, loaded when the first script needs them.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hotcell_cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent};
+use hotcell_interpreters::{Interpreter, Lookup, for_extension};
+
+/// One WebAssembly engine and its interpreters, shared by all hosts of a process.
+#[derive(Clone)]
+pub(crate) struct Kitchen {
+    cells: Cells,
+    interpreters: Arc<Mutex<HashMap<&'static str, Cell>>>,
+}
+
+impl Kitchen {
+    pub(crate) fn new(
+        cache_dir: Option<PathBuf>,
+        on_compile: Option<Arc<dyn Fn(&CompileEvent) + Send + Sync>>,
+    ) -> Result<Self, CellsError> {
+        let cells = Cells::new(CellsOptions { cache_dir, on_compile, ..CellsOptions::default() })?;
+        Ok(Kitchen { cells, interpreters: Arc::default() })
+    }
+
+    pub(crate) fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// The interpreter for files of that extension. The error names what is supported or missing.
+    pub(crate) fn interpreter(&self, extension: &str) -> Result<Cell, String> {
+        let interpreter: &'static Interpreter = match for_extension(extension) {
+            Lookup::Found(interpreter) => interpreter,
+            Lookup::NotBuilt { name, setup } => {
+                return Err(format!(
+                    "this hotcell was built without its {name} cell; run `{setup}` in its source and build it again"
+                ));
+            }
+            Lookup::Unknown => {
+                return Err(format!("files ending in `.{extension}` are no scripts; use .js, .ts, .py, .sh or .wasm"));
+            }
+        };
+        let mut loaded = self.interpreters.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cell) = loaded.get(interpreter.name) {
+            return Ok(cell.clone());
+        }
+        let cell = self
+            .cells
+            .load_precompiled(interpreter.name, interpreter.wasm_digest, interpreter.cwasm)
+            .map_err(|error| error.to_string())?;
+        loaded.insert(interpreter.name, cell.clone());
+        Ok(cell)
+    }
+}

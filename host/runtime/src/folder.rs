@@ -1,0 +1,108 @@
+//! The folder of an agent as front ends ask about it.
+
+use std::path::{Component, Path, PathBuf};
+
+use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings};
+use hotcell_models::ModelError;
+
+use crate::host::Host;
+use crate::plugins::AgentTools;
+
+/// The file that makes a folder a graph agent.
+pub(crate) const GRAPH_FILE: &str = "graph.yaml";
+/// The file that makes a folder an agent with a tool loop.
+const CONFIG_FILE: &str = "config.yaml";
+
+/// Whether a folder holds both kinds of agent, which is an error.
+pub(crate) fn both_files(folder: &Path) -> bool {
+    folder.join(GRAPH_FILE).exists() && folder.join(CONFIG_FILE).exists()
+}
+
+pub(crate) struct AgentSurroundings<'a> {
+    host: &'a Host,
+    folder: &'a Path,
+    tools: &'a AgentTools,
+}
+
+impl<'a> AgentSurroundings<'a> {
+    pub(crate) fn new(host: &'a Host, folder: &'a Path, tools: &'a AgentTools) -> Self {
+        AgentSurroundings { host, folder, tools }
+    }
+
+    /// Whether a path below the folder is there, links followed.
+    fn state(&self, path: &str) -> FileState {
+        let inside =
+            |path: &Path| path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if !inside(Path::new(path)) {
+            return FileState::Outside;
+        }
+        let (Ok(found), Ok(folder)) =
+            (std::fs::canonicalize(self.folder.join(path)), std::fs::canonicalize(self.folder))
+        else {
+            return FileState::Missing;
+        };
+        if found.starts_with(folder) { FileState::Present } else { FileState::Outside }
+    }
+
+    fn agent_folder(&self, name: &str) -> Option<PathBuf> {
+        let single = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+        single.then(|| self.folder.parent().unwrap_or(Path::new("..")).join(name))
+    }
+}
+
+impl Surroundings for AgentSurroundings<'_> {
+    fn script(&self, path: &str) -> FileState {
+        match self.state(path) {
+            FileState::Present if !self.folder.join(path).is_file() => FileState::Missing,
+            state => state,
+        }
+    }
+
+    fn documents(&self, path: &str) -> FileState {
+        self.state(path)
+    }
+
+    fn tool(&self, name: &str) -> bool {
+        self.tools.has(name)
+    }
+
+    fn own_tool(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn model(&self, name: &str) -> Option<bool> {
+        if let Some(known) = self.host.known_models() {
+            return Some(known.iter().any(|known| known == name));
+        }
+        match name.parse().and_then(|name| self.host.providers().check(&name)) {
+            // A provider that lacks its key, or a model it may not have, shows when it is called.
+            Ok(()) | Err(ModelError::MissingKey { .. }) => None,
+            Err(ModelError::UnknownProvider { .. } | ModelError::InvalidName { .. }) => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    fn mcp_server(&self, _name: &str) -> bool {
+        false
+    }
+
+    fn mcp_function(&self, _server: &str, _function: &str) -> Option<bool> {
+        Some(false)
+    }
+
+    fn agent(&self, name: &str) -> AgentFolder {
+        let Some(folder) = self.agent_folder(name).filter(|folder| folder.is_dir()) else {
+            return AgentFolder::Missing;
+        };
+        match (folder.join(CONFIG_FILE).is_file(), folder.join(GRAPH_FILE).is_file()) {
+            (true, true) => AgentFolder::Both,
+            (true, false) => AgentFolder::Config,
+            (false, true) => AgentFolder::Graph,
+            (false, false) => AgentFolder::Neither,
+        }
+    }
+
+    fn knowledge_base(&self, _node: &str) -> KnowledgeBase {
+        KnowledgeBase::NotBuilt
+    }
+}

@@ -1,0 +1,291 @@
+//! The host: what a process needs to load and run agents.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotcell_cells::{CellsError, CompileEvent};
+use hotcell_engine::{
+    Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Observer, OpenQuestion, People, Ports, RunError,
+    RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
+};
+use hotcell_models::{ModelError, Providers};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{self, Agent, LoadFailure};
+use crate::cells::Kitchen;
+use crate::environment::Environment;
+
+/// How a host is set up. The default is what the command line does.
+#[derive(Clone)]
+pub struct HostOptions {
+    /// Where runs are kept
+    pub journal: JournalChoice,
+    /// Where compiled cells are kept; none means the user's cache folder
+    pub cache_dir: Option<PathBuf>,
+    /// Folders with plugins, beside `plugins` in the folder of a graph
+    pub plugins: Vec<PathBuf>,
+    /// Where keys and URLs of models and granted variables come from
+    pub environment: Environment,
+    /// The names of the models that exist; none means that it shows when they are called
+    pub models: Option<Vec<String>>,
+    /// Is told about work that takes long
+    pub progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+}
+
+impl Default for HostOptions {
+    fn default() -> Self {
+        HostOptions {
+            journal: JournalChoice::Default,
+            cache_dir: None,
+            plugins: Vec::new(),
+            environment: Environment::process(),
+            models: None,
+            progress: None,
+        }
+    }
+}
+
+/// Where runs are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JournalChoice {
+    /// In the user's state folder
+    Default,
+    /// In this file
+    File(PathBuf),
+    /// Nowhere: they end with the process
+    Memory,
+}
+
+/// Work that takes long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// A component that was not in the cache is being compiled
+    Compiling {
+        /// Its name
+        name: String,
+    },
+    /// It is compiled
+    Compiled {
+        /// Its name
+        name: String,
+        /// How long it took
+        elapsed: std::time::Duration,
+    },
+}
+
+/// Why a host does not do what it was asked.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// WebAssembly cannot be used here
+    #[error(transparent)]
+    Cells(#[from] CellsError),
+    /// The environment names models that cannot be used
+    #[error(transparent)]
+    Models(#[from] ModelError),
+    /// The journal failed
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The run did not start or cannot go on
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The agent of a run cannot be loaded again
+    #[error("the graph of run `{run}` cannot be loaded:\n{failure}")]
+    Load {
+        /// The run
+        run: String,
+        /// What is wrong
+        failure: LoadFailure,
+    },
+    /// The graph of a run was changed
+    #[error("`{file}` was changed since run `{run}` began; undo the change to go on with it, or start a new run", file = file.display())]
+    Changed {
+        /// The run
+        run: String,
+        /// The graph's file
+        file: PathBuf,
+    },
+    /// A run waits for no answer
+    #[error("run `{run}` is {status} and waits for no answer")]
+    NothingAsked {
+        /// The run
+        run: String,
+        /// How it stands
+        status: RunStatus,
+    },
+    /// There is no folder to keep things in
+    #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
+    NoHome,
+}
+
+/// What a run is connected to while this process runs it.
+#[derive(Clone)]
+pub struct Session {
+    /// Answers questions
+    pub people: Arc<dyn People>,
+    /// Is told what happens
+    pub observer: Arc<dyn Observer>,
+    /// Stops the work; the run can be resumed
+    pub cancel: CancellationToken,
+}
+
+/// Loads and runs agents. Cheap to clone.
+#[derive(Clone)]
+pub struct Host(Arc<Inner>);
+
+struct Inner {
+    kitchen: Kitchen,
+    journal: Arc<dyn Journal>,
+    providers: Arc<Providers>,
+    environment: Environment,
+    plugins: Vec<PathBuf>,
+    models: Option<Vec<String>>,
+}
+
+impl Host {
+    /// Sets up a host, with a WebAssembly engine of its own: one per process is enough (see [`Host::beside`]).
+    pub fn new(options: HostOptions) -> Result<Self, HostError> {
+        let cache_dir =
+            options.cache_dir.clone().or_else(|| dirs::cache_dir().map(|folder| folder.join("hotcell").join("cells")));
+        let on_compile = options.progress.clone().map(|progress| {
+            Arc::new(move |event: &CompileEvent| {
+                progress(&match event {
+                    CompileEvent::Started { name, .. } => Progress::Compiling { name: name.clone() },
+                    CompileEvent::Finished { name, elapsed } => {
+                        Progress::Compiled { name: name.clone(), elapsed: *elapsed }
+                    }
+                });
+            }) as Arc<dyn Fn(&CompileEvent) + Send + Sync>
+        });
+        let kitchen = Kitchen::new(cache_dir, on_compile)?;
+        for warning in kitchen.cells().warnings() {
+            tracing::warn!(target: "hotcell::cells", "{warning}");
+        }
+        Host::with_kitchen(kitchen, options)
+    }
+
+    /// Another host in the same process, with its own journal, environment and plugins and the same engine and
+    /// compiled cells. Its `cache_dir` and `progress` are those of this host.
+    pub fn beside(&self, options: HostOptions) -> Result<Self, HostError> {
+        Host::with_kitchen(self.0.kitchen.clone(), options)
+    }
+
+    fn with_kitchen(kitchen: Kitchen, options: HostOptions) -> Result<Self, HostError> {
+        let journal: Arc<dyn Journal> = match &options.journal {
+            JournalChoice::Memory => Arc::new(MemoryJournal::default()),
+            JournalChoice::File(path) => Arc::new(SqliteJournal::open(path)?),
+            JournalChoice::Default => {
+                let folder = dirs::state_dir().or_else(dirs::data_local_dir).ok_or(HostError::NoHome)?;
+                Arc::new(SqliteJournal::open(&folder.join("hotcell").join("runs.db"))?)
+            }
+        };
+        let environment = options.environment;
+        let providers = Providers::from_environment(&|name| environment.get(name))?;
+        Ok(Host(Arc::new(Inner {
+            kitchen,
+            journal,
+            providers: Arc::new(providers),
+            environment,
+            plugins: options.plugins,
+            models: options.models,
+        })))
+    }
+
+    /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.
+    pub fn load(&self, path: &Path) -> Result<Agent, LoadFailure> {
+        agent::load(self, path)
+    }
+
+    /// Starts a run and drives it as far as it goes.
+    pub async fn run(&self, agent: &Agent, given: Given, session: Session) -> Result<RunReport, HostError> {
+        let request = RunRequest {
+            graph: agent.graph.clone(),
+            source: agent.file.display().to_string(),
+            digest: agent.digest.clone(),
+            given,
+        };
+        let engine = self.engine(agent, &session);
+        Ok(engine.start(request, session.cancel).await?)
+    }
+
+    /// Goes on with a run, named by its name or an unambiguous beginning of it: one that waits for a person, or whose
+    /// process is gone.
+    pub async fn resume(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
+        let record = self.0.journal.find(run)?;
+        let run = record.id.to_string();
+        if record.status.is_final() {
+            return Err(RunError::Ended { run: record.id, status: record.status }.into());
+        }
+        let agent = self
+            .load(Path::new(&record.header.source))
+            .map_err(|failure| HostError::Load { run: run.clone(), failure })?;
+        if agent.digest != record.header.digest {
+            return Err(HostError::Changed { run, file: agent.file });
+        }
+        let engine = self.engine(&agent, &session);
+        Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel).await?)
+    }
+
+    fn engine(&self, agent: &Agent, session: &Session) -> Engine {
+        let ports = Ports {
+            scripts: agent.scripts.clone(),
+            tools: agent.tools.clone(),
+            model: self.0.providers.clone(),
+            default_model: self.0.providers.default_model().cloned(),
+            people: session.people.clone(),
+            observer: session.observer.clone(),
+        };
+        Engine::new(ports, self.0.journal.clone())
+    }
+
+    /// Commits the answer to the oldest open question of a run. The run goes on when somebody resumes it.
+    pub fn answer(&self, run: &str, text: &str) -> Result<OpenQuestion, HostError> {
+        let record = self.0.journal.find(run)?;
+        let _lock = self.0.journal.lock(&record.id)?;
+        let entries = self.0.journal.entries(&record.id)?;
+        let nothing = || HostError::NothingAsked { run: record.id.to_string(), status: record.status };
+        if record.status.is_final() {
+            return Err(nothing());
+        }
+        let open = open_questions(&entries).into_iter().next().ok_or_else(nothing)?;
+        let answer = Fact::Answered { number: open.number, text: text.to_owned() };
+        self.0.journal.append(&record.id, &Entry { place: open.place.clone(), fact: answer })?;
+        Ok(open)
+    }
+
+    /// Ends a run for good. A process that is running it notices and stops.
+    pub fn cancel(&self, run: &str) -> Result<RunRecord, HostError> {
+        let record = self.0.journal.find(run)?;
+        if record.status.is_final() {
+            return Err(RunError::Ended { run: record.id, status: record.status }.into());
+        }
+        self.0.journal.set_status(&record.id, RunStatus::Cancelled, None)?;
+        Ok(RunRecord { status: RunStatus::Cancelled, ..record })
+    }
+
+    /// All runs.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.0.journal
+    }
+
+    pub(crate) fn kitchen(&self) -> &Kitchen {
+        &self.0.kitchen
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.0.environment
+    }
+
+    pub(crate) fn providers(&self) -> &Providers {
+        &self.0.providers
+    }
+
+    pub(crate) fn plugin_folders(&self) -> &[PathBuf] {
+        &self.0.plugins
+    }
+
+    pub(crate) fn known_models(&self) -> Option<&[String]> {
+        self.0.models.as_deref()
+    }
+}

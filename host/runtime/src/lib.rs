@@ -1,0 +1,26 @@
+//! hotcell as a library: load an agent from a folder and run it, with every script and tool sealed.
+//!
+//! This crate puts the others together and adds only what is about files: folders, `hotcell.toml`, plugins. A
+//! [`Host`] is set up once in a process; [`Host::load`] gives an [`Agent`] or diagnostics, [`Host::run`] runs it.
+
+mod agent;
+mod cells;
+mod environment;
+mod folder;
+mod host;
+mod plugins;
+mod scripts;
+mod settings;
+
+pub use agent::{Agent, LoadFailure};
+pub use environment::Environment;
+pub use host::{Host, HostError, HostOptions, JournalChoice, Progress, Session};
+pub use hotcell_dialects::Dialect;
+pub use hotcell_engine::{
+    Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer, OpenQuestion, Outcome,
+    People, Place, Question, RunError, RunHeader, RunId, RunRecord, RunReport, RunStatus, Timings, Turn,
+    open_questions,
+};
+pub use hotcell_graph::{diagnostic, ir, value};
+pub use settings::{SETTINGS_FILE, SettingsError};
+pub use tokio_util::sync::CancellationToken;

@@ -1,0 +1,168 @@
+//! Script nodes: a file of the agent's folder, the cell that runs it, and the terms it runs on.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hotcell_budget::Budget;
+use hotcell_cells::{Cell, Cells, ScriptKind, StateView, Terms};
+use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, SharedState};
+
+use crate::cells::Kitchen;
+use crate::environment::Environment;
+use crate::settings::Settings;
+
+/// Bytes that the text of a script may have.
+const MAX_SOURCE: u64 = 8 << 20;
+
+/// The scripts of an agent, loaded.
+pub(crate) struct AgentScripts {
+    cells: Cells,
+    scripts: HashMap<String, LoadedScript>,
+}
+
+struct LoadedScript {
+    cell: Cell,
+    /// The text, for interpreters
+    source: Option<Arc<str>>,
+    terms: Terms,
+}
+
+impl AgentScripts {
+    pub(crate) fn new(cells: Cells) -> Self {
+        AgentScripts { cells, scripts: HashMap::new() }
+    }
+
+    pub(crate) fn has(&self, file: &str) -> bool {
+        self.scripts.contains_key(file)
+    }
+
+    /// Loads the script at `file`, relative to `folder`. The error says why it cannot be run.
+    pub(crate) fn load(
+        &mut self,
+        kitchen: &Kitchen,
+        folder: &Path,
+        file: &str,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<(), String> {
+        if self.scripts.contains_key(file) {
+            return Ok(());
+        }
+        let path = folder.join(file);
+        let extension =
+            path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let (cell, source) = if extension == "wasm" {
+            let bytes = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+            let cell = self.cells.load(file, &bytes).map_err(|error| error.to_string())?;
+            if cell.script_kind().is_none() {
+                return Err(format!("`{file}` is no script: it exports neither `run-script` nor a WASI command"));
+            }
+            (cell, None)
+        } else {
+            let cell = kitchen.interpreter(&extension)?;
+            let size = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.len();
+            if size > MAX_SOURCE {
+                return Err(format!("`{file}` has {size} bytes; a script may have {MAX_SOURCE}"));
+            }
+            let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+            (cell, Some(Arc::from(text)))
+        };
+        let base = match cell.script_kind() {
+            Some(ScriptKind::Interpreter) => Budget::interpreter(),
+            // A compiled program gets the time its node has; fuel and memory are what bounds it.
+            Some(ScriptKind::Command) => Budget { output: Budget::interpreter().output, ..command_budget() },
+            _ => command_budget(),
+        };
+        let terms = Terms {
+            grants: settings.grants(file),
+            env: granted_variables(settings, file, environment),
+            config: settings.config(file),
+            budget: settings.budget(file, base)?,
+            ..Terms::new(file)
+        };
+        self.scripts.insert(file.to_owned(), LoadedScript { cell, source, terms });
+        Ok(())
+    }
+}
+
+fn command_budget() -> Budget {
+    Budget { fuel: Budget::interpreter().fuel, wall_clock: Budget::interpreter().wall_clock, ..Budget::default() }
+}
+
+/// The granted variables of the host, with their values.
+pub(crate) fn granted_variables(settings: &Settings, name: &str, environment: &Environment) -> Vec<(String, String)> {
+    let grants = settings.grants(name);
+    grants.env.iter().filter_map(|name| Some((name.clone(), environment.get(name)?))).collect()
+}
+
+fn unreadable(path: &PathBuf, error: &std::io::Error) -> String {
+    format!("cannot read `{}`: {error}", path.display())
+}
+
+#[async_trait]
+impl Scripts for AgentScripts {
+    async fn run(&self, call: ScriptCall) -> CallReport {
+        let Some(script) = self.scripts.get(&call.file) else {
+            let error = CallError::Failed("it is not loaded".into());
+            return CallReport { result: Err(error), usage: Default::default() };
+        };
+        let mut terms = script.terms.clone();
+        for (name, value) in call.variables.iter() {
+            terms.env.push((format!("LLM_AGENT_VAR_{}", name.to_uppercase()), value.clone()));
+        }
+        if let Some(timeout) = call.timeout {
+            terms.budget.wall_clock = timeout;
+        }
+        let report = self
+            .cells
+            .run_script(
+                &script.cell,
+                hotcell_cells::ScriptCall {
+                    file_name: call.file.clone(),
+                    source: script.source.clone(),
+                    state: Arc::new(StateOfRun(call.state)),
+                    terms,
+                },
+            )
+            .await;
+        into_report(&call.file, report)
+    }
+}
+
+/// What the engine gets of a cell's report; logs and denials go to the log.
+pub(crate) fn into_report(name: &str, report: hotcell_cells::Report<String>) -> CallReport {
+    for line in &report.logs {
+        tracing::info!(target: "hotcell::plugin", plugin = name, level = ?line.level, "{}", line.message);
+    }
+    if !report.stderr.is_empty() {
+        tracing::debug!(target: "hotcell::plugin", plugin = name, "stderr: {}", report.stderr);
+    }
+    let result = report.result.map_err(|error| match error {
+        hotcell_cells::CellError::Suspended { question } => CallError::Asks(question),
+        other => {
+            // Whoever reads that it failed wants to read what would let it succeed.
+            let mut text = other.to_string();
+            for denial in &report.denials {
+                text.push('\n');
+                text.push_str(&denial.to_string());
+            }
+            CallError::Failed(text)
+        }
+    });
+    CallReport { result, usage: report.usage }
+}
+
+/// The state of a run as cells see it.
+struct StateOfRun(SharedState);
+
+impl StateView for StateOfRun {
+    fn get(&self, path: &str) -> Option<String> {
+        self.0.get(path)
+    }
+
+    fn all(&self) -> Arc<str> {
+        self.0.all()
+    }
+}

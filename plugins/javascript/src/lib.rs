@@ -1,0 +1,39 @@
+//! The JavaScript and TypeScript cell: Boa with the part of Node's surface that scripts use.
+//!
+//! One instance runs one script. [`Guest::init`] builds the engine and evaluates the prelude before the cell is
+//! snapshotted, so it must touch nothing of the outside; [`Guest::run`] finds everything ready. Source text, whether
+//! JavaScript or TypeScript, is parsed here and nowhere else.
+
+mod event_loop;
+mod host;
+mod loader;
+mod session;
+mod text;
+mod typescript;
+
+use session::Session;
+
+#[expect(unreachable_pub, reason = "generated")]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../../host/cells/wit/cell.wit",
+        world: "interpreter",
+        pub_export_macro: true,
+    });
+}
+
+struct JavaScript;
+
+impl bindings::Guest for JavaScript {
+    fn init() {
+        Session::prepare();
+    }
+
+    fn run(file_name: String, source: String) -> u8 {
+        let code = Session::with_prepared(|session| session.run(&file_name, &source));
+        hotcell_guest_output::flush();
+        code
+    }
+}
+
+bindings::export!(JavaScript with_types_in bindings);

@@ -1,0 +1,74 @@
+"""What a script finds around it: the modules in the image, and the outside as it is when the call begins."""
+
+import codecs
+import importlib
+import importlib.abc
+import logging
+import os
+import sys
+import time
+
+# Everything of the standard library that means something without sockets, processes and threads. A module that is
+# not in the image cannot be imported later: there is no library on any disk.
+_MODULES = """
+abc argparse array ast asyncio atexit base64 binascii bisect builtins bz2 calendar cmath cmd code codecs collections
+collections.abc colorsys concurrent.futures configparser contextlib contextvars copy copyreg csv dataclasses datetime
+decimal difflib dis doctest email email.message email.mime.multipart email.mime.text email.parser email.policy
+email.utils encodings.idna enum errno faulthandler fileinput filecmp fnmatch fractions functools gc getopt getpass gettext
+glob graphlib gzip hashlib heapq hmac html html.entities html.parser http http.client http.cookies imaplib importlib
+importlib.metadata importlib.resources importlib.util inspect io ipaddress itertools json json.decoder json.encoder
+json.tool keyword linecache locale logging logging.config logging.handlers lzma marshal math mimetypes numbers
+opcode operator optparse os os.path pathlib pickle pickletools pkgutil platform plistlib poplib posixpath pprint
+profile pstats pyclbr pydoc queue quopri random re reprlib rlcompleter runpy sched secrets select selectors shelve
+shlex shutil signal site smtplib socket sqlite3 ssl stat statistics string string.templatelib stringprep struct
+subprocess symtable sys sysconfig tabnanny tarfile tempfile textwrap threading time timeit token tokenize tomllib
+trace traceback tracemalloc types typing unicodedata unittest unittest.mock urllib urllib.error urllib.parse
+urllib.request urllib.response urllib.robotparser uuid warnings wave weakref xml xml.dom xml.dom.minidom
+xml.etree.ElementTree xml.sax xmlrpc.client zipapp zipfile zipimport zlib zoneinfo
+_strptime _pydecimal _pyio _markupbase
+""".split()
+
+# Codecs are modules that are looked up when they are first named.
+_CODECS = """
+ascii latin-1 utf-8 utf-8-sig utf-7 utf-16 utf-16-le utf-16-be utf-32 utf-32-le utf-32-be cp437 cp850 cp1250 cp1251
+cp1252 iso8859-2 iso8859-15 koi8-r mac-roman idna punycode unicode-escape raw-unicode-escape charmap hex base64
+quopri uu rot13 zlib bz2
+""".split()
+
+
+class _NotInTheCell(importlib.abc.MetaPathFinder):
+    """Answers last, so that a missing module is explained instead of only named."""
+
+    def find_spec(self, name, path=None, target=None):
+        if path is not None or not sys.flags.interactive and name.startswith("_"):
+            return None
+        raise ModuleNotFoundError(
+            f"No module named {name!r} (a script cell carries most of the standard library and no packages)", name=name
+        )
+
+
+def prepare() -> None:
+    """Loads everything that the image keeps."""
+    for name in _MODULES:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            # This build of CPython lacks what the module needs; scripts get the ordinary exception.
+            sys.modules.pop(name, None)
+    for name in _CODECS:
+        try:
+            codecs.lookup(name)
+        except LookupError:
+            pass
+    sys.meta_path.append(_NotInTheCell())
+
+
+def wake(file_name: str) -> None:
+    """Replaces what was true when the image was made by what is true for this call.
+
+    The environment and the seed of `random` are renewed by componentize-py's runtime before it calls anything.
+    """
+    sys.argv[:] = [file_name]
+    sys.path[:] = [os.path.dirname("/" + file_name.lstrip("/"))]
+    sys.path_importer_cache.clear()
+    logging._startTime = time.time_ns()

@@ -1,0 +1,32 @@
+//! The shell cell: bashkit, a bash with coreutils, grep, sed, awk and jq built in, running one script per instance.
+//!
+//! There are no processes and no operating-system pipes: a program that is not built in does not exist. Files are the
+//! shell's own in-memory tree, with what WASI preopens mounted into it.
+
+mod mounts;
+mod shell;
+
+#[expect(unreachable_pub, reason = "generated")]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../../host/cells/wit/cell.wit",
+        world: "interpreter",
+        pub_export_macro: true,
+    });
+}
+
+struct Shell;
+
+impl bindings::Guest for Shell {
+    fn init() {
+        shell::prepare();
+    }
+
+    fn run(file_name: String, source: String) -> u8 {
+        let code = shell::run(&file_name, &source);
+        hotcell_guest_output::flush();
+        code
+    }
+}
+
+bindings::export!(Shell with_types_in bindings);

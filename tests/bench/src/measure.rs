@@ -1,0 +1,78 @@
+//! Times and what is made of them.
+
+use std::time::{Duration, Instant};
+
+/// Times of one way of doing a piece of work.
+pub(crate) struct Samples {
+    pub(crate) label: String,
+    times: Vec<Duration>,
+}
+
+impl Samples {
+    pub(crate) fn new(label: impl Into<String>) -> Self {
+        Samples { label: label.into(), times: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, time: Duration) {
+        self.times.push(time);
+    }
+
+    /// Times `count` repetitions together and adds their average.
+    pub(crate) fn add_each(&mut self, begun: Instant, count: u32) {
+        self.times.push(begun.elapsed() / count.max(1));
+    }
+
+    fn quantile(&self, part: f64) -> Duration {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        let last = times.len().saturating_sub(1);
+        times.get((last as f64 * part).round() as usize).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn median(&self) -> Duration {
+        self.quantile(0.5)
+    }
+
+    pub(crate) fn p99(&self) -> Duration {
+        self.quantile(0.99)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.times.len()
+    }
+}
+
+/// One row of a result.
+pub(crate) struct Row {
+    pub(crate) label: String,
+    pub(crate) value: Value,
+    /// How this row compares with another, in words with a number
+    pub(crate) ratio: Option<(String, f64)>,
+    /// The target it is held against, if there is one, and whether it is met
+    pub(crate) target: Option<(String, bool)>,
+}
+
+pub(crate) enum Value {
+    Time { median: Duration, p99: Duration, count: usize },
+    Bytes(u64),
+}
+
+impl Row {
+    pub(crate) fn time(samples: &Samples) -> Self {
+        let value = Value::Time { median: samples.median(), p99: samples.p99(), count: samples.count() };
+        Row { label: samples.label.clone(), value, ratio: None, target: None }
+    }
+
+    /// How many times faster than `slower` this is, and whether that reaches `target`.
+    pub(crate) fn faster_than(mut self, own: &Samples, slower: &Samples, target: f64) -> Self {
+        let ratio = slower.median().as_secs_f64() / own.median().as_secs_f64().max(1e-9);
+        self.ratio = Some((format!("times faster than {}", slower.label), ratio));
+        self.target = Some((format!(">= {target} times"), ratio >= target));
+        self
+    }
+
+    pub(crate) fn at_most(mut self, own: &Samples, limit: Duration) -> Self {
+        self.target = Some((format!("<= {limit:?}"), own.median() <= limit));
+        self
+    }
+}

@@ -1,0 +1,58 @@
+//! What can be measured.
+
+mod engine;
+mod process;
+mod scripts;
+mod waiting;
+
+use std::error::Error;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::measure::Row;
+
+pub(crate) type Failure = Box<dyn Error + Send + Sync>;
+type Running = Pin<Box<dyn Future<Output = Result<Vec<Row>, Failure>>>>;
+
+/// One piece of work.
+pub(crate) struct Work {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) run: fn(usize) -> Running,
+}
+
+/// Everything, in the order in which it is printed.
+pub(crate) fn all() -> Vec<Work> {
+    vec![
+        Work {
+            name: "script-wasm",
+            about: "a sealed .wasm script node in the engine, and the same script as a python3 subprocess",
+            run: |rounds| Box::pin(scripts::wasm(rounds)),
+        },
+        Work {
+            name: "script-source",
+            about: "one script unmodified in its cell, and in the subprocess it replaces",
+            run: |rounds| Box::pin(scripts::source(rounds)),
+        },
+        Work {
+            name: "chain",
+            about: "cost of a node that sets a value, in chains of 1, 100 and 1,000",
+            run: |rounds| Box::pin(engine::chain(rounds)),
+        },
+        Work {
+            name: "state",
+            about: "one sealed node that touches one key, whatever else is in state",
+            run: |rounds| Box::pin(scripts::state(rounds)),
+        },
+        Work {
+            name: "start-up",
+            about: "`hotcell run` of a graph with three nodes, whole process, warm cache",
+            run: |rounds| Box::pin(process::start_up(rounds)),
+        },
+        Work {
+            name: "waiting",
+            about: "memory of 1,000 concurrent runs that wait for a person",
+            run: |rounds| Box::pin(waiting::memory(rounds)),
+        },
+    ]
+}

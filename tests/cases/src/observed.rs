@@ -1,0 +1,64 @@
+//! What a case did, in a form that belongs to no dialect: the input of the check.
+
+use hotcell_graph::Value;
+use hotcell_loopback::ModelRequest;
+
+use crate::case_file::Status;
+
+/// Everything that was observed of one case.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// How it ended
+    pub status: Status,
+    /// The error it ended with
+    pub error: Option<String>,
+    /// The warnings of loading, one a line
+    pub warnings: String,
+    /// The final reply
+    pub output: Option<String>,
+    /// The state at the end, an object; empty where nothing ran
+    pub state: Value,
+    /// Ids of the nodes that ran, in order
+    pub visited: Vec<String>,
+    /// Every pause, in order
+    pub interrupts: Vec<Pause>,
+    /// The calls that reached a tool
+    pub tool_calls: Vec<ToolInvocation>,
+    /// What the model was asked
+    pub exchange: ModelExchange,
+    /// How many connections the canary saw
+    pub canary_connections: usize,
+}
+
+/// What the scripted model server saw.
+#[derive(Clone, Debug, Default)]
+pub struct ModelExchange {
+    /// Every request, in the order of arrival
+    pub requests: Vec<ModelRequest>,
+    /// Requests for which no reply was left
+    pub unexpected: Vec<ModelRequest>,
+    /// Replies that nobody asked for
+    pub unserved: Vec<serde_json::Value>,
+    /// What went wrong with the exchange itself
+    pub problems: Vec<String>,
+}
+
+/// A question to the human.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pause {
+    /// The node that asks
+    pub node: String,
+    /// What the human is shown
+    pub value: String,
+    /// The answers that are offered
+    pub options: Vec<String>,
+}
+
+/// A call that reached a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolInvocation {
+    /// The tool
+    pub name: String,
+    /// Its arguments, an object
+    pub arguments: Value,
+}

@@ -1,0 +1,191 @@
+//! Runs cases side by side, each so that nothing it does can hurt another: a thread of its own, a time limit, and a
+//! panic that is its own failure.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::case_file::CaseFile;
+use crate::check::check;
+use crate::discover::{Content, Found, Selection};
+use crate::disputed::{self, Disputed};
+use crate::loki;
+use crate::mismatch::Mismatch;
+use crate::stage::Stage;
+use crate::world::World;
+
+/// What a case that does not even give control back is allowed beyond its limit, for loading and cleaning up.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// What became of a case.
+#[derive(Debug)]
+pub struct Report {
+    /// Its directory
+    pub directory: PathBuf,
+    /// Its title
+    pub title: String,
+    /// The verdict
+    pub verdict: Verdict,
+    /// How long it took
+    pub elapsed: Duration,
+}
+
+/// A verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All is as expected
+    Passed,
+    /// Something differs
+    Differs(Vec<Mismatch>),
+    /// The case, or the host under it, broke; a sentence
+    Broken(String),
+    /// It was not run; the reason
+    Skipped(String),
+}
+
+/// Runs cases.
+#[derive(Debug)]
+pub struct Runner {
+    /// What all cases share
+    pub stage: Stage,
+    /// How many cases run at once
+    pub jobs: usize,
+    /// Which cases are wanted
+    pub selection: Selection,
+    /// Cases that are not run
+    pub disputed: Disputed,
+}
+
+/// A case that is going to be run.
+struct Job {
+    index: usize,
+    case: CaseFile,
+    directory: PathBuf,
+}
+
+impl Runner {
+    /// Runs the cases that are wanted and gives a report on each, in the order of `cases`. `finished` is told after
+    /// each case how many of those that run are done, and how many there are.
+    pub fn run(&self, cases: Vec<Found>, mut finished: impl FnMut(usize, usize)) -> Vec<Report> {
+        let mut reports: Vec<Report> = Vec::with_capacity(cases.len());
+        let (mut side_by_side, mut alone) = (VecDeque::new(), VecDeque::new());
+        for (index, found) in cases.into_iter().enumerate() {
+            let (report, job) = self.admit(index, found);
+            if let Some(job) = job {
+                if job.case.is_timed() { alone.push_back(job) } else { side_by_side.push_back(job) }
+            }
+            reports.push(report);
+        }
+        let all = side_by_side.len() + alone.len();
+        let mut done = 0;
+        let mut take = |index: usize, verdict: Verdict, elapsed: Duration| {
+            reports[index].verdict = verdict;
+            reports[index].elapsed = elapsed;
+            done += 1;
+            finished(done, all);
+        };
+        self.play_all(side_by_side, self.jobs.max(1), &mut take);
+        self.play_all(alone, 1, &mut take);
+        reports
+    }
+
+    /// Decides whether a case runs. The verdict of one that does is filled in later.
+    fn admit(&self, index: usize, found: Found) -> (Report, Option<Job>) {
+        let Found { directory, label, case } = found;
+        let report = |verdict| Report {
+            directory: directory.clone(),
+            title: label.title.clone(),
+            verdict,
+            elapsed: Duration::ZERO,
+        };
+        let skipped = |reason: String| (report(Verdict::Skipped(reason)), None);
+        if let Some(reason) = self.selection.refusal(&label) {
+            return skipped(reason);
+        }
+        if self.disputed.contains(&directory) {
+            return skipped(disputed::REASON.to_owned());
+        }
+        let unsupported = format!("dialect not supported yet: `{}`", label.dialect);
+        match case {
+            Content::Bad(error) => (report(Verdict::Broken(error.to_string())), None),
+            Content::Foreign => skipped(unsupported),
+            Content::Case(case) if case.dialect != "loki" => skipped(unsupported),
+            Content::Case(case) => {
+                let report = report(Verdict::Broken("it was not run".to_owned()));
+                (report, Some(Job { index, case: *case, directory: directory.clone() }))
+            }
+        }
+    }
+
+    fn play_all(&self, mut waiting: VecDeque<Job>, jobs: usize, take: &mut impl FnMut(usize, Verdict, Duration)) {
+        let stage = Arc::new(self.stage.clone());
+        let limit = self.stage.limit + GRACE;
+        let (sender, receiver) = mpsc::channel();
+        let mut running: Vec<(usize, Instant)> = Vec::new();
+        loop {
+            while running.len() < jobs
+                && let Some(job) = waiting.pop_front()
+            {
+                running.push((job.index, Instant::now()));
+                let (sender, stage) = (sender.clone(), Arc::clone(&stage));
+                let case = move || {
+                    let index = job.index;
+                    // The case is consumed here and nothing of it is looked at after a panic.
+                    let verdict = catch_unwind(AssertUnwindSafe(|| verdict(&job, &stage)))
+                        .unwrap_or_else(|panic| Verdict::Broken(format!("it panicked: {}", panic_text(&*panic))));
+                    // Nobody listens any more once the case was given up.
+                    let _ = sender.send((index, verdict));
+                };
+                if let Err(error) = thread::Builder::new().name("case".to_owned()).spawn(case) {
+                    let (index, _) = running.remove(running.len() - 1);
+                    take(index, Verdict::Broken(format!("no thread could be started: {error}")), Duration::ZERO);
+                }
+            }
+            let Some(oldest) = running.iter().map(|(_, begun)| *begun).min() else { return };
+            match receiver.recv_timeout(limit.saturating_sub(oldest.elapsed())) {
+                Ok((index, verdict)) => {
+                    if let Some(position) = running.iter().position(|(running, _)| *running == index) {
+                        let (_, begun) = running.remove(position);
+                        take(index, verdict, begun.elapsed());
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    running.retain(|(index, begun)| {
+                        let in_time = begun.elapsed() < limit;
+                        if !in_time {
+                            let verdict = format!("it gave no sign of life within {} s", limit.as_secs());
+                            take(*index, Verdict::Broken(verdict), begun.elapsed());
+                        }
+                        in_time
+                    });
+                }
+                // The sender of this function lives as long as the loop.
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+}
+
+fn verdict(job: &Job, stage: &Stage) -> Verdict {
+    let world = match World::build(&job.case, &job.directory) {
+        Ok(world) => world,
+        Err(error) => return Verdict::Broken(error.to_string()),
+    };
+    match loki::play(&job.case, &world, stage) {
+        Err(error) => Verdict::Broken(error.to_string()),
+        Ok(observed) => match check(&job.case, &observed) {
+            mismatches if mismatches.is_empty() => Verdict::Passed,
+            mismatches => Verdict::Differs(mismatches),
+        },
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
+}

@@ -1,0 +1,49 @@
+//! The tools of a case as one sealed component: the bundled guest with the case's own description attached.
+//!
+//! What a tool does is in the guest and chosen by configuration; nothing here runs a tool.
+
+use indexmap::IndexMap;
+use serde_json::json;
+use wasm_encoder::{ComponentSection as _, CustomSection};
+
+use crate::case_file::{Behaviour, Tool};
+
+/// The name of the plugin.
+pub const PLUGIN: &str = "case-tools";
+
+/// The guest, without a description.
+const GUEST: &[u8] = include_bytes!(env!("HOTCELL_CASE_TOOLS"));
+
+/// A component that offers these tools.
+pub fn component(tools: &IndexMap<String, Tool>) -> Vec<u8> {
+    let offered: Vec<_> = tools
+        .iter()
+        .map(|(name, tool)| json!({"name": name, "description": tool.description, "parameters": tool.parameters}))
+        .collect();
+    let description = json!({
+        "contract": "0.1.0",
+        "name": PLUGIN,
+        "description": "The tools of a test case",
+        "tools": offered,
+        "capabilities": {},
+    });
+    let mut component = GUEST.to_vec();
+    CustomSection { name: "hotcell:description".into(), data: description.to_string().into_bytes().into() }
+        .append_to_component(&mut component);
+    component
+}
+
+/// The table of `hotcell.toml` that tells the component what its tools do.
+pub fn settings(tools: &IndexMap<String, Tool>) -> toml::Table {
+    let mut config = toml::Table::new();
+    for (name, tool) in tools {
+        config.insert(format!("behaviour.{name}"), tool.behaviour.as_str().into());
+        if tool.behaviour == Behaviour::Constant {
+            let value = tool.value.as_ref().map_or_else(|| "null".to_owned(), |value| value.0.to_json());
+            config.insert(format!("value.{name}"), value.into());
+        }
+    }
+    let mut settings = toml::Table::new();
+    settings.insert("config".to_owned(), config.into());
+    settings
+}

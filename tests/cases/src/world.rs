@@ -1,0 +1,197 @@
+//! The place where a case is played: a scratch copy of its files with its tools installed the way an operator would.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use tempfile::TempDir;
+use thiserror::Error;
+
+use crate::case_file::CaseFile;
+use crate::tools;
+
+/// A scratch copy. It is removed when it is dropped.
+#[derive(Debug)]
+pub struct World {
+    scratch: TempDir,
+    entry: PathBuf,
+}
+
+/// Why a case has no place to be played in.
+#[derive(Debug, Error)]
+pub enum WorldError {
+    /// A file could not be copied or written
+    #[error("cannot {doing} `{}`: {source}", path.display())]
+    File {
+        /// What was attempted
+        doing: &'static str,
+        /// The file
+        path: PathBuf,
+        /// Why it failed
+        source: io::Error,
+    },
+    /// The entry leads out of the case
+    #[error("`entry` has to be a path within the case, not `{0}`")]
+    Entry(String),
+    /// The case has a `hotcell.toml` that cannot be extended
+    #[error("the `hotcell.toml` of the case cannot be read: {0}")]
+    Settings(String),
+}
+
+impl World {
+    /// Copies the case in `directory` and installs its tools.
+    ///
+    /// # Errors
+    /// When files cannot be copied or written, or the entry leads out of the case.
+    pub fn build(case: &CaseFile, directory: &Path) -> Result<Self, WorldError> {
+        let within =
+            Path::new(&case.entry).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if case.entry.is_empty() || !within {
+            return Err(WorldError::Entry(case.entry.clone()));
+        }
+        let scratch = tempfile::Builder::new().prefix("hotcell-").tempdir().map_err(|source| WorldError::File {
+            doing: "create",
+            path: std::env::temp_dir(),
+            source,
+        })?;
+        // A folder of its own, under a name that says nothing, so that no name of the case can turn up in an error
+        // by accident and nothing else lies beside it.
+        let copy = scratch.path().join("case");
+        copy_folder(directory, &copy, true)?;
+        let world = World { entry: copy.join(&case.entry), scratch };
+        if !case.tools.is_empty() {
+            world.install_tools(case)?;
+        }
+        Ok(world)
+    }
+
+    /// The configuration file to load.
+    pub fn entry(&self) -> &Path {
+        &self.entry
+    }
+
+    /// The text without the path of the scratch copy, which is different every time.
+    pub fn shorten(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        let canonical = fs::canonicalize(self.scratch.path()).unwrap_or_else(|_| self.scratch.path().to_owned());
+        for root in [canonical.as_path(), self.scratch.path()] {
+            let copy = root.join("case").display().to_string();
+            text = text.replace(&format!("{copy}{}", std::path::MAIN_SEPARATOR), "").replace(&copy, ".");
+        }
+        text
+    }
+
+    fn install_tools(&self, case: &CaseFile) -> Result<(), WorldError> {
+        let folder = self.entry.parent().unwrap_or(&self.entry);
+        let plugins = folder.join("plugins");
+        fs::create_dir_all(&plugins).map_err(|source| WorldError::File {
+            doing: "create",
+            path: plugins.clone(),
+            source,
+        })?;
+        let component = plugins.join(format!("{}.wasm", tools::PLUGIN));
+        write(&component, &tools::component(&case.tools))?;
+
+        let file = folder.join("hotcell.toml");
+        let mut settings: toml::Table = match fs::read_to_string(&file) {
+            Ok(text) => toml::from_str(&text).map_err(|error| WorldError::Settings(error.to_string()))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => toml::Table::new(),
+            Err(source) => return Err(WorldError::File { doing: "read", path: file, source }),
+        };
+        let plugins = settings.entry("plugins").or_insert_with(|| toml::Table::new().into());
+        let toml::Value::Table(plugins) = plugins else {
+            return Err(WorldError::Settings("`plugins` is not a table".to_owned()));
+        };
+        plugins.insert(tools::PLUGIN.to_owned(), tools::settings(&case.tools).into());
+        write(&file, settings.to_string().as_bytes())
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), WorldError> {
+    fs::write(path, bytes).map_err(|source| WorldError::File { doing: "write", path: path.to_owned(), source })
+}
+
+/// Copies a folder with everything in it; links stay links. `case.json` of the case itself is no file of the user's.
+fn copy_folder(from: &Path, to: &Path, is_case: bool) -> Result<(), WorldError> {
+    let failed = |doing, path: &Path| {
+        let path = path.to_owned();
+        move |source| WorldError::File { doing, path, source }
+    };
+    fs::create_dir_all(to).map_err(failed("create", to))?;
+    for entry in fs::read_dir(from).map_err(failed("read", from))? {
+        let entry = entry.map_err(failed("read", from))?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if is_case && entry.file_name() == "case.json" {
+            continue;
+        }
+        let kind = entry.file_type().map_err(failed("read", &source))?;
+        if kind.is_dir() {
+            copy_folder(&source, &target, false)?;
+        } else if kind.is_symlink() {
+            copy_link(&source, &target).map_err(failed("copy", &source))?;
+        } else {
+            fs::copy(&source, &target).map_err(failed("copy", &source))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(fs::read_link(from)?, to)
+}
+
+#[cfg(not(unix))]
+fn copy_link(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::{World, WorldError};
+    use crate::case_file::CaseFile;
+
+    fn case(entry: &str, tools: serde_json::Value) -> CaseFile {
+        let case = json!({
+            "title": "t", "dialect": "loki", "covers": [], "entry": entry, "why": "w", "tools": tools,
+            "expect": {"status": "completed"},
+        });
+        CaseFile::parse(&case.to_string()).expect("a case")
+    }
+
+    #[test]
+    fn the_copy_has_everything_but_the_expectations() {
+        let original = tempfile::tempdir().expect("a folder");
+        fs::create_dir_all(original.path().join("front/scripts")).expect("written");
+        fs::write(original.path().join("case.json"), "{}").expect("written");
+        fs::write(original.path().join("front/graph.yaml"), "name: x").expect("written");
+        fs::write(original.path().join("front/case.json"), "data").expect("written");
+        let tools = json!({"sum": {"description": "Adds.", "parameters": {"type": "object"}, "behaviour": "add"}});
+        let world = World::build(&case("front/graph.yaml", tools), original.path()).expect("a world");
+
+        assert_eq!(fs::read_to_string(world.entry()).expect("there"), "name: x");
+        let folder = world.entry().parent().expect("a folder");
+        assert!(folder.join("case.json").is_file());
+        assert!(folder.join("scripts").is_dir());
+        assert!(!folder.with_file_name("case.json").exists());
+        assert!(folder.join("plugins/case-tools.wasm").is_file());
+        let settings = fs::read_to_string(folder.join("hotcell.toml")).expect("there");
+        assert!(settings.contains("behaviour.sum"), "{settings}");
+        let error = format!("{}:1:1: error in {}", world.entry().display(), folder.with_file_name("").display());
+        assert_eq!(world.shorten(&error), "front/graph.yaml:1:1: error in ");
+        assert!(!original.path().join("front/plugins").exists());
+    }
+
+    #[test]
+    fn an_entry_outside_is_refused() {
+        for entry in ["", "../graph.yaml", "/graph.yaml"] {
+            let original = tempfile::tempdir().expect("a folder");
+            let world = World::build(&case(entry, json!({})), original.path());
+            assert!(matches!(world, Err(WorldError::Entry(_))), "{entry}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The server: hands out scripted replies and keeps the requests.
+//!
+//! It lives on a thread of its own, so that tests with and without an async runtime can use it, and so that a
+//! test which blocks its runtime does not stop the replies.
+
+use std::{
+    convert::Infallible,
+    io,
+    net::{SocketAddr, TcpListener},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{
+    Method, Request, Response, StatusCode,
+    body::Incoming,
+    header::{CONTENT_TYPE, HeaderValue},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::sync::oneshot;
+
+use crate::{
+    embeddings::embeddings_reply,
+    request::ModelRequest,
+    respond::HttpReply,
+    script::{Script, ScriptedAnswer},
+};
+
+/// A running scripted model server. Dropping it stops it.
+#[derive(Debug)]
+pub struct Loopback {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct State {
+    script: Script,
+    served: Vec<bool>,
+    requests: Vec<ModelRequest>,
+    unexpected: Vec<ModelRequest>,
+    problems: Vec<String>,
+}
+
+impl Loopback {
+    /// Starts a server for `script` on a free port of `127.0.0.1`.
+    ///
+    /// # Errors
+    ///
+    /// When no port can be bound or no thread started.
+    pub fn start(script: Script) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let served = vec![false; script.replies.len()];
+        let state = Arc::new(Mutex::new(State {
+            script,
+            served,
+            requests: Vec::new(),
+            unexpected: Vec::new(),
+            problems: Vec::new(),
+        }));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let shared = Arc::clone(&state);
+        let thread = std::thread::Builder::new().name("loopback".to_owned()).spawn(move || {
+            runtime.block_on(async move {
+                tokio::select! {
+                    () = accept(listener, shared) => {}
+                    _ = stopped => {}
+                }
+            });
+        })?;
+        Ok(Self { address, state, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The base URL to give to an OpenAI-compatible client; ends in `/v1`.
+    #[must_use]
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    /// Every chat request so far, in the order of arrival.
+    #[must_use]
+    pub fn requests(&self) -> Vec<ModelRequest> {
+        self.state().requests.clone()
+    }
+
+    /// The requests among [`Self::requests`] for which no reply was left.
+    #[must_use]
+    pub fn unexpected(&self) -> Vec<ModelRequest> {
+        self.state().unexpected.clone()
+    }
+
+    /// The replies that no request has taken yet, as the script wrote them.
+    #[must_use]
+    pub fn unserved(&self) -> Vec<Value> {
+        let state = self.state();
+        let replies = state.script.replies.iter().zip(&state.served);
+        replies.filter(|(_, served)| !**served).map(|(reply, _)| reply.source.clone()).collect()
+    }
+
+    /// What went wrong in the exchange itself: requests that could not be read, other paths than those of a
+    /// model server, replies that did not fit the request.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        self.state().problems.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+}
+
+impl Drop for Loopback {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the server thread has been printed by its hook; a destructor has nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The state stays consistent between two statements of every holder, so a panic elsewhere does not spoil it.
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+        lock(&state).problems.push("the listener could not be registered".to_owned());
+        return;
+    };
+    loop {
+        let Ok((stream, _)) = listener.accept().await else { continue };
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            let service = service_fn(move |request| answer(request, Arc::clone(&state)));
+            // A client that goes away in the middle is part of many tests.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let route = (request.method().clone(), request.uri().path().to_owned());
+    let body = match request.into_body().collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(_) => Bytes::new(),
+    };
+    let reply = match (&route.0, route.1.strip_prefix("/v1").unwrap_or(&route.1)) {
+        (&Method::POST, "/chat/completions") => {
+            let (delay, reply) = chat(&body, &state);
+            tokio::time::sleep(delay).await;
+            reply
+        }
+        (&Method::POST, "/embeddings") => embed(&body, &state),
+        (method, path) => {
+            let problem = format!("nothing answers {method} {path}");
+            refuse(&state, StatusCode::NOT_FOUND, problem)
+        }
+    };
+    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
+    *response.status_mut() = reply.status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+    Ok(response)
+}
+
+fn refuse(state: &Mutex<State>, status: StatusCode, problem: String) -> HttpReply {
+    let reply = HttpReply::error(status, Some(&problem));
+    lock(state).problems.push(problem);
+    reply
+}
+
+fn embed(body: &[u8], state: &Mutex<State>) -> HttpReply {
+    let reply = serde_json::from_slice(body).map_err(|error| error.to_string());
+    match reply.and_then(|request| embeddings_reply(&request)) {
+        Ok(reply) => HttpReply::json(StatusCode::OK, &reply),
+        Err(problem) => refuse(state, StatusCode::BAD_REQUEST, problem),
+    }
+}
+
+/// The reply to a chat request and how late it comes. Choosing happens here, on arrival, so that a late reply
+/// does not lose its turn.
+fn chat(body: &[u8], state: &Mutex<State>) -> (Duration, HttpReply) {
+    let request = serde_json::from_slice(body).map_err(|error| error.to_string()).and_then(ModelRequest::read);
+    let request = match request {
+        Ok(request) => request,
+        Err(problem) => return (Duration::ZERO, refuse(state, StatusCode::BAD_REQUEST, problem)),
+    };
+    let mut state = lock(state);
+    let number = state.requests.len();
+    state.requests.push(request.clone());
+    let Some(chosen) = state.choose(&request) else {
+        state.unexpected.push(request);
+        let message = "no scripted reply is left for this request";
+        return (Duration::ZERO, HttpReply::error(StatusCode::INTERNAL_SERVER_ERROR, Some(message)));
+    };
+    state.served[chosen] = true;
+    let reply = &state.script.replies[chosen];
+    let delay = reply.delay;
+    if let ScriptedAnswer::Failure { status, message } = &reply.answer {
+        let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        return (delay, HttpReply::error(status, message.as_deref()));
+    }
+    match state.script.message(&reply.answer, &request) {
+        Ok(Some(message)) => (delay, HttpReply::message(number, &request, reply, &message)),
+        Ok(None) => (delay, HttpReply::error(StatusCode::INTERNAL_SERVER_ERROR, None)),
+        Err(problem) => {
+            let refused = HttpReply::error(StatusCode::INTERNAL_SERVER_ERROR, Some(&problem));
+            state.problems.push(problem);
+            (Duration::ZERO, refused)
+        }
+    }
+}
+
+impl State {
+    /// The reply for `request`: the first one reserved for it, else the next one that is reserved for nobody.
+    fn choose(&self, request: &ModelRequest) -> Option<usize> {
+        let waiting = || self.script.replies.iter().enumerate().filter(|(index, _)| !self.served[*index]);
+        waiting()
+            .find(|(_, reply)| reply.is_reserved_for(request))
+            .or_else(|| waiting().find(|(_, reply)| reply.when.is_none()))
+            .map(|(index, _)| index)
+    }
+}
