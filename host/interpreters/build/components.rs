@@ -14,25 +14,25 @@ const TARGET: &str = "wasm32-wasip2";
 const PYTHON_SETUP: &str = "plugins/python/setup";
 
 /// A guest as a component.
-pub struct Component {
-    pub name: &'static str,
+pub(crate) struct Component {
+    pub(crate) name: &'static str,
     /// File extensions of its scripts, without the dot.
-    pub extensions: &'static [&'static str],
-    pub wasm: Vec<u8>,
+    pub(crate) extensions: &'static [&'static str],
+    pub(crate) wasm: Vec<u8>,
     /// Whether its interpreter is started already.
-    pub started: bool,
+    pub(crate) started: bool,
 }
 
 /// All guests.
-pub struct Components {
-    pub javascript: Component,
-    pub shell: Component,
+pub(crate) struct Components {
+    pub(crate) javascript: Component,
+    pub(crate) shell: Component,
     /// Missing where `componentize-py` is.
-    pub python: Option<Component>,
+    pub(crate) python: Option<Component>,
 }
 
 /// Builds all of them.
-pub fn build_all(root: &Path, wit: &Path, kept: &Kept) -> Result<Components, Box<dyn Error>> {
+pub(crate) fn build_all(root: &Path, wit: &Path, kept: &Kept) -> Result<Components, Box<dyn Error>> {
     let built = build_rust(root)?;
     let read = |file: &str| {
         let path = built.join(file);

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 use sha2::{Digest as _, Sha256};
 
 /// A directory of results. Wrong or missing entries are made again.
-pub struct Kept {
+pub(crate) struct Kept {
     directory: PathBuf,
 }
 
 impl Kept {
     /// Opens the directory, which is created if it is missing.
-    pub fn open(directory: PathBuf) -> Result<Self, Box<dyn Error>> {
+    pub(crate) fn open(directory: PathBuf) -> Result<Self, Box<dyn Error>> {
         fs::create_dir_all(&directory).map_err(|error| format!("cannot create {}: {error}", directory.display()))?;
         Ok(Self { directory })
     }
 
     /// The result of `make`, or what it gave for the same inputs before.
-    pub fn or_make(
+    pub(crate) fn or_make(
         &self,
         name: &str,
         inputs: &[&[u8]],

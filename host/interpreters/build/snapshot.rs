@@ -12,7 +12,7 @@ use wasmtime::{Config, Engine, Error, Result, Store};
 use wasmtime_wizer::{ComponentInstanceState, Wizer};
 
 /// Changes when the same component would give another image.
-pub const VERSION: &[u8] = b"wasmtime-wizer 48.0.8, 1";
+pub(crate) const VERSION: &[u8] = b"wasmtime-wizer 48.0.8, 1";
 /// Stack for `init`; the prelude's parser recurses.
 const MAX_WASM_STACK: usize = 1 << 20;
 /// Functions that are answered with zeros, as they end without their version.
@@ -23,7 +23,7 @@ const ANSWERED: [(&str, &str); 3] = [
 ];
 
 /// The component with `init` behind it.
-pub fn take(component: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn take(component: &[u8]) -> Result<Vec<u8>> {
     let mut wizer = Wizer::new();
     wizer.init_func("init").keep_init_func(true);
     let (context, instrumented) = wizer.instrument_component(component)?;

@@ -100,10 +100,14 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
     let mut scripts = AgentScripts::new(host.kitchen().cells().clone());
     if let Some(graph) = &loaded.graph {
         for (_, node) in graph.nodes() {
-            if let Action::Script(script) = &node.action
-                && let Err(reason) = scripts.load(host.kitchen(), &folder, &script.file, &settings, host.environment())
-            {
-                diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
+            let Action::Script(script) = &node.action else { continue };
+            let loaded_script = scripts.load(host.kitchen(), &folder, &script.file, &settings, host.environment());
+            match loaded_script {
+                Err(reason) if loaded.declarations.checked_before_run => {
+                    diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
+                }
+                Err(reason) => scripts.leave_broken(&script.file, reason),
+                Ok(()) => {}
             }
         }
         for name in settings.names() {

@@ -20,6 +20,8 @@ const MAX_SOURCE: u64 = 8 << 20;
 pub(crate) struct AgentScripts {
     cells: Cells,
     scripts: HashMap<String, LoadedScript>,
+    /// Files that cannot be run, and why
+    broken: HashMap<String, String>,
 }
 
 struct LoadedScript {
@@ -31,11 +33,16 @@ struct LoadedScript {
 
 impl AgentScripts {
     pub(crate) fn new(cells: Cells) -> Self {
-        AgentScripts { cells, scripts: HashMap::new() }
+        AgentScripts { cells, scripts: HashMap::new(), broken: HashMap::new() }
     }
 
     pub(crate) fn has(&self, file: &str) -> bool {
         self.scripts.contains_key(file)
+    }
+
+    /// Makes every run of `file` fail with `reason`.
+    pub(crate) fn leave_broken(&mut self, file: &str, reason: String) {
+        self.broken.insert(file.to_owned(), reason);
     }
 
     /// Loads the script at `file`, relative to `folder`. The error says why it cannot be run.
@@ -105,7 +112,8 @@ fn unreadable(path: &PathBuf, error: &std::io::Error) -> String {
 impl Scripts for AgentScripts {
     async fn run(&self, call: ScriptCall) -> CallReport {
         let Some(script) = self.scripts.get(&call.file) else {
-            let error = CallError::Failed("it is not loaded".into());
+            let reason = self.broken.get(&call.file).map_or("it is not loaded", String::as_str);
+            let error = CallError::Failed(reason.to_owned());
             return CallReport { result: Err(error), usage: Default::default() };
         };
         let mut terms = script.terms.clone();

@@ -57,6 +57,34 @@
     const pad = (number) => String(number).padStart(2, "0");
     return `${shown}:${pad(date.getUTCMinutes())}:${pad(date.getUTCSeconds())}${half ? (hour < 12 ? " AM" : " PM") : ""}`;
   }
+  // Boa reads dates of ISO 8601 and of its own `toString`; Node also reads those of mail and HTTP headers (RFC 2822).
+  const ZONES = { GMT: 0, UTC: 0, UT: 0, Z: 0, EST: -300, EDT: -240, CST: -360, CDT: -300, MST: -420, MDT: -360, PST: -480, PDT: -420 };
+  const HEADER_DATE = /^\s*(?:[a-z]{3,9},?\s+)?(\d{1,2})[\s-]+([a-z]{3,9})[\s-]+(\d{4})(?:\s+(\d{1,2}):(\d{2})(?::(\d{2}))?)?\s*([a-z]{1,3}|[+-]\d{2}:?\d{2})?\s*(?:\([^)]*\))?\s*$/i;
+  function headerDate(text) {
+    const found = HEADER_DATE.exec(text);
+    if (!found) return NaN;
+    const month = MONTHS.findIndex((name) => name.slice(0, 3).toLowerCase() === found[2].slice(0, 3).toLowerCase());
+    const zone = (found[7] ?? "UTC").toUpperCase();
+    const signed = /^([+-])(\d{2}):?(\d{2})$/.exec(zone);
+    const offset = signed ? (signed[1] === "-" ? -1 : 1) * (Number(signed[2]) * 60 + Number(signed[3])) : ZONES[zone];
+    if (month < 0 || offset === undefined) return NaN;
+    return Date.UTC(found[3], month, found[1], found[4] ?? 0, found[5] ?? 0, found[6] ?? 0) - offset * 60000;
+  }
+  const OwnDate = Date;
+  const ownParse = OwnDate.parse;
+  function parseDate(text) {
+    const time = ownParse(text);
+    return Number.isNaN(time) ? headerDate(String(text)) : time;
+  }
+  method(OwnDate, "parse", function parse(text) { return parseDate(text); });
+  publish("Date", new Proxy(OwnDate, {
+    construct(target, parameters, newTarget) {
+      const text = parameters.length === 1 && typeof parameters[0] === "string";
+      return Reflect.construct(target, text ? [parseDate(parameters[0])] : parameters, newTarget);
+    },
+  }));
+  method(OwnDate.prototype, "constructor", Date);
+
   const valid = (date) => !Number.isNaN(date.getTime());
   method(Date.prototype, "toLocaleDateString", function toLocaleDateString(locale, options) { return valid(this) ? dateText(this, options) : "Invalid Date"; });
   method(Date.prototype, "toLocaleTimeString", function toLocaleTimeString(locale, options) { return valid(this) ? timeText(this, options) : "Invalid Date"; });

@@ -186,12 +186,7 @@ impl JobExecutor for EventLoop {
 pub(crate) struct Hooks(pub(crate) Rc<EventLoop>);
 
 impl HostHooks for Hooks {
-    fn promise_rejection_tracker(
-        &self,
-        promise: &JsObject<Promise>,
-        operation: OperationType,
-        _context: &mut Context,
-    ) {
+    fn promise_rejection_tracker(&self, promise: &JsObject<Promise>, operation: OperationType, _context: &mut Context) {
         let mut rejected = self.0.rejected.borrow_mut();
         match operation {
             OperationType::Reject => rejected.push(promise.clone()),

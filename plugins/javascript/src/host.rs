@@ -7,9 +7,9 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use boa_engine::builtins::promise::PromiseState;
 use boa_engine::object::ObjectInitializer;
 use boa_engine::object::builtins::{AlignedVec, JsArray, JsArrayBuffer, JsFunction, JsPromise, JsUint8Array};
-use boa_engine::builtins::promise::PromiseState;
 use boa_engine::property::Attribute;
 use boa_engine::{
     Context, JsArgs as _, JsNativeError, JsObject, JsResult, JsString, JsValue, NativeFunction, Source, js_string,
@@ -147,8 +147,7 @@ fn promise_state(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> J
 
 fn encoding_argument(arguments: &[JsValue], index: usize, context: &mut Context) -> JsResult<Encoding> {
     let name = text_argument(arguments, index, context)?;
-    Encoding::named(&name)
-        .ok_or_else(|| JsNativeError::typ().with_message(format!("Unknown encoding: {name}")).into())
+    Encoding::named(&name).ok_or_else(|| JsNativeError::typ().with_message(format!("Unknown encoding: {name}")).into())
 }
 
 fn encode(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
@@ -161,9 +160,8 @@ fn decode(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult
     let encoding = encoding_argument(arguments, 1, context)?;
     let bytes = bytes_argument(arguments, 0, context)?;
     let fatal = arguments.get_or_undefined(2).to_boolean();
-    text::decode(&bytes, encoding, fatal).ok_or_else(|| {
-        JsNativeError::typ().with_message("The encoded data was not valid for encoding utf-8").into()
-    })
+    text::decode(&bytes, encoding, fatal)
+        .ok_or_else(|| JsNativeError::typ().with_message("The encoded data was not valid for encoding utf-8").into())
 }
 
 /// Algorithm, data and, for an HMAC, the key.
@@ -280,8 +278,8 @@ fn url_parts(url: &url::Url, context: &mut Context) -> JsValue {
 fn compile(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
     let file = text_argument(arguments, 0, context)?;
     let source = text_argument(arguments, 1, context)?;
-    let prepared = typescript::prepare(&file, &source)
-        .map_err(|problem| JsNativeError::syntax().with_message(problem))?;
+    let prepared =
+        typescript::prepare(&file, &source).map_err(|problem| JsNativeError::syntax().with_message(problem))?;
     common_function(&file, &prepared.source, context)
 }
 

@@ -13,13 +13,15 @@ mod typescript;
 
 use session::Session;
 
-#[expect(unreachable_pub, reason = "generated")]
 mod bindings {
+    use super::JavaScript;
+
     wit_bindgen::generate!({
         path: "../../host/cells/wit/cell.wit",
         world: "interpreter",
-        pub_export_macro: true,
     });
+
+    export!(JavaScript);
 }
 
 struct JavaScript;
@@ -35,5 +37,3 @@ impl bindings::Guest for JavaScript {
         code
     }
 }
-
-bindings::export!(JavaScript with_types_in bindings);

@@ -33,9 +33,7 @@ impl ModuleLoader for Loader {
     fn init_import_meta(self: Rc<Self>, import_meta: &JsObject, module: &Module, context: &mut Context) {
         let file = module.path().map_or_else(|| "/".into(), |path| absolute(path));
         let directory = Path::new(&file).parent().map_or_else(|| "/".into(), |parent| parent.display().to_string());
-        for (name, value) in
-            [("url", format!("file://{file}")), ("filename", file.clone()), ("dirname", directory)]
-        {
+        for (name, value) in [("url", format!("file://{file}")), ("filename", file.clone()), ("dirname", directory)] {
             // The object is fresh and ordinary; a property can always be added to it.
             let _ = import_meta.set(JsString::from(name), JsString::from(&*value), false, context);
         }
@@ -88,8 +86,8 @@ fn from_file(file: &str, directory: &str, context: &mut Context) -> JsResult<Mod
     let source = std::fs::read_to_string(file)
         .map_err(|error| JsNativeError::error().with_message(format!("Cannot read module '{file}': {error}")))?;
     if !file.ends_with(".json") {
-        let prepared = typescript::prepare(file, &source)
-            .map_err(|problem| JsNativeError::syntax().with_message(problem))?;
+        let prepared =
+            typescript::prepare(file, &source).map_err(|problem| JsNativeError::syntax().with_message(problem))?;
         if prepared.system == typescript::ModuleSystem::Ecma {
             let source = Source::from_bytes(prepared.source.as_bytes()).with_path(Path::new(file));
             return Module::parse(source, None, context);

@@ -6,18 +6,18 @@ use std::rc::Rc;
 
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::error::{EngineError, RuntimeLimitError};
-use boa_gc::{Finalize, Trace};
 use boa_engine::module::Module;
 use boa_engine::object::builtins::{JsArray, JsFunction};
 use boa_engine::vm::RuntimeLimits;
 use boa_engine::{Context, JsData, JsError, JsNativeError, JsObject, JsResult, JsString, JsValue, Source};
+use boa_gc::{Finalize, Trace};
 use hotcell_guest_output::{self as output, Stream};
 use wasip2::cli::environment::get_environment;
 
 use crate::event_loop::{CallClock, EventLoop, Hooks};
+use crate::host;
 use crate::loader::Loader;
 use crate::typescript::{self, ModuleSystem};
-use crate::host;
 
 /// Calls within calls before the script fails; near what Node allows.
 const RECURSION: usize = 10_000;
@@ -78,9 +78,7 @@ impl Session {
     /// Gives the session to `use_it`, made now if there was no snapshot.
     pub(crate) fn with_prepared<T>(use_it: impl FnOnce(&mut Self) -> T) -> T {
         Self::prepare();
-        PREPARED.with_borrow_mut(|prepared| {
-            use_it(prepared.as_mut().expect("`prepare` has just put it there"))
-        })
+        PREPARED.with_borrow_mut(|prepared| use_it(prepared.as_mut().expect("`prepare` has just put it there")))
     }
 
     fn new() -> JsResult<Self> {
@@ -128,8 +126,8 @@ impl Session {
 
     fn execute(&mut self, file_name: &str, source: &str) -> JsResult<()> {
         self.begin(file_name)?;
-        let prepared = typescript::prepare(file_name, source)
-            .map_err(|problem| JsNativeError::syntax().with_message(problem))?;
+        let prepared =
+            typescript::prepare(file_name, source).map_err(|problem| JsNativeError::syntax().with_message(problem))?;
         match prepared.system {
             ModuleSystem::Common => self.run_common(file_name, &prepared.source),
             ModuleSystem::Ecma => self.run_module(file_name, &prepared.source),

@@ -11,7 +11,9 @@ const BUFFER: usize = 64 * 1024;
 /// Where a script writes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
+    /// Standard output, which carries the result.
     Stdout,
+    /// Standard error, which carries everything else.
     Stderr,
 }
 

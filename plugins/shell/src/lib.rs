@@ -6,13 +6,15 @@
 mod mounts;
 mod shell;
 
-#[expect(unreachable_pub, reason = "generated")]
 mod bindings {
+    use super::Shell;
+
     wit_bindgen::generate!({
         path: "../../host/cells/wit/cell.wit",
         world: "interpreter",
-        pub_export_macro: true,
     });
+
+    export!(Shell);
 }
 
 struct Shell;
@@ -28,5 +30,3 @@ impl bindings::Guest for Shell {
         code
     }
 }
-
-bindings::export!(Shell with_types_in bindings);

@@ -81,7 +81,10 @@ pub(crate) fn run(file_name: &str, source: &str) -> u8 {
 }
 
 fn runtime() -> Result<Runtime, (u8, String)> {
-    Builder::new_current_thread().enable_time().build().map_err(|error| (1, format!("cannot start the shell: {error}\n")))
+    Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .map_err(|error| (1, format!("cannot start the shell: {error}\n")))
 }
 
 async fn execute(shell: &mut Bash, file_name: &str, source: &str) -> Result<u8, Error> {

@@ -45,6 +45,9 @@ pub struct Declarations {
     pub mcp_servers: Vec<String>,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
+    /// Whether the author wants everything checked before the first node runs; otherwise what is broken shows when a
+    /// run comes to it
+    pub checked_before_run: bool,
 }
 
 /// Reads, checks and lowers a graph file.
@@ -81,6 +84,7 @@ fn read_and_lower(
         global_tools: source.global_tools.iter().map(|tool| tool_name(tool).to_owned()).collect(),
         mcp_servers: owned(&source.mcp_servers),
         conversation_starters: owned(&source.conversation_starters),
+        checked_before_run: source.settings.validate_before_run,
     };
     (declarations, graph)
 }

@@ -24,9 +24,9 @@ const SCHEMA: &str = "
         status TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, outcome TEXT
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS entries (
-        number INTEGER PRIMARY KEY, run TEXT NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL
-    );
-    CREATE INDEX IF NOT EXISTS entries_of_run ON entries (run, number);
+        run TEXT NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
 ";
 
 /// A journal in a file, shared between processes.
@@ -47,6 +47,7 @@ impl SqliteJournal {
             connection.busy_timeout(Duration::from_secs(10))?;
             connection.pragma_update(None, "journal_mode", "wal")?;
             connection.pragma_update(None, "synchronous", "normal")?;
+            connection.pragma_update(None, "wal_autocheckpoint", 4000)?;
             let layout: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
             if layout == 0 {
                 connection.execute_batch(SCHEMA)?;
@@ -149,7 +150,10 @@ impl Journal for SqliteJournal {
     fn append(&self, run: &RunId, entry: &Entry) -> Result<(), JournalError> {
         let (kind, body) = encode(&entry.fact);
         self.connection()
-            .prepare_cached("INSERT INTO entries (run, place, kind, body) VALUES (?1, ?2, ?3, ?4)")
+            .prepare_cached(
+                "INSERT INTO entries (run, number, place, kind, body)
+                 SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4 FROM entries WHERE run = ?1",
+            )
             .and_then(|mut statement| statement.execute(params![run.as_str(), entry.place.0, kind, body]))
             .map_err(self.error("written"))?;
         Ok(())
