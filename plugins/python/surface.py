@@ -1,8 +1,10 @@
 """What a script finds around it: the modules in the image, and the outside as it is when the call begins."""
 
+import asyncio
 import codecs
 import importlib
 import importlib.abc
+import io
 import logging
 import os
 import sys
@@ -61,6 +63,49 @@ def prepare() -> None:
         except LookupError:
             pass
     sys.meta_path.append(_NotInTheCell())
+    # The finders know the build's directories by heart; forgetting them here is cheaper than with every call.
+    sys.path.clear()
+    sys.path_importer_cache.clear()
+    _buffer_streams()
+    asyncio.new_event_loop = asyncio.events.new_event_loop = _Loop
+
+
+class _Sleeper:
+    """Waits for time to pass, the only thing an event loop can wait for here."""
+
+    def select(self, timeout: float | None) -> list:
+        if timeout is None:
+            raise RuntimeError("the event loop would wait for ever: nothing is scheduled")
+        if timeout > 0:
+            time.sleep(timeout)
+        return []
+
+
+class _Loop(asyncio.base_events.BaseEventLoop):
+    """An event loop without sockets and threads: coroutines, futures and time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selector = _Sleeper()
+
+    def _process_events(self, event_list: list) -> None:
+        """No file is ever ready."""
+
+    def _write_to_self(self) -> None:
+        """Nobody else can be waiting: there is one thread."""
+
+
+def _buffer_streams() -> None:
+    """Puts a buffer under the standard streams.
+
+    componentize-py starts Python unbuffered; a text stream straight on a file loses what a single write does not take,
+    and here a write takes 64 KiB at most.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        buffer = io.BufferedWriter(io.FileIO(number, "w", closefd=False))
+        stream = io.TextIOWrapper(buffer, encoding="utf-8", errors="backslashreplace", newline="\n", line_buffering=number == 2)
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
 
 
 def wake(file_name: str) -> None:
@@ -69,6 +114,5 @@ def wake(file_name: str) -> None:
     The environment and the seed of `random` are renewed by componentize-py's runtime before it calls anything.
     """
     sys.argv[:] = [file_name]
-    sys.path[:] = [os.path.dirname("/" + file_name.lstrip("/"))]
-    sys.path_importer_cache.clear()
+    sys.path.append(os.path.dirname("/" + file_name.lstrip("/")))
     logging._startTime = time.time_ns()

@@ -16,7 +16,7 @@ impl StateView for S {
 async fn main() {
     let args: Vec<String> = std::env::args().collect();
     let t = Instant::now();
-    let cells = Cells::new(CellsOptions { cache_dir: Some("/tmp/hc-cache".into()), ..Default::default() }).unwrap();
+    let cells = Cells::new(CellsOptions { cache_dir: Some("/tmp/hc-cache2".into()), ..Default::default() }).unwrap();
     println!("engine {:?} {:?}", t.elapsed(), cells.warnings());
     let bytes = std::fs::read(&args[1]).unwrap();
     let source: Option<Arc<str>> = args.get(3).map(|f| std::fs::read_to_string(f).unwrap().into());
@@ -26,7 +26,7 @@ async fn main() {
         println!("precompile {:?} {} bytes", t.elapsed(), c.len());
         for _ in 0..3 {
             let cells =
-                Cells::new(CellsOptions { cache_dir: Some("/tmp/hc-cache".into()), ..Default::default() }).unwrap();
+                Cells::new(CellsOptions { cache_dir: Some("/tmp/hc-cache2".into()), ..Default::default() }).unwrap();
             let t = Instant::now();
             let _cell = cells.load_precompiled("x", &format!("{:x}", bytes.len()), c).unwrap();
             println!("load cached {:?}", t.elapsed());

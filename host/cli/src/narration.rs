@@ -176,8 +176,15 @@ pub(crate) fn describe_usage(usage: &Usage) -> String {
     text
 }
 
+/// The beginning and the end of a text of many lines, indented.
 fn indented(text: &str) -> String {
-    text.trim_end().replace('\n', "\n    ")
+    const FIRST: usize = 3;
+    const LAST: usize = 5;
+    let mut lines: Vec<&str> = text.trim_end().lines().collect();
+    if lines.len() > FIRST + LAST + 1 {
+        lines.splice(FIRST..lines.len() - LAST, ["..."]);
+    }
+    lines.join("\n    ")
 }
 
 /// `1 node`, `2 nodes`.
@@ -207,6 +214,14 @@ pub(crate) fn short(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_many_lines_the_first_and_the_last_are_told() {
+        assert_eq!(indented("a\nb\n"), "a\n    b");
+        let many: Vec<String> = (1..=12).map(|line| line.to_string()).collect();
+        let shown: Vec<String> = indented(&many.join("\n")).lines().map(|line| line.trim().to_owned()).collect();
+        assert_eq!(shown, ["1", "2", "3", "...", "8", "9", "10", "11", "12"]);
+    }
 
     #[test]
     fn durations_are_written_for_their_size() {

@@ -43,7 +43,6 @@ async fn random_numbers_differ_from_call_to_call() {
         ("py", "import uuid\nprint(uuid.uuid4())"),
         ("py", "import secrets\nprint(secrets.token_hex(8))"),
         ("sh", "echo $RANDOM$RANDOM$RANDOM"),
-        ("sh", "mktemp -u"),
         ("sh", "seq 100 | shuf | tr '\\n' ' '"),
     ];
     for (extension, source) in sources {
@@ -193,7 +192,7 @@ async fn a_flood_of_output_ends_the_call() {
     let versions: Versions = [
         ("js", "const c = 'w'.repeat(1 << 20); for (let i = 0; i < 96; i += 1) process.stdout.write(c)"),
         ("py", "import sys\nc = 'w' * (1 << 20)\nfor i in range(96):\n    sys.stdout.write(c)"),
-        ("sh", "yes wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww"),
+        ("sh", "while true; do echo wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww; done"),
     ];
     for (extension, source) in versions {
         let Some(limit) = limited(extension, source, Budget::interpreter()).await else { continue };

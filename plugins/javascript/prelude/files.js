@@ -22,7 +22,11 @@
     if (out !== "" && path.endsWith("/")) out += "/";
     return rooted ? "/" + out : out === "" ? (path.endsWith("/") && path !== "" ? "./" : ".") : out;
   }
-  function trimmed(path) { return path.length > 1 ? path.replace(/\/+$/, "") || "/" : path; }
+  function trimmed(path) {
+    let end = path.length;
+    while (end > 1 && path[end - 1] === "/") end -= 1;
+    return end === path.length ? path : path.slice(0, end);
+  }
   const path = {
     sep: "/",
     delimiter: ":",

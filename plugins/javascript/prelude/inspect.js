@@ -15,6 +15,7 @@
   const stringify = JSON.stringify;
   const toErrorText = Error.prototype.toString;
   const toISO = Date.prototype.toISOString;
+  const toSource = Function.prototype.toString;
   const getTime = Date.prototype.getTime;
   const TypedArray = getPrototypeOf(Uint8Array);
 
@@ -72,14 +73,20 @@
     return stack.startsWith(head) || stack.includes(error.message) ? stack : `${head}\n${stack}`;
   }
 
+  function isNative(value) { return toSource.call(value).includes("[native code]"); }
+
   function functionText(value) {
     const source = Function.prototype.toString.call(value);
-    const kind = source.startsWith("class") ? "class" : "Function";
+    // Boa shows the source of functions, but not of classes. Those have a prototype that cannot be replaced; so have
+    // the constructors of the language itself, which are found on the global object.
+    const fixed = Object.getOwnPropertyDescriptor(value, "prototype")?.writable === false;
+    const isClass = source.startsWith("class") || (fixed && globalThis[value.name] !== value);
+    const kind = isClass ? "class" : "Function";
     if (kind === "class") {
       const parent = getPrototypeOf(value);
       return `[class ${value.name || "(anonymous)"}${parent && parent.name ? ` extends ${parent.name}` : ""}]`;
     }
-    const name = constructorName(value) || kind;
+    const name = constructorName(value) || "Function";
     return value.name ? `[${name}: ${value.name}]` : `[${name} (anonymous)]`;
   }
 

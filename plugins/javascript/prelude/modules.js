@@ -310,20 +310,18 @@
   }
   internals.requireFrom = requireFrom;
 
-  // Calls the function a CommonJS source was compiled to. `file` is its absolute path or, for the script itself, its name.
-  internals.runCommon = (run, module, file) => {
-    const directory = path.dirname(file);
+  // Calls the function a CommonJS source was compiled to. `file` is its absolute path.
+  internals.runCommon = (run, module, file, directory = path.dirname(file)) => {
     const require = requireFrom(directory);
     require.main = internals.main;
     run.call(module.exports, module.exports, require, module, file, directory);
   };
-  internals.runMain = (run, file) => {
+  internals.runMain = (run, file, directory) => {
     internals.main = { exports: {}, id: ".", filename: file, loaded: false, children: [], paths: [] };
-    internals.runCommon(run, internals.main, file);
+    internals.runCommon(run, internals.main, file, directory);
   };
   // Modules in ECMAScript syntax find `require` too: many scripts mix both.
-  internals.prepareModule = (file) => {
-    const directory = path.dirname(file);
+  internals.prepareModule = (file, directory) => {
     for (const [name, value] of [["require", requireFrom(directory)], ["__filename", file], ["__dirname", directory]]) {
       Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
     }

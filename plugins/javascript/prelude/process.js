@@ -128,17 +128,23 @@
   process.hrtime.bigint = () => BigInt(Math.round(host.monotonic() * 1e6));
   Object.defineProperty(process, Symbol.toStringTag, { value: "process", configurable: true });
 
+  // As in Node, what is put into the environment becomes text.
+  internals.environment = process.env;
+  process.env = new Proxy(process.env, {
+    set(target, name, value) { target[name] = typeof name === "symbol" ? value : String(value); return true; },
+  });
+
   internals.process = process;
-  internals.begin = (fileName, environment) => {
+  internals.begin = (file) => {
     internals.startedAt = host.monotonic();
-    process.argv[1] = fileName;
-    for (const [name, value] of environment) process.env[name] = value;
-    // As in Node, what is put into the environment becomes text.
-    process.env = new Proxy(process.env, {
-      set(target, name, value) { target[name] = typeof name === "symbol" ? value : String(value); return true; },
-    });
+    process.argv[1] = file;
   };
-  internals.finish = () => { process.emit("beforeExit", exitCodeOf(process.exitCode)); };
+  // The exit code, or nothing while listeners may still have more to do.
+  internals.finish = () => {
+    if (listeners.size === 0) return exitCodeOf(process.exitCode);
+    process.emit("beforeExit", exitCodeOf(process.exitCode));
+    return undefined;
+  };
   internals.finished = () => {
     process.emit("exit", exitCodeOf(process.exitCode));
     return exitCodeOf(process.exitCode);
@@ -149,6 +155,10 @@
   const counters = new Map();
   const stopwatches = new Map();
   function line(fd, values) {
+    if (values.length === 1 && typeof values[0] === "string" && groups === "") {
+      host.write(fd, values[0] + "\n");
+      return;
+    }
     let text = format(...values);
     if (groups !== "") text = groups + text.replaceAll("\n", "\n" + groups);
     host.write(fd, text + "\n");

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use boa_engine::builtins::promise::PromiseState;
 use boa_engine::error::{EngineError, RuntimeLimitError};
 use boa_engine::module::Module;
-use boa_engine::object::builtins::{JsArray, JsFunction};
+use boa_engine::object::builtins::JsFunction;
 use boa_engine::vm::RuntimeLimits;
-use boa_engine::{Context, JsData, JsError, JsNativeError, JsObject, JsResult, JsString, JsValue, Source};
+use boa_engine::{Context, JsData, JsError, JsNativeError, JsObject, JsResult, JsString, JsValue, Source, js_string};
 use boa_gc::{Finalize, Trace};
 use hotcell_guest_output::{self as output, Stream};
 use wasip2::cli::environment::get_environment;
@@ -23,6 +23,19 @@ use crate::typescript::{self, ModuleSystem};
 const RECURSION: usize = 10_000;
 /// Values on the engine's own stack; recursion is the tighter limit.
 const STACK: usize = 4 << 20;
+
+/// What Node exits with when a top-level `await` can never continue.
+const UNSETTLED_AWAIT: u8 = 13;
+
+/// A script of the usual kind. Evaluating it once before the snapshot leaves its names and shapes in the image.
+const REHEARSAL: &str = r#"(function (exports, require, module, __filename, __dirname) {
+    const state = JSON.parse('{"list":[1,"two",null],"text":"three"}');
+    const { list, text } = state;
+    const next = list.length > 2 ? "some" : `${text}`;
+    const out = {};
+    for (const item of list.map((value) => String(value)).filter(Boolean)) out[item] = text.includes(item);
+    return JSON.stringify({ ...out, _next: next });
+})"#;
 
 /// In the order in which they build on each other.
 const PRELUDE: [(&str, &str); 7] = [
@@ -105,6 +118,10 @@ impl Session {
             };
             part.call(&JsValue::undefined(), &[host.clone().into(), internals.clone().into()], &mut context)?;
         }
+        let rehearsal = context.eval(Source::from_bytes(REHEARSAL.as_bytes()))?;
+        if let Some(rehearsal) = rehearsal.as_object().and_then(JsFunction::from_object) {
+            rehearsal.call(&JsValue::undefined(), &[], &mut context)?;
+        }
         Ok(Self { context, event_loop })
     }
 
@@ -124,41 +141,42 @@ impl Session {
         }
     }
 
-    fn execute(&mut self, file_name: &str, source: &str) -> JsResult<()> {
-        self.begin(file_name)?;
+    fn execute(&mut self, name: &str, source: &str) -> JsResult<()> {
+        let script = Script::named(name);
+        self.begin(&script.file)?;
         let prepared =
-            typescript::prepare(file_name, source).map_err(|problem| JsNativeError::syntax().with_message(problem))?;
+            typescript::prepare(name, source).map_err(|problem| JsNativeError::syntax().with_message(problem))?;
         match prepared.system {
-            ModuleSystem::Common => self.run_common(file_name, &prepared.source),
-            ModuleSystem::Ecma => self.run_module(file_name, &prepared.source),
+            ModuleSystem::Common => self.run_common(&script, &prepared.source),
+            ModuleSystem::Ecma => self.run_module(&script, &prepared.source),
         }
     }
 
-    fn begin(&mut self, file_name: &str) -> JsResult<()> {
+    fn begin(&mut self, file: &JsString) -> JsResult<()> {
         let context = &mut self.context;
-        let mut pairs = Vec::new();
-        for (name, value) in get_environment() {
-            let pair = [JsString::from(&*name).into(), JsString::from(&*value).into()];
-            pairs.push(JsArray::from_iter(pair, context).into());
+        let internals = Internals::of(context);
+        let environment = internals.0.get(js_string!("environment"), context)?;
+        if let Some(environment) = environment.as_object() {
+            for (name, value) in get_environment() {
+                environment.create_data_property(JsString::from(&*name), JsString::from(&*value), context)?;
+            }
         }
-        let pairs = JsArray::from_iter(pairs, context);
-        let arguments = [JsString::from(&*absolute(file_name)).into(), pairs.into()];
-        Internals::of(context).call("begin", &arguments, context).map(|_| ())
+        internals.call("begin", &[file.clone().into()], context).map(|_| ())
     }
 
-    fn run_common(&mut self, file_name: &str, source: &str) -> JsResult<()> {
+    fn run_common(&mut self, script: &Script<'_>, source: &str) -> JsResult<()> {
         let context = &mut self.context;
-        let function = host::common_function(file_name, source, context)?;
-        let arguments = [function, JsString::from(&*absolute(file_name)).into()];
+        let function = host::common_function(script.name, source, context)?;
+        let arguments = [function, script.file.clone().into(), script.directory.clone().into()];
         Internals::of(context).call("runMain", &arguments, context)?;
         self.event_loop.run(context)
     }
 
-    fn run_module(&mut self, file_name: &str, source: &str) -> JsResult<()> {
+    fn run_module(&mut self, script: &Script<'_>, source: &str) -> JsResult<()> {
         let context = &mut self.context;
-        let arguments = [JsString::from(&*absolute(file_name)).into()];
+        let arguments = [script.file.clone().into(), script.directory.clone().into()];
         Internals::of(context).call("prepareModule", &arguments, context)?;
-        let source = Source::from_bytes(source.as_bytes()).with_path(Path::new(file_name));
+        let source = Source::from_bytes(source.as_bytes()).with_path(Path::new(script.name));
         let module = Module::parse(source, None, context)?;
         let promise = module.load_link_evaluate(context);
         self.event_loop.run(context)?;
@@ -167,7 +185,7 @@ impl Session {
             PromiseState::Rejected(reason) => Err(JsError::from_opaque(reason)),
             PromiseState::Pending => {
                 output::write(Stream::Stderr, b"Warning: Detected unsettled top-level await\n");
-                Err(self.event_loop.exit(13))
+                Err(self.event_loop.exit(UNSETTLED_AWAIT))
             }
         }
     }
@@ -175,7 +193,10 @@ impl Session {
     /// The end of a script that nothing cut short: its `exit` listeners and its `process.exitCode`.
     fn finish(&mut self) -> JsResult<u8> {
         let internals = Internals::of(&self.context);
-        internals.call("finish", &[], &mut self.context)?;
+        let code = internals.call("finish", &[], &mut self.context)?;
+        if !code.is_undefined() {
+            return code.to_uint8(&mut self.context);
+        }
         self.event_loop.run(&mut self.context)?;
         internals.call("finished", &[], &mut self.context)?.to_uint8(&mut self.context)
     }
@@ -204,6 +225,24 @@ fn trace(error: &JsError) -> String {
     error.to_string().lines().skip(1).take(5).collect::<Vec<_>>().join("\n")
 }
 
-fn absolute(file_name: &str) -> String {
-    Path::new("/").join(file_name).display().to_string()
+/// What a script is called.
+struct Script<'a> {
+    /// As the host names it; in stack traces.
+    name: &'a str,
+    /// The same from the root of what the cell sees.
+    file: JsString,
+    /// The directory of `file`.
+    directory: JsString,
+}
+
+impl<'a> Script<'a> {
+    fn named(name: &'a str) -> Self {
+        let file = Path::new("/").join(name);
+        let directory = file.parent().unwrap_or(Path::new("/"));
+        Self { name, file: text(&file), directory: text(directory) }
+    }
+}
+
+fn text(path: &Path) -> JsString {
+    JsString::from(&*path.to_string_lossy())
 }

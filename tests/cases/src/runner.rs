@@ -135,9 +135,7 @@ impl Runner {
                 let (sender, stage) = (sender.clone(), Arc::clone(&stage));
                 let case = move || {
                     let index = job.index;
-                    // The case is consumed here and nothing of it is looked at after a panic.
-                    let verdict = catch_unwind(AssertUnwindSafe(|| verdict(&job, &stage)))
-                        .unwrap_or_else(|panic| Verdict::Broken(format!("it panicked: {}", panic_text(&*panic))));
+                    let verdict = guarded(|| verdict(&job, &stage));
                     // Nobody listens any more once the case was given up.
                     let _ = sender.send((index, verdict));
                 };
@@ -185,7 +183,28 @@ fn verdict(job: &Job, stage: &Stage) -> Verdict {
     }
 }
 
+/// A verdict, also if there is a panic on the way to it. Nothing that the panic could have left half done is looked at
+/// afterwards.
+fn guarded(play: impl FnOnce() -> Verdict) -> Verdict {
+    catch_unwind(AssertUnwindSafe(play))
+        .unwrap_or_else(|panic| Verdict::Broken(format!("it panicked: {}", panic_text(&*panic))))
+}
+
 fn panic_text(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Verdict, guarded};
+
+    #[test]
+    fn a_panic_is_the_failure_of_its_case() {
+        let index = std::hint::black_box(7);
+        let verdict = guarded(|| if [0; 3][index] == 0 { Verdict::Passed } else { Verdict::Skipped(String::new()) });
+        let Verdict::Broken(problem) = verdict else { panic!("{verdict:?}") };
+        assert!(problem.starts_with("it panicked: index out of bounds"), "{problem}");
+        assert_eq!(guarded(|| Verdict::Passed), Verdict::Passed);
+    }
 }

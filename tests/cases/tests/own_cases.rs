@@ -13,8 +13,12 @@ use hotcell_cases::stage::Stage;
 
 /// Everything that the runner prints for the cases below `path`, and the totals.
 fn run(path: &str, selection: Selection, disputed: Disputed) -> (String, Totals) {
+    run_within(Duration::from_secs(60), path, selection, disputed)
+}
+
+fn run_within(limit: Duration, path: &str, selection: Selection, disputed: Disputed) -> (String, Totals) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let stage = Stage::build(runtime.handle().clone(), Duration::from_secs(60)).expect("a stage");
+    let stage = Stage::build(runtime.handle().clone(), limit).expect("a stage");
     let runner = Runner { stage, jobs: 2, selection, disputed };
     let cases = discover(&[PathBuf::from("data").join(path)]).expect("cases");
     let reports = runner.run(cases, |_, _| {});
@@ -57,11 +61,29 @@ fn what_is_not_run_is_counted_by_reason() {
     let (output, totals) = run("passing", only(&["rejected", "approval"], &["approval"]), disputed.clone());
     let all = directories("passing");
     assert_eq!(totals, Totals { passed: 2, failed: 0, skipped: all - 2 }, "{output}");
-    insta::assert_snapshot!(output, @"");
+    insta::assert_snapshot!(output, @r"
+    skipped 1: covers `approval`, which is left out
+    skipped 5: not among the selected tags
+    2 passed, 0 failed, 6 skipped
+    ");
     let (output, _) = run("foreign", Selection::default(), disputed.clone());
-    insta::assert_snapshot!(output, @"");
+    insta::assert_snapshot!(output, @r"
+    skipped 1: dialect not supported yet: `someday`
+    0 passed, 0 failed, 1 skipped
+    ");
     let (output, _) = run("passing/waiting", Selection::default(), disputed);
-    insta::assert_snapshot!(output, @"");
+    insta::assert_snapshot!(output, @r"
+    skipped 1: disputed (tests/disputed.md)
+    0 passed, 0 failed, 1 skipped
+    ");
+}
+
+#[test]
+fn a_run_that_does_not_end_fails_its_case() {
+    let limit = Duration::from_secs(1);
+    let (output, totals) = run_within(limit, "late", Selection::default(), Disputed::default());
+    insta::assert_snapshot!(output);
+    assert_eq!(totals, Totals { passed: 0, failed: 1, skipped: 0 });
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! A guest of the contract is a core module in the canonical ABI that `wit-component` wraps with the real `wit/`; a
 //! command is a WASI preview 1 module as it is.
-
+#![allow(dead_code, reason = "every test file uses a part of this module")]
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_REACTOR_ADA
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
 /// What a test gives back.
-pub type TestResult = Result<(), Box<dyn std::error::Error>>;
+pub(crate) type TestResult = Result<(), Box<dyn std::error::Error>>;
 
 /// State as a flat list of keys with JSON values.
-pub struct Flat(pub BTreeMap<String, String>);
+pub(crate) struct Flat(pub(crate) BTreeMap<String, String>);
 
 impl StateView for Flat {
     fn get(&self, path: &str) -> Option<String> {
@@ -32,23 +32,23 @@ impl StateView for Flat {
 }
 
 /// State with these keys and JSON values.
-pub fn state<const N: usize>(fields: [(&str, &str); N]) -> Arc<dyn StateView> {
+pub(crate) fn state<const N: usize>(fields: [(&str, &str); N]) -> Arc<dyn StateView> {
     Arc::new(Flat(fields.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()))
 }
 
 /// Cells for few calls, without a cache.
-pub fn cells() -> Cells {
+pub(crate) fn cells() -> Cells {
     cells_with(CellsOptions::default())
 }
 
 /// Cells with these options.
-pub fn cells_with(options: CellsOptions) -> Cells {
+pub(crate) fn cells_with(options: CellsOptions) -> Cells {
     let options = CellsOptions { max_concurrent_calls: options.max_concurrent_calls.min(16), ..options };
     Cells::new(options).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// WebAssembly from its text.
-pub fn wasm(text: &str) -> Vec<u8> {
+pub(crate) fn wasm(text: &str) -> Vec<u8> {
     wat::parse_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -83,7 +83,7 @@ const PRELUDE: &str = r#"
 
 /// A component of the world `script`. `imports` (which may be of WASI preview 1) are core imports, `parts` define `$run` and whatever it needs; data
 /// goes between addresses 1,026 and 65,536.
-pub fn script(imports: &str, parts: &str) -> Vec<u8> {
+pub(crate) fn script(imports: &str, parts: &str) -> Vec<u8> {
     let text = format!(
         "(module {imports} (memory (export \"memory\") 1) {PRELUDE} {parts}
             (export \"hotcell:plugin/run-script@0.1.0#run\" (func $run)))"
@@ -93,14 +93,14 @@ pub fn script(imports: &str, parts: &str) -> Vec<u8> {
 
 /// A component of the world `tools` with one tool `tool`. `parts` define `$call`, which takes the addresses and
 /// lengths of name and arguments.
-pub fn tools(imports: &str, parts: &str) -> Vec<u8> {
+pub(crate) fn tools(imports: &str, parts: &str) -> Vec<u8> {
     let description = r#"{"contract":"0.1.0","name":"test","tools":[
         {"name":"tool","description":"A tool","parameters":{"type":"object"}}]}"#;
     tools_described(imports, parts, Some(description))
 }
 
 /// The same with this description, or none.
-pub fn tools_described(imports: &str, parts: &str, description: Option<&str>) -> Vec<u8> {
+pub(crate) fn tools_described(imports: &str, parts: &str, description: Option<&str>) -> Vec<u8> {
     let text = format!(
         "(module {imports} (memory (export \"memory\") 1) {PRELUDE} {parts}
             (export \"hotcell:plugin/call-tool@0.1.0#call\" (func $call)))"
@@ -113,7 +113,7 @@ pub fn tools_described(imports: &str, parts: &str, description: Option<&str>) ->
 }
 
 /// Appends a custom section to a component.
-pub fn append_custom_section(bytes: &mut Vec<u8>, name: &str, content: &[u8]) {
+pub(crate) fn append_custom_section(bytes: &mut Vec<u8>, name: &str, content: &[u8]) {
     let number = |mut value: usize| {
         let mut out = Vec::new();
         loop {
@@ -150,15 +150,15 @@ fn component(world: &str, text: &str) -> Vec<u8> {
 }
 
 /// A WASI preview 1 command. `parts` define `$start`; `imports` come first.
-pub fn command(imports: &str, parts: &str) -> Vec<u8> {
+pub(crate) fn command(imports: &str, parts: &str) -> Vec<u8> {
     wasm(&format!("(module {imports} (memory (export \"memory\") 1) {parts} (export \"_start\" (func $start)))"))
 }
 
 /// Preview 1's `fd_write`, with `$write`, which writes a text to a file descriptor through the address 0.
-pub const WRITE_IMPORT: &str =
+pub(crate) const WRITE_IMPORT: &str =
     r#"(import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))"#;
 /// The function that goes with [`WRITE_IMPORT`].
-pub const WRITE: &str = r#"
+pub(crate) const WRITE: &str = r#"
     (func $write (param $fd i32) (param $text i32) (param $length i32)
         (i32.store (i32.const 0) (local.get $text))
         (i32.store (i32.const 4) (local.get $length))
@@ -166,28 +166,28 @@ pub const WRITE: &str = r#"
 "#;
 
 /// Loads a guest, which has to work.
-pub fn load(cells: &Cells, bytes: &[u8]) -> Cell {
+pub(crate) fn load(cells: &Cells, bytes: &[u8]) -> Cell {
     cells.load("test.wasm", bytes).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Terms with this budget.
-pub fn terms(budget: Budget) -> Terms {
+pub(crate) fn terms(budget: Budget) -> Terms {
     Terms { budget, ..Terms::new("test.wasm") }
 }
 
 /// Runs a script under a budget, without state.
-pub async fn run(cells: &Cells, cell: &Cell, budget: Budget) -> Report<String> {
+pub(crate) async fn run(cells: &Cells, cell: &Cell, budget: Budget) -> Report<String> {
     run_with(cells, cell, state([]), terms(budget)).await
 }
 
 /// Runs a script with state and terms.
-pub async fn run_with(cells: &Cells, cell: &Cell, state: Arc<dyn StateView>, terms: Terms) -> Report<String> {
+pub(crate) async fn run_with(cells: &Cells, cell: &Cell, state: Arc<dyn StateView>, terms: Terms) -> Report<String> {
     let call = ScriptCall { file_name: "test.wasm".to_owned(), source: None, state, terms };
     cells.run_script(cell, call).await
 }
 
 /// Calls the tool `tool`.
-pub async fn call_tool(cells: &Cells, cell: &Cell, arguments: &str, answers: &[&str]) -> Report<String> {
+pub(crate) async fn call_tool(cells: &Cells, cell: &Cell, arguments: &str, answers: &[&str]) -> Report<String> {
     let call = ToolCall {
         tool: "tool".to_owned(),
         arguments: arguments.to_owned(),
@@ -198,13 +198,13 @@ pub async fn call_tool(cells: &Cells, cell: &Cell, arguments: &str, answers: &[&
 }
 
 /// Grants from their form in `hotcell.toml`.
-pub fn grants(text: &str) -> Arc<Grants> {
+pub(crate) fn grants(text: &str) -> Arc<Grants> {
     Arc::new(toml::from_str(text).unwrap_or_else(|error| panic!("{error}")))
 }
 
 /// Asserts that a call ended at this limit.
 #[track_caller]
-pub fn assert_limit(report: &Report<String>, limit: Limit) {
+pub(crate) fn assert_limit(report: &Report<String>, limit: Limit) {
     match &report.result {
         Err(error) if error.limit() == Some(limit) => {}
         other => panic!("expected `{limit}`, got {other:?}"),
@@ -213,7 +213,7 @@ pub fn assert_limit(report: &Report<String>, limit: Limit) {
 
 /// The error of a call that has to fail.
 #[track_caller]
-pub fn error(report: &Report<String>) -> &CellError {
+pub(crate) fn error(report: &Report<String>) -> &CellError {
     match &report.result {
         Err(error) => error,
         Ok(output) => panic!("succeeded with `{output}`"),

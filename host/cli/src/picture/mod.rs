@@ -411,6 +411,31 @@ mod tests {
     }
 
     #[test]
+    fn many_failure_lines_to_one_node_are_folded() {
+        for (count, drawn) in [(6, true), (7, false)] {
+            let names: Vec<String> =
+                (0..count).map(|number| format!("node_{number}")).chain(["sorry".into()]).collect();
+            let ids = NodeIds::new(names.iter().map(String::as_str));
+            let sorry = ids.get("sorry").unwrap();
+            let nodes = names
+                .iter()
+                .map(|name| node(name, "script", script(None), Next::To(Vec::new()), OnFailure::To(sorry)))
+                .take(count)
+                .chain([node(
+                    "sorry",
+                    "end",
+                    Action::End { output: expression() },
+                    Next::To(Vec::new()),
+                    OnFailure::Fail,
+                )])
+                .collect();
+            let svg = Picture::new(&Graph::new("folded", nodes, "node_0").unwrap(), None).svg();
+            assert_eq!(svg.matches(">on failure<").count(), if drawn { count } else { 0 });
+            assert_eq!(svg.matches(">on failure → sorry<").count(), if drawn { 0 } else { count });
+        }
+    }
+
+    #[test]
     fn every_shape_of_graph_has_a_layout() {
         let mut seed = 7_u64;
         let mut random = move |below: u64| {

@@ -13,6 +13,11 @@ const MARGIN: f64 = 20.0;
 const TITLE: f64 = 38.0;
 const FONT: &str = "ui-sans-serif, system-ui, 'Segoe UI', Helvetica, Arial, sans-serif";
 const START: &str = "start";
+/// Lines for failures to one node that are drawn; where there are more, all of them are folded.
+const FOLDED_FROM: usize = 6;
+const FAILURE: &str = "#bd5a2a";
+/// Text about what a run did not do.
+const IDLE_TEXT: &str = "#8a93a0";
 
 impl Picture {
     /// An SVG drawing.
@@ -40,6 +45,7 @@ impl Picture {
         let _ = writeln!(svg, "<g transform=\"translate({:.1} {:.1})\">", MARGIN, MARGIN + TITLE);
         let mut labels = String::new();
         for (number, line) in self.lines.iter().enumerate() {
+            // A line that is folded was not placed.
             if let Some(edge) = placed.edge(&key(line.from), &key(line.to), Some(&number.to_string())) {
                 draw_line(&mut svg, &mut labels, line, edge);
             }
@@ -50,7 +56,7 @@ impl Picture {
         svg.push_str(&labels);
         for (number, shape) in self.shapes.iter().enumerate() {
             if let Some(node) = placed.node(&key(number)) {
-                draw_shape(&mut svg, shape, node);
+                draw_shape(&mut svg, shape, &self.folded_rows(number), node);
             }
         }
         if let Some((x, y)) = placed.node(START).and_then(|node| Some((node.x?, node.y?))) {
@@ -60,15 +66,34 @@ impl Picture {
         svg
     }
 
+    /// Whether a line is written into the node it comes from instead of being drawn: many nodes share a target for
+    /// their failures, and nobody can follow that many lines.
+    fn is_folded(&self, line: &Line) -> bool {
+        let shares = |other: &&Line| other.to == line.to && other.kind == LineKind::Failure;
+        line.kind == LineKind::Failure && self.lines.iter().filter(shares).count() > FOLDED_FROM
+    }
+
+    /// What is written into a node instead of lines, and whether the run did not go that way.
+    fn folded_rows(&self, node: usize) -> Vec<(String, bool)> {
+        self.lines
+            .iter()
+            .filter(|line| line.from == node && self.is_folded(line))
+            .map(|line| {
+                let words = line.words().unwrap_or_default();
+                (format!("{words} → {}", self.shapes[line.to].id), line.is_idle())
+            })
+            .collect()
+    }
+
     fn place(&self) -> Graph<NodeLabel, EdgeLabel> {
         let mut graph = Graph::with_options(GraphOptions { directed: true, multigraph: true, compound: false });
         graph.set_node(START, Some(NodeLabel { width: 12.0, height: 12.0, ..NodeLabel::default() }));
         for (number, shape) in self.shapes.iter().enumerate() {
-            let (width, height) = shape.size();
+            let (width, height) = shape.size(&self.folded_rows(number));
             graph.set_node(key(number), Some(NodeLabel { width, height, ..NodeLabel::default() }));
         }
         graph.set_edge(START, key(self.start), Some(EdgeLabel::default()), Some(START));
-        for (number, line) in self.lines.iter().enumerate() {
+        for (number, line) in self.lines.iter().enumerate().filter(|(_, line)| !self.is_folded(line)) {
             let (width, height) = line.words().map_or((0.0, 0.0), |words| (text_width(&words, 11.0) + 8.0, 16.0));
             // What a person reads as the main way is kept straight.
             let weight = if line.kind == LineKind::Route { 2 } else { 1 };
@@ -87,14 +112,15 @@ fn key(number: usize) -> String {
 }
 
 impl Shape {
-    fn size(&self) -> (f64, f64) {
-        let detail = self.detail.as_ref().map_or(0.0, |detail| text_width(detail, 11.0));
-        let width = text_width(&self.id, 13.5).max(text_width(self.kind, 11.0)).max(detail) + 36.0;
-        (width.max(96.0), if self.detail.is_some() { 60.0 } else { 44.0 })
+    fn size(&self, folded: &[(String, bool)]) -> (f64, f64) {
+        let small = folded.iter().map(|(row, _)| row.as_str()).chain([self.kind]).chain(self.detail.as_deref());
+        let rows = 1 + small.clone().count();
+        let width = small.map(|row| text_width(row, 11.0)).fold(text_width(&self.id, 13.5), f64::max) + 36.0;
+        (width.max(96.0), 12.0 + 16.0 * rows as f64)
     }
 }
 
-fn draw_shape(svg: &mut String, shape: &Shape, node: &NodeLabel) {
+fn draw_shape(svg: &mut String, shape: &Shape, folded: &[(String, bool)], node: &NodeLabel) {
     let (Some(x), Some(y)) = (node.x, node.y) else { return };
     let (width, height) = (node.width, node.height);
     let (left, top) = (x - width / 2.0, y - height / 2.0);
@@ -131,8 +157,9 @@ fn draw_shape(svg: &mut String, shape: &Shape, node: &NodeLabel) {
         Some((shape.kind, "11", "400", "#68727f")),
         shape.detail.as_deref().map(|detail| (detail, "11", "400", colours.detail)),
     ];
+    let folded = folded.iter().map(|(row, idle)| (row.as_str(), "11", "400", if *idle { IDLE_TEXT } else { FAILURE }));
     let mut baseline = top + 19.0;
-    for (text, size, weight, colour) in rows.into_iter().flatten() {
+    for (text, size, weight, colour) in rows.into_iter().flatten().chain(folded) {
         let _ = writeln!(
             svg,
             "<text x=\"{x:.1}\" y=\"{baseline:.1}\" font-size=\"{size}\" font-weight=\"{weight}\" fill=\"{colour}\" \
@@ -172,7 +199,7 @@ impl Colours {
             Fate::Failed => Colours { stroke: "#c07a10", width: 2.4, detail: "#9a5b00", ..plain },
             Fate::Waiting => Colours { stroke: "#c07a10", width: 3.0, detail: "#9a5b00", ..plain },
             Fate::Stopped => Colours { fill: "#fde7e7", stroke: "#c43232", width: 3.0, detail: "#a11d1d", ..plain },
-            Fate::Unvisited => Colours { fill: "#ffffff", stroke: "#c3c9d1", dashed: true, text: "#8a93a0", ..plain },
+            Fate::Unvisited => Colours { fill: "#ffffff", stroke: "#c3c9d1", dashed: true, text: IDLE_TEXT, ..plain },
         }
     }
 }
@@ -180,7 +207,7 @@ impl Colours {
 fn draw_line(svg: &mut String, labels: &mut String, line: &Line, edge: &EdgeLabel) {
     let (colour, width) = match (line.is_idle(), line.kind, line.taken.is_some()) {
         (true, ..) => ("#c9cfd6", 1.2),
-        (false, LineKind::Failure, _) => ("#bd5a2a", 1.4),
+        (false, LineKind::Failure, _) => (FAILURE, 1.4),
         (false, _, true) => ("#1f6b2a", 2.2),
         (false, _, false) => ("#5a6472", 1.4),
     };
@@ -195,7 +222,7 @@ fn draw_line(svg: &mut String, labels: &mut String, line: &Line, edge: &EdgeLabe
             x - width / 2.0,
             y - 8.0,
             y + 4.0,
-            if line.is_idle() { "#8a93a0" } else { colour },
+            if line.is_idle() { IDLE_TEXT } else { colour },
             escape(&words)
         );
     }

@@ -124,16 +124,36 @@ nodes:
 }
 
 #[test]
-fn a_denied_capability_is_told_with_the_grant_that_allows_it() {
-    let graph = "name: curious\nversion: \"1.0\"\nstart: look\nnodes:\n  look: { type: script, script: scripts/look.js, next: done }\n  done: { type: end, output: \"{{look_error}}\" }\n";
-    let look = "console.log(require('fs').readFileSync('/data/secret.txt', 'utf8'))\n";
-    let desk = Desk::with(graph, &[("look.js", look)]);
-    desk.write("data/secret.txt", "{\"look_error\": \"granted\"}");
-    let output = desk.output(&["run", ".", "--quiet"]);
-    assert!(!String::from_utf8_lossy(&output.stdout).contains("granted"));
+fn a_folder_is_there_only_if_it_was_granted() {
+    let graph = r#"name: curious
+version: "1.0"
+start: look
+nodes:
+  look: { type: script, script: scripts/look.js, next: done }
+  done: { type: end, output: "{{secret}}" }
+"#;
+    let desk =
+        Desk::with(graph, &[("look.js", "console.log(require('fs').readFileSync('/data/secret.json', 'utf8'))\n")]);
+    desk.write("data/secret.json", r#"{ "secret": "granted" }"#);
+    let refused = desk.output(&["run", "."]);
+    assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), &b""[..]));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("ENOENT"));
     desk.write("hotcell.toml", "[grants.\"scripts/look.js\"]\nfs = [{ host = \"data\", guest = \"/data\" }]\n");
-    let output = desk.output(&["run", ".", "--quiet"]);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "granted\n");
+    assert_eq!(String::from_utf8_lossy(&desk.output(&["run", "."]).stdout), "granted\n");
+}
+
+#[test]
+fn what_is_wrong_outside_the_graph_file_is_reported_too() {
+    let graph = r#"name: call
+version: "1.0"
+start: call
+nodes:
+  call: { type: script, script: scripts/call.wasm, next: done }
+  done: { type: end, output: "called" }
+"#;
+    let desk = Desk::with(graph, &[("call.wasm", "this is no component")]);
+    desk.write("hotcell.toml", "[grants.\"scripts/other.js\"]\nenv = [\"LANG\"]\n");
+    insta::assert_snapshot!(desk.told(&["check", "."]));
 }
 
 const WRONG: &str = r#"name: wrong

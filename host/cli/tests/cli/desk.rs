@@ -136,14 +136,24 @@ fn replace_changing(text: &str) -> String {
             (r"\b\d+(\.\d+)? ?(µs|ms|s)\b".into(), "[DURATION]"),
             (r"\b\d+(\.\d+)? ([MG] )?fuel\b".into(), "[FUEL]"),
             (r"\b\d+(\.\d+)? (bytes|[KMG]iB)\b".into(), "[BYTES]"),
-            // Columns are as wide as what stands in them.
-            (r"(\S) {2,}".into(), "$1  "),
+            // Where an error was thrown inside the interpreter.
+            (r"(?m)^ +at .*\n".into(), ""),
         ]
         .into_iter()
         .map(|(pattern, with)| (regex::Regex::new(&pattern).unwrap(), with))
         .collect()
     });
-    filters.iter().fold(text.to_owned(), |text, (pattern, with)| pattern.replace_all(&text, *with).into_owned())
+    let replaced =
+        filters.iter().fold(text.to_owned(), |text, (pattern, with)| pattern.replace_all(&text, *with).into_owned());
+    // Columns of a table are as wide as what stands in them; a source line is not touched.
+    let line =
+        |line: &str| if line.contains('|') { line.to_owned() } else { columns().replace_all(line, "$1  ").into() };
+    replaced.split('\n').map(line).collect::<Vec<String>>().join("\n")
+}
+
+fn columns() -> &'static regex::Regex {
+    static COLUMNS: OnceLock<regex::Regex> = OnceLock::new();
+    COLUMNS.get_or_init(|| regex::Regex::new(r"(\S) {2,}").unwrap())
 }
 
 /// A program that needs a moment and then writes a random number under its node's name.

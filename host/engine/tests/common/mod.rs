@@ -1,4 +1,5 @@
 //! Graphs built in code and ports that answer from tables, for the engine's tests.
+#![allow(dead_code, reason = "every test file uses a part of this module")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

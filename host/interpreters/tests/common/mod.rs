@@ -1,4 +1,5 @@
 //! Calls of the embedded interpreters for the tests.
+#![allow(dead_code, reason = "every test file uses a part of this module")]
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,13 +21,13 @@ impl StateView for Text {
 }
 
 /// The cells of this test process; without a cache, so that nothing outside the test takes part.
-pub fn cells() -> &'static Cells {
+pub(crate) fn cells() -> &'static Cells {
     static CELLS: OnceLock<Cells> = OnceLock::new();
     CELLS.get_or_init(|| Cells::new(CellsOptions::default()).expect("this machine runs cells"))
 }
 
 /// The cell for scripts with an extension, or none where hotcell was built without it.
-pub fn cell(extension: &str) -> Option<Cell> {
+pub(crate) fn cell(extension: &str) -> Option<Cell> {
     match for_extension(extension) {
         Lookup::Found(one) => {
             Some(cells().load_precompiled(one.name, one.wasm_digest, one.cwasm).expect("the embedded cell loads"))
@@ -37,7 +38,7 @@ pub fn cell(extension: &str) -> Option<Cell> {
 }
 
 /// Runs a script with a state and variables, under the budget of interpreters or another.
-pub async fn run(
+pub(crate) async fn run(
     extension: &str,
     source: &str,
     state: &str,

@@ -106,6 +106,12 @@ async fn node_time(host: &Host, folder: &Path) -> Result<Vec<Duration>, Failure>
     Ok(nodes.into_iter().filter(|timing| &*timing.node != "done").map(|timing| timing.total).collect())
 }
 
+/// The Python behind `python3`: a version manager's wrapper would make the comparison too easy.
+async fn real_python() -> Result<String, Failure> {
+    let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().await?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
 /// One subprocess with the state in its environment, from start to parsed answer.
 async fn subprocess(program: &str, script: &Path, state: &str) -> Result<Duration, Failure> {
     let begun = Instant::now();
@@ -133,13 +139,14 @@ pub(crate) async fn wasm(rounds: usize) -> Result<Vec<Row>, Failure> {
     let python = folder.path().join("node.py");
     fs::write(&python, PYTHON)?;
     let host = host()?;
+    let interpreter = real_python().await?;
     node_time(&host, folder.path()).await?;
     let (mut sealed, mut process) = (Samples::new("sealed .wasm node"), Samples::new("python3 subprocess"));
     for _ in 0..rounds {
         for time in node_time(&host, folder.path()).await? {
             sealed.add(time);
         }
-        process.add(subprocess("python3", &python, &state.to_string()).await?);
+        process.add(subprocess(&interpreter, &python, &state.to_string()).await?);
     }
     let mut limit = Row::time(&sealed).at_most(&sealed, Duration::from_micros(25));
     limit.label = "sealed .wasm node, p50".to_owned();
@@ -149,15 +156,17 @@ pub(crate) async fn wasm(rounds: usize) -> Result<Vec<Row>, Failure> {
 pub(crate) async fn source(rounds: usize) -> Result<Vec<Row>, Failure> {
     let host = host()?;
     let state = serde_json::json!({ "text": TEXT });
+    let python = real_python().await?;
     let mut rows = Vec::new();
     for (script, contents, program, target) in
-        [("node.js", JAVASCRIPT, "node", 60.0), ("node.py", PYTHON, "python3", 7.0), ("node.sh", SHELL, "bash", 6.0)]
+        [("node.js", JAVASCRIPT, "node", 60.0), ("node.py", PYTHON, &*python, 7.0), ("node.sh", SHELL, "bash", 6.0)]
     {
         let folder = tempfile::tempdir()?;
         write_graph(folder.path(), script, contents.as_bytes(), 5, &state)?;
         node_time(&host, folder.path()).await?;
         let mut sealed = Samples::new(format!("{script} in its cell"));
-        let mut process = Samples::new(format!("{program} subprocess"));
+        let name = Path::new(program).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let mut process = Samples::new(format!("{name} subprocess"));
         for _ in 0..rounds {
             for time in node_time(&host, folder.path()).await? {
                 sealed.add(time);
