@@ -42,7 +42,7 @@ impl Timings {
     /// The nodes that ran, the slowest first.
     pub fn slowest_first(&self) -> Vec<&NodeTiming> {
         let mut ran: Vec<&NodeTiming> = self.0.iter().filter(|timing| timing.visits > 0).collect();
-        ran.sort_by(|left, right| right.total.cmp(&left.total));
+        ran.sort_by_key(|timing| std::cmp::Reverse(timing.total));
         ran
     }
 

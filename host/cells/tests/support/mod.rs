@@ -2,7 +2,6 @@
 //!
 //! A guest of the contract is a core module in the canonical ABI that `wit-component` wraps with the real `wit/`; a
 //! command is a WASI preview 1 module as it is.
-#![allow(dead_code, reason = "every test file uses a part of this module")]
 #![allow(dead_code, reason = "every test file uses a part of this")]
 
 use std::collections::BTreeMap;

@@ -64,12 +64,12 @@ fn brackets(form: Form) -> (&'static str, &'static str) {
     }
 }
 
-/// Text inside a quoted label; everything that Mermaid, Markdown or HTML would act on is written as a character code.
+/// Text inside a quoted label; everything that Mermaid or HTML would act on is written as a character code.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
-            '"' | '<' | '>' | '&' | '#' | '`' | '*' | '_' | '\\' | '~' | ';' => {
+            '"' | '<' | '>' | '&' | '#' | '`' | '\\' | ';' => {
                 escaped.push_str(&format!("#{};", u32::from(character)));
             }
             control if control.is_control() => escaped.push(' '),

@@ -103,7 +103,7 @@ impl Journal for MemoryJournal {
 
     fn list(&self) -> Result<Vec<RunRecord>, JournalError> {
         let mut records: Vec<RunRecord> = self.runs().records.values().map(|(record, _)| record.clone()).collect();
-        records.sort_by(|left, right| right.created.cmp(&left.created));
+        records.sort_by_key(|record| std::cmp::Reverse(record.created));
         Ok(records)
     }
 }
