@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hotcell_cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent};
 use hotcell_interpreters::{Interpreter, Lookup, for_extension};
 
+/// Is told when a component is compiled.
+pub(crate) type OnCompile = Arc<dyn Fn(&CompileEvent) + Send + Sync>;
+
 /// One WebAssembly engine and its interpreters, shared by all hosts of a process.
 #[derive(Clone)]
 pub(crate) struct Kitchen {
@@ -15,10 +18,7 @@ pub(crate) struct Kitchen {
 }
 
 impl Kitchen {
-    pub(crate) fn new(
-        cache_dir: Option<PathBuf>,
-        on_compile: Option<Arc<dyn Fn(&CompileEvent) + Send + Sync>>,
-    ) -> Result<Self, CellsError> {
+    pub(crate) fn new(cache_dir: Option<PathBuf>, on_compile: Option<OnCompile>) -> Result<Self, CellsError> {
         let cells = Cells::new(CellsOptions { cache_dir, on_compile, ..CellsOptions::default() })?;
         Ok(Kitchen { cells, interpreters: Arc::default() })
     }

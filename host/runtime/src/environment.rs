@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 /// Where hotcell looks up variables: keys and URLs of models, and the variables that `env` grants name.
 #[derive(Clone)]
-pub struct Environment(Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+pub struct Environment(Arc<Look>);
+
+type Look = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 impl Environment {
     /// The variables of this process.

@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Agent, LoadFailure};
-use crate::cells::Kitchen;
+use crate::cells::{Kitchen, OnCompile};
 use crate::environment::Environment;
 
 /// How a host is set up. The default is what the command line does.
@@ -30,7 +30,7 @@ pub struct HostOptions {
     /// The names of the models that exist; none means that it shows when they are called
     pub models: Option<Vec<String>>,
     /// Is told about work that takes long
-    pub progress: Option<Arc<dyn Fn(&Progress) + Send + Sync>>,
+    pub progress: Option<OnProgress>,
 }
 
 impl Default for HostOptions {
@@ -45,6 +45,9 @@ impl Default for HostOptions {
         }
     }
 }
+
+/// Is told about work that takes long.
+pub type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 
 /// Where runs are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +159,7 @@ impl Host {
                         Progress::Compiled { name: name.clone(), elapsed: *elapsed }
                     }
                 });
-            }) as Arc<dyn Fn(&CompileEvent) + Send + Sync>
+            }) as OnCompile
         });
         let kitchen = Kitchen::new(cache_dir, on_compile)?;
         for warning in kitchen.cells().warnings() {

@@ -14,7 +14,7 @@ mod settings;
 
 pub use agent::{Agent, LoadFailure};
 pub use environment::Environment;
-pub use host::{Host, HostError, HostOptions, JournalChoice, Progress, Session};
+pub use host::{Host, HostError, HostOptions, JournalChoice, OnProgress, Progress, Session};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_engine::{
     Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer, OpenQuestion, Outcome,

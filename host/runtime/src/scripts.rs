@@ -1,7 +1,7 @@
 //! Script nodes: a file of the agent's folder, the cell that runs it, and the terms it runs on.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -104,7 +104,7 @@ pub(crate) fn granted_variables(settings: &Settings, name: &str, environment: &E
     grants.env.iter().filter_map(|name| Some((name.clone(), environment.get(name)?))).collect()
 }
 
-fn unreadable(path: &PathBuf, error: &std::io::Error) -> String {
+fn unreadable(path: &Path, error: &std::io::Error) -> String {
     format!("cannot read `{}`: {error}", path.display())
 }
 

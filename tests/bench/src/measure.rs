@@ -1,6 +1,6 @@
 //! Times and what is made of them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Times of one way of doing a piece of work.
 pub(crate) struct Samples {
@@ -15,11 +15,6 @@ impl Samples {
 
     pub(crate) fn add(&mut self, time: Duration) {
         self.times.push(time);
-    }
-
-    /// Times `count` repetitions together and adds their average.
-    pub(crate) fn add_each(&mut self, begun: Instant, count: u32) {
-        self.times.push(begun.elapsed() / count.max(1));
     }
 
     fn quantile(&self, part: f64) -> Duration {
