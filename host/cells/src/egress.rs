@@ -7,7 +7,7 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -22,8 +22,9 @@ use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use crate::call::Terms;
+use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
-use crate::policy::{Capability, Decision, Denial, Request, decide};
+use crate::policy::{Capability, Decision, Request, decide};
 
 /// Bytes of a response's status line and headers that are read before it is refused.
 const MAX_RESPONSE_HEAD: usize = 64 << 10;
@@ -35,7 +36,6 @@ pub(crate) struct Egress {
 
 /// What the requests of a call have in common.
 struct Shared {
-    plugin: String,
     grants: Arc<Grants>,
     deadline: Instant,
     max_requests: u64,
@@ -44,7 +44,7 @@ struct Shared {
     sent: AtomicU64,
     received: AtomicU64,
     exhausted: AtomicBool,
-    denials: Mutex<Vec<Denial>>,
+    denials: Denials,
 }
 
 /// What the requests of a call came to.
@@ -54,15 +54,13 @@ pub(crate) struct EgressReport {
     pub(crate) received: Bytes,
     /// What was exhausted, if the guest wanted more than the budget gives.
     pub(crate) exhausted: Option<String>,
-    pub(crate) denials: Vec<Denial>,
 }
 
 impl Egress {
-    pub(crate) fn new(terms: &Terms, budget: &Budget) -> Self {
+    pub(crate) fn new(terms: &Terms, budget: &Budget, denials: Denials) -> Self {
         let now = Instant::now();
         Self {
             shared: Arc::new(Shared {
-                plugin: terms.plugin.clone(),
                 grants: terms.grants.clone(),
                 deadline: now.checked_add(budget.wall_clock).unwrap_or(now + Duration::from_secs(86_400)),
                 max_requests: u64::from(budget.http_requests),
@@ -71,7 +69,7 @@ impl Egress {
                 sent: AtomicU64::new(0),
                 received: AtomicU64::new(0),
                 exhausted: AtomicBool::new(false),
-                denials: Mutex::new(Vec::new()),
+                denials,
             }),
         }
     }
@@ -90,22 +88,13 @@ impl Egress {
             sent: Bytes(shared.sent.load(Ordering::Relaxed)),
             received: Bytes(shared.received.load(Ordering::Relaxed)),
             exhausted,
-            denials: shared.denials().clone(),
         }
     }
 }
 
 impl Shared {
-    fn denials(&self) -> MutexGuard<'_, Vec<Denial>> {
-        self.denials.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn deny(&self, capability: Capability) -> Error {
-        let denial = Denial { plugin: self.plugin.clone(), capability };
-        let mut denials = self.denials();
-        if !denials.contains(&denial) {
-            denials.push(denial);
-        }
+        self.denials.add(capability);
         Error::HttpRequestDenied
     }
 
@@ -365,7 +354,7 @@ mod tests {
     use tokio::net::TcpListener;
     use wasmtime_wasi_http::{Error, WasiBody};
 
-    use super::{Egress, HttpRequest, send};
+    use super::{Denials, Egress, HttpRequest, send};
     use crate::call::Terms;
 
     type TestResult = Result<(), Box<dyn std::error::Error>>;
@@ -407,7 +396,7 @@ mod tests {
 
     fn egress(grants: &str, budget: &Budget) -> Egress {
         let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
-        Egress::new(&Terms { grants: Arc::new(grants), ..Terms::new("test") }, budget)
+        Egress::new(&Terms { grants: Arc::new(grants), ..Terms::new("test") }, budget, Denials::new("test"))
     }
 
     /// The status and body of a response.
@@ -442,7 +431,7 @@ mod tests {
                 assert!(matches!(get(&egress, &url).await, Err(Error::HttpRequestDenied)), "{grants}");
             }
             let report = egress.report();
-            let denials: Vec<String> = report.denials.iter().map(ToString::to_string).collect();
+            let denials: Vec<String> = egress.shared.denials.take().iter().map(ToString::to_string).collect();
             assert_eq!((denials.len(), report.requests, report.sent), (1, 0, Bytes(0)));
             assert!(denials[0].contains(&format!("http = [\"http://{}\"]", server.address)), "{denials:?}");
         }
@@ -463,7 +452,7 @@ mod tests {
         assert!(!request.contains("what.the.guest.says"), "{request}");
         let report = egress.report();
         assert_eq!((report.requests, report.sent), (1, Bytes::from(request.len())));
-        assert!(report.received > Bytes(40) && report.exhausted.is_none() && report.denials.is_empty());
+        assert!(report.received > Bytes(40) && report.exhausted.is_none() && egress.shared.denials.take().is_empty());
         Ok(())
     }
 
@@ -526,7 +515,7 @@ mod tests {
         for (url, server, expected) in cases {
             let outcome = get(&egress, url).await;
             assert_eq!(outcome.map_err(|error| error.to_string()), Err(expected.to_string()), "{url}");
-            let denials = egress.report().denials;
+            let denials = egress.shared.denials.take();
             assert!(
                 server.is_empty() || denials.iter().any(|denial| denial.to_string().contains(&format!("\"{server}\""))),
                 "{url}: {denials:?}"

@@ -16,8 +16,10 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 use crate::call::{CellError, LogLine, StateView, Terms};
 use crate::clock::{Clock, Monotonic, Repeatable, Wall};
 use crate::contract::{ASK, CONFIG, Failure, LOG, LogLevel, PluginError, STATE, TYPES};
+use crate::denials::Denials;
 use crate::egress::Egress;
-use crate::grants::Access;
+use crate::files;
+use crate::grants::{Access, Grants};
 use crate::limiter::MemoryLimiter;
 use crate::output::Capture;
 use crate::policy::{Decision, Request, decide};
@@ -45,6 +47,10 @@ pub(crate) struct GuestState {
     pub(crate) stderr: Capture,
     pub(crate) notes: Notes,
     pub(crate) egress: Egress,
+    pub(crate) grants: Arc<Grants>,
+    pub(crate) denials: Denials,
+    /// The handle of the empty root directory, once the guest has it.
+    pub(crate) root: Option<u32>,
     state: Option<Arc<dyn StateView>>,
     config: Arc<BTreeMap<String, String>>,
     /// Answers for `ask`; none where questions cannot be put.
@@ -125,6 +131,7 @@ impl GuestState {
         table.set_max_capacity(budget.handles as usize);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(MAX_FIELDS);
+        let denials = Denials::new(&terms.plugin);
         let mut guest = Self {
             limiter: MemoryLimiter::new(budget.memory.as_usize()),
             stdout,
@@ -135,7 +142,10 @@ impl GuestState {
                 max_lines: budget.log_lines,
                 max_bytes: budget.log_line_bytes.as_usize(),
             },
-            egress: Egress::new(terms, budget),
+            egress: Egress::new(terms, budget, denials.clone()),
+            grants: terms.grants.clone(),
+            denials,
+            root: None,
             state: setup.state,
             config: terms.config.clone(),
             answers: setup.answers.map(Vec::into_iter),
@@ -166,6 +176,16 @@ impl GuestState {
             })?;
         }
         for grant in &terms.grants.fs {
+            if !grant.guest.starts_with('/') || grant.guest.trim_matches('/').is_empty() {
+                return Err(CellError::Directory {
+                    message: format!(
+                        "the directory `{}` is granted to `{}` as `{}`; it needs an absolute path of its own, such as `/data`",
+                        grant.host.display(),
+                        terms.plugin,
+                        grant.guest
+                    ),
+                });
+            }
             let request = Request::Directory { guest: &grant.guest, access: grant.access };
             if decide(&terms.grants, &request) != Decision::Allow {
                 continue;
@@ -244,6 +264,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Guest
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+    files::add_to_linker(&mut linker)?;
     linker.instance(TYPES)?;
 
     let mut state = linker.instance(STATE)?;

@@ -283,6 +283,7 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
     let fuel_left = store.get_fuel().unwrap_or(0);
     let guest = store.into_data();
     let egress = guest.egress.report();
+    let denials = guest.denials.take();
     let error_bytes = budget.error_bytes.as_usize();
     let stderr = guest.stderr.shown(error_bytes);
     let result = match outcome {
@@ -313,7 +314,7 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
         http_received: egress.received,
     };
     let dropped_log_lines = guest.notes.logged - guest.notes.lines.len() as u64;
-    Report { result, usage, logs: guest.notes.lines, dropped_log_lines, stderr, denials: egress.denials }
+    Report { result, usage, logs: guest.notes.lines, dropped_log_lines, stderr, denials }
 }
 
 fn limit(limit: Limit, detail: String) -> CellError {

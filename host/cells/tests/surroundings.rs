@@ -85,6 +85,7 @@ fn opener(path: &str, oflags: u32, rights: u64) -> Vec<u8> {
 const READ: u64 = 2;
 const WRITE_RIGHT: u64 = 64;
 const CREATE: u32 = 1;
+const DIRECTORY: u32 = 2;
 const TRUNCATE: u32 = 8;
 
 async fn open(path: &str, oflags: u32, rights: u64, terms: Terms) -> String {
@@ -107,8 +108,20 @@ async fn the_state_file_can_be_read_and_nothing_around_it() {
 }
 
 #[tokio::test]
-async fn without_a_grant_there_are_no_files() {
-    assert_eq!(open("etc/passwd", 0, READ, terms(Budget::default())).await, "none");
+async fn without_a_grant_there_are_no_files_and_the_denial_says_how_to_grant_them() {
+    let cells = cells();
+    let cases = [
+        ("etc/passwd", 0, READ, "44", "fs = [{ host = \"A DIRECTORY\", guest = \"/etc\", access = \"read\" }]"),
+        ("out/a/b", CREATE, WRITE_RIGHT, "63", "guest = \"/out/a\", access = \"read-write\""),
+        ("data", DIRECTORY, READ, "44", "guest = \"/data\", access = \"read\""),
+    ];
+    for (path, oflags, rights, errno, grant) in cases {
+        let cell = load(&cells, &opener(path, oflags, rights));
+        let report = run_with(&cells, &cell, state([]), terms(Budget::default())).await;
+        assert_eq!(report.result.as_deref(), Ok(errno), "{path}");
+        let denials: Vec<String> = report.denials.iter().map(ToString::to_string).collect();
+        assert!(denials.len() == 1 && denials[0].contains(grant), "{path}: {denials:?}");
+    }
 }
 
 /// 63 is `perm`, 76 `notcapable`, 69 `rofs`, 44 `noent`, 31 `isdir`, 32 `loop`, 54 `notdir`, 2 `acces`, 8 `badf`.

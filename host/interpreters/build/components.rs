@@ -11,7 +11,7 @@ use crate::kept::Kept;
 
 const TARGET: &str = "wasm32-wasip2";
 /// Installs what the Python cell needs; also named in the warning when it is missing.
-const PYTHON_SETUP: &str = "plugins/python/setup";
+const PYTHON_SETUP: &str = "plugins/interpreters/python/setup";
 
 /// A guest as a component.
 pub(crate) struct Component {
@@ -51,9 +51,9 @@ pub(crate) fn build_all(root: &Path, wit: &Path, kept: &Kept) -> Result<Componen
     })
 }
 
-/// Runs cargo in `plugins` and gives the directory of what it made.
+/// Runs cargo in `plugins/interpreters` and gives the directory of what it made.
 fn build_rust(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let plugins = root.join("plugins");
+    let plugins = root.join("plugins/interpreters");
     let target_directory = plugins.join("target");
     add_target()?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -67,7 +67,7 @@ fn build_rust(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
             cargo.env_remove(&name);
         }
     }
-    run(&mut cargo, "the guests in `plugins`")?;
+    run(&mut cargo, "the guests in `plugins/interpreters`")?;
     Ok(target_directory.join(TARGET).join("release"))
 }
 
@@ -120,7 +120,7 @@ fn build_python(root: &Path, wit: &Path, kept: &Kept) -> Result<Option<Vec<u8>>,
         command
     };
     let version = command().arg("--version").output()?.stdout;
-    let source = root.join("plugins/python");
+    let source = root.join("plugins/interpreters/python");
     let mut inputs = vec![version, fs::read(wit.join("cell.wit"))?];
     for file in ["cell.py", "surface.py"] {
         inputs.push(fs::read(source.join(file))?);

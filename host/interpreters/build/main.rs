@@ -2,7 +2,7 @@
 //!
 //! Three steps a guest: compile it to a component, run its `init` and snapshot the memory it leaves, compile that
 //! ahead of time with the engine the host uses. Every step is kept under the digest of what goes into it, in
-//! `plugins/target/interpreters`, so that a change elsewhere costs nothing and a change back is free.
+//! `plugins/interpreters/target/interpreters`, so that a change elsewhere costs nothing and a change back is free.
 #![expect(clippy::print_stdout, reason = "a build script speaks to cargo on standard output")]
 
 mod components;
@@ -27,15 +27,20 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let engine_source = root.join("host/cells/src/engine.rs");
     let wit = root.join("host/cells/wit");
-    for path in [&engine_source, &wit, &root.join("plugins/Cargo.toml"), &root.join("plugins/Cargo.lock")] {
+    for path in [
+        &engine_source,
+        &wit,
+        &root.join("plugins/interpreters/Cargo.toml"),
+        &root.join("plugins/interpreters/Cargo.lock"),
+    ] {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    for guest in ["javascript", "shell", "python"] {
-        println!("cargo::rerun-if-changed={}", root.join("plugins").join(guest).display());
+    for guest in ["javascript", "output", "shell", "python"] {
+        println!("cargo::rerun-if-changed={}", root.join("plugins/interpreters").join(guest).display());
     }
     println!("cargo::rerun-if-changed={}", manifest.join("build").display());
 
-    let kept = kept::Kept::open(root.join("plugins/target/interpreters"))?;
+    let kept = kept::Kept::open(root.join("plugins/interpreters/target/interpreters"))?;
     let engine = fs::read(&engine_source)?;
     let components = components::build_all(root, &wit, &kept)?;
     let mut items = String::new();

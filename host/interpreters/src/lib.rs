@@ -61,7 +61,7 @@ pub fn for_extension(extension: &str) -> Lookup {
     let found = built.into_iter().flatten().find(|one| one.extensions.contains(&extension.as_str()));
     match found {
         Some(interpreter) => Lookup::Found(interpreter),
-        None if extension == "py" => Lookup::NotBuilt { name: "python", setup: "plugins/python/setup" },
+        None if extension == "py" => Lookup::NotBuilt { name: "python", setup: "plugins/interpreters/python/setup" },
         None => Lookup::Unknown,
     }
 }

@@ -43,6 +43,8 @@ async fn random_numbers_differ_from_call_to_call() {
         ("py", "import uuid\nprint(uuid.uuid4())"),
         ("py", "import secrets\nprint(secrets.token_hex(8))"),
         ("sh", "echo $RANDOM$RANDOM$RANDOM"),
+        ("sh", "mktemp -u"),
+        ("sh", "printf '%s\\n' {1..50} | sort -R | tr '\\n' ' '"),
         ("sh", "seq 100 | shuf | tr '\\n' ' '"),
     ];
     for (extension, source) in sources {

@@ -45,11 +45,16 @@ pub(crate) async fn run(
     env: &[(String, String)],
     budget: Option<Budget>,
 ) -> Option<Report<String>> {
-    let cell = cell(extension)?;
-    let file_name = format!("scripts/script.{extension}");
-    let mut terms = Terms::new(file_name.clone());
+    let mut terms = Terms::new(format!("scripts/script.{extension}"));
     terms.budget = budget.unwrap_or_else(Budget::interpreter);
     terms.env = env.to_vec();
+    run_under(extension, source, state, terms).await
+}
+
+/// Runs a script under given terms.
+pub(crate) async fn run_under(extension: &str, source: &str, state: &str, terms: Terms) -> Option<Report<String>> {
+    let cell = cell(extension)?;
+    let file_name = format!("scripts/script.{extension}");
     let call = ScriptCall { file_name, source: Some(source.into()), state: Arc::new(Text(state.into())), terms };
     Some(cells().run_script(&cell, call).await)
 }

@@ -5,6 +5,6 @@ async def one(n):
     return n * n
 
 async def main():
-    return await asyncio.gather(*(one(n) for n in range(4)))
+    return [*await asyncio.gather(*(one(n) for n in range(3))), await asyncio.to_thread(lambda: 9)]
 
 print(asyncio.run(main()))

@@ -12,6 +12,10 @@ use wasip2::filesystem::preopens::get_directories;
 /// Mounts every preopened directory under its own path.
 pub(crate) fn attach(shell: &Bash) -> Result<()> {
     for (_, guest_path) in get_directories() {
+        // The host's root holds nothing; the shell's own holds what the script makes.
+        if guest_path == "/" {
+            continue;
+        }
         let root = PathBuf::from(&guest_path);
         shell.mount(&root.clone(), Arc::new(PosixFs::new(Directory { root })))?;
     }

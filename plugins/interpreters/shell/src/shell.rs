@@ -1,6 +1,5 @@
-//! One shell, made before the cell is snapshotted, and the run of one script in it.
+//! The run of one script in a shell of its own.
 
-use std::cell::RefCell;
 use std::time::Duration;
 
 use bashkit::{
@@ -21,16 +20,8 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 /// Status of a script that could not be parsed, as in bash.
 const SYNTAX_ERROR: u8 = 2;
 
-thread_local! {
-    static PREPARED: RefCell<Option<Bash>> = const { RefCell::new(None) };
-}
-
-/// Makes the shell that the snapshot keeps.
-pub(crate) fn prepare() {
-    PREPARED.with_borrow_mut(|prepared| {
-        prepared.get_or_insert_with(new_shell);
-    });
-}
+/// Built in, but of no use without a network; what is not there is not there.
+const LEFT_OUT: [&str; 3] = ["curl", "http", "wget"];
 
 fn new_shell() -> Bash {
     let mut limits = ExecutionLimits::new()
@@ -57,6 +48,7 @@ fn new_shell() -> Bash {
         .filesystem_limits(FsLimits::unlimited())
         // Its `/etc` and `/proc` would be invented ones.
         .rootfs(false)
+        .builtin_filter(|name| !LEFT_OUT.contains(&name))
         .username("cell")
         .hostname("cell")
         .build()
@@ -64,8 +56,7 @@ fn new_shell() -> Bash {
 
 /// Runs a script to its end and returns its exit code. What it writes is in the output's buffers.
 pub(crate) fn run(file_name: &str, source: &str) -> u8 {
-    prepare();
-    let Some(mut shell) = PREPARED.take() else { return 1 };
+    let mut shell = new_shell();
     let result = runtime().and_then(|runtime| {
         runtime.block_on(execute(&mut shell, file_name, source)).map_err(|error| describe(file_name, &error))
     });
@@ -92,8 +83,6 @@ async fn execute(shell: &mut Bash, file_name: &str, source: &str) -> Result<u8, 
         shell.set_env(&name, &value);
     }
     mounts::attach(shell)?;
-    // Both were set when the image was made.
-    shell.exec("RANDOM=$SRANDOM SECONDS=0").await?;
     let result = shell
         .execute(source)
         .stdout_fn(|bytes| async move {

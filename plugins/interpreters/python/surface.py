@@ -94,6 +94,15 @@ class _Loop(asyncio.base_events.BaseEventLoop):
     def _write_to_self(self) -> None:
         """Nobody else can be waiting: there is one thread."""
 
+    def run_in_executor(self, executor, func, *args):
+        """What is meant for another thread, as by `asyncio.to_thread`, runs where it is."""
+        done = self.create_future()
+        try:
+            done.set_result(func(*args))
+        except Exception as error:
+            done.set_exception(error)
+        return done
+
 
 def _buffer_streams() -> None:
     """Puts a buffer under the standard streams.

@@ -17,7 +17,7 @@ mod bindings {
     use super::JavaScript;
 
     wit_bindgen::generate!({
-        path: "../../host/cells/wit/cell.wit",
+        path: "../../../host/cells/wit/cell.wit",
         world: "interpreter",
     });
 
