@@ -21,6 +21,8 @@ use crate::policy::{Decision, Request, decide};
 
 /// The guest's path of the empty root.
 const ROOT: &str = "/";
+/// Where the Python cell looks for the sources of its own library, which it carries compiled only.
+const PYTHON_LIBRARY: &str = "/python";
 /// Bytes of a guest's path that are shown.
 const MAX_SHOWN_PATH: usize = 200;
 
