@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::contract::LogLevel;
 use crate::grants::Grants;
 use crate::policy::Denial;
+use crate::secrets::Secrets;
+use crate::services::{KeyValueStore, LogListener, Services};
 
 /// The state a script may read. The host's own values implement it, so that a script that reads one key costs one
 /// key.
@@ -23,7 +25,7 @@ pub trait StateView: Send + Sync {
 }
 
 /// What every call carries, whatever it calls.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Terms {
     /// The name that grants are given to and messages use, such as `scripts/fetch.py`.
     pub plugin: String,
@@ -37,6 +39,25 @@ pub struct Terms {
     pub budget: Budget,
     /// How many calls of plugins this one is nested in; 0 for a node of a graph.
     pub depth: u32,
+    /// Values of secrets; only those that are granted are used.
+    pub secrets: Secrets,
+    /// The store of this plugin, for where `kv` is granted.
+    pub kv: Option<Arc<dyn KeyValueStore>>,
+    /// The model and tools of the run, for where `llm` or `tool` are granted.
+    pub services: Option<Arc<dyn Services>>,
+    /// Is told each line that is logged, when it is logged.
+    pub listener: Option<LogListener>,
+}
+
+impl fmt::Debug for Terms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terms")
+            .field("plugin", &self.plugin)
+            .field("grants", &self.grants)
+            .field("budget", &self.budget)
+            .field("depth", &self.depth)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Terms {
@@ -49,6 +70,10 @@ impl Terms {
             config: Arc::default(),
             budget: Budget::default(),
             depth: 0,
+            secrets: Secrets::default(),
+            kv: None,
+            services: None,
+            listener: None,
         }
     }
 }
@@ -79,13 +104,89 @@ pub struct ToolCall {
     pub terms: Terms,
 }
 
+/// A call of a node of a plugin's own type.
+#[derive(Clone)]
+pub struct NodeCall {
+    /// The type, one of those the description lists.
+    pub node_type: String,
+    /// A JSON object: what the graph's author wrote on the node.
+    pub fields: String,
+    /// A JSON object: the values that flow in.
+    pub inputs: String,
+    /// The graph's state.
+    pub state: Arc<dyn StateView>,
+    /// Answers to the questions that this call has put so far, in their order.
+    pub answers: Vec<String>,
+    /// Everything else.
+    pub terms: Terms,
+}
+
+/// What a node of a plugin's own type gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeOutcome {
+    /// A JSON object.
+    pub outputs: String,
+    /// The branch it leaves by, one of those the description declares; none where it declares none.
+    pub branch: Option<String>,
+    /// Further facts, safe to show.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// An event that a hook is told.
+#[derive(Clone, Debug)]
+pub struct HookCall {
+    /// Where in a run it happened, one of the points the description lists.
+    pub point: String,
+    /// A JSON object.
+    pub event: String,
+    /// Everything else.
+    pub terms: Terms,
+}
+
+/// What a hook decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The event goes on as it is.
+    Proceed,
+    /// It goes on with this JSON object in its place.
+    Change(String),
+    /// It does not go on, for this reason, which is safe to show.
+    Refuse(String),
+}
+
+/// A call of a connector.
+#[derive(Clone, Debug)]
+pub struct ConnectorCall {
+    /// A JSON object: what the graph hands over.
+    pub input: String,
+    /// A JSON object: how the author of the graph set the connector up.
+    pub config: String,
+    /// Address and session text of the answer, in callback mode.
+    pub callback: Option<(String, String)>,
+    /// What came by the callback; none for handing over.
+    pub body: Option<String>,
+    /// Everything else.
+    pub terms: Terms,
+}
+
+/// What a connector gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectorReply {
+    /// The answer, as JSON.
+    Done(String),
+    /// The answer comes by the callback.
+    Accepted,
+}
+
 /// What a call gave and what it used, successful or not.
 #[derive(Debug)]
 pub struct Report<T> {
     /// The result.
     pub result: Result<T, CellError>,
-    /// What was used.
+    /// What it used itself.
     pub usage: Usage,
+    /// What models and other plugins used on its behalf, by name.
+    pub nested: Vec<(String, Usage)>,
     /// What the guest logged through the contract.
     pub logs: Vec<LogLine>,
     /// Lines that were logged beyond the limit, and only counted.
@@ -103,6 +204,8 @@ pub struct LogLine {
     pub level: LogLevel,
     /// The line, escaped and cut to the limit.
     pub message: String,
+    /// For a report of progress: the steps that are done, and of how many, if that is known.
+    pub progress: Option<(u64, Option<u64>)>,
 }
 
 /// Which case of the contract's error a plugin returned.

@@ -11,14 +11,13 @@ use tokio::sync::Semaphore;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
 };
-use wasmtime::component::types::ComponentItem;
-use wasmtime::component::{Component, ComponentExportIndex, InstancePre, Linker, Type};
+use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::cache::{self, Cache, Checked};
 use crate::clock::Repeatable;
-use crate::contract::{CALL_TOOL, RUN_SCRIPT};
 use crate::description::{self, Description, DescriptionError};
 use crate::engine;
+use crate::entries::{Entries, ScriptEntry, find_entries};
 use crate::guest::{self, GuestState};
 use crate::inspect::{InspectError, Shape, inspect};
 use crate::pool::{self, Allocation, HostEngine};
@@ -84,6 +83,8 @@ pub struct Cells {
 pub(crate) struct Shared {
     pub(crate) engine: wasmtime::Engine,
     pub(crate) permits: Semaphore,
+    /// For calls that come from inside a call.
+    pub(crate) nested_permits: Semaphore,
     pub(crate) repeatable: Option<Repeatable>,
     pub(crate) ceiling: Budget,
     linker: Linker<GuestState>,
@@ -142,24 +143,6 @@ pub(crate) struct Loaded {
     description: Option<Description>,
 }
 
-/// The functions of a component that hotcell calls.
-#[derive(Clone, Copy)]
-pub(crate) struct Entries {
-    pub(crate) script: Option<ScriptEntry>,
-    pub(crate) tool: Option<ComponentExportIndex>,
-}
-
-/// How a script is run.
-#[derive(Clone, Copy)]
-pub(crate) enum ScriptEntry {
-    /// `run-script.run` of the contract.
-    Plugin(ComponentExportIndex),
-    /// `wasi:cli/run`.
-    Command(ComponentExportIndex),
-    /// `run` of a bundled interpreter.
-    Interpreter(ComponentExportIndex),
-}
-
 /// What kind of script a cell is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptKind {
@@ -191,7 +174,7 @@ impl Cell {
         })
     }
 
-    /// What it says about itself and its tools, if it has tools.
+    /// What it says about itself, if it says anything.
     pub fn description(&self) -> Option<&Description> {
         self.loaded.description.as_ref()
     }
@@ -203,7 +186,7 @@ impl std::fmt::Debug for Cell {
             .field("name", &self.name)
             .field("digest", &self.digest())
             .field("script", &self.script_kind())
-            .field("tools", &self.description().is_some())
+            .field("description", &self.description().map(|description| &description.name))
             .finish()
     }
 }
@@ -217,7 +200,8 @@ impl Cells {
     pub fn new(options: CellsOptions) -> Result<Self, CellsError> {
         let failed = |error: wasmtime::Error| CellsError(format!("{error:#}"));
         let calls = u32::try_from(options.max_concurrent_calls.clamp(1, 4_096)).unwrap_or(u32::MAX);
-        let HostEngine { engine, allocation, mut warnings } = pool::host_engine(calls).map_err(failed)?;
+        let HostEngine { engine, allocation, mut warnings } =
+            pool::host_engine(calls.saturating_mul(2)).map_err(failed)?;
         let linker = guest::linker(&engine).map_err(failed)?;
         let cache = match options.cache_dir.as_deref().map(Cache::open) {
             Some(Ok(cache)) => Some(cache),
@@ -227,15 +211,16 @@ impl Cells {
             }
             None => None,
         };
-        let permits = match allocation {
-            Allocation::Pool(slots) => slots.min(calls),
-            Allocation::OnDemand => calls,
+        let (permits, nested) = match allocation {
+            Allocation::Pool(slots) => (slots.div_ceil(2).min(calls), slots / 2),
+            Allocation::OnDemand => (calls, calls),
         };
         Ok(Self {
             shared: Arc::new(Shared {
                 compatibility: engine::compatibility(&engine),
                 engine,
                 permits: Semaphore::new(permits as usize),
+                nested_permits: Semaphore::new(nested as usize),
                 repeatable: options.repeatable,
                 ceiling: options.ceiling,
                 linker,
@@ -268,14 +253,9 @@ impl Cells {
         let shape = inspect(bytes).map_err(|error| LoadError::Inspect { name: name.to_owned(), error })?;
         let (component, description) = match shape {
             Shape::Preview1Command => (self.component(name, &digest, || adapt(bytes).map(Cow::Owned))?, None),
-            Shape::Component { exports, descriptions } => {
-                let description = match exports.contains(&CALL_TOOL) {
-                    false => None,
-                    true => Some(
-                        description::read(&descriptions)
-                            .map_err(|error| LoadError::Description { name: name.to_owned(), error })?,
-                    ),
-                };
+            Shape::Component { exports, descriptions, .. } => {
+                let description = description::read_for(&descriptions, &exports)
+                    .map_err(|error| LoadError::Description { name: name.to_owned(), error })?;
                 (self.component(name, &digest, || Ok(Cow::Borrowed(bytes)))?, description)
             }
         };
@@ -311,7 +291,7 @@ impl Cells {
             name: name.to_owned(),
             detail: "the interpreter has no function `run`".to_owned(),
         })?;
-        let entries = Entries { script: Some(ScriptEntry::Interpreter(run)), tool: None };
+        let entries = Entries { script: Some(ScriptEntry::Interpreter(run)), ..Entries::default() };
         self.finish(name, wasm_digest.to_owned(), &component, entries, None)
     }
 
@@ -401,61 +381,4 @@ fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
     encoder.map_err(|error| {
         format!("it cannot be adapted from WASI preview 1: {}", crate::text::one_line(&format!("{error:#}"), 500))
     })
-}
-
-/// Finds what can be called, and makes sure that it takes and gives what the contract says.
-fn find_entries(engine: &wasmtime::Engine, component: &Component, name: &str) -> Result<Entries, LoadError> {
-    const COMMAND: &str = "wasi:cli/run@0.2.";
-    let kind = component.component_type();
-    let names: Vec<&str> = kind.exports(engine).map(|(name, _)| name).collect();
-    let function = |instance: &str, function: &str, parameters: usize, result: fn(&Type) -> bool| {
-        let Some(interface) = component.get_export_index(None, instance) else { return Ok(None) };
-        let fits = |item: &ComponentItem| match item {
-            ComponentItem::ComponentFunc(function) => {
-                function.params().len() == parameters
-                    && (parameters == 0 || function.params().all(|(_, kind)| kind == Type::String))
-                    && matches!(function.results().collect::<Vec<_>>().as_slice(), [kind] if result(kind))
-            }
-            _ => false,
-        };
-        match component.get_export(Some(&interface), function) {
-            Some((item, index)) if fits(&item) => Ok(Some(index)),
-            _ => Err(LoadError::Compile {
-                name: name.to_owned(),
-                detail: format!("its `{instance}` has no function `{function}` of the contract's type"),
-            }),
-        }
-    };
-    let command = names.iter().find(|name| name.starts_with(COMMAND));
-    let plugin = function(RUN_SCRIPT, "run", 0, is_plugin_result)?;
-    let script = match (plugin, command) {
-        (Some(index), _) => Some(ScriptEntry::Plugin(index)),
-        (None, Some(command)) => function(command, "run", 0, is_command_result)?.map(ScriptEntry::Command),
-        (None, None) => None,
-    };
-    let tool = function(CALL_TOOL, "call", 2, is_plugin_result)?;
-    if script.is_none() && tool.is_none() {
-        let found = match names.as_slice() {
-            [] => "it exports nothing".to_owned(),
-            names => format!("it exports `{}`", crate::text::one_line(&names.join("`, `"), 300)),
-        };
-        let error = InspectError::NoEntry(format!(
-            "{found}; a script exports `{RUN_SCRIPT}` or `wasi:cli/run`, a tool `{CALL_TOOL}`"
-        ));
-        return Err(LoadError::Inspect { name: name.to_owned(), error });
-    }
-    Ok(Entries { script, tool })
-}
-
-/// `result<json, error>`.
-fn is_plugin_result(kind: &Type) -> bool {
-    let Type::Result(result) = kind else { return false };
-    let Some(Type::Variant(error)) = result.err() else { return false };
-    result.ok() == Some(Type::String)
-        && error.cases().map(|case| case.name).eq(["invalid-input", "denied", "unavailable", "other"])
-}
-
-/// `result`.
-fn is_command_result(kind: &Type) -> bool {
-    matches!(kind, Type::Result(result) if result.ok().is_none() && result.err().is_none())
 }

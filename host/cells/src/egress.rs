@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use futures::future::{Either, select};
 use hotcell_budget::{Budget, Bytes};
 use http::{HeaderValue, Method, Request as HttpRequest, Response, header};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Full};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use url::{Host, Url};
@@ -25,6 +25,7 @@ use crate::call::Terms;
 use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
 use crate::policy::{Capability, Decision, Request, decide};
+use crate::secrets::{self, Vault};
 
 /// Bytes of a response's status line and headers that are read before it is refused.
 const MAX_RESPONSE_HEAD: usize = 64 << 10;
@@ -45,6 +46,7 @@ struct Shared {
     received: AtomicU64,
     exhausted: AtomicBool,
     denials: Denials,
+    vault: Arc<Vault>,
 }
 
 /// What the requests of a call came to.
@@ -57,7 +59,7 @@ pub(crate) struct EgressReport {
 }
 
 impl Egress {
-    pub(crate) fn new(terms: &Terms, budget: &Budget, denials: Denials) -> Self {
+    pub(crate) fn new(terms: &Terms, budget: &Budget, denials: Denials, vault: Arc<Vault>) -> Self {
         let now = Instant::now();
         Self {
             shared: Arc::new(Shared {
@@ -70,6 +72,7 @@ impl Egress {
                 received: AtomicU64::new(0),
                 exhausted: AtomicBool::new(false),
                 denials,
+                vault,
             }),
         }
     }
@@ -183,11 +186,119 @@ async fn send(shared: Arc<Shared>, mut request: HttpRequest<WasiBody>, options: 
     let host = HeaderValue::from_str(&destination.authority()).map_err(|_| Error::HttpRequestUriInvalid)?;
     request.headers_mut().insert(header::HOST, host);
 
+    let with_secrets = shared.vault.is_in_use();
+    if with_secrets {
+        let time = shared.left();
+        let filled = fill_secrets(&shared, &destination, request);
+        request = tokio::time::timeout(time, filled).await.map_err(|_| Error::HttpResponseTimeout)??;
+    }
+
     let connect_time = options.connect_timeout.unwrap_or(Duration::MAX).min(shared.left());
     let connection = connect(&shared, &destination, method.as_str());
     let stream = tokio::time::timeout(connect_time, connection).await.map_err(|_| Error::ConnectionTimeout)??;
     let response_time = options.first_byte_timeout.unwrap_or(Duration::MAX).min(shared.left());
-    tokio::time::timeout(response_time, exchange(stream, request)).await.map_err(|_| Error::HttpResponseTimeout)?
+    let exchanged = tokio::time::timeout(response_time, exchange(stream, request));
+    let (response, rest) = exchanged.await.map_err(|_| Error::HttpResponseTimeout)??;
+    if !with_secrets {
+        return Ok((response, rest));
+    }
+    let answer = scrub_response(&shared, response, rest);
+    let response = tokio::time::timeout(shared.left(), answer).await.map_err(|_| Error::HttpResponseTimeout)??;
+    Ok((response, Box::new(async { Ok(()) })))
+}
+
+/// Puts the values of secrets in the place of their placeholders: those that are granted for this destination.
+async fn fill_secrets(
+    shared: &Shared,
+    destination: &Destination,
+    request: HttpRequest<WasiBody>,
+) -> Result<HttpRequest<WasiBody>, Error> {
+    let method = request.method().clone();
+    let allowed = |text: &[u8]| -> Vec<String> {
+        let mentioned = shared.vault.mentioned(text).into_iter();
+        let granted = |name: &String| {
+            let Destination { scheme, host, port } = destination;
+            let request = Request::SecretTo { name, scheme: *scheme, host, port: *port, method: method.as_str() };
+            match decide(&shared.grants, &request) {
+                Decision::Allow => true,
+                Decision::Deny(capability) => {
+                    shared.deny(capability);
+                    false
+                }
+            }
+        };
+        mentioned.filter(granted).collect()
+    };
+    let vault = &shared.vault;
+    let (mut parts, body) = request.into_parts();
+    let target = parts.uri.to_string();
+    let filled = vault.fill(target.as_bytes(), &allowed(target.as_bytes()), secrets::in_url);
+    parts.uri = http::Uri::try_from(filled).map_err(|_| Error::HttpRequestUriInvalid)?;
+    for value in parts.headers.values_mut() {
+        let allowed = allowed(value.as_bytes());
+        if !allowed.is_empty() {
+            let filled = vault.fill(value.as_bytes(), &allowed, secrets::as_is);
+            *value = HeaderValue::from_bytes(&filled).map_err(|_| Error::HttpRequestHeaderSectionSize(None))?;
+            value.set_sensitive(true);
+        }
+    }
+    let body = collect(shared, body).await?;
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let encode = match kind {
+        kind if kind.contains("json") => secrets::in_json,
+        kind if kind.contains("x-www-form-urlencoded") => secrets::in_url,
+        _ => secrets::as_is,
+    };
+    let filled = vault.fill(&body, &allowed(&body), encode);
+    if parts.headers.remove(header::CONTENT_LENGTH).is_some() || !filled.is_empty() {
+        parts.headers.insert(header::CONTENT_LENGTH, filled.len().into());
+    }
+    parts.headers.remove(header::TRANSFER_ENCODING);
+    Ok(HttpRequest::from_parts(parts, whole(filled.into())))
+}
+
+/// Reads a response to its end and takes the values of secrets out of it.
+async fn scrub_response(
+    shared: &Shared,
+    response: Response<WasiBody>,
+    rest: Box<dyn Future<Output = Result<(), Error>> + Send>,
+) -> Result<Response<WasiBody>, Error> {
+    let (mut parts, body) = response.into_parts();
+    let connection = async move {
+        // What ends the connection shows in the body as well.
+        let _ = Box::into_pin(rest).await;
+        std::future::pending::<()>().await;
+    };
+    let read = std::pin::pin!(collect(shared, body));
+    let body = match select(read, std::pin::pin!(connection)).await {
+        Either::Left((body, _)) => body?,
+        Either::Right(((), read)) => read.await?,
+    };
+    shared.vault.scrub_headers(&mut parts.headers);
+    let body = shared.vault.scrub_bytes(body);
+    if parts.headers.contains_key(header::CONTENT_LENGTH) {
+        parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
+    }
+    Ok(Response::from_parts(parts, whole(body)))
+}
+
+fn whole(bytes: bytes::Bytes) -> WasiBody {
+    Full::new(bytes).map_err(Error::from).boxed_unsync()
+}
+
+/// A body in one piece, as long as the budget allows it.
+async fn collect(shared: &Shared, mut body: WasiBody) -> Result<bytes::Bytes, Error> {
+    let mut whole = bytes::BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            whole.extend_from_slice(&data);
+        }
+        if whole.len() as u64 > shared.max_bytes {
+            shared.exhaust();
+            return Err(Error::HttpRequestBodySize(Some(whole.len() as u64)));
+        }
+    }
+    Ok(whole.freeze())
 }
 
 /// Sends the request and waits for the head of the response.
@@ -349,13 +460,14 @@ mod tests {
     use std::time::Duration;
 
     use hotcell_budget::{Budget, Bytes};
-    use http_body_util::{BodyExt as _, Empty};
+    use http_body_util::{BodyExt as _, Empty, Full};
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
     use wasmtime_wasi_http::{Error, WasiBody};
 
-    use super::{Denials, Egress, HttpRequest, send};
+    use super::{Denials, Egress, HttpRequest, Vault, send};
     use crate::call::Terms;
+    use crate::secrets::Secrets;
 
     type TestResult = Result<(), Box<dyn std::error::Error>>;
 
@@ -396,7 +508,9 @@ mod tests {
 
     fn egress(grants: &str, budget: &Budget) -> Egress {
         let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
-        Egress::new(&Terms { grants: Arc::new(grants), ..Terms::new("test") }, budget, Denials::new("test"))
+        let secrets = Secrets::new([("KEY".to_owned(), "value-of-the-key".to_owned())]);
+        let terms = Terms { grants: Arc::new(grants), secrets, ..Terms::new("test") };
+        Egress::new(&terms, budget, Denials::new("test"), Arc::new(Vault::new(&terms, None)))
     }
 
     /// The status and body of a response.
@@ -453,6 +567,55 @@ mod tests {
         let report = egress.report();
         assert_eq!((report.requests, report.sent), (1, Bytes::from(request.len())));
         assert!(report.received > Bytes(40) && report.exhausted.is_none() && egress.shared.denials.take().is_empty());
+        Ok(())
+    }
+
+    /// A request with a secret's placeholder in every place, to a server that answers with what it got.
+    async fn send_secret(egress: &Egress, server: &Server) -> Result<(String, String), Box<dyn std::error::Error>> {
+        let placeholder = egress.shared.vault.placeholder("KEY").ok_or("it is granted")?;
+        let body: WasiBody = Full::from(format!("{{\"key\": \"{placeholder}\"}}")).map_err(Error::from).boxed_unsync();
+        let request = HttpRequest::post(format!("http://{}/?key={placeholder}", server.address))
+            .header("authorization", format!("Bearer {placeholder}"))
+            .header("content-type", "application/json")
+            .body(body)?;
+        let (response, _) = send(egress.shared.clone(), request, Default::default()).await?;
+        let told = response.headers().get("x-told").and_then(|told| told.to_str().ok()).unwrap_or_default().to_owned();
+        let body = response.into_body().collect().await?.to_bytes();
+        assert!(!format!("{told}{}", String::from_utf8_lossy(&body)).contains("value-of-the-key"));
+        let request = server.request.lock().map(|request| request.clone()).unwrap_or_default();
+        Ok((request, format!("{told} {}", String::from_utf8_lossy(&body))))
+    }
+
+    #[tokio::test]
+    async fn attack_55_a_secret_goes_out_to_its_servers_and_never_comes_back() -> TestResult {
+        let echo = answer("200 OK", "x-told: value-of-the-key\r\n", "you sent value-of-the-key");
+        let server = serve(echo).await?;
+        let address = server.address;
+        let grants =
+            format!("http = ['http://{address}']\nsecret = [{{ name = 'KEY', servers = ['http://{address}'] }}]");
+        let (request, told) = send_secret(&egress(&grants, &Budget::default()), &server).await?;
+        assert!(request.starts_with("POST /?key=value-of-the-key HTTP/1.1\r\n"), "{request}");
+        assert!(request.contains("authorization: Bearer value-of-the-key\r\n"), "{request}");
+        assert!(request.ends_with("{\"key\": \"value-of-the-key\"}"), "{request}");
+        assert!(request.contains("content-length: 27\r\n"), "{request}");
+        assert_eq!(told, "(secret KEY) you sent (secret KEY)");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn attack_53_towards_another_server_a_placeholder_stays_what_it_is() -> TestResult {
+        let server = serve(answer("200 OK", "", "")).await?;
+        let grants = format!(
+            "http = ['http://{}']\nsecret = [{{ name = 'KEY', servers = ['https://elsewhere.example'] }}]",
+            server.address
+        );
+        let egress = egress(&grants, &Budget::default());
+        let (request, _) = send_secret(&egress, &server).await?;
+        assert_eq!(request.matches("hotcell-secret-").count(), 3, "{request}");
+        assert!(!request.contains("value-of-the-key"), "{request}");
+        let denials: Vec<String> = egress.shared.denials.take().iter().map(ToString::to_string).collect();
+        let line = format!("secret = [{{ name = \"KEY\", servers = [\"http://{}\"] }}]", server.address);
+        assert!(denials.len() == 1 && denials[0].contains(&line), "{denials:?}");
         Ok(())
     }
 

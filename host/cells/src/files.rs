@@ -87,6 +87,9 @@ impl GuestState {
             Some((directory, _)) => format!("/{directory}"),
             None => ROOT.to_owned(),
         };
+        if directory == PYTHON_LIBRARY || directory.starts_with("/python/") {
+            return;
+        }
         let writes =
             open_flags.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE) || flags.contains(DescriptorFlags::WRITE);
         let access = if writes { Access::ReadWrite } else { Access::Read };

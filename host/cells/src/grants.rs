@@ -7,6 +7,11 @@
 //! fs = [{ host = "data", guest = "/data", access = "read" }]
 //! clock = "precise"
 //! random = "seeded"
+//! secret = [{ name = "API_KEY", servers = ["https://api.example.org"] }]
+//! kv = true
+//! llm = true
+//! tool = ["search"]
+//! ask = true
 //! ```
 //!
 //! This module holds and parses grants; what a grant allows is decided in [`policy`](crate::policy) alone.
@@ -37,6 +42,31 @@ pub struct Grants {
     /// Where random numbers come from.
     #[serde(skip_serializing_if = "is_default")]
     pub random: RandomGrant,
+    /// Secrets whose placeholders are replaced in HTTP requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secret: Vec<SecretGrant>,
+    /// A store of its own that outlives the call.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kv: bool,
+    /// The model of the run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub llm: bool,
+    /// Tools of other plugins, by name; `*` stands for all within reach of the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool: Vec<String>,
+    /// Questions to the person the graph works for.
+    #[serde(skip_serializing_if = "is_default")]
+    pub ask: bool,
+}
+
+/// A secret that a guest may send to some servers without ever seeing it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretGrant {
+    /// The name of the secret.
+    pub name: String,
+    /// Where it may be sent. A request to such a server needs its own grant as well.
+    pub servers: Vec<HttpGrant>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -5,29 +5,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use hotcell_budget::Budget;
+use hotcell_budget::{Budget, Usage};
 use rand::SeedableRng as _;
 use rand::rngs::SmallRng;
 use wasmtime::component::{Linker, ResourceTable};
-use wasmtime::{StoreContextMut, Trap};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
 use crate::call::{CellError, LogLine, StateView, Terms};
 use crate::clock::{Clock, Monotonic, Repeatable, Wall};
-use crate::contract::{ASK, CONFIG, Failure, LOG, LogLevel, PluginError, STATE, TYPES};
+use crate::contract::LogLevel;
 use crate::denials::Denials;
 use crate::egress::Egress;
 use crate::files;
 use crate::grants::{Access, Grants};
+use crate::imports;
 use crate::limiter::MemoryLimiter;
 use crate::output::Capture;
 use crate::policy::{Decision, Request, decide};
+use crate::secrets::Vault;
+use crate::services::{KeyValueStore, LogListener, Services};
 
-/// Fuel that a call of the host costs beside the guest's own instructions.
-const HOST_CALL_FUEL: u64 = 200;
-/// Bytes that cost one unit of fuel when they cross between guest and host.
-const BYTES_PER_FUEL: u64 = 8;
 /// Bytes of random numbers a guest may ask for at once.
 const MAX_RANDOM: u64 = 1 << 20;
 /// Bytes that the header fields of one HTTP message may take on the host.
@@ -51,10 +49,17 @@ pub(crate) struct GuestState {
     pub(crate) denials: Denials,
     /// The handle of the empty root directory, once the guest has it.
     pub(crate) root: Option<u32>,
-    state: Option<Arc<dyn StateView>>,
-    config: Arc<BTreeMap<String, String>>,
+    pub(crate) state: Option<Arc<dyn StateView>>,
+    pub(crate) config: Arc<BTreeMap<String, String>>,
     /// Answers for `ask`; none where questions cannot be put.
-    answers: Option<std::vec::IntoIter<String>>,
+    pub(crate) answers: Option<std::vec::IntoIter<String>>,
+    pub(crate) services: Option<Arc<dyn Services>>,
+    pub(crate) kv: Option<Arc<dyn KeyValueStore>>,
+    pub(crate) vault: Arc<Vault>,
+    /// What other plugins and models used on behalf of this call.
+    pub(crate) nested: Vec<(String, Usage)>,
+    pub(crate) depth: u32,
+    listener: Option<LogListener>,
     table: ResourceTable,
     /// Built when the guest first uses WASI, because many plugins never do.
     wasi: Option<WasiCtx>,
@@ -71,11 +76,14 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    fn log(&mut self, level: LogLevel, message: &str) {
+    /// Takes down a line and gives it back, unless there were too many before it.
+    fn add(&mut self, level: LogLevel, message: &str, progress: Option<(u64, Option<u64>)>) -> Option<&LogLine> {
         self.logged += 1;
-        if self.lines.len() < self.max_lines as usize {
-            self.lines.push(LogLine { level, message: crate::text::one_line(message, self.max_bytes) });
+        if self.lines.len() >= self.max_lines as usize {
+            return None;
         }
+        self.lines.push(LogLine { level, message: crate::text::one_line(message, self.max_bytes), progress });
+        self.lines.last()
     }
 }
 
@@ -132,6 +140,7 @@ impl GuestState {
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(MAX_FIELDS);
         let denials = Denials::new(&terms.plugin);
+        let vault = Arc::new(Vault::new(terms, repeatable));
         let mut guest = Self {
             limiter: MemoryLimiter::new(budget.memory.as_usize()),
             stdout,
@@ -142,13 +151,19 @@ impl GuestState {
                 max_lines: budget.log_lines,
                 max_bytes: budget.log_line_bytes.as_usize(),
             },
-            egress: Egress::new(terms, budget, denials.clone()),
+            egress: Egress::new(terms, budget, denials.clone(), vault.clone()),
             grants: terms.grants.clone(),
             denials,
             root: None,
             state: setup.state,
             config: terms.config.clone(),
             answers: setup.answers.map(Vec::into_iter),
+            services: terms.services.clone(),
+            kv: terms.kv.clone(),
+            vault,
+            nested: Vec::new(),
+            depth: terms.depth,
+            listener: terms.listener.clone(),
             table,
             wasi: None,
             wasi_settings: WasiSettings { args: vec![setup.program], env, clock, seed },
@@ -158,6 +173,27 @@ impl GuestState {
             guest.open_directories(setup.scratch, terms)?;
         }
         Ok(guest)
+    }
+
+    /// Asks the policy. A denial is noted for the operator; the text is for the guest.
+    pub(crate) fn permit(&self, request: &Request<'_>) -> Result<(), String> {
+        match decide(&self.grants, request) {
+            Decision::Allow => Ok(()),
+            Decision::Deny(capability) => {
+                let message = format!("{capability} is not granted");
+                self.denials.add(capability);
+                Err(message)
+            }
+        }
+    }
+
+    /// Takes down a line that the guest logged, and tells whoever listens.
+    pub(crate) fn log(&mut self, level: LogLevel, message: &str, progress: Option<(u64, Option<u64>)>) {
+        let message = self.vault.scrub(message.to_owned());
+        let line = self.notes.add(level, &message, progress);
+        if let (Some(line), Some(listener)) = (line, &self.listener) {
+            listener(line);
+        }
     }
 
     /// Opens what the guest finds as directories; without any this need not happen before the guest uses WASI.
@@ -247,63 +283,12 @@ impl WasiHttpView for GuestState {
     }
 }
 
-/// Takes the price of a host call that moved `bytes` from the guest's fuel.
-fn charge(store: &mut StoreContextMut<'_, GuestState>, bytes: usize) -> wasmtime::Result<()> {
-    let price = HOST_CALL_FUEL + bytes as u64 / BYTES_PER_FUEL;
-    match store.get_fuel()?.checked_sub(price) {
-        Some(left) => store.set_fuel(left),
-        None => {
-            store.set_fuel(0)?;
-            Err(Trap::OutOfFuel.into())
-        }
-    }
-}
-
-/// A linker with everything a guest may import. Importing alone gives nothing: each function asks the policy.
+/// A linker with everything a guest may import.
 pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<GuestState>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
     files::add_to_linker(&mut linker)?;
-    linker.instance(TYPES)?;
-
-    let mut state = linker.instance(STATE)?;
-    state.func_wrap("get", |mut store: StoreContextMut<'_, GuestState>, (path,): (String,)| {
-        let value = store.data().state.as_ref().and_then(|state| state.get(&path));
-        charge(&mut store, path.len() + value.as_ref().map_or(0, String::len))?;
-        Ok((value,))
-    })?;
-    state.func_wrap("all", |mut store: StoreContextMut<'_, GuestState>, (): ()| {
-        let all = store.data().state.as_ref().map_or_else(|| Arc::from("{}"), |state| state.all());
-        charge(&mut store, all.len())?;
-        Ok((all,))
-    })?;
-
-    linker.instance(LOG)?.func_wrap(
-        "log",
-        |mut store: StoreContextMut<'_, GuestState>, (level, message): (LogLevel, String)| {
-            charge(&mut store, message.len())?;
-            store.data_mut().notes.log(level, &message);
-            Ok(())
-        },
-    )?;
-
-    linker.instance(CONFIG)?.func_wrap("get", |mut store: StoreContextMut<'_, GuestState>, (key,): (String,)| {
-        let value = store.data().config.get(&key).cloned();
-        charge(&mut store, key.len() + value.as_ref().map_or(0, String::len))?;
-        Ok((value,))
-    })?;
-
-    linker.instance(ASK)?.func_wrap("ask", |mut store: StoreContextMut<'_, GuestState>, (question,): (String,)| {
-        charge(&mut store, question.len())?;
-        let Some(answers) = &mut store.data_mut().answers else {
-            let message = "a script cannot put questions; use an `input` node".to_owned();
-            return Ok((Err(PluginError::Denied(Failure { message, metadata: Vec::new() })),));
-        };
-        match answers.next() {
-            Some(answer) => Ok((Ok(answer),)),
-            None => Err(wasmtime::Error::new(Unanswered { question })),
-        }
-    })?;
+    imports::add_to_linker(&mut linker)?;
     Ok(linker)
 }

@@ -52,8 +52,6 @@ const WASI: [&str; 28] = [
 ];
 /// The one more name that WASI has for sockets.
 const WASI_UDP_CREATE: &str = "wasi:sockets/udp-create-socket";
-/// The interfaces of the contract that a guest may import.
-const CONTRACT: [&str; 5] = [contract::TYPES, contract::STATE, contract::LOG, contract::CONFIG, contract::ASK];
 /// The module that WASI preview 1 modules import.
 const PREVIEW_1: &str = "wasi_snapshot_preview1";
 
@@ -64,6 +62,8 @@ pub(crate) enum Shape<'a> {
     Component {
         /// Names of exported instances and functions.
         exports: Vec<&'a str>,
+        /// Names of what it imports.
+        imports: Vec<&'a str>,
         /// Contents of the custom sections with the description.
         descriptions: Vec<&'a [u8]>,
     },
@@ -119,6 +119,7 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Shape<'_>, InspectError> {
     let mut encoding = None;
     let mut depth = 0_usize;
     let mut found = Names::default();
+    let mut inner = Vec::new();
     for payload in Parser::new(0).parse_all(bytes) {
         let payload = payload.map_err(invalid)?;
         match &payload {
@@ -138,11 +139,18 @@ pub(crate) fn inspect(bytes: &[u8]) -> Result<Shape<'_>, InspectError> {
                 limit("bytes in one function", body.range().len() as u64, MAX_BODY as u64)?;
             }
             _ if depth == 1 => found.read(&payload)?,
+            // Where the linker of the guest's language put it.
+            Payload::CustomSection(section) if section.name() == DESCRIPTION_SECTION => inner.push(section.data()),
             _ => {}
         }
     }
     match encoding {
-        Some(Encoding::Component) => found.component(),
+        Some(Encoding::Component) => {
+            if found.descriptions.is_empty() {
+                found.descriptions = inner;
+            }
+            found.component()
+        }
         _ => found.module(),
     }
 }
@@ -233,7 +241,7 @@ impl<'a> Names<'a> {
                 return Err(InspectError::UnknownImport { import: shown(import), hint: hint(import) });
             }
         }
-        Ok(Shape::Component { exports: self.exports, descriptions: self.descriptions })
+        Ok(Shape::Component { exports: self.exports, imports: self.imports, descriptions: self.descriptions })
     }
 
     fn module(self) -> Result<Shape<'a>, InspectError> {
@@ -260,32 +268,34 @@ fn split_version(name: &str) -> (&str, &str) {
     name.split_once('@').unwrap_or((name, ""))
 }
 
-/// Versions that this host serves: any 0.2 of WASI, 0.1.0 of the contract.
+/// Versions that this host serves: any 0.2 of WASI, all of the contract.
 fn is_known(import: &str) -> bool {
     let (name, version) = split_version(import);
     if WASI.contains(&name) || name == WASI_UDP_CREATE {
         return version.starts_with("0.2.") && !version.contains('-');
     }
-    CONTRACT.contains(&import)
+    contract::IMPORTS.iter().any(|interface| interface.names().any(|known| known == import))
 }
 
 /// The nearest import that exists, as the end of a sentence.
 fn hint(import: &str) -> String {
     let (name, version) = split_version(import);
-    let known = || WASI.into_iter().chain([WASI_UDP_CREATE]).chain(CONTRACT);
-    if let Some(same) = known().find(|known| split_version(known).0 == name) {
-        let offered = match split_version(same).1 {
-            "" => "0.2",
-            offered => offered,
-        };
+    let wasi = WASI.into_iter().chain([WASI_UDP_CREATE]).map(|name| (name.to_owned(), "0.2".to_owned()));
+    let contract = contract::IMPORTS.iter().filter_map(|interface| {
+        let newest = interface.names().last()?;
+        let (name, version) = split_version(&newest);
+        Some((name.to_owned(), version.to_owned()))
+    });
+    let known: Vec<(String, String)> = wasi.chain(contract).collect();
+    if let Some((_, offered)) = known.iter().find(|(known, _)| known == name) {
         let version = shown(version);
         return format!(" in version `{version}`: this hotcell offers version {offered} of it");
     }
-    let nearest = known().max_by(|left, right| {
-        let likeness = |known: &str| strsim::jaro_winkler(split_version(known).0, name);
+    let nearest = known.iter().max_by(|(left, _), (right, _)| {
+        let likeness = |known: &str| strsim::jaro_winkler(known, name);
         likeness(left).total_cmp(&likeness(right))
     });
-    nearest.map(|nearest| format!("; the nearest that it has is `{nearest}`")).unwrap_or_default()
+    nearest.map(|(nearest, _)| format!("; the nearest that it has is `{nearest}`")).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -323,8 +333,9 @@ mod tests {
     fn attack_67_68_unknown_imports_are_named_with_the_nearest_known_one() {
         let component = |name: &str| wasm(&format!("(component (import \"{name}\" (instance)))"));
         let cases = [
-            (component("hotcell:plugin/stat@0.1.0"), "nearest that it has is `hotcell:plugin/state@0.1.0`"),
-            (component("hotcell:plugin/state@0.2.0"), "in version `0.2.0`: this hotcell offers version 0.1.0"),
+            (component("hotcell:plugin/stat@0.1.0"), "nearest that it has is `hotcell:plugin/state`"),
+            (component("hotcell:plugin/state@0.3.0"), "in version `0.3.0`: this hotcell offers version 0.2.0"),
+            (component("hotcell:plugin/kv@0.1.0"), "in version `0.1.0`: this hotcell offers version 0.2.0"),
             (component("wasi:cli/environment@0.3.0"), "in version `0.3.0`: this hotcell offers version 0.2"),
             (component("wasi:cli/enviroment@0.2.0"), "nearest that it has is `wasi:cli/environment`"),
             (wasm("(module (import \"env\" \"f\" (func)))"), "imports `env`, which hotcell does not have"),
@@ -338,7 +349,12 @@ mod tests {
 
     #[test]
     fn known_imports_and_commands_are_accepted() {
-        for name in ["wasi:cli/environment@0.2.9", "wasi:sockets/udp-create-socket@0.2.0", "hotcell:plugin/log@0.1.0"] {
+        for name in [
+            "wasi:cli/environment@0.2.9",
+            "wasi:sockets/udp-create-socket@0.2.0",
+            "hotcell:plugin/log@0.1.0",
+            "hotcell:plugin/kv@0.2.0",
+        ] {
             let bytes = wasm(&format!("(component (import \"{name}\" (instance)))"));
             assert!(matches!(inspect(&bytes), Ok(Shape::Component { .. })), "{name}: {}", message(&bytes));
         }

@@ -43,26 +43,42 @@ mod denials;
 mod description;
 mod egress;
 mod engine;
+mod entries;
 mod files;
 mod grants;
 mod guest;
+mod imports;
 mod inspect;
 mod limiter;
 mod output;
 pub mod policy;
 mod pool;
+mod requests;
 mod run;
+mod secrets;
+mod services;
+mod survey;
 mod text;
 
 pub use cache::CacheError;
-pub use call::{CellError, GuestErrorKind, LogLine, Report, ScriptCall, StateView, Terms, ToolCall};
+pub use call::{
+    CellError, ConnectorCall, ConnectorReply, GuestErrorKind, HookCall, LogLine, NodeCall, NodeOutcome, Report,
+    ScriptCall, StateView, Terms, ToolCall, Verdict,
+};
 pub use cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, CompileListener, LoadError, ScriptKind};
 pub use clock::Repeatable;
 pub use contract::{CONTRACT_VERSION, LogLevel};
-pub use description::{DESCRIPTION_SECTION, Description, DescriptionError, ToolDescription};
+pub use description::{
+    ConnectorDescription, ConnectorMode, DESCRIPTION_SECTION, Description, DescriptionError, HOOK_POINTS,
+    HookDescription, NodeDescription, ToolDescription,
+};
 pub use engine::{PrecompileError, precompile};
 pub use grants::{
-    Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme,
+    Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme, SecretGrant,
 };
 pub use inspect::InspectError;
 pub use policy::{Capability, Denial};
+pub use requests::{AnyServer, DirectoryRequest, HttpRequested, Requests, SecretRequest};
+pub use secrets::Secrets;
+pub use services::{KeyValueStore, LogListener, ServiceError, ServiceReply, Services};
+pub use survey::{Survey, SurveyError, survey};

@@ -54,6 +54,35 @@ pub enum Request<'a> {
     PreciseClock,
     /// Random numbers that differ from call to call.
     FreshRandom,
+    /// A placeholder for a secret.
+    Secret {
+        /// Its name.
+        name: &'a str,
+    },
+    /// Putting a secret's value into a request.
+    SecretTo {
+        /// Its name.
+        name: &'a str,
+        /// The scheme of the URL.
+        scheme: Scheme,
+        /// The host of the URL.
+        host: &'a Host<String>,
+        /// The port of the URL.
+        port: u16,
+        /// The method, in capitals.
+        method: &'a str,
+    },
+    /// The plugin's own store.
+    KeyValue,
+    /// The model of the run.
+    Model,
+    /// A tool of another plugin.
+    Tool {
+        /// Its name.
+        name: &'a str,
+    },
+    /// A question to a person.
+    Ask,
 }
 
 /// What became of a request.
@@ -97,6 +126,24 @@ pub fn decide(grants: &Grants, request: &Request<'_>) -> Decision {
         }
         Request::PreciseClock => (grants.clock == ClockGrant::Precise, Capability::PreciseClock),
         Request::FreshRandom => (grants.random == RandomGrant::Fresh, Capability::FreshRandom),
+        Request::Secret { name } => (
+            grants.secret.iter().any(|grant| grant.name == *name),
+            Capability::Secret { name: (*name).to_owned(), server: None },
+        ),
+        Request::SecretTo { name, scheme, host, port, method } => {
+            let covered = |grant: &HttpGrant| covers(grant, *scheme, host, *port, method);
+            (
+                grants.secret.iter().any(|grant| grant.name == *name && grant.servers.iter().any(covered)),
+                Capability::Secret { name: (*name).to_owned(), server: Some(server(*scheme, host, *port)) },
+            )
+        }
+        Request::KeyValue => (grants.kv, Capability::KeyValue),
+        Request::Model => (grants.llm, Capability::Model),
+        Request::Tool { name } => (
+            grants.tool.iter().any(|granted| granted == name || granted == "*"),
+            Capability::Tool { name: (*name).to_owned() },
+        ),
+        Request::Ask => (grants.ask, Capability::Ask),
     };
     if allowed { Decision::Allow } else { Decision::Deny(capability) }
 }
@@ -210,13 +257,36 @@ pub enum Capability {
     /// Random numbers that differ.
     #[serde(rename = "random")]
     FreshRandom,
+    /// A secret.
+    Secret {
+        /// Its name.
+        name: String,
+        /// The server it was to be sent to; none where only its placeholder was asked for.
+        server: Option<String>,
+    },
+    /// The plugin's own store.
+    #[serde(rename = "kv")]
+    KeyValue,
+    /// The model of the run.
+    #[serde(rename = "llm")]
+    Model,
+    /// A tool of another plugin.
+    Tool {
+        /// Its name.
+        name: String,
+    },
+    /// A question to a person.
+    Ask,
+}
+
+/// Scheme, host and port as a URL.
+fn server(scheme: Scheme, host: &Host<String>, port: u16) -> String {
+    HttpGrant { scheme, host: HostGrant::Exactly(host.clone()), port, methods: Vec::new(), private: false }.to_string()
 }
 
 impl Capability {
     fn http(scheme: Scheme, host: &Host<String>, port: u16, method: &str, private: bool) -> Self {
-        let server =
-            HttpGrant { scheme, host: HostGrant::Exactly(host.clone()), port, methods: Vec::new(), private: false };
-        Self::Http { server: server.to_string(), method: method.to_owned(), private }
+        Self::Http { server: server(scheme, host, port), method: method.to_owned(), private }
     }
 
     /// The line of `hotcell.toml` that grants it, where there is one.
@@ -238,6 +308,14 @@ impl Capability {
             Self::Variable { name } => Some(format!("env = [{}]", quoted(name))),
             Self::PreciseClock => Some("clock = \"precise\"".to_owned()),
             Self::FreshRandom => Some("random = \"fresh\"".to_owned()),
+            Self::Secret { name, server } => {
+                let server = quoted(server.as_deref().unwrap_or("https://A SERVER"));
+                Some(format!("secret = [{{ name = {}, servers = [{server}] }}]", quoted(name)))
+            }
+            Self::KeyValue => Some("kv = true".to_owned()),
+            Self::Model => Some("llm = true".to_owned()),
+            Self::Tool { name } => Some(format!("tool = [{}]", quoted(name))),
+            Self::Ask => Some("ask = true".to_owned()),
         }
     }
 }
@@ -255,6 +333,12 @@ impl fmt::Display for Capability {
             Self::Variable { name } => write!(f, "`env` for `{name}`"),
             Self::PreciseClock => f.write_str("`clock` in full precision"),
             Self::FreshRandom => f.write_str("`random` numbers that differ"),
+            Self::Secret { name, server: None } => write!(f, "`secret` `{name}`"),
+            Self::Secret { name, server: Some(server) } => write!(f, "`secret` `{name}` for `{server}`"),
+            Self::KeyValue => f.write_str("`kv`, a store of its own"),
+            Self::Model => f.write_str("`llm`, the model of the run"),
+            Self::Tool { name } => write!(f, "`tool` `{name}`"),
+            Self::Ask => f.write_str("`ask`, questions to a person"),
         }
     }
 }
@@ -323,6 +407,12 @@ mod tests {
             Request::Socket,
             Request::Variable { name: "HOME" },
             Request::PreciseClock,
+            Request::Secret { name: "KEY" },
+            Request::SecretTo { name: "KEY", scheme: Scheme::Https, host: &host, port: 443, method: "GET" },
+            Request::KeyValue,
+            Request::Model,
+            Request::Tool { name: "search" },
+            Request::Ask,
         ];
         for request in requests {
             assert!(!decide(&Grants::default(), &request).is_allowed(), "{request:?}");

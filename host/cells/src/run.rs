@@ -15,11 +15,18 @@ use wasmtime::component::{ComponentExportIndex, InstancePre, ResourceTableError}
 use wasmtime::{Store, Trap, WasmBacktrace};
 use wasmtime_wasi::I32Exit;
 
-use crate::call::{CellError, GuestErrorKind, Report, ScriptCall, StateView, Terms, ToolCall};
-use crate::cells::{Cell, Cells, ScriptEntry};
-use crate::contract::{PluginError, PluginResult};
+use crate::call::{
+    CellError, ConnectorCall, ConnectorReply, GuestErrorKind, HookCall, NodeCall, NodeOutcome, Report, ScriptCall,
+    StateView, Terms, ToolCall, Verdict,
+};
+use crate::cells::{Cell, Cells};
+use crate::contract::{
+    GuestCallback, GuestReply, GuestRequest, GuestVerdict, Outcome as GuestOutcome, PluginError, PluginResult,
+};
+use crate::entries::ScriptEntry;
 use crate::guest::{GuestSetup, GuestState, Unanswered};
 use crate::output::OutputOverflow;
+use crate::secrets::Vault;
 
 /// Fuel after which a guest lets others run and its deadline is looked at: some hundred microseconds.
 const YIELD_INTERVAL: u64 = 2_000_000;
@@ -33,6 +40,10 @@ const STATE_FILE: &str = "state.json";
 const BACKTRACE_FUNCTIONS: usize = 16;
 /// How the engine words the end of what a guest may hand over at once.
 const TRANSFER_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhausted";
+/// Facts that are kept beside an answer or an error.
+const MAX_METADATA: usize = 32;
+/// Bytes of the reason a hook gives for refusing.
+const MAX_REASON: usize = 4_096;
 /// How the engine words the end of handles.
 const HANDLES_EXHAUSTED: &str = "store handle limit exceeded";
 
@@ -76,7 +87,7 @@ impl Cells {
             }
         };
         drop(state_file);
-        report
+        report.map(Answer::into_text)
     }
 
     /// Calls a tool: gives the JSON that it returned.
@@ -98,7 +109,75 @@ impl Cells {
         }
         let setup = plugin_setup(cell.name().to_owned(), None, Some(call.answers));
         let enter = Enter::Tool(entry, call.tool, call.arguments);
-        self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await
+        self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await.map(Answer::into_text)
+    }
+
+    /// Runs a node of a plugin's own type. A question without answer ends it as with [`Cells::call_tool`].
+    pub async fn run_node(&self, cell: &Cell, call: NodeCall) -> Report<NodeOutcome> {
+        let budget = call.terms.budget.clamp(&self.shared.ceiling);
+        let described =
+            cell.description().is_some_and(|all| all.nodes.iter().any(|node| node.node_type == call.node_type));
+        let (Some(entry), true) = (cell.loaded.entries.node, described) else {
+            return Report::refused(CellError::WrongKind {
+                message: format!(
+                    "`{}` has no node type `{}`",
+                    cell.name(),
+                    crate::text::one_line(&call.node_type, 100)
+                ),
+            });
+        };
+        if let Err(error) = check_depth(&call.terms, &budget) {
+            return Report::refused(error);
+        }
+        let setup = plugin_setup(cell.name().to_owned(), Some(call.state), Some(call.answers));
+        let enter = Enter::Node(entry, call.node_type, call.fields, call.inputs);
+        self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await.map(|answer| match answer {
+            Answer::Outcome(outcome) => outcome,
+            other => NodeOutcome { outputs: other.into_text(), branch: None, metadata: Vec::new() },
+        })
+    }
+
+    /// Tells a hook of an event.
+    pub async fn call_hook(&self, cell: &Cell, call: HookCall) -> Report<Verdict> {
+        let budget = call.terms.budget.clamp(&self.shared.ceiling);
+        let Some(entry) = cell.loaded.entries.hook else {
+            return Report::refused(CellError::WrongKind { message: format!("`{}` has no hooks", cell.name()) });
+        };
+        if let Err(error) = check_depth(&call.terms, &budget) {
+            return Report::refused(error);
+        }
+        let setup = plugin_setup(cell.name().to_owned(), None, None);
+        let enter = Enter::Hook(entry, call.point, call.event);
+        self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await.map(|answer| match answer {
+            Answer::Verdict(verdict) => verdict,
+            other => Verdict::Change(other.into_text()),
+        })
+    }
+
+    /// Hands a request to a connector or, with a body, what came by its callback.
+    pub async fn call_connector(&self, cell: &Cell, call: ConnectorCall) -> Report<ConnectorReply> {
+        let budget = call.terms.budget.clamp(&self.shared.ceiling);
+        let Some((send, receive)) = cell.loaded.entries.connector else {
+            return Report::refused(CellError::WrongKind { message: format!("`{}` is no connector", cell.name()) });
+        };
+        if let Err(error) = check_depth(&call.terms, &budget) {
+            return Report::refused(error);
+        }
+        let setup = plugin_setup(cell.name().to_owned(), None, None);
+        let request = GuestRequest {
+            input: call.input,
+            config: call.config,
+            callback: call.callback.map(|(url, session)| GuestCallback { url, session }),
+            metadata: Vec::new(),
+        };
+        let enter = match call.body {
+            None => Enter::Send(send, request),
+            Some(body) => Enter::Receive(receive, request, body),
+        };
+        self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await.map(|answer| match answer {
+            Answer::Reply(reply) => reply,
+            other => ConnectorReply::Done(other.into_text()),
+        })
     }
 
     async fn call(
@@ -108,9 +187,10 @@ impl Cells {
         terms: &Terms,
         budget: &Budget,
         enter: Enter,
-    ) -> Report<String> {
-        let Ok(_permit) = self.shared.permits.acquire().await else {
-            return Report::refused(CellError::Host { message: "the cells are shut down".to_owned() });
+    ) -> Report<Answer> {
+        let _permit = match self.permit(terms.depth).await {
+            Ok(permit) => permit,
+            Err(error) => return Report::refused(error),
         };
         let started = Instant::now();
         let guest = match GuestState::new(setup, terms, budget, self.shared.repeatable.as_ref()) {
@@ -129,6 +209,20 @@ impl Cells {
         report(store, outcome, budget, started)
     }
 
+    /// A place among the calls that run at once. A call that other calls wait for does not wait itself: where
+    /// everything is taken by its own callers, waiting would never end.
+    async fn permit(&self, depth: u32) -> Result<tokio::sync::SemaphorePermit<'_>, CellError> {
+        if depth == 0 {
+            let shut_down = |_| CellError::Host { message: "the cells are shut down".to_owned() };
+            return self.shared.permits.acquire().await.map_err(shut_down);
+        }
+        self.shared.nested_permits.try_acquire().map_err(|_| CellError::Guest {
+            kind: GuestErrorKind::Unavailable,
+            message: "too many plugins call each other at the moment".to_owned(),
+            metadata: Vec::new(),
+        })
+    }
+
     fn store(&self, guest: GuestState, budget: &Budget) -> wasmtime::Result<Store<GuestState>> {
         let mut store = Store::new(&self.shared.engine, guest);
         store.limiter(|guest| &mut guest.limiter);
@@ -141,11 +235,18 @@ impl Cells {
 }
 
 impl<T> Report<T> {
+    /// The same report with another form of its result.
+    fn map<U>(self, form: impl FnOnce(T) -> U) -> Report<U> {
+        let Self { result, usage, nested, logs, dropped_log_lines, stderr, denials } = self;
+        Report { result: result.map(form), usage, nested, logs, dropped_log_lines, stderr, denials }
+    }
+
     /// The report of a call that never reached its guest.
     fn refused(error: CellError) -> Self {
         Self {
             result: Err(error),
             usage: Usage { calls: 1, ..Usage::default() },
+            nested: Vec::new(),
             logs: Vec::new(),
             dropped_log_lines: 0,
             stderr: String::new(),
@@ -197,12 +298,62 @@ enum Enter {
     Command(ComponentExportIndex),
     Interpreter(ComponentExportIndex, String, Arc<str>),
     Tool(ComponentExportIndex, String, String),
+    Node(ComponentExportIndex, String, String, String),
+    Hook(ComponentExportIndex, String, String),
+    Send(ComponentExportIndex, GuestRequest),
+    Receive(ComponentExportIndex, GuestRequest, String),
+}
+
+/// What a call gave, whatever was called.
+enum Answer {
+    Text(String),
+    Outcome(NodeOutcome),
+    Verdict(Verdict),
+    Reply(ConnectorReply),
+}
+
+impl Answer {
+    /// The JSON of an answer that has no other part.
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) | Self::Reply(ConnectorReply::Done(text)) | Self::Verdict(Verdict::Change(text)) => text,
+            Self::Outcome(outcome) => outcome.outputs,
+            Self::Verdict(_) | Self::Reply(ConnectorReply::Accepted) => String::new(),
+        }
+    }
+
+    /// Bytes of what it says.
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Reply(ConnectorReply::Done(text)) | Self::Verdict(Verdict::Change(text)) => {
+                text.len()
+            }
+            Self::Outcome(outcome) => outcome.outputs.len(),
+            Self::Verdict(_) | Self::Reply(ConnectorReply::Accepted) => 0,
+        }
+    }
+
+    /// The same with `change` made to every text.
+    fn map_text(self, change: impl Fn(String) -> String) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(change(text)),
+            Self::Outcome(outcome) => Self::Outcome(NodeOutcome {
+                outputs: change(outcome.outputs),
+                branch: outcome.branch,
+                metadata: outcome.metadata.into_iter().map(|(name, value)| (name, change(value))).collect(),
+            }),
+            Self::Verdict(Verdict::Change(text)) => Self::Verdict(Verdict::Change(change(text))),
+            Self::Verdict(Verdict::Refuse(text)) => Self::Verdict(Verdict::Refuse(change(text))),
+            Self::Reply(ConnectorReply::Done(text)) => Self::Reply(ConnectorReply::Done(change(text))),
+            other @ (Self::Verdict(Verdict::Proceed) | Self::Reply(ConnectorReply::Accepted)) => other,
+        }
+    }
 }
 
 /// What a guest returned without trapping.
 enum Returned {
     /// A result of the contract.
-    Plugin(PluginResult),
+    Plugin(Result<Answer, PluginError>),
     /// An exit code; the result is on standard output.
     Code(i32),
 }
@@ -217,12 +368,51 @@ impl Enter {
             Self::Plugin(index) => {
                 let run = instance.get_typed_func::<(), (PluginResult,)>(&mut *store, index)?;
                 let (result,) = run.call_async(&mut *store, ()).await?;
-                Ok(Returned::Plugin(result))
+                Ok(Returned::Plugin(result.map(Answer::Text)))
             }
             Self::Tool(index, tool, arguments) => {
                 let call = instance.get_typed_func::<(&str, &str), (PluginResult,)>(&mut *store, index)?;
                 let (result,) = call.call_async(&mut *store, (&tool, &arguments)).await?;
-                Ok(Returned::Plugin(result))
+                Ok(Returned::Plugin(result.map(Answer::Text)))
+            }
+            Self::Node(index, node_type, fields, inputs) => {
+                type Result3 = (Result<GuestOutcome, PluginError>,);
+                let run = instance.get_typed_func::<(&str, &str, &str), Result3>(&mut *store, index)?;
+                let (result,) = run.call_async(&mut *store, (&node_type, &fields, &inputs)).await?;
+                Ok(Returned::Plugin(result.map(|outcome| {
+                    let GuestOutcome { outputs, branch, metadata } = outcome;
+                    Answer::Outcome(NodeOutcome { outputs, branch, metadata: shown_metadata(&metadata) })
+                })))
+            }
+            Self::Hook(index, point, event) => {
+                type Result2 = (Result<GuestVerdict, PluginError>,);
+                let on = instance.get_typed_func::<(&str, &str), Result2>(&mut *store, index)?;
+                let (result,) = on.call_async(&mut *store, (&point, &event)).await?;
+                Ok(Returned::Plugin(result.map(|verdict| {
+                    Answer::Verdict(match verdict {
+                        GuestVerdict::Proceed => Verdict::Proceed,
+                        GuestVerdict::Change(event) => Verdict::Change(event),
+                        GuestVerdict::Refuse(failure) => {
+                            Verdict::Refuse(crate::text::lines(&failure.message, MAX_REASON))
+                        }
+                    })
+                })))
+            }
+            Self::Send(index, request) => {
+                type Result1 = (Result<GuestReply, PluginError>,);
+                let send = instance.get_typed_func::<(GuestRequest,), Result1>(&mut *store, index)?;
+                let (result,) = send.call_async(&mut *store, (request,)).await?;
+                Ok(Returned::Plugin(result.map(|reply| {
+                    Answer::Reply(match reply {
+                        GuestReply::Done(json) => ConnectorReply::Done(json),
+                        GuestReply::Accepted => ConnectorReply::Accepted,
+                    })
+                })))
+            }
+            Self::Receive(index, request, body) => {
+                let receive = instance.get_typed_func::<(GuestRequest, &str), (PluginResult,)>(&mut *store, index)?;
+                let (result,) = receive.call_async(&mut *store, (request, &body)).await?;
+                Ok(Returned::Plugin(result.map(|json| Answer::Reply(ConnectorReply::Done(json)))))
             }
             Self::Command(index) => {
                 let run = instance.get_typed_func::<(), (Result<(), ()>,)>(&mut *store, index)?;
@@ -279,34 +469,36 @@ fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     crate::text::one_line(&text, 500)
 }
 
-fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: Instant) -> Report<String> {
+fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: Instant) -> Report<Answer> {
     let fuel_left = store.get_fuel().unwrap_or(0);
     let guest = store.into_data();
     let egress = guest.egress.report();
     let denials = guest.denials.take();
     let error_bytes = budget.error_bytes.as_usize();
-    let stderr = guest.stderr.shown(error_bytes);
+    let vault = guest.vault.clone();
+    let stderr = vault.scrub(guest.stderr.shown(error_bytes));
     let result = match outcome {
         Outcome::DeadlineOver => Err(limit(Limit::Deadline, format!("still running after {:?}", budget.wall_clock))),
         Outcome::Panicked(message) => Err(CellError::Host { message }),
-        Outcome::Returned(Ok(Returned::Code(0))) => String::from_utf8(guest.stdout.take())
-            .map_err(|error| CellError::NotText { at: error.utf8_error().valid_up_to() }),
+        Outcome::Returned(Ok(Returned::Code(0))) => printed(&guest),
         Outcome::Returned(Ok(Returned::Code(code))) => Err(CellError::Exit { code, stderr: stderr.clone() }),
-        Outcome::Returned(Ok(Returned::Plugin(Ok(json)))) if json.len() as u64 > budget.output.0 => Err(limit(
+        Outcome::Returned(Ok(Returned::Plugin(Ok(answer)))) if answer.len() as u64 > budget.output.0 => Err(limit(
             Limit::OutputTooLarge,
-            format!("the result has {} bytes, more than {}", json.len(), budget.output),
+            format!("the result has {} bytes, more than {}", answer.len(), budget.output),
         )),
-        Outcome::Returned(Ok(Returned::Plugin(Ok(json)))) => Ok(json),
+        Outcome::Returned(Ok(Returned::Plugin(Ok(answer)))) => Ok(answer),
         Outcome::Returned(Ok(Returned::Plugin(Err(error)))) => Err(guest_error(error, error_bytes)),
         Outcome::Returned(Err(error)) => failure(&error, &guest, budget, &stderr),
     };
-    let result = result.map_err(|error| behind(error, &guest, egress.exhausted.as_deref(), budget));
+    let result = result
+        .map(|answer| answer.map_text(|text| vault.scrub(text)))
+        .map_err(|error| scrubbed(behind(error, &guest, egress.exhausted.as_deref(), budget), &vault));
     let usage = Usage {
         calls: 1,
         fuel: budget.fuel - Fuel(fuel_left),
         wall_clock: started.elapsed(),
         peak_memory: Bytes::from(guest.limiter.peak()),
-        output: result.as_ref().map_or(Bytes(guest.stdout.written()), |text| Bytes::from(text.len())),
+        output: result.as_ref().map_or(Bytes(guest.stdout.written()), |answer| Bytes::from(answer.len())),
         stderr: Bytes(guest.stderr.written()),
         log_lines: guest.notes.logged,
         http_requests: egress.requests,
@@ -314,7 +506,35 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
         http_received: egress.received,
     };
     let dropped_log_lines = guest.notes.logged - guest.notes.lines.len() as u64;
-    Report { result, usage, logs: guest.notes.lines, dropped_log_lines, stderr, denials }
+    Report { result, usage, nested: guest.nested, logs: guest.notes.lines, dropped_log_lines, stderr, denials }
+}
+
+/// What a program printed, as its result.
+fn printed(guest: &GuestState) -> Result<Answer, CellError> {
+    String::from_utf8(guest.stdout.take())
+        .map(Answer::Text)
+        .map_err(|error| CellError::NotText { at: error.utf8_error().valid_up_to() })
+}
+
+/// The error with no value of a secret in it.
+fn scrubbed(error: CellError, vault: &Vault) -> CellError {
+    let scrub = |text: String| vault.scrub(text);
+    match error {
+        CellError::Limit { limit, detail } => CellError::Limit { limit, detail: scrub(detail) },
+        CellError::Exit { code, stderr } => CellError::Exit { code, stderr: scrub(stderr) },
+        CellError::Trap { message, backtrace, stderr } => {
+            CellError::Trap { message: scrub(message), backtrace, stderr: scrub(stderr) }
+        }
+        CellError::Guest { kind, message, metadata } => {
+            let metadata = metadata.into_iter().map(|(name, value)| (name, scrub(value))).collect();
+            CellError::Guest { kind, message: scrub(message), metadata }
+        }
+        CellError::Suspended { question } => CellError::Suspended { question: scrub(question) },
+        other @ (CellError::NotText { .. }
+        | CellError::Directory { .. }
+        | CellError::WrongKind { .. }
+        | CellError::Host { .. }) => other,
+    }
 }
 
 fn limit(limit: Limit, detail: String) -> CellError {
@@ -322,11 +542,10 @@ fn limit(limit: Limit, detail: String) -> CellError {
 }
 
 /// Sorts an error of the engine, or takes a program's exit with code 0 as the success it is.
-fn failure(error: &wasmtime::Error, guest: &GuestState, budget: &Budget, stderr: &str) -> Result<String, CellError> {
+fn failure(error: &wasmtime::Error, guest: &GuestState, budget: &Budget, stderr: &str) -> Result<Answer, CellError> {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
         return match code {
-            0 => String::from_utf8(guest.stdout.take())
-                .map_err(|error| CellError::NotText { at: error.utf8_error().valid_up_to() }),
+            0 => printed(guest),
             code => Err(CellError::Exit { code: *code, stderr: stderr.to_owned() }),
         };
     }
@@ -389,13 +608,14 @@ fn guest_error(error: PluginError, limit: usize) -> CellError {
         PluginError::Unavailable(failure) => (GuestErrorKind::Unavailable, failure),
         PluginError::Other(failure) => (GuestErrorKind::Other, failure),
     };
-    let metadata = failure
-        .metadata
-        .iter()
-        .take(32)
-        .map(|(name, value)| (crate::text::one_line(name, 100), crate::text::one_line(value, 500)))
-        .collect();
+    let metadata = shown_metadata(&failure.metadata);
     CellError::Guest { kind, message: crate::text::lines(&failure.message, limit), metadata }
+}
+
+fn shown_metadata(metadata: &[(String, String)]) -> Vec<(String, String)> {
+    let shown =
+        |(name, value): &(String, String)| (crate::text::one_line(name, 100), crate::text::one_line(value, 500));
+    metadata.iter().take(MAX_METADATA).map(shown).collect()
 }
 
 /// A guest that was refused memory or egress usually fails in its own way afterwards; this puts the cause first.

@@ -10,8 +10,8 @@ use hotcell_budget::{Budget, Fuel};
 use hotcell_cells::{CellError, ScriptKind, StateView, Terms, ToolCall};
 use support::{call_tool, cells, error, load, run, run_with, script, state, terms, tools, tools_described};
 
-const GET_IMPORT: &str = r#"(import "hotcell:plugin/state@0.1.0" "get" (func $get (param i32 i32 i32)))"#;
-const ALL_IMPORT: &str = r#"(import "hotcell:plugin/state@0.1.0" "all" (func $all (param i32)))"#;
+const GET_IMPORT: &str = r#"(import "hotcell:plugin/state@0.2.0" "get" (func $get (param i32 i32 i32)))"#;
+const ALL_IMPORT: &str = r#"(import "hotcell:plugin/state@0.2.0" "all" (func $all (param i32)))"#;
 
 /// Gives the value at `order.id`, or fails with `none`.
 const GET: &str = r#"(data (i32.const 2000) "order.id") (data (i32.const 2020) "none")
@@ -88,7 +88,7 @@ async fn attack_75_a_panic_of_the_host_is_a_failure_of_one_call() {
 #[tokio::test]
 async fn a_plugin_finds_the_settings_of_its_operator() {
     let cells = cells();
-    let imports = r#"(import "hotcell:plugin/config@0.1.0" "get" (func $get (param i32 i32 i32)))"#;
+    let imports = r#"(import "hotcell:plugin/config@0.2.0" "get" (func $get (param i32 i32 i32)))"#;
     let cell = load(&cells, &script(imports, GET));
     let config = BTreeMap::from([("order.id".to_owned(), "\"set\"".to_owned())]);
     let terms = Terms { config: Arc::new(config), ..terms(Budget::default()) };
@@ -132,7 +132,7 @@ async fn tools_without_a_good_description_are_not_loaded() {
     let cells = cells();
     let parts = "(func $call (param i32 i32 i32 i32) (result i32) (call $ok (local.get 2) (local.get 3)))";
     for (description, expected) in [
-        (None, "no custom section `hotcell:description`"),
+        (None, "it has no custom section `hotcell:description`"),
         (Some("not json"), "not of the documented form"),
         (Some(r#"{"contract":"0.9.0","name":"x","tools":[]}"#), "version `0.9.0`"),
     ] {
@@ -154,7 +154,7 @@ const ASK: &str = r#"(data (i32.const 2000) "first?second?")
         (memory.copy (i32.const 4096) (i32.load (i32.const 68)) (local.get $length))
         (memory.copy (i32.add (i32.const 4096) (local.get $length)) (i32.load (i32.const 100)) (i32.load (i32.const 104)))
         (call $ok (i32.const 4096) (i32.add (local.get $length) (i32.load (i32.const 104)))))"#;
-const ASK_IMPORT: &str = r#"(import "hotcell:plugin/ask@0.1.0" "ask" (func $ask (param i32 i32 i32)))"#;
+const ASK_IMPORT: &str = r#"(import "hotcell:plugin/ask@0.2.0" "ask" (func $ask (param i32 i32 i32)))"#;
 
 #[tokio::test]
 async fn a_question_suspends_the_call_until_it_is_answered() {
@@ -164,4 +164,15 @@ async fn a_question_suspends_the_call_until_it_is_answered() {
     assert_eq!(call_tool(&cells, &cell, "{}", &[]).await.result, suspended("first?"));
     assert_eq!(call_tool(&cells, &cell, "{}", &["1"]).await.result, suspended("second?"));
     assert_eq!(call_tool(&cells, &cell, "{}", &["1", "2"]).await.result.as_deref(), Ok("12"));
+
+    let call = ToolCall {
+        tool: "tool".to_owned(),
+        arguments: "{}".to_owned(),
+        answers: Vec::new(),
+        terms: terms(Budget::default()),
+    };
+    let report = cells.call_tool(&cell, call).await;
+    let denials: Vec<String> = report.denials.iter().map(ToString::to_string).collect();
+    assert!(matches!(error(&report), CellError::Trap { .. }), "{report:?}");
+    assert!(denials.len() == 1 && denials[0].ends_with("[grants.\"test.wasm\"]\nask = true"), "{denials:?}");
 }

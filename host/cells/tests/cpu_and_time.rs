@@ -94,7 +94,7 @@ async fn attack_06_filling_the_memory_over_and_over_is_bounded() {
 #[tokio::test]
 async fn attack_07_a_storm_of_host_calls_is_charged() {
     let cells = cells();
-    let imports = r#"(import "hotcell:plugin/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+    let imports = r#"(import "hotcell:plugin/log@0.2.0" "log" (func $log (param i32 i32 i32)))"#;
     let body = "(func $run (result i32)
         (loop $again (call $log (i32.const 2) (i32.const 1024) (i32.const 2)) (br $again)) (unreachable))";
     let cell = load(&cells, &script(imports, body));

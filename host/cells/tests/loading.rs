@@ -62,7 +62,7 @@ fn what_is_not_valid_is_refused_in_one_line() {
                 .as_str(),
         ),
         wasm("(component)"),
-        wasm("(component (import \"hotcell:plugin/state@0.1.0\" (instance (export \"no-such\" (func)))))"),
+        wasm("(component (import \"hotcell:plugin/state@0.2.0\" (instance (export \"no-such\" (func)))))"),
     ];
     for bytes in cases {
         let message = refusal(&cells, &bytes);
@@ -82,7 +82,7 @@ fn a_component_for_some_other_host_is_told_what_is_expected() {
     let text = "(component (core module $m (func (export \"f\"))) (core instance $i (instantiate $m))
         (func $f (canon lift (core func $i \"f\"))) (export \"other\" (func $f)))";
     let message = refusal(&cells(), &wasm(text));
-    assert!(message.contains("it exports `other`; a script exports `hotcell:plugin/run-script@0.1.0`"), "{message}");
+    assert!(message.contains("it exports `other`; a script exports `run-script` of `hotcell:plugin`"), "{message}");
 }
 
 #[test]
@@ -93,12 +93,12 @@ fn a_contract_function_of_another_type_is_refused() {
             (core instance $i (instantiate $m))
             (func $f (result {result}) (canon lift (core func $i \"f\")))
             (instance $e (export \"run\" (func $f)))
-            (export \"hotcell:plugin/run-script@0.1.0\" (instance $e)))"
+            (export \"hotcell:plugin/run-script@0.2.0\" (instance $e)))"
         )
     };
     for result in ["u32", "(result)", "bool"] {
         let message = refusal(&cells(), &wasm(&text(result)));
-        let expected = "`hotcell:plugin/run-script@0.1.0` has no function `run` of the contract's type";
+        let expected = "`hotcell:plugin/run-script@0.2.0` has no function `run` of the contract's type";
         assert!(message.contains(expected), "{message}");
     }
 }

@@ -106,7 +106,7 @@ async fn attack_30_output_that_is_not_text_is_said_so() {
     assert_eq!(report.stderr, "ab\u{fffd}\\u{1b}[31m\u{fffd}");
 }
 
-const LOG_IMPORT: &str = r#"(import "hotcell:plugin/log@0.1.0" "log" (func $log (param i32 i32 i32)))"#;
+const LOG_IMPORT: &str = r#"(import "hotcell:plugin/log@0.2.0" "log" (func $log (param i32 i32 i32)))"#;
 
 #[tokio::test]
 async fn attack_28_29_logged_lines_are_cut_counted_and_escaped() {

@@ -85,7 +85,7 @@ const PRELUDE: &str = r#"
 pub(crate) fn script(imports: &str, parts: &str) -> Vec<u8> {
     let text = format!(
         "(module {imports} (memory (export \"memory\") 1) {PRELUDE} {parts}
-            (export \"hotcell:plugin/run-script@0.1.0#run\" (func $run)))"
+            (export \"hotcell:plugin/run-script@0.2.0#run\" (func $run)))"
     );
     component("script", &text)
 }
@@ -93,7 +93,7 @@ pub(crate) fn script(imports: &str, parts: &str) -> Vec<u8> {
 /// A component of the world `tools` with one tool `tool`. `parts` define `$call`, which takes the addresses and
 /// lengths of name and arguments.
 pub(crate) fn tools(imports: &str, parts: &str) -> Vec<u8> {
-    let description = r#"{"contract":"0.1.0","name":"test","tools":[
+    let description = r#"{"contract":"0.2.0","name":"test","tools":[
         {"name":"tool","description":"A tool","parameters":{"type":"object"}}]}"#;
     tools_described(imports, parts, Some(description))
 }
@@ -102,12 +102,25 @@ pub(crate) fn tools(imports: &str, parts: &str) -> Vec<u8> {
 pub(crate) fn tools_described(imports: &str, parts: &str, description: Option<&str>) -> Vec<u8> {
     let text = format!(
         "(module {imports} (memory (export \"memory\") 1) {PRELUDE} {parts}
-            (export \"hotcell:plugin/call-tool@0.1.0#call\" (func $call)))"
+            (export \"hotcell:plugin/call-tool@0.2.0#call\" (func $call)))"
     );
     let mut bytes = component("tools", &text);
     if let Some(description) = description {
         append_custom_section(&mut bytes, "hotcell:description", description.as_bytes());
     }
+    bytes
+}
+
+/// A component of any world with these core exports, each `NAME=FUNCTION`, and this description.
+pub(crate) fn plugin(world: &str, imports: &str, parts: &str, exports: &[&str], description: &str) -> Vec<u8> {
+    let exports: String = exports
+        .iter()
+        .filter_map(|export| export.split_once('='))
+        .map(|(name, function)| format!("(export \"hotcell:plugin/{name}\" (func ${function}))"))
+        .collect();
+    let text = format!("(module {imports} (memory (export \"memory\") 1) {PRELUDE} {parts} {exports})");
+    let mut bytes = component(world, &text);
+    append_custom_section(&mut bytes, "hotcell:description", description.as_bytes());
     bytes
 }
 
@@ -191,7 +204,7 @@ pub(crate) async fn call_tool(cells: &Cells, cell: &Cell, arguments: &str, answe
         tool: "tool".to_owned(),
         arguments: arguments.to_owned(),
         answers: answers.iter().map(|answer| (*answer).to_owned()).collect(),
-        terms: terms(Budget::default()),
+        terms: Terms { grants: grants("ask = true"), ..terms(Budget::default()) },
     };
     cells.call_tool(cell, call).await
 }

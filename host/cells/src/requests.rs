@@ -1,0 +1,261 @@
+//! What a plugin asks the operator for, as it stands in its description. A request grants nothing; it bounds what can be
+//! granted.
+
+use serde::{Deserialize, Serialize};
+
+use crate::grants::{Access, ClockGrant, Grants, HttpGrant, RandomGrant, SecretGrant};
+
+/// The capabilities a plugin asks for. The default is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Requests {
+    /// Directories, by the paths the plugin uses for them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fs: Vec<DirectoryRequest>,
+    /// Servers it asks over HTTP. `*` stands for servers that only the operator can know.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub http: Vec<HttpRequested>,
+    /// Environment variables of the host, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<String>,
+    /// How exactly it wants to tell the time.
+    #[serde(skip_serializing_if = "is_default")]
+    pub clock: ClockGrant,
+    /// Where its random numbers are to come from.
+    #[serde(skip_serializing_if = "is_default")]
+    pub random: RandomGrant,
+    /// Secrets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secret: Vec<SecretRequest>,
+    /// A store of its own.
+    #[serde(skip_serializing_if = "is_default")]
+    pub kv: bool,
+    /// The model of the run.
+    #[serde(skip_serializing_if = "is_default")]
+    pub llm: bool,
+    /// Tools of other plugins; `*` stands for any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool: Vec<String>,
+    /// Questions to a person.
+    #[serde(skip_serializing_if = "is_default")]
+    pub ask: bool,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A directory that a plugin asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DirectoryRequest {
+    /// The path it uses.
+    pub guest: String,
+    /// What it does there.
+    #[serde(default)]
+    pub access: Access,
+    /// What for, in the plugin's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Servers that a plugin asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum HttpRequested {
+    /// This one.
+    Server(HttpGrant),
+    /// `*`: those that the operator names.
+    Any(AnyServer),
+}
+
+/// The text `*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AnyServer {
+    /// `*`
+    #[serde(rename = "*")]
+    Any,
+}
+
+/// A secret that a plugin asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SecretRequest {
+    /// Its name.
+    pub name: String,
+    /// Where it is sent; none means to the servers that are granted for `http`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<HttpGrant>,
+    /// What for, in the plugin's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl Requests {
+    /// Whether it asks for nothing that has to be granted.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What of `grants` goes beyond the request, one line each; empty where the grants fit in it.
+    pub fn exceeded_by(&self, grants: &Grants) -> Vec<String> {
+        let mut beyond = Vec::new();
+        for grant in &grants.fs {
+            let asked = self.fs.iter().any(|asked| asked.guest == grant.guest && asked.access >= grant.access);
+            if !asked {
+                beyond.push(format!("`fs` for `{}`", grant.guest));
+            }
+        }
+        let any = self.http.iter().any(|asked| matches!(asked, HttpRequested::Any(_)));
+        for grant in &grants.http {
+            let asked = |asked: &HttpRequested| matches!(asked, HttpRequested::Server(server) if server.covers(grant));
+            if !any && !self.http.iter().any(asked) {
+                beyond.push(format!("`http` for `{grant}`"));
+            }
+        }
+        for name in grants.env.iter().filter(|name| !self.env.contains(name)) {
+            beyond.push(format!("`env` for `{name}`"));
+        }
+        for SecretGrant { name, .. } in &grants.secret {
+            if !self.secret.iter().any(|asked| asked.name == *name) {
+                beyond.push(format!("`secret` `{name}`"));
+            }
+        }
+        for name in &grants.tool {
+            if !self.tool.iter().any(|asked| asked == name || asked == "*") {
+                beyond.push(format!("`tool` `{name}`"));
+            }
+        }
+        let flags = [
+            ("kv", grants.kv, self.kv),
+            ("llm", grants.llm, self.llm),
+            ("ask", grants.ask, self.ask),
+            ("clock", grants.clock == ClockGrant::Precise, self.clock == ClockGrant::Precise),
+        ];
+        beyond.extend(
+            flags.iter().filter(|(_, granted, asked)| *granted && !asked).map(|(name, ..)| format!("`{name}`")),
+        );
+        beyond
+    }
+
+    /// What it asks for in plain words, one line each.
+    pub fn in_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let shown = |text: &str| crate::text::one_line(text, 200);
+        let because = |why: &Option<String>| why.as_ref().map(|why| format!(" ({})", shown(why))).unwrap_or_default();
+        for DirectoryRequest { guest, access, why } in &self.fs {
+            let what = match access {
+                Access::Read => "read the files of a directory",
+                Access::ReadWrite => "read, change and delete the files of a directory",
+            };
+            words.push(format!("{what}, as `{}`{}", shown(guest), because(why)));
+        }
+        for asked in &self.http {
+            words.push(match asked {
+                HttpRequested::Server(server) => format!("send requests to `{server}`"),
+                HttpRequested::Any(_) => "send requests to servers that you name".to_owned(),
+            });
+        }
+        for name in &self.env {
+            words.push(format!("read the environment variable `{}`", shown(name)));
+        }
+        for SecretRequest { name, servers, why } in &self.secret {
+            let to: Vec<String> = servers.iter().map(|server| format!("`{server}`")).collect();
+            let to = if to.is_empty() { "servers that you name".to_owned() } else { to.join(", ") };
+            words.push(format!("send the secret `{}` to {to}, without seeing it{}", shown(name), because(why)));
+        }
+        if self.kv {
+            words.push("keep data of its own between calls".to_owned());
+        }
+        if self.llm {
+            words.push("ask the model, at your cost".to_owned());
+        }
+        for name in &self.tool {
+            words.push(match name.as_str() {
+                "*" => "call any tool of the graph".to_owned(),
+                name => format!("call the tool `{}`", shown(name)),
+            });
+        }
+        if self.ask {
+            words.push("put questions to you".to_owned());
+        }
+        if self.clock == ClockGrant::Precise {
+            words.push("tell the time exactly, which can be used to observe other programs".to_owned());
+        }
+        words
+    }
+}
+
+impl HttpGrant {
+    /// Whether every request that `other` covers is covered by this one.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        use crate::grants::HostGrant::{Below, Exactly};
+        let host = match (&self.host, &other.host) {
+            (Exactly(mine), Exactly(theirs)) => mine == theirs,
+            (Below(domain), Below(theirs)) => theirs == domain || theirs.ends_with(&format!(".{domain}")),
+            (Below(domain), Exactly(url::Host::Domain(name))) => name.ends_with(&format!(".{domain}")),
+            _ => false,
+        };
+        let methods = self.methods.is_empty()
+            || (!other.methods.is_empty() && other.methods.iter().all(|method| self.methods.contains(method)));
+        host && self.scheme == other.scheme && self.port == other.port && methods && (self.private || !other.private)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Requests;
+    use crate::grants::Grants;
+
+    fn requests(text: &str) -> Requests {
+        serde_json::from_str(text).unwrap_or_else(|error| panic!("`{text}`: {error}"))
+    }
+
+    #[test]
+    fn grants_may_be_narrower_than_the_request_and_not_wider() {
+        let asked = requests(
+            r#"{ "http": ["https://*.x.org", "http://y.org"], "fs": [{ "guest": "/d", "access": "read" }], "env": ["A"],
+                 "secret": [{ "name": "K" }], "tool": ["t"], "kv": true }"#,
+        );
+        let cases = [
+            ("", 0),
+            (
+                "http = ['https://a.x.org', 'https://*.b.x.org', { url = 'http://y.org', methods = ['GET'] }]\nkv = true",
+                0,
+            ),
+            ("http = ['http://a.x.org', 'https://x.org', { url = 'http://y.org', private = true }]", 3),
+            ("fs = [{ host = 'x', guest = '/d' }]\nenv = ['A']\ntool = ['t']", 0),
+            ("fs = [{ host = 'x', guest = '/d', access = 'read-write' }, { host = 'x', guest = '/e' }]", 2),
+            ("env = ['B']\ntool = ['*']\nllm = true\nask = true\nclock = 'precise'", 5),
+            ("secret = [{ name = 'K', servers = ['https://a.x.org'] }]", 0),
+            ("secret = [{ name = 'L', servers = ['https://a.x.org'] }]", 1),
+        ];
+        for (text, beyond) in cases {
+            let grants: Grants = toml::from_str(text).unwrap_or_else(|error| panic!("`{text}`: {error}"));
+            assert_eq!(asked.exceeded_by(&grants).len(), beyond, "{text}: {:?}", asked.exceeded_by(&grants));
+        }
+        let any = requests(r#"{ "http": ["*"] }"#);
+        let grants: Grants =
+            toml::from_str("http = ['http://a', 'https://*.b']").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(any.exceeded_by(&grants), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_request_is_told_in_plain_words() {
+        let asked = requests(
+            r#"{ "http": ["*", "https://x.org"], "fs": [{ "guest": "/d", "access": "read-write", "why": "notes\u001b[2J" }],
+                 "secret": [{ "name": "K", "servers": ["https://x.org"] }], "ask": true, "tool": ["*"] }"#,
+        );
+        assert_eq!(
+            asked.in_words(),
+            [
+                "read, change and delete the files of a directory, as `/d` (notes\\u{1b}[2J)",
+                "send requests to servers that you name",
+                "send requests to `https://x.org`",
+                "send the secret `K` to `https://x.org`, without seeing it",
+                "call any tool of the graph",
+                "put questions to you",
+            ]
+        );
+    }
+}

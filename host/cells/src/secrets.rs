@@ -1,0 +1,215 @@
+//! Secrets of the operator's. A guest gets placeholders; values are put in on the way out, only towards servers the
+//! grant of the secret names, and taken out of whatever comes back or is said about the call.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
+
+use crate::call::Terms;
+use crate::clock::Repeatable;
+
+/// The shortest value that is searched for in texts: shorter ones would turn up by chance.
+const MIN_SCRUBBED: usize = 4;
+
+/// Values of secrets by name. They are never shown, not even in debug output.
+#[derive(Clone, Default)]
+pub struct Secrets(BTreeMap<String, String>);
+
+impl Secrets {
+    /// The values by name.
+    pub fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self(values.into_iter().collect())
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// The secrets of one call.
+pub(crate) struct Vault {
+    values: BTreeMap<String, String>,
+    nonce: u64,
+    /// Names whose placeholder the guest has asked for; a placeholder carries the index.
+    issued: Mutex<Vec<String>>,
+}
+
+impl Vault {
+    pub(crate) fn new(terms: &Terms, repeatable: Option<&Repeatable>) -> Self {
+        let granted = |name: &String| terms.grants.secret.iter().any(|grant| grant.name == *name);
+        let values: BTreeMap<String, String> =
+            terms.secrets.0.iter().filter(|(name, _)| granted(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+        let nonce = match (values.is_empty(), repeatable) {
+            (true, _) => 0,
+            (false, Some(repeatable)) => repeatable.seed,
+            (false, None) => rand::random(),
+        };
+        Self { values, nonce, issued: Mutex::default() }
+    }
+
+    /// The placeholder of a secret that is granted; none where the operator has not set its value.
+    pub(crate) fn placeholder(&self, name: &str) -> Option<String> {
+        self.values.get(name)?;
+        let mut issued = self.issued();
+        let index = issued.iter().position(|known| known == name).unwrap_or_else(|| {
+            issued.push(name.to_owned());
+            issued.len() - 1
+        });
+        Some(self.text(index))
+    }
+
+    fn text(&self, index: usize) -> String {
+        format!("hotcell-secret-{:016x}-{index}-", self.nonce)
+    }
+
+    fn issued(&self) -> MutexGuard<'_, Vec<String>> {
+        self.issued.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a placeholder has been given out: without one, nothing has to be looked for.
+    pub(crate) fn is_in_use(&self) -> bool {
+        !self.issued().is_empty()
+    }
+
+    /// The secrets whose placeholder occurs in `text`.
+    pub(crate) fn mentioned(&self, text: &[u8]) -> Vec<String> {
+        let occurs = |placeholder: String| find(text, placeholder.as_bytes()).is_some();
+        let issued = self.issued();
+        issued.iter().enumerate().filter(|(index, _)| occurs(self.text(*index))).map(|(_, name)| name.clone()).collect()
+    }
+
+    /// `text` with the values of those `allowed` in the place of their placeholders, written so that they fit.
+    pub(crate) fn fill(&self, text: &[u8], allowed: &[String], encode: fn(&str) -> Cow<'_, str>) -> Vec<u8> {
+        let mut filled = text.to_vec();
+        for (index, name) in self.issued().iter().enumerate() {
+            if let (true, Some(value)) = (allowed.contains(name), self.values.get(name)) {
+                filled = replace(&filled, self.text(index).as_bytes(), encode(value).as_bytes());
+            }
+        }
+        filled
+    }
+
+    /// `bytes` with placeholders in the place of values.
+    pub(crate) fn scrub_bytes(&self, bytes: Bytes) -> Bytes {
+        let mut scrubbed = bytes;
+        for (name, value) in &self.values {
+            if value.len() >= MIN_SCRUBBED && find(&scrubbed, value.as_bytes()).is_some() {
+                scrubbed = replace(&scrubbed, value.as_bytes(), shown(name).as_bytes()).into();
+            }
+        }
+        scrubbed
+    }
+
+    /// `text` with the names of secrets in the place of their values.
+    pub(crate) fn scrub(&self, text: String) -> String {
+        let mut scrubbed = text;
+        for (name, value) in &self.values {
+            if value.len() >= MIN_SCRUBBED && scrubbed.contains(value.as_str()) {
+                scrubbed = scrubbed.replace(value.as_str(), &shown(name));
+            }
+        }
+        scrubbed
+    }
+
+    /// Takes values out of the headers of a response.
+    pub(crate) fn scrub_headers(&self, headers: &mut HeaderMap) {
+        for value in headers.values_mut() {
+            let scrubbed = self.scrub_bytes(Bytes::copy_from_slice(value.as_bytes()));
+            if scrubbed != value.as_bytes() {
+                *value = HeaderValue::from_bytes(&scrubbed).unwrap_or_else(|_| HeaderValue::from_static("(a secret)"));
+            }
+        }
+    }
+}
+
+/// What stands where the value of a secret was.
+fn shown(name: &str) -> String {
+    format!("(secret {name})")
+}
+
+fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part)
+}
+
+fn replace(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = find(rest, part) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(by);
+        rest = &rest[at + part.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// How a value is written inside a JSON string.
+pub(crate) fn in_json(value: &str) -> Cow<'_, str> {
+    let quoted = serde_json::Value::from(value).to_string();
+    Cow::Owned(quoted[1..quoted.len() - 1].to_owned())
+}
+
+/// How a value is written inside a query or a form.
+pub(crate) fn in_url(value: &str) -> Cow<'_, str> {
+    url::form_urlencoded::byte_serialize(value.as_bytes()).collect::<String>().into()
+}
+
+/// A value as it is.
+pub(crate) fn as_is(value: &str) -> Cow<'_, str> {
+    Cow::Borrowed(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Secrets, Vault, as_is, in_json, in_url};
+    use crate::call::Terms;
+
+    fn vault() -> Vault {
+        let grants = toml::from_str("secret = [{ name = 'KEY', servers = ['https://x.org'] }]");
+        let secrets = [("KEY", "s3\"cr et"), ("OTHER", "other-value")].map(|(n, v)| (n.to_owned(), v.to_owned()));
+        let terms = Terms {
+            grants: Arc::new(grants.unwrap_or_else(|error| panic!("{error}"))),
+            secrets: Secrets::new(secrets),
+            ..Terms::new("x")
+        };
+        Vault::new(&terms, None)
+    }
+
+    #[test]
+    fn attack_57_only_granted_secrets_answer() {
+        let vault = vault();
+        assert!(vault.placeholder("KEY").is_some_and(|text| !text.contains("s3")));
+        assert_eq!(vault.placeholder("OTHER"), None);
+        assert_eq!(vault.placeholder("NONE"), None);
+    }
+
+    #[test]
+    fn values_are_put_in_as_the_place_needs_and_taken_out_again() {
+        let vault = vault();
+        let Some(placeholder) = vault.placeholder("KEY") else { panic!("it is granted") };
+        let text = format!("a={placeholder}&b={placeholder}");
+        let allowed = vault.mentioned(text.as_bytes());
+        assert_eq!(allowed, ["KEY"]);
+        let fill = |encode| String::from_utf8_lossy(&vault.fill(text.as_bytes(), &allowed, encode)).into_owned();
+        assert_eq!(fill(as_is), "a=s3\"cr et&b=s3\"cr et");
+        assert_eq!(fill(in_json), "a=s3\\\"cr et&b=s3\\\"cr et");
+        assert_eq!(fill(in_url), "a=s3%22cr+et&b=s3%22cr+et");
+        assert_eq!(vault.fill(text.as_bytes(), &[], as_is), text.as_bytes());
+        assert_eq!(vault.scrub("x s3\"cr et y".to_owned()), "x (secret KEY) y");
+        assert_eq!(&vault.scrub_bytes(bytes::Bytes::from_static(b"\xffs3\"cr et"))[..], b"\xff(secret KEY)");
+    }
+
+    #[test]
+    fn secrets_are_not_shown_for_debugging() {
+        let shown = format!("{:?}", Secrets::new([("KEY".to_owned(), "value".to_owned())]));
+        assert_eq!(shown, "{\"KEY\"}");
+    }
+}
