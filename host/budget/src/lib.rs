@@ -15,11 +15,13 @@
 //! assert!(total.fuel < budget.fuel);
 //! ```
 
+mod account;
 mod budget;
 mod limit;
 mod quantity;
 mod usage;
 
+pub use account::{Account, Overdrawn, Purse, RunBudget};
 pub use budget::Budget;
 pub use limit::Limit;
 pub use quantity::{Bytes, Fuel};

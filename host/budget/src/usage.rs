@@ -35,6 +35,19 @@ pub struct Usage {
     pub http_sent: Bytes,
     /// HTTP bytes received, headers included.
     pub http_received: Bytes,
+    /// Requests to models.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub model_requests: u64,
+    /// Tokens that models read.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub input_tokens: u64,
+    /// Tokens that models wrote.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub output_tokens: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl AddAssign for Usage {
@@ -49,6 +62,9 @@ impl AddAssign for Usage {
         self.http_requests = self.http_requests.saturating_add(other.http_requests);
         self.http_sent += other.http_sent;
         self.http_received += other.http_received;
+        self.model_requests = self.model_requests.saturating_add(other.model_requests);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
     }
 }
 
@@ -87,6 +103,9 @@ mod tests {
             http_requests: 4,
             http_sent: Bytes(5),
             http_received: Bytes(6),
+            model_requests: 7,
+            input_tokens: 8,
+            output_tokens: 9,
         };
         let mut total = one.clone();
         total += Usage { peak_memory: Bytes(70), ..one.clone() };
@@ -101,6 +120,9 @@ mod tests {
             http_requests: 8,
             http_sent: Bytes(10),
             http_received: Bytes(12),
+            model_requests: 14,
+            input_tokens: 16,
+            output_tokens: 18,
         };
         assert_eq!(total, expected);
         total += Usage { fuel: Fuel(u64::MAX), wall_clock: Duration::MAX, ..Usage::default() };

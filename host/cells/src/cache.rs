@@ -110,7 +110,7 @@ pub(crate) fn key(digest: &str, compatibility: &str) -> String {
 }
 
 /// The SHA-256 digest of a component in hexadecimal.
-pub(crate) fn digest(bytes: &[u8]) -> String {
+pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

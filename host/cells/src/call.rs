@@ -11,7 +11,7 @@ use crate::contract::LogLevel;
 use crate::grants::Grants;
 use crate::policy::Denial;
 use crate::secrets::Secrets;
-use crate::services::{KeyValueStore, LogListener, Services};
+use crate::services::{HttpTape, KeyValueStore, LogListener, Services};
 
 /// The state a script may read. The host's own values implement it, so that a script that reads one key costs one
 /// key.
@@ -47,6 +47,8 @@ pub struct Terms {
     pub services: Option<Arc<dyn Services>>,
     /// Is told each line that is logged, when it is logged.
     pub listener: Option<LogListener>,
+    /// Answers HTTP requests in the place of the network, or records them.
+    pub tape: Option<Arc<dyn HttpTape>>,
 }
 
 impl fmt::Debug for Terms {
@@ -74,6 +76,7 @@ impl Terms {
             kv: None,
             services: None,
             listener: None,
+            tape: None,
         }
     }
 }

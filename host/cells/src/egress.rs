@@ -26,6 +26,7 @@ use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
 use crate::policy::{Capability, Decision, Request, decide};
 use crate::secrets::{self, Vault};
+use crate::services::{HttpExchange, HttpReply, HttpTape};
 
 /// Bytes of a response's status line and headers that are read before it is refused.
 const MAX_RESPONSE_HEAD: usize = 64 << 10;
@@ -47,6 +48,7 @@ struct Shared {
     exhausted: AtomicBool,
     denials: Denials,
     vault: Arc<Vault>,
+    tape: Option<Arc<dyn HttpTape>>,
 }
 
 /// What the requests of a call came to.
@@ -73,6 +75,7 @@ impl Egress {
                 exhausted: AtomicBool::new(false),
                 denials,
                 vault,
+                tape: terms.tape.clone(),
             }),
         }
     }
@@ -121,8 +124,10 @@ impl WasiHttpHooks for Egress {
     }
 }
 
+/// The work that has to go on while a response is read.
+type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
 /// A response, and the work that has to go on while its body is read.
-type Sent = Result<(Response<WasiBody>, Box<dyn Future<Output = Result<(), Error>> + Send>), Error>;
+type Sent = Result<(Response<WasiBody>, Rest), Error>;
 
 /// Where a request goes, parsed once.
 struct Destination {
@@ -159,7 +164,7 @@ impl Destination {
     }
 }
 
-async fn send(shared: Arc<Shared>, mut request: HttpRequest<WasiBody>, options: RequestOptions) -> Sent {
+async fn send(shared: Arc<Shared>, request: HttpRequest<WasiBody>, options: RequestOptions) -> Sent {
     let destination = Destination::of(&request)?;
     let method = request.method().clone();
     if method == Method::CONNECT {
@@ -181,6 +186,49 @@ async fn send(shared: Arc<Shared>, mut request: HttpRequest<WasiBody>, options: 
         return Err(Error::ConnectionLimitReached);
     }
 
+    let Some(tape) = shared.tape.clone() else { return go_out(&shared, &destination, request, options).await };
+    let (parts, body) = request.into_parts();
+    let body = collect(&shared, body).await?;
+    let exchange = HttpExchange {
+        method: method.to_string(),
+        url: parts.uri.to_string(),
+        headers: texts(&parts.headers),
+        body: body.to_vec(),
+    };
+    if let Some(replayed) = tape.replay(&exchange) {
+        let reply = replayed.map_err(|_| Error::HttpResponseIncomplete)?;
+        return response_of(reply).map(|response| -> (_, Rest) { (response, Box::new(async { Ok(()) })) });
+    }
+    let (response, rest) = go_out(&shared, &destination, HttpRequest::from_parts(parts, whole(body)), options).await?;
+    let response = read_response(&shared, response, rest).await?;
+    let (parts, body) = response.into_parts();
+    let body = collect(&shared, body).await?;
+    let status = parts.status.as_u16();
+    tape.record(&exchange, &HttpReply { status, headers: texts(&parts.headers), body: body.to_vec() });
+    Ok((Response::from_parts(parts, whole(body)), Box::new(async { Ok(()) })))
+}
+
+fn texts(headers: &http::HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect()
+}
+
+fn response_of(reply: HttpReply) -> Result<Response<WasiBody>, Error> {
+    let mut response = Response::builder().status(reply.status);
+    for (name, value) in reply.headers {
+        response = response.header(name, value);
+    }
+    response.body(whole(reply.body.into())).map_err(|_| Error::HttpResponseIncomplete)
+}
+
+/// Sends a request that was allowed and counted.
+async fn go_out(
+    shared: &Arc<Shared>,
+    destination: &Destination,
+    mut request: HttpRequest<WasiBody>,
+    options: RequestOptions,
+) -> Sent {
+    let method = request.method().clone();
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     *request.uri_mut() = path.parse().map_err(|_| Error::HttpRequestUriInvalid)?;
     let host = HeaderValue::from_str(&destination.authority()).map_err(|_| Error::HttpRequestUriInvalid)?;
@@ -189,12 +237,12 @@ async fn send(shared: Arc<Shared>, mut request: HttpRequest<WasiBody>, options: 
     let with_secrets = shared.vault.is_in_use();
     if with_secrets {
         let time = shared.left();
-        let filled = fill_secrets(&shared, &destination, request);
+        let filled = fill_secrets(shared, destination, request);
         request = tokio::time::timeout(time, filled).await.map_err(|_| Error::HttpResponseTimeout)??;
     }
 
     let connect_time = options.connect_timeout.unwrap_or(Duration::MAX).min(shared.left());
-    let connection = connect(&shared, &destination, method.as_str());
+    let connection = connect(shared, destination, method.as_str());
     let stream = tokio::time::timeout(connect_time, connection).await.map_err(|_| Error::ConnectionTimeout)??;
     let response_time = options.first_byte_timeout.unwrap_or(Duration::MAX).min(shared.left());
     let exchanged = tokio::time::timeout(response_time, exchange(stream, request));
@@ -202,9 +250,13 @@ async fn send(shared: Arc<Shared>, mut request: HttpRequest<WasiBody>, options: 
     if !with_secrets {
         return Ok((response, rest));
     }
-    let answer = scrub_response(&shared, response, rest);
-    let response = tokio::time::timeout(shared.left(), answer).await.map_err(|_| Error::HttpResponseTimeout)??;
-    Ok((response, Box::new(async { Ok(()) })))
+    let (mut parts, body) = read_response(shared, response, rest).await?.into_parts();
+    shared.vault.scrub_headers(&mut parts.headers);
+    let body = shared.vault.scrub_bytes(collect(shared, body).await?);
+    if parts.headers.contains_key(header::CONTENT_LENGTH) {
+        parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
+    }
+    Ok((Response::from_parts(parts, whole(body)), Box::new(async { Ok(()) })))
 }
 
 /// Puts the values of secrets in the place of their placeholders: those that are granted for this destination.
@@ -257,28 +309,21 @@ async fn fill_secrets(
     Ok(HttpRequest::from_parts(parts, whole(filled.into())))
 }
 
-/// Reads a response to its end and takes the values of secrets out of it.
-async fn scrub_response(
-    shared: &Shared,
-    response: Response<WasiBody>,
-    rest: Box<dyn Future<Output = Result<(), Error>> + Send>,
-) -> Result<Response<WasiBody>, Error> {
-    let (mut parts, body) = response.into_parts();
+/// Reads a response to its end, as long as the call has time.
+async fn read_response(shared: &Shared, response: Response<WasiBody>, rest: Rest) -> Result<Response<WasiBody>, Error> {
+    let (parts, body) = response.into_parts();
     let connection = async move {
         // What ends the connection shows in the body as well.
         let _ = Box::into_pin(rest).await;
         std::future::pending::<()>().await;
     };
-    let read = std::pin::pin!(collect(shared, body));
-    let body = match select(read, std::pin::pin!(connection)).await {
-        Either::Left((body, _)) => body?,
-        Either::Right(((), read)) => read.await?,
+    let read = async {
+        match select(std::pin::pin!(collect(shared, body)), std::pin::pin!(connection)).await {
+            Either::Left((body, _)) => body,
+            Either::Right(((), read)) => read.await,
+        }
     };
-    shared.vault.scrub_headers(&mut parts.headers);
-    let body = shared.vault.scrub_bytes(body);
-    if parts.headers.contains_key(header::CONTENT_LENGTH) {
-        parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
-    }
+    let body = tokio::time::timeout(shared.left(), read).await.map_err(|_| Error::HttpResponseTimeout)??;
     Ok(Response::from_parts(parts, whole(body)))
 }
 

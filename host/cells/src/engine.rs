@@ -55,6 +55,9 @@ pub(crate) fn code_configuration() -> Config {
     config
 }
 
+/// The engine and its version: fuel counts what its compiler makes of a component.
+pub const ENGINE: &str = "wasmtime 48.0.8";
+
 /// What an artefact made by this engine is only good for: the engine's version, settings and processor.
 pub(crate) fn compatibility(engine: &Engine) -> String {
     struct Digester(Sha256);
@@ -120,5 +123,17 @@ pub enum PrecompileError {
 impl PrecompileError {
     fn engine(error: wasmtime::Error) -> Self {
         Self::Engine(format!("{error:#}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ENGINE;
+
+    #[test]
+    fn the_engine_is_the_one_that_is_built_in() {
+        let lock = include_str!("../../../Cargo.lock");
+        let version = ENGINE.trim_start_matches("wasmtime ");
+        assert!(lock.contains(&format!("name = \"wasmtime\"\nversion = \"{version}\"\n")), "{ENGINE}");
     }
 }

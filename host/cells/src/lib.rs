@@ -60,7 +60,7 @@ mod services;
 mod survey;
 mod text;
 
-pub use cache::CacheError;
+pub use cache::{CacheError, digest};
 pub use call::{
     CellError, ConnectorCall, ConnectorReply, GuestErrorKind, HookCall, LogLine, NodeCall, NodeOutcome, Report,
     ScriptCall, StateView, Terms, ToolCall, Verdict,
@@ -72,7 +72,7 @@ pub use description::{
     ConnectorDescription, ConnectorMode, DESCRIPTION_SECTION, Description, DescriptionError, HOOK_POINTS,
     HookDescription, NodeDescription, ToolDescription,
 };
-pub use engine::{PrecompileError, precompile};
+pub use engine::{ENGINE, PrecompileError, precompile};
 pub use grants::{
     Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme, SecretGrant,
 };
@@ -80,5 +80,7 @@ pub use inspect::InspectError;
 pub use policy::{Capability, Denial};
 pub use requests::{AnyServer, DirectoryRequest, HttpRequested, Requests, SecretRequest};
 pub use secrets::Secrets;
-pub use services::{KeyValueStore, LogListener, ServiceError, ServiceReply, Services};
+pub use services::{
+    HttpExchange, HttpReply, HttpTape, KeyValueStore, LogListener, ServiceError, ServiceReply, Services,
+};
 pub use survey::{Survey, SurveyError, survey};

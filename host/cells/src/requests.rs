@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::grants::{Access, ClockGrant, Grants, HttpGrant, RandomGrant, SecretGrant};
+use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HttpGrant, RandomGrant, SecretGrant};
 
 /// The capabilities a plugin asks for. The default is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -182,6 +182,36 @@ impl Requests {
         if self.clock == ClockGrant::Precise {
             words.push("tell the time exactly, which can be used to observe other programs".to_owned());
         }
+        words
+    }
+}
+
+impl Grants {
+    /// What is granted in plain words, one line each.
+    pub fn in_words(&self) -> Vec<String> {
+        let directory = |grant: &DirectoryGrant| {
+            let what = match grant.access {
+                Access::Read => "read the files of",
+                Access::ReadWrite => "read, change and delete the files of",
+            };
+            let host = crate::text::one_line(&grant.host.display().to_string(), 500);
+            format!("{what} `{host}`, as `{}`", crate::text::one_line(&grant.guest, 200))
+        };
+        let mut words: Vec<String> = self.fs.iter().map(directory).collect();
+        let secret =
+            |grant: &SecretGrant| SecretRequest { name: grant.name.clone(), servers: grant.servers.clone(), why: None };
+        let same = Requests {
+            http: self.http.iter().cloned().map(HttpRequested::Server).collect(),
+            env: self.env.clone(),
+            clock: self.clock,
+            secret: self.secret.iter().map(secret).collect(),
+            kv: self.kv,
+            llm: self.llm,
+            tool: self.tool.clone(),
+            ask: self.ask,
+            ..Requests::default()
+        };
+        words.extend(same.in_words());
         words
     }
 }

@@ -137,6 +137,18 @@ impl Cells {
         })
     }
 
+    /// Makes a fresh instance and drops it again without calling it, and gives how long that took.
+    ///
+    /// # Errors
+    /// When the instance cannot be made within the budget of the terms.
+    pub async fn instantiate(&self, cell: &Cell, terms: &Terms) -> Result<Duration, CellError> {
+        let budget = terms.budget.clamp(&self.shared.ceiling);
+        let started = Instant::now();
+        let setup = plugin_setup(cell.name().to_owned(), None, None);
+        let report = self.call(&cell.loaded.instance, setup, terms, &budget, Enter::Nothing).await;
+        report.result.map(|_| started.elapsed())
+    }
+
     /// Tells a hook of an event.
     pub async fn call_hook(&self, cell: &Cell, call: HookCall) -> Report<Verdict> {
         let budget = call.terms.budget.clamp(&self.shared.ceiling);
@@ -236,7 +248,7 @@ impl Cells {
 
 impl<T> Report<T> {
     /// The same report with another form of its result.
-    fn map<U>(self, form: impl FnOnce(T) -> U) -> Report<U> {
+    pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Report<U> {
         let Self { result, usage, nested, logs, dropped_log_lines, stderr, denials } = self;
         Report { result: result.map(form), usage, nested, logs, dropped_log_lines, stderr, denials }
     }
@@ -294,6 +306,7 @@ fn command_setup(call: &ScriptCall) -> Result<(Option<tempfile::TempDir>, GuestS
 
 /// The function of a guest that a call enters, with its arguments.
 enum Enter {
+    Nothing,
     Plugin(ComponentExportIndex),
     Command(ComponentExportIndex),
     Interpreter(ComponentExportIndex, String, Arc<str>),
@@ -365,6 +378,7 @@ impl Enter {
         instance: &wasmtime::component::Instance,
     ) -> wasmtime::Result<Returned> {
         match self {
+            Self::Nothing => Ok(Returned::Plugin(Ok(Answer::Text(String::new())))),
             Self::Plugin(index) => {
                 let run = instance.get_typed_func::<(), (PluginResult,)>(&mut *store, index)?;
                 let (result,) = run.call_async(&mut *store, ()).await?;
@@ -504,6 +518,7 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
         http_requests: egress.requests,
         http_sent: egress.sent,
         http_received: egress.received,
+        ..Usage::default()
     };
     let dropped_log_lines = guest.notes.logged - guest.notes.lines.len() as u64;
     Report { result, usage, nested: guest.nested, logs: guest.notes.lines, dropped_log_lines, stderr, denials }

@@ -66,5 +66,38 @@ pub trait KeyValueStore: Send + Sync {
     fn keys(&self, prefix: &str, limit: usize) -> Result<Vec<String>, ServiceError>;
 }
 
+/// An HTTP request of a guest, with placeholders where secrets will be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpExchange {
+    /// The method, in capitals
+    pub method: String,
+    /// The whole URL
+    pub url: String,
+    /// The headers, in their order
+    pub headers: Vec<(String, String)>,
+    /// The body
+    pub body: Vec<u8>,
+}
+
+/// The reply to an HTTP request, with no value of a secret in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpReply {
+    /// The status code
+    pub status: u16,
+    /// The headers, in their order
+    pub headers: Vec<(String, String)>,
+    /// The body
+    pub body: Vec<u8>,
+}
+
+/// A recording of HTTP, for tests. It is asked after the policy and the budget: what is not granted stays denied.
+pub trait HttpTape: Send + Sync {
+    /// The reply that was recorded for a request, or why there is none; `None` lets the request out.
+    fn replay(&self, exchange: &HttpExchange) -> Option<Result<HttpReply, String>>;
+
+    /// Is told what came back for a request that was let out.
+    fn record(&self, exchange: &HttpExchange, reply: &HttpReply);
+}
+
 /// Is told each line a guest logs, as it logs it, on the thread that runs the guest.
 pub type LogListener = Arc<dyn Fn(&LogLine) + Send + Sync>;

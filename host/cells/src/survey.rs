@@ -1,11 +1,13 @@
 //! What a file is, found out without an engine: nothing of it is compiled or run.
 
+use serde::{Deserialize, Serialize};
+
 use crate::cache;
 use crate::description::{self, Description, DescriptionError};
 use crate::inspect::{InspectError, Shape, inspect};
 
 /// What a WebAssembly file is and says about itself.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     /// The SHA-256 digest of the file, in hexadecimal.
     pub digest: String,

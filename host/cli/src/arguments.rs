@@ -58,6 +58,11 @@ pub(crate) enum Command {
     /// See and continue runs
     #[command(subcommand)]
     Runs(Runs),
+    /// Write, grant and sign plugins
+    #[command(subcommand)]
+    Plugin(Box<Plugin>),
+    /// Let the `hotcell.toml` of a folder grant what it says, or no longer
+    Trust(Trust),
     /// Print a completion script for a shell
     Completions(Completions),
 }
@@ -97,6 +102,9 @@ pub(crate) struct Session {
     /// Never ask on the terminal: a question makes the run wait
     #[arg(long)]
     pub(crate) no_input: bool,
+    /// For this run, let the `hotcell.toml` beside the graph grant what it says
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]
@@ -181,6 +189,177 @@ pub(crate) enum Runs {
         /// The run's name, or the beginning of it
         run: String,
     },
+}
+
+/// Where plugins are looked for, and for which agent.
+#[derive(Debug, Args)]
+pub(crate) struct Shelf {
+    /// The folder of the agent: its `plugins`, `hotcell.toml` and `hotcell.lock`
+    #[arg(long = "in", value_name = "DIR", default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// One more folder of plugins; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Plugin {
+    /// Make a new plugin that builds and passes its test as it is
+    New(PluginNew),
+    /// Make the component of a plugin, check it, and show what it offers and asks for
+    Build {
+        /// The folder of the plugin
+        #[arg(default_value = ".")]
+        project: PathBuf,
+    },
+    /// Build a plugin and play its cases, with its fuel compared to the baseline
+    Test(PluginTest),
+    /// Build a plugin and measure the calls of its cases
+    Bench(PluginBench),
+    /// List the plugins of a folder, what they offer, and whether they may be used
+    List {
+        #[command(flatten)]
+        shelf: Shelf,
+        /// One JSON line for each plugin
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show all that a plugin says about itself, and what it was granted
+    Inspect {
+        /// Its name, or its file
+        plugin: String,
+        #[command(flatten)]
+        shelf: Shelf,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Put a plugin into the folder of an agent
+    Add {
+        /// Its component
+        file: PathBuf,
+        #[command(flatten)]
+        shelf: Shelf,
+        /// Put it in the place of the one that has its name
+        #[arg(long)]
+        replace: bool,
+    },
+    /// Give a plugin what it asks for, or less, and pin it to its component
+    Grant(Grant),
+    /// Take back all that a plugin was granted
+    Revoke {
+        /// Its name
+        plugin: String,
+        #[command(flatten)]
+        shelf: Shelf,
+    },
+    /// Take a plugin out of the folder of an agent, with all that it was granted
+    Remove {
+        /// Its name
+        plugin: String,
+        #[command(flatten)]
+        shelf: Shelf,
+    },
+    /// Check plugins against `hotcell.lock`, the contract and their signatures
+    Verify {
+        /// Its name; without it, all
+        plugin: Option<String>,
+        #[command(flatten)]
+        shelf: Shelf,
+        /// A public key of minisign that has to have signed them; repeatable
+        #[arg(long = "key", value_name = "KEY")]
+        keys: Vec<String>,
+    },
+    /// Sign a component; the signature is put beside it
+    Sign {
+        /// The component
+        file: PathBuf,
+        /// The file with the secret key
+        #[arg(long, value_name = "FILE")]
+        key: PathBuf,
+    },
+    /// Make a pair of keys for signing
+    Keygen {
+        /// Where to put the secret key; the public one goes beside it, with `.pub`
+        file: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginNew {
+    /// Its name, such as `weather` or `acme:weather`
+    pub(crate) name: String,
+    /// What it is
+    #[arg(long, value_parser = ["tool", "script", "connector", "hooks", "node"], default_value = "tool")]
+    pub(crate) kind: String,
+    /// What it is written in
+    #[arg(long, value_parser = ["rust", "python", "js", "ts", "c"], default_value = "rust")]
+    pub(crate) lang: String,
+    /// The folder to make [default: one with the plugin's name]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginTest {
+    /// The folder of the plugin
+    #[arg(default_value = ".")]
+    pub(crate) project: PathBuf,
+    /// Play the cases against this component, and build nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) component: Option<PathBuf>,
+    /// Take what the cases use now as the new baseline
+    #[arg(long)]
+    pub(crate) update: bool,
+    /// Let HTTP requests out, and keep what comes back in the cases
+    #[arg(long)]
+    pub(crate) record: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PluginBench {
+    /// The folder of the plugin
+    #[arg(default_value = ".")]
+    pub(crate) project: PathBuf,
+    /// Measure this component, and build nothing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) component: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Grant {
+    /// The plugin's name
+    pub(crate) plugin: String,
+    #[command(flatten)]
+    pub(crate) shelf: Shelf,
+    /// A server it may ask, such as `https://api.example.org`, in the place of those it asks for; repeatable
+    #[arg(long, value_name = "URL")]
+    pub(crate) http: Vec<String>,
+    /// A directory for it, as `GUEST=DIRECTORY`, with `:rw` at the end if it may write there; repeatable
+    #[arg(long, value_name = "GUEST=DIR[:rw]")]
+    pub(crate) fs: Vec<String>,
+    /// Only this capability; repeatable
+    #[arg(long, value_name = "CAPABILITY", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock"])]
+    pub(crate) only: Vec<String>,
+    /// Nothing: it is used without what it asks for
+    #[arg(long, conflicts_with_all = ["http", "fs", "only"])]
+    pub(crate) nothing: bool,
+    /// Do not ask whether this is meant
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// The folder
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Do not ask whether this is meant
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) forget: bool,
 }
 
 #[derive(Debug, Args)]

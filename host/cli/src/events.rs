@@ -36,7 +36,8 @@ pub(crate) fn result(report: &RunReport, exit: Exit) -> Value {
         "run": report.run.as_str(),
         "status": status(&report.outcome),
         "exit_code": exit as u8,
-        "usage": report.usage,
+        "usage": report.account.total(),
+        "used_by": report.account,
     });
     match &report.outcome {
         Outcome::Completed { output } => line["output"] = output.as_str().into(),

@@ -9,4 +9,4 @@ mod recognise;
 mod surroundings;
 
 pub use recognise::{Dialect, recognise};
-pub use surroundings::{AgentFolder, FileState, KnowledgeBase, Surroundings};
+pub use surroundings::{AgentFolder, FileState, KnowledgeBase, Surroundings, ToolState};

@@ -11,7 +11,7 @@ pub trait Surroundings {
     fn documents(&self, path: &str) -> FileState;
 
     /// Whether the host has a tool of that name, given without file extension.
-    fn tool(&self, name: &str) -> bool;
+    fn tool(&self, name: &str) -> ToolState;
 
     /// Whether the agent's own folder defines a tool of that name.
     fn own_tool(&self, name: &str) -> bool;
@@ -30,6 +30,17 @@ pub trait Surroundings {
 
     /// The knowledge base of a retrieval node.
     fn knowledge_base(&self, node: &str) -> KnowledgeBase;
+}
+
+/// Whether a tool can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolState {
+    /// It can
+    Usable,
+    /// There is none of that name
+    Missing,
+    /// There is one and it cannot be used, for this reason
+    Unusable(String),
 }
 
 /// Whether a file is where the source says.

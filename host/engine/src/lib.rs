@@ -7,6 +7,7 @@
 mod action;
 mod branch;
 mod event;
+mod hook;
 mod journal;
 mod ports;
 mod run;
@@ -16,6 +17,7 @@ mod turn;
 
 pub use branch::{Write, WriteError};
 pub use event::Event;
+pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use journal::{
     Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place, Question, RunHeader, RunId,
     RunLock, RunRecord, RunStatus, SqliteJournal, open_questions,

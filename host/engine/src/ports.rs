@@ -5,11 +5,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_budget::Usage;
+use hotcell_budget::{Account, Purse};
 use hotcell_graph::{Key, Path, State, Value};
 use hotcell_models::{Model, ModelName, ToolSpec};
 
 use crate::event::Event;
+use crate::hook::Hooks;
 use crate::journal::Question;
 
 /// Everything outside that a run may use.
@@ -27,6 +28,8 @@ pub struct Ports {
     pub people: Arc<dyn People>,
     /// Is told what happens
     pub observer: Arc<dyn Observer>,
+    /// May change or refuse what happens
+    pub hooks: Arc<dyn Hooks>,
 }
 
 /// A call into a cell and what it used, which is reported whether it succeeded or not.
@@ -34,8 +37,15 @@ pub struct Ports {
 pub struct CallReport {
     /// The answer, or why there is none
     pub result: Result<String, CallError>,
-    /// What the call used
-    pub usage: Usage,
+    /// Who used what for it
+    pub account: Account,
+}
+
+impl CallReport {
+    /// The report of a call that did not come to anybody.
+    pub fn failed(reason: impl Into<String>) -> Self {
+        CallReport { result: Err(CallError::Failed(reason.into())), account: Account::default() }
+    }
 }
 
 /// Why a call into a cell gave no answer.
@@ -57,6 +67,8 @@ pub struct ScriptCall {
     pub variables: Arc<[(Key, String)]>,
     /// Wall clock, from when the program is ready to start
     pub timeout: Option<Duration>,
+    /// What the run may still use: whoever runs the program lends from it and spends into it
+    pub purse: Arc<Purse>,
 }
 
 /// Runs programs in cells.
@@ -76,6 +88,8 @@ pub struct ToolCall<'a> {
     pub answers: &'a [String],
     /// The state it may read
     pub state: SharedState,
+    /// What the run may still use
+    pub purse: Arc<Purse>,
 }
 
 /// The tools that models may call.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use hotcell_budget::Usage;
+use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::{Graph, NodeIndex};
 use hotcell_graph::{Key, Reachability, State, Value};
 use thiserror::Error;
@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::action::{Done, run_node};
 use crate::branch::apply;
 use crate::event::Event;
+use crate::hook::{self, HookPoint};
 use crate::journal::{
     Completed, Entry, Fact, Journal, JournalError, Place, Question, RunHeader, RunId, RunStatus, open_questions,
 };
@@ -116,8 +117,8 @@ pub struct RunReport {
     pub outcome: Outcome,
     /// The state at that point
     pub state: State,
-    /// What its calls into cells used in this process
-    pub usage: Usage,
+    /// Who used what for it, in all processes
+    pub account: Account,
     /// How long its nodes took
     pub timings: Timings,
 }
@@ -182,6 +183,7 @@ impl Engine {
             ports: self.ports.clone(),
             journal: self.journal.clone(),
             variables,
+            purse: Arc::new(Purse::new(graph.limits.budget.clone(), spent_before(&entries))),
             remembered: Mutex::new(Remembered::default()),
         });
         let resumed = !entries.is_empty();
@@ -194,24 +196,28 @@ impl Engine {
             in_flight: 0,
             waiting: Vec::new(),
             pending: Vec::new(),
-            usage: Usage::default(),
+            account: Account::default(),
             timings: Timings::new(&graph),
         };
         drive.emit(&Event::RunStarted { run: &run, graph: &graph.name, start: &graph.node(graph.start).id, resumed });
         tracing::info!(target: "hotcell::graph", run = %run, "[graph:{}] started at `{}`", graph.name, graph.node(graph.start).id);
         let (outcome, state) = match drive.replay(entries)? {
             Some(outcome) => outcome,
-            None => drive.go(cancel).await?,
+            None => match drive.before_run(given, resumed).await {
+                Ok(()) => drive.go(cancel).await?,
+                Err(error) => (Outcome::Failed { node: None, error }, drive.schedule.state()),
+            },
         };
+        drive.after_run(&outcome).await;
         drive.finish(&outcome)?;
-        Ok(RunReport { run, outcome, state, usage: drive.usage, timings: drive.timings })
+        Ok(RunReport { run, outcome, state, account: drive.account, timings: drive.timings })
     }
 }
 
 /// How often a run looks whether it was ended from another process, while it waits for a node.
 const WATCH: Duration = Duration::from_millis(500);
 
-type Finished = (Turn, NodeIndex, Instant, Usage, Result<Done, Stop>);
+type Finished = (Turn, NodeIndex, Instant, Account, Result<Done, Stop>);
 
 struct Drive {
     context: Arc<RunContext>,
@@ -224,13 +230,46 @@ struct Drive {
     waiting: Vec<Turn>,
     /// Turns that were started but not completed when the journal ended
     pending: Vec<Start>,
-    usage: Usage,
+    account: Account,
     timings: Timings,
 }
 
 impl Drive {
     fn emit(&self, event: &Event<'_>) {
         self.context.ports.observer.event(event);
+    }
+
+    /// Tells hooks that a run begins; the error is why they refuse it.
+    async fn before_run(&mut self, given: &Given, resumed: bool) -> Result<(), String> {
+        if resumed {
+            return Ok(());
+        }
+        let context = self.context.clone();
+        let event = || {
+            let mut event = given.to_object();
+            event.insert("graph", self.graph.name.as_str().into());
+            event
+        };
+        match hook::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
+            Err(Stop::Failed(reason)) => Err(reason),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells hooks how a run ended.
+    async fn after_run(&mut self, outcome: &Outcome) {
+        let (status, key, text) = match outcome {
+            Outcome::Completed { output } => ("completed", "output", output),
+            Outcome::Failed { error, .. } => ("failed", "error", error),
+            Outcome::Waiting { .. } | Outcome::Interrupted => return,
+        };
+        let context = self.context.clone();
+        let event = || {
+            let graph = self.graph.name.as_str().into();
+            hook::event([("graph", graph), ("status", status.into()), (key, text.as_str().into())])
+        };
+        // The run has ended already: nothing that a hook says of it makes a difference.
+        let _ = hook::tell(&context, &mut self.account, HookPoint::AfterRun, event).await;
     }
 
     /// Brings the schedule to where the journal left it. `Some` if the run had ended without saying so.
@@ -267,6 +306,7 @@ impl Drive {
                 ),
             };
             self.timings.add(start.node, completed.elapsed);
+            self.account += completed.account;
             if let Some(state) = self.schedule.complete(turn, completed.writes, state, &route) {
                 return Ok(Some((Outcome::Completed { output: completed.output.unwrap_or_default() }, state)));
             }
@@ -330,13 +370,13 @@ impl Drive {
                     }
                 }
             };
-            let Some((turn, node, begun, usage, result)) = finished else {
+            let Some((turn, node, begun, account, result)) = finished else {
                 // Dropping what runs stops cells and requests in flight.
                 self.running.clear();
                 return Ok((Outcome::Interrupted, self.schedule.state()));
             };
             self.in_flight -= 1;
-            if let Some(end) = self.complete(turn, node, begun.elapsed(), usage, result)? {
+            if let Some(end) = self.complete(turn, node, begun.elapsed(), account, result)? {
                 self.running.clear();
                 return Ok(end);
             }
@@ -354,7 +394,7 @@ impl Drive {
         let work = async move {
             let begun = Instant::now();
             let result = run_node(&mut turn, &graph, start.node, start.state).await;
-            (start.turn, start.node, begun, turn.usage, result)
+            (start.turn, start.node, begun, turn.account, result)
         };
         // The only node that runs needs no task of its own; several share the cores.
         if self.in_flight == 0 {
@@ -365,7 +405,7 @@ impl Drive {
             self.running.push(Box::pin(async move {
                 task.await.unwrap_or_else(|error| {
                     let lost = Stop::Failed(format!("the node's task was lost: {error}"));
-                    (turn, node, Instant::now(), Usage::default(), Err(lost))
+                    (turn, node, Instant::now(), Account::default(), Err(lost))
                 })
             }));
         }
@@ -377,10 +417,10 @@ impl Drive {
         turn: Turn,
         node: NodeIndex,
         elapsed: Duration,
-        usage: Usage,
+        account: Account,
         result: Result<Done, Stop>,
     ) -> Result<Option<(Outcome, State)>, RunError> {
-        self.usage += usage.clone();
+        self.account += account.clone();
         let graph = self.graph.clone();
         let id = &graph.node(node).id;
         let done = match result {
@@ -409,7 +449,7 @@ impl Drive {
             output: done.output,
             failure: done.failure,
             elapsed,
-            usage,
+            account,
         };
         let entry = Entry { place: Place::of_turn(turn), fact: Fact::Completed(completed) };
         self.context.journal.append(&self.context.run, &entry)?;
@@ -420,7 +460,7 @@ impl Drive {
             next: completed.next.as_deref().unwrap_or_default(),
             failure: completed.failure.as_deref(),
             elapsed,
-            usage: &completed.usage,
+            usage: &completed.account.total(),
         });
         tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
         if let Some(failure) = &completed.failure {
@@ -463,7 +503,12 @@ impl Drive {
             Outcome::Completed { output } => {
                 journal.set_status(run, RunStatus::Completed, Some(output))?;
                 tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] completed");
-                self.emit(&Event::RunCompleted { run, output, elapsed: self.begun.elapsed(), usage: &self.usage });
+                self.emit(&Event::RunCompleted {
+                    run,
+                    output,
+                    elapsed: self.begun.elapsed(),
+                    usage: &self.account.total(),
+                });
             }
             Outcome::Failed { node, error } => {
                 journal.set_status(run, RunStatus::Failed, Some(error))?;
@@ -481,6 +526,17 @@ impl Drive {
         self.timings.log(graph);
         Ok(())
     }
+}
+
+/// What the run used in earlier processes, as far as it was committed.
+fn spent_before(entries: &[Entry]) -> Usage {
+    let mut spent = Usage::default();
+    for entry in entries {
+        if let Fact::Completed(completed) = &entry.fact {
+            spent += completed.account.total();
+        }
+    }
+    spent
 }
 
 fn log_state(graph: &str, node: &str, state: &State) {

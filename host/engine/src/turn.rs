@@ -9,11 +9,12 @@ use std::future::Future;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hotcell_budget::Usage;
+use hotcell_budget::{Account, Purse};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Key, Value};
 
 use crate::event::Event;
+use crate::hook::{self, HookPoint};
 use crate::journal::{Entry, Fact, Journal, JournalError, Place, Question, RunId};
 use crate::ports::Ports;
 
@@ -41,6 +42,7 @@ pub(crate) struct RunContext {
     pub(crate) ports: Ports,
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) variables: Arc<[(Key, String)]>,
+    pub(crate) purse: Arc<Purse>,
     pub(crate) remembered: Mutex<Remembered>,
 }
 
@@ -73,13 +75,13 @@ pub(crate) struct NodeTurn {
     pub(crate) context: Arc<RunContext>,
     pub(crate) place: Place,
     pub(crate) node: Key,
-    pub(crate) usage: Usage,
+    pub(crate) account: Account,
     number: u32,
 }
 
 impl NodeTurn {
     pub(crate) fn new(context: Arc<RunContext>, place: Place, node: Key) -> Self {
-        NodeTurn { context, place, node, usage: Usage::default(), number: 0 }
+        NodeTurn { context, place, node, account: Account::default(), number: 0 }
     }
 
     /// A turn within this one, for a part that runs beside others and therefore needs numbers of its own.
@@ -98,7 +100,7 @@ impl NodeTurn {
     }
 
     /// The committed answer of an effect, or `perform`'s answer, which is committed before it is returned.
-    /// `perform` adds what it used to the usage it is given. A failure is not committed.
+    /// A failure is not committed.
     pub(crate) async fn effect<F>(
         &mut self,
         kind: &str,
@@ -121,16 +123,25 @@ impl NodeTurn {
     }
 
     /// The person's answer to a question. The question is committed before the person sees it.
-    pub(crate) async fn ask(&mut self, question: Question) -> Result<String, Stop> {
+    pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Stop> {
         let number = self.next_number();
         let known = {
             let mut remembered = self.context.remembered.lock().unwrap_or_else(PoisonError::into_inner);
             remembered.answers.remove(&(self.place.clone(), number))
         };
         match known {
-            Some(Some(answer)) => return Ok(answer),
+            Some(Some(answer)) => return self.answered(&question, answer).await,
             Some(None) => {}
-            None => self.commit(Fact::Asked { number, question: question.clone() })?,
+            None => {
+                let context = self.context.clone();
+                let event =
+                    || hook::event([("node", self.node.as_ref().into()), ("question", question.text.as_str().into())]);
+                let changed = hook::tell(&context, &mut self.account, HookPoint::BeforeQuestion, event).await?;
+                if let Some(text) = changed.as_ref().and_then(|event| event.get("question")?.as_text()) {
+                    text.clone_into(&mut question.text);
+                }
+                self.commit(Fact::Asked { number, question: question.clone() })?;
+            }
         }
         self.emit(&Event::Asked { question: &question });
         let Some(text) = self.context.ports.people.ask(&question).await else {
@@ -138,7 +149,22 @@ impl NodeTurn {
         };
         self.commit(Fact::Answered { number, text: text.clone() })?;
         self.emit(&Event::Answered { node: &question.node });
-        Ok(text)
+        self.answered(&question, text).await
+    }
+
+    /// What hooks make of an answer. The answer as it was given is in the journal.
+    async fn answered(&mut self, question: &Question, answer: String) -> Result<String, Stop> {
+        let context = self.context.clone();
+        let event = || {
+            hook::event([
+                ("node", self.node.as_ref().into()),
+                ("question", question.text.as_str().into()),
+                ("answer", answer.as_str().into()),
+            ])
+        };
+        let changed = hook::tell(&context, &mut self.account, HookPoint::AfterQuestion, event).await?;
+        let changed = changed.as_ref().and_then(|event| event.get("answer")?.as_text()).map(str::to_owned);
+        Ok(changed.unwrap_or(answer))
     }
 
     fn commit(&self, fact: Fact) -> Result<(), Stop> {

@@ -105,7 +105,7 @@ async fn any_prefix_of_the_journal_leads_to_the_same_result() {
         let committed = entries[..length]
             .iter()
             .filter(|entry| match &entry.fact {
-                Fact::Completed(completed) => completed.usage.calls == 1,
+                Fact::Completed(completed) => completed.account.total().calls == 1,
                 Fact::Effect { .. } => true,
                 _ => false,
             })

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+pub use hotcell_budget::{Bytes, Fuel, RunBudget};
+
 use crate::diagnostic::Span;
 use crate::reducer::Reducer;
 use crate::template::{Lookup, Missing, Template};
@@ -69,6 +71,8 @@ pub struct RunLimits {
     pub wall_clock: Option<Duration>,
     /// How many branches and map items run at the same time
     pub concurrency: usize,
+    /// What all calls of the run may use together
+    pub budget: RunBudget,
 }
 
 /// A cap on entering one node, with the name of the setting that holds it for the error message.
@@ -374,7 +378,7 @@ impl Graph {
             input_key: None,
             reducers: HashMap::new(),
             variables: Vec::new(),
-            limits: RunLimits { visits_per_node: None, wall_clock: None, concurrency: 8 },
+            limits: RunLimits { visits_per_node: None, wall_clock: None, concurrency: 8, budget: RunBudget::default() },
             model: ModelSettings::default(),
             log_state: false,
         })

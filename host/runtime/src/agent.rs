@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_dialects::{Dialect, loki, recognise};
-use hotcell_engine::{Scripts, Tools};
+use hotcell_engine::{Hooks, Scripts, Tools};
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Graph};
+use hotcell_plugins::{AgentFolder, SETTINGS_FILE};
 
 use crate::folder::{AgentSurroundings, GRAPH_FILE, both_files};
+use crate::hooks::AgentHooks;
 use crate::host::Host;
-use crate::plugins::{AgentTools, PLUGIN_FOLDER};
 use crate::scripts::AgentScripts;
-use crate::settings::{SETTINGS_FILE, Settings};
+use crate::shelf::Shelf;
+use crate::tools::AgentTools;
 
 /// Bytes that a graph file may have.
 const MAX_SOURCE: u64 = 16 << 20;
@@ -36,6 +38,7 @@ pub struct Agent {
     pub(crate) digest: String,
     pub(crate) scripts: Arc<dyn Scripts>,
     pub(crate) tools: Arc<dyn Tools>,
+    pub(crate) hooks: Arc<dyn Hooks>,
 }
 
 impl fmt::Debug for Agent {
@@ -82,16 +85,28 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
     };
 
     let mut diagnostics = Vec::new();
-    let settings = Settings::of_folder(&folder).unwrap_or_else(|error| {
+    let said = host.agent_folder(&folder).unwrap_or_else(|error| {
         diagnostics.push(Diagnostic::error(error.to_string()));
-        Settings::default()
+        AgentFolder::unspoken(&folder)
     });
-    let mut folders = vec![folder.join(PLUGIN_FOLDER)];
-    folders.extend(host.plugin_folders().iter().cloned());
-    let (tools, found) = AgentTools::load(host.kitchen().cells(), &folders, &settings, host.environment());
+    if !said.is_trusted() {
+        let shown = folder_to_show(path, &file);
+        diagnostics.push(
+            Diagnostic::warning(format!(
+                "nobody trusts the `{SETTINGS_FILE}` of this folder: what it grants is left out"
+            ))
+            .help(format!("see what it would grant, and decide, with `hotcell trust {shown}`")),
+        );
+    }
+    let settings = said.settings();
+    let catalogue = host.catalogue(&folder);
+    let (shelf, found) = Shelf::new(host, &catalogue, &said);
+    diagnostics.extend(found);
+    let shelf = Arc::new(shelf);
+    let (hooks, found) = AgentHooks::new(shelf.clone(), settings);
     diagnostics.extend(found);
 
-    let surroundings = AgentSurroundings::new(host, &folder, &tools);
+    let surroundings = AgentSurroundings::new(host, &folder, &shelf);
     let loaded = match dialect {
         Dialect::Loki => loki::load(&source, &surroundings),
     };
@@ -101,7 +116,7 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
     if let Some(graph) = &loaded.graph {
         for (_, node) in graph.nodes() {
             let Action::Script(script) = &node.action else { continue };
-            let loaded_script = scripts.load(host.kitchen(), &folder, &script.file, &settings, host.environment());
+            let loaded_script = scripts.load(host.kitchen(), &folder, &script.file, settings, host.environment());
             match loaded_script {
                 Err(reason) if loaded.declarations.checked_before_run => {
                     diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
@@ -111,7 +126,7 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
             }
         }
         for name in settings.names() {
-            if !scripts.has(name) && !tools.has_plugin(name) {
+            if !scripts.has(name) && shelf.plugin(name).is_none() {
                 diagnostics.push(
                     Diagnostic::warning(format!(
                         "`{SETTINGS_FILE}` has settings for `{name}`, which this graph does not use"
@@ -132,7 +147,8 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
             conversation_starters: loaded.declarations.conversation_starters,
             digest,
             scripts: Arc::new(scripts),
-            tools: Arc::new(tools),
+            tools: Arc::new(AgentTools::new(shelf, host.model(), host.default_model())),
+            hooks: Arc::new(hooks),
         }),
         _ => Err(LoadFailure { diagnostics }),
     }
@@ -164,6 +180,13 @@ fn read(path: &Path) -> Result<(PathBuf, String), LoadFailure> {
     })?;
     let file = std::fs::canonicalize(&file).map_err(|error| fail(&file, &error))?;
     Ok((file, text))
+}
+
+/// The folder of the file, as the person wrote it.
+fn folder_to_show(path: &Path, file: &Path) -> String {
+    let folder = if path.is_dir() { Some(path) } else { path.parent() };
+    let shown = folder.unwrap_or_else(|| file.parent().unwrap_or(path)).display().to_string();
+    if shown.is_empty() { ".".to_owned() } else { shown }
 }
 
 /// The name under which diagnostics show the file: as the person wrote it.

@@ -2,11 +2,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings};
+use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings, ToolState};
 use hotcell_models::ModelError;
 
 use crate::host::Host;
-use crate::plugins::AgentTools;
+use crate::shelf::{NoTool, Shelf};
+use crate::tools::explain;
 
 /// The file that makes a folder a graph agent.
 pub(crate) const GRAPH_FILE: &str = "graph.yaml";
@@ -21,12 +22,12 @@ pub(crate) fn both_files(folder: &Path) -> bool {
 pub(crate) struct AgentSurroundings<'a> {
     host: &'a Host,
     folder: &'a Path,
-    tools: &'a AgentTools,
+    shelf: &'a Shelf,
 }
 
 impl<'a> AgentSurroundings<'a> {
-    pub(crate) fn new(host: &'a Host, folder: &'a Path, tools: &'a AgentTools) -> Self {
-        AgentSurroundings { host, folder, tools }
+    pub(crate) fn new(host: &'a Host, folder: &'a Path, shelf: &'a Shelf) -> Self {
+        AgentSurroundings { host, folder, shelf }
     }
 
     /// Whether a path below the folder is there, links followed.
@@ -62,8 +63,12 @@ impl Surroundings for AgentSurroundings<'_> {
         self.state(path)
     }
 
-    fn tool(&self, name: &str) -> bool {
-        self.tools.has(name)
+    fn tool(&self, name: &str) -> ToolState {
+        match self.shelf.tool(name) {
+            Ok(_) => ToolState::Usable,
+            Err(NoTool::Missing) => ToolState::Missing,
+            Err(problem) => ToolState::Unusable(explain(name, &problem)),
+        }
     }
 
     fn own_tool(&self, _name: &str) -> bool {

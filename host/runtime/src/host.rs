@@ -1,20 +1,24 @@
 //! The host: what a process needs to load and run agents.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hotcell_cells::{CellsError, CompileEvent};
 use hotcell_engine::{
     Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Observer, OpenQuestion, People, Ports, RunError,
     RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
 };
-use hotcell_models::{ModelError, Providers};
+use hotcell_models::{Model, ModelError, ModelName, Providers};
+use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stores, StoresError, Trust};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{self, Agent, LoadFailure};
 use crate::cells::{Kitchen, OnCompile};
 use crate::environment::Environment;
+
+/// The folder of plugins beside a graph.
+const PLUGIN_FOLDER: &str = "plugins";
 
 /// How a host is set up. The default is what the command line does.
 #[derive(Clone)]
@@ -23,8 +27,16 @@ pub struct HostOptions {
     pub journal: JournalChoice,
     /// Where compiled cells are kept; none means the user's cache folder
     pub cache_dir: Option<PathBuf>,
-    /// Folders with plugins, beside `plugins` in the folder of a graph
+    /// Folders with plugins, beside `plugins` in the folder of a graph and the user's own
     pub plugins: Vec<PathBuf>,
+    /// The user's own folder of plugins; none means that of the system
+    pub user_plugins: Option<PathBuf>,
+    /// Which folders may grant something by their own `hotcell.toml`; none means those the user has trusted
+    pub trust: Option<Trust>,
+    /// Whose signatures plugins need; none means what the user's `config.toml` says
+    pub signatures: Option<SignaturePolicy>,
+    /// Where plugins keep data of their own
+    pub stores: StoresChoice,
     /// Where keys and URLs of models and granted variables come from
     pub environment: Environment,
     /// The names of the models that exist; none means that it shows when they are called
@@ -39,9 +51,29 @@ impl Default for HostOptions {
             journal: JournalChoice::Default,
             cache_dir: None,
             plugins: Vec::new(),
+            user_plugins: None,
+            trust: None,
+            signatures: None,
+            stores: StoresChoice::Default,
             environment: Environment::process(),
             models: None,
             progress: None,
+        }
+    }
+}
+
+impl HostOptions {
+    /// A host for programs and tests that make the folders they run themselves: nothing of the user's own settings,
+    /// plugins, keys or runs is read or written, and every folder is trusted.
+    pub fn isolated() -> Self {
+        HostOptions {
+            journal: JournalChoice::Memory,
+            user_plugins: Some(PathBuf::new()),
+            trust: Some(Trust::Everything),
+            signatures: Some(SignaturePolicy::default()),
+            stores: StoresChoice::Memory,
+            environment: Environment::of([("", ""); 0]),
+            ..HostOptions::default()
         }
     }
 }
@@ -57,6 +89,17 @@ pub enum JournalChoice {
     /// In this file
     File(PathBuf),
     /// Nowhere: they end with the process
+    Memory,
+}
+
+/// Where plugins keep data of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoresChoice {
+    /// In the user's state folder
+    Default,
+    /// In this file
+    File(PathBuf),
+    /// In memory, until the process ends
     Memory,
 }
 
@@ -109,6 +152,14 @@ pub enum HostError {
         /// The graph's file
         file: PathBuf,
     },
+    /// The user's `config.toml` cannot be used
+    #[error("cannot use `{file}`: {cause}", file = file.display())]
+    Config {
+        /// The file
+        file: PathBuf,
+        /// Why not
+        cause: String,
+    },
     /// A run waits for no answer
     #[error("run `{run}` is {status} and waits for no answer")]
     NothingAsked {
@@ -143,14 +194,52 @@ struct Inner {
     providers: Arc<Providers>,
     environment: Environment,
     plugins: Vec<PathBuf>,
+    index: Option<PathBuf>,
+    trust: Trust,
+    signatures: SignaturePolicy,
+    stores: StoresChoice,
+    opened_stores: OnceLock<Stores>,
     models: Option<Vec<String>>,
+}
+
+/// The folder in the user's cache where compiled cells are kept, if the user has a cache.
+pub fn cells_cache() -> Option<PathBuf> {
+    dirs::cache_dir().map(|folder| folder.join("hotcell").join("cells"))
+}
+
+/// What the user decides for all folders: `config.toml` in the configuration folder.
+#[derive(Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct UserConfig {
+    signatures: SignaturePolicy,
+}
+
+impl UserConfig {
+    fn read() -> Result<Self, HostError> {
+        let Some(file) = config_file("config.toml") else { return Ok(UserConfig::default()) };
+        let failed = |cause: String| HostError::Config { file: file.clone(), cause };
+        match std::fs::read_to_string(&file) {
+            Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(UserConfig::default()),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+}
+
+fn config_file(name: &str) -> Option<PathBuf> {
+    dirs::config_dir().map(|folder| folder.join("hotcell").join(name))
+}
+
+/// Where runs and the data of plugins are kept.
+fn state_folder() -> Result<PathBuf, HostError> {
+    let folder = dirs::state_dir().or_else(dirs::data_local_dir).ok_or(HostError::NoHome)?;
+    Ok(folder.join("hotcell"))
 }
 
 impl Host {
     /// Sets up a host, with a WebAssembly engine of its own: one per process is enough (see [`Host::beside`]).
     pub fn new(options: HostOptions) -> Result<Self, HostError> {
-        let cache_dir =
-            options.cache_dir.clone().or_else(|| dirs::cache_dir().map(|folder| folder.join("hotcell").join("cells")));
+        let cache_dir = options.cache_dir.clone().or_else(cells_cache);
         let on_compile = options.progress.clone().map(|progress| {
             Arc::new(move |event: &CompileEvent| {
                 progress(&match event {
@@ -178,11 +267,21 @@ impl Host {
         let journal: Arc<dyn Journal> = match &options.journal {
             JournalChoice::Memory => Arc::new(MemoryJournal::default()),
             JournalChoice::File(path) => Arc::new(SqliteJournal::open(path)?),
-            JournalChoice::Default => {
-                let folder = dirs::state_dir().or_else(dirs::data_local_dir).ok_or(HostError::NoHome)?;
-                Arc::new(SqliteJournal::open(&folder.join("hotcell").join("runs.db"))?)
-            }
+            JournalChoice::Default => Arc::new(SqliteJournal::open(&state_folder()?.join("runs.db"))?),
         };
+        let trust = match options.trust {
+            Some(trust) => trust,
+            // Without a configuration folder there is no such file, and nothing is trusted.
+            None => Trust::Listed(config_file("trust.toml").unwrap_or_default()),
+        };
+        let signatures = match options.signatures {
+            Some(signatures) => signatures,
+            None => UserConfig::read()?.signatures,
+        };
+        let user_plugins =
+            options.user_plugins.or_else(|| dirs::data_dir().map(|folder| folder.join("hotcell").join(PLUGIN_FOLDER)));
+        let mut plugins = options.plugins;
+        plugins.extend(user_plugins);
         let environment = options.environment;
         let providers = Providers::from_environment(&|name| environment.get(name))?;
         Ok(Host(Arc::new(Inner {
@@ -190,7 +289,12 @@ impl Host {
             journal,
             providers: Arc::new(providers),
             environment,
-            plugins: options.plugins,
+            plugins,
+            index: dirs::cache_dir().map(|folder| folder.join("hotcell").join("plugins.json")),
+            trust,
+            signatures,
+            stores: options.stores,
+            opened_stores: OnceLock::new(),
             models: options.models,
         })))
     }
@@ -238,6 +342,7 @@ impl Host {
             default_model: self.0.providers.default_model().cloned(),
             people: session.people.clone(),
             observer: session.observer.clone(),
+            hooks: agent.hooks.clone(),
         };
         Engine::new(ports, self.0.journal.clone())
     }
@@ -284,8 +389,60 @@ impl Host {
         &self.0.providers
     }
 
-    pub(crate) fn plugin_folders(&self) -> &[PathBuf] {
-        &self.0.plugins
+    /// The plugins within reach of an agent's folder: those in its `plugins`, in the folders the host was given, and
+    /// the user's own. None of them is compiled or run.
+    pub fn catalogue(&self, folder: &Path) -> Catalogue {
+        let mut folders = vec![folder.join(PLUGIN_FOLDER)];
+        folders.extend(self.0.plugins.iter().cloned());
+        Catalogue::of_folders(&folders, self.0.index.as_deref())
+    }
+
+    /// Compiles a component and compares it with the contract, without running it.
+    ///
+    /// # Errors
+    /// When it cannot be loaded; the text says why.
+    pub fn check_component(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        self.kitchen().cells().load(name, bytes).map(drop).map_err(|error| error.to_string())
+    }
+
+    /// What the operator said about an agent's folder.
+    ///
+    /// # Errors
+    /// When `hotcell.toml` or `hotcell.lock` is there and cannot be used.
+    pub fn agent_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
+        AgentFolder::open(folder, &self.0.trust)
+    }
+
+    /// Which folders may grant something by their own `hotcell.toml`.
+    pub fn trust(&self) -> &Trust {
+        &self.0.trust
+    }
+
+    /// Whose signatures plugins need.
+    pub fn signatures(&self) -> &SignaturePolicy {
+        &self.0.signatures
+    }
+
+    /// The data of plugins, opened when the first one needs it.
+    pub(crate) fn stores(&self) -> Result<&Stores, StoresError> {
+        if let Some(stores) = self.0.opened_stores.get() {
+            return Ok(stores);
+        }
+        let file = match &self.0.stores {
+            StoresChoice::Memory => None,
+            StoresChoice::File(file) => Some(file.clone()),
+            StoresChoice::Default => state_folder().ok().map(|folder| folder.join("stores.db")),
+        };
+        let stores = Stores::open(file.as_deref())?;
+        Ok(self.0.opened_stores.get_or_init(|| stores))
+    }
+
+    pub(crate) fn model(&self) -> Arc<dyn Model> {
+        self.0.providers.clone()
+    }
+
+    pub(crate) fn default_model(&self) -> Option<ModelName> {
+        self.0.providers.default_model().cloned()
     }
 
     pub(crate) fn known_models(&self) -> Option<&[String]> {

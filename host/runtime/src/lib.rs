@@ -7,14 +7,15 @@ mod agent;
 mod cells;
 mod environment;
 mod folder;
+mod hooks;
 mod host;
-mod plugins;
 mod scripts;
-mod settings;
+mod shelf;
+mod tools;
 
 pub use agent::{Agent, LoadFailure};
 pub use environment::Environment;
-pub use host::{Host, HostError, HostOptions, JournalChoice, OnProgress, Progress, Session};
+pub use host::{Host, HostError, HostOptions, JournalChoice, OnProgress, Progress, Session, StoresChoice, cells_cache};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_engine::{
     Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer, OpenQuestion, Outcome,
@@ -22,5 +23,5 @@ pub use hotcell_engine::{
     open_questions,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
-pub use settings::{SETTINGS_FILE, SettingsError};
+pub use hotcell_plugins as plugins;
 pub use tokio_util::sync::CancellationToken;

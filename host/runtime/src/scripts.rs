@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_budget::Budget;
-use hotcell_cells::{Cell, Cells, ScriptKind, StateView, Terms};
+use hotcell_budget::{Account, Budget, Purse};
+use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
 use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, SharedState};
+use hotcell_plugins::Settings;
 
 use crate::cells::Kitchen;
 use crate::environment::Environment;
-use crate::settings::Settings;
 
 /// Bytes that the text of a script may have.
 const MAX_SOURCE: u64 = 8 << 20;
@@ -84,7 +84,8 @@ impl AgentScripts {
         };
         let terms = Terms {
             grants: settings.grants(file),
-            env: granted_variables(settings, file, environment),
+            env: granted_variables(&settings.grants(file), environment),
+            secrets: settings.secrets(file, &|variable| environment.get(variable)),
             config: settings.config(file),
             budget: settings.budget(file, base)?,
             ..Terms::new(file)
@@ -99,8 +100,7 @@ fn command_budget() -> Budget {
 }
 
 /// The granted variables of the host, with their values.
-pub(crate) fn granted_variables(settings: &Settings, name: &str, environment: &Environment) -> Vec<(String, String)> {
-    let grants = settings.grants(name);
+pub(crate) fn granted_variables(grants: &Grants, environment: &Environment) -> Vec<(String, String)> {
     grants.env.iter().filter_map(|name| Some((name.clone(), environment.get(name)?))).collect()
 }
 
@@ -113,8 +113,7 @@ impl Scripts for AgentScripts {
     async fn run(&self, call: ScriptCall) -> CallReport {
         let Some(script) = self.scripts.get(&call.file) else {
             let reason = self.broken.get(&call.file).map_or("it is not loaded", String::as_str);
-            let error = CallError::Failed(reason.to_owned());
-            return CallReport { result: Err(error), usage: Default::default() };
+            return CallReport::failed(reason);
         };
         let mut terms = script.terms.clone();
         for (name, value) in call.variables.iter() {
@@ -123,6 +122,10 @@ impl Scripts for AgentScripts {
         if let Some(timeout) = call.timeout {
             terms.budget.wall_clock = timeout;
         }
+        terms.budget = match call.purse.lend(&terms.budget) {
+            Ok(budget) => budget,
+            Err(overdrawn) => return CallReport::failed(overdrawn.to_string()),
+        };
         let report = self
             .cells
             .run_script(
@@ -135,12 +138,18 @@ impl Scripts for AgentScripts {
                 },
             )
             .await;
-        into_report(&call.file, report)
+        into_report(&call.file, report, &call.purse)
     }
 }
 
-/// What the engine gets of a cell's report; logs and denials go to the log.
-pub(crate) fn into_report(name: &str, report: hotcell_cells::Report<String>) -> CallReport {
+/// What the engine gets of a cell's report; logs go to the log, and what it used comes out of the purse. What others
+/// used for it they have paid for themselves.
+pub(crate) fn into_report(name: &str, report: hotcell_cells::Report<String>, purse: &Purse) -> CallReport {
+    purse.spend(&report.usage);
+    let mut account = Account::of(name, report.usage);
+    for (who, usage) in report.nested {
+        account.add(who, usage);
+    }
     for line in &report.logs {
         tracing::info!(target: "hotcell::plugin", plugin = name, level = ?line.level, "{}", line.message);
     }
@@ -159,7 +168,7 @@ pub(crate) fn into_report(name: &str, report: hotcell_cells::Report<String>) -> 
             CallError::Failed(text)
         }
     });
-    CallReport { result, usage: report.usage }
+    CallReport { result, account }
 }
 
 /// The state of a run as cells see it.

@@ -9,8 +9,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Severity};
 use hotcell_graph::{Key, Object, Value};
 use hotcell_loopback::{Loopback, Script, ScriptError};
 use hotcell_runtime::{
-    Agent, CancellationToken, Environment, Given, Host, HostError, HostOptions, JournalChoice, Outcome, RunReport,
-    Session,
+    Agent, CancellationToken, Environment, Given, Host, HostError, HostOptions, Outcome, RunReport, Session,
 };
 use thiserror::Error;
 
@@ -131,10 +130,9 @@ fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayEr
     environment.push(("HOTCELL_MODEL".to_owned(), default_model.to_owned()));
     environment.push(("HOTCELL_MODEL_URL".to_owned(), model.base_url()));
     let options = HostOptions {
-        journal: JournalChoice::Memory,
         environment: Environment::of(environment),
         models: case.models.clone(),
-        ..HostOptions::default()
+        ..HostOptions::isolated()
     };
     stage.host.beside(options).map_err(|error| PlayError::Host(with_causes(&error)))
 }

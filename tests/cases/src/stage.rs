@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hotcell_runtime::{Environment, Host, HostError, HostOptions, JournalChoice};
+use hotcell_runtime::{Host, HostError, HostOptions};
 use thiserror::Error;
 
 /// What all cases share.
@@ -36,12 +36,7 @@ impl Stage {
     /// # Errors
     /// When WebAssembly cannot be used here or there is no folder for compiled cells.
     pub fn build(runtime: tokio::runtime::Handle, limit: Duration) -> Result<Self, StageError> {
-        let host = Host::new(HostOptions {
-            journal: JournalChoice::Memory,
-            cache_dir: Some(cache()?),
-            environment: Environment::of(std::iter::empty::<(String, String)>()),
-            ..HostOptions::default()
-        })?;
+        let host = Host::new(HostOptions { cache_dir: Some(cache()?), ..HostOptions::isolated() })?;
         Ok(Stage { runtime, limit, host })
     }
 }

@@ -21,11 +21,11 @@ pub fn component(tools: &IndexMap<String, Tool>) -> Vec<u8> {
         .map(|(name, tool)| json!({"name": name, "description": tool.description, "parameters": tool.parameters}))
         .collect();
     let description = json!({
-        "contract": "0.1.0",
+        "contract": "0.2.0",
         "name": PLUGIN,
         "description": "The tools of a test case",
         "tools": offered,
-        "capabilities": {},
+        "capabilities": { "ask": tools.values().any(|tool| tool.behaviour == Behaviour::Ask) },
     });
     let mut component = GUEST.to_vec();
     CustomSection { name: "hotcell:description".into(), data: description.to_string().into_bytes().into() }

@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::TempDir;
 use thiserror::Error;
 
+use hotcell_runtime::plugins::{AgentFolder, GrantOrder, Plugin, Trust};
+
 use crate::case_file::CaseFile;
 use crate::tools;
 
@@ -103,7 +105,15 @@ impl World {
             return Err(WorldError::Settings("`plugins` is not a table".to_owned()));
         };
         plugins.insert(tools::PLUGIN.to_owned(), tools::settings(&case.tools).into());
-        write(&file, settings.to_string().as_bytes())
+        write(&file, settings.to_string().as_bytes())?;
+
+        // Whoever runs the case lets its tools do what the case needs them for.
+        let failed = |error: String| WorldError::Settings(error);
+        let mut said = AgentFolder::open(folder, &Trust::Everything).map_err(|error| failed(error.to_string()))?;
+        let plugin = Plugin::read(&component).map_err(failed)?;
+        let grants = GrantOrder::default().grants(tools::PLUGIN, &plugin.description.capabilities);
+        let granted = grants.and_then(|grants| said.grant(&plugin, &grants, &Trust::Everything));
+        granted.map_err(|error| failed(error.to_string()))
     }
 }
 

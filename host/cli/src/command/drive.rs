@@ -41,7 +41,7 @@ impl<'a> Drive<'a> {
     pub(super) fn new(context: &'a Context, mut arguments: Session) -> Result<Self, Failure> {
         let plugins = std::mem::take(&mut arguments.plugins);
         let model = arguments.model.take();
-        let host = context.host(HostArguments { plugins, model, quiet: arguments.quiet })?;
+        let host = context.host(HostArguments { plugins, model, quiet: arguments.quiet, trust: arguments.trust })?;
         let narrator = Arc::new(Narrator::new(context.screen.clone()));
         Ok(Drive { context, host, arguments, narrator })
     }
@@ -128,7 +128,7 @@ impl<'a> Drive<'a> {
 
     fn conclude(&self, report: &RunReport) -> Result<Exit, Failure> {
         if !self.arguments.quiet {
-            self.narrator.used(&report.usage);
+            self.narrator.used(&report.account.total());
         }
         let exit = exit_of(&report.outcome);
         let cancelled = report.outcome == Outcome::Interrupted && self.was_cancelled(report);

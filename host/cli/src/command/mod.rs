@@ -3,15 +3,18 @@
 mod check;
 mod drive;
 mod graph;
+mod plugin;
 mod run;
 mod runs;
+mod trust;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::CommandFactory;
 use hotcell_graph::diagnostic::render;
+use hotcell_runtime::plugins::Trust;
 use hotcell_runtime::{
     Agent, Environment, Host, HostError, HostOptions, JournalChoice, JournalError, LoadFailure, Progress, RunError,
 };
@@ -29,6 +32,8 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Check(arguments) => check::perform(&context, arguments),
         Command::Graph(arguments) => graph::perform(&context, arguments),
         Command::Runs(arguments) => runs::perform(&context, arguments),
+        Command::Plugin(arguments) => plugin::perform(&context, *arguments),
+        Command::Trust(arguments) => trust::perform(&context, &arguments),
         Command::Completions(arguments) => completions(&arguments),
     }
 }
@@ -47,6 +52,8 @@ struct HostArguments {
     model: Option<String>,
     /// Whether progress is left out
     quiet: bool,
+    /// Whether every folder may grant what it says
+    trust: bool,
 }
 
 impl Context {
@@ -70,6 +77,7 @@ impl Context {
         let options = HostOptions {
             journal,
             plugins: arguments.plugins,
+            trust: arguments.trust.then_some(Trust::Everything),
             environment,
             progress: (!arguments.quiet).then(|| Arc::new(progress) as Arc<dyn Fn(&Progress) + Send + Sync>),
             ..HostOptions::default()
@@ -90,6 +98,23 @@ impl Context {
         let loaded = host.load(path);
         self.screen.worked();
         loaded
+    }
+
+    /// Asks whether something is meant; anything but a yes refuses the command.
+    fn confirm(&self, question: &str) -> Result<(), Failure> {
+        if !self.screen.is_terminal() || !io::stdin().is_terminal() {
+            return Err(Failure::refused("nobody is there to confirm it").help("give `--yes` if it is meant"));
+        }
+        let answered = dialoguer::Input::<String>::new()
+            .with_prompt(format!("{question} [y/N]"))
+            .allow_empty(true)
+            .report(false)
+            .interact_text()
+            .map_err(|error| Failure::failed(format!("the terminal cannot be used: {error}")))?;
+        match answered.trim().to_lowercase().as_str() {
+            "y" | "yes" => Ok(()),
+            _ => Err(Failure::refused("nothing was changed")),
+        }
     }
 
     /// Whether runs outlive this process.
@@ -147,6 +172,7 @@ impl From<HostError> for Failure {
             | HostError::Models(_)
             | HostError::Load { .. }
             | HostError::Changed { .. }
+            | HostError::Config { .. }
             | HostError::NothingAsked { .. }
             | HostError::NoHome => Exit::Refused,
             HostError::Cells(_) => Exit::Failed,

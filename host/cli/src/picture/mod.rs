@@ -234,7 +234,6 @@ fn declared(graph: &Graph, index: NodeIndex) -> Vec<Line> {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use hotcell_budget::Usage;
     use hotcell_graph::diagnostic::Span;
     use hotcell_graph::ir::{
         AskAction, Expression, MapAction, ModelAction, ModelSettings, Node, NodeIds, ScriptAction,
@@ -330,7 +329,7 @@ mod tests {
                 output: None,
                 failure: failure.map(str::to_owned),
                 elapsed: Duration::from_micros(1_500 * u64::from(number)),
-                usage: Usage::default(),
+                account: Default::default(),
             }),
         }
     }

@@ -139,7 +139,17 @@ nodes:
     assert_eq!((refused.status.code(), refused.stdout.as_slice()), (Some(1), &b""[..]));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("ENOENT"));
     desk.write("hotcell.toml", "[grants.\"scripts/look.js\"]\nfs = [{ host = \"data\", guest = \"/data\" }]\n");
+    let distrusted = desk.output(&["run", "."]);
+    assert_eq!((distrusted.status.code(), distrusted.stdout.as_slice()), (Some(1), &b""[..]));
+    assert!(String::from_utf8_lossy(&distrusted.stderr).contains("`hotcell trust .`"));
+    assert_eq!(String::from_utf8_lossy(&desk.output(&["run", ".", "--trust"]).stdout), "granted\n");
+    assert_eq!(desk.output(&["run", "."]).status.code(), Some(1));
+    assert_eq!(desk.output(&["trust", "."]).status.code(), Some(2), "nobody is there to confirm it");
+    let trusted = desk.output(&["trust", ".", "--yes"]);
+    assert!(String::from_utf8_lossy(&trusted.stderr).contains("data`, as `/data`"), "{trusted:?}");
     assert_eq!(String::from_utf8_lossy(&desk.output(&["run", "."]).stdout), "granted\n");
+    desk.write("hotcell.toml", "[grants.\"scripts/look.js\"]\nfs = [{ host = \".\", guest = \"/data\" }]\n");
+    assert_eq!(desk.output(&["run", "."]).status.code(), Some(1), "a changed file is not trusted");
 }
 
 #[test]
@@ -153,6 +163,7 @@ nodes:
 "#;
     let desk = Desk::with(graph, &[("call.wasm", "this is no component")]);
     desk.write("hotcell.toml", "[grants.\"scripts/other.js\"]\nenv = [\"LANG\"]\n");
+    desk.output(&["trust", ".", "--yes"]);
     insta::assert_snapshot!(desk.told(&["check", "."]));
 }
 

@@ -6,5 +6,6 @@ mod crash;
 mod desk;
 mod models;
 mod pictures;
+mod plugins;
 mod runs;
 mod terminal;

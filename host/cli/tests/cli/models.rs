@@ -59,7 +59,7 @@ fn without_a_model_the_node_says_how_to_name_one() {
 fn the_example_is_useful_without_a_model() {
     let (desk, example) = example();
     assert_eq!(desk.output(&["check", &example]).status.code(), Some(0));
-    let output = desk.output(&["run", &example, "--quiet"]);
+    let output = desk.output(&["run", &example, "--quiet", "--trust"]);
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     insta::assert_snapshot!(desk.describe(&output));
 }
@@ -67,7 +67,7 @@ fn the_example_is_useful_without_a_model() {
 #[test]
 fn the_example_can_be_asked_for_a_part() {
     let (desk, example) = example();
-    let output = desk.output(&["run", &example, "billing", "--quiet"]);
+    let output = desk.output(&["run", &example, "billing", "--quiet", "--trust"]);
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains("3 tickets") && !stdout.contains("gift cards"), "{stdout}");
 }
@@ -77,7 +77,7 @@ fn the_example_is_better_with_a_model() {
     let (desk, example) = example();
     let model = server(&json!([{ "content": "Call Ines first: eu-2 is down." }]));
     let output = desk
-        .hotcell(&["run", &example, "--quiet"])
+        .hotcell(&["run", &example, "--quiet", "--trust"])
         .env("HOTCELL_MODEL", "test:small")
         .env("HOTCELL_MODEL_URL", model.base_url())
         .output()

@@ -47,6 +47,7 @@ pub(super) fn graph(source: &Source) -> Option<Graph> {
         visits_per_node: Some(visits),
         wall_clock: source.settings.timeout,
         concurrency: source.settings.max_concurrency,
+        budget: source.settings.budget.clone(),
     };
     graph.model = source.model.settings();
     graph.log_state = source.settings.log_state_snapshots;

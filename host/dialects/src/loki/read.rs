@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::ir::{Bytes, Fuel, RunBudget};
 use hotcell_graph::{Reducer, closest};
 
 use super::read_node::node;
@@ -123,9 +124,44 @@ fn settings(fields: &mut Fields<'_, '_>) -> Settings {
         timeout: duration(&mut fields, "timeout"),
         max_concurrency: at_least_one(&mut fields, "max_concurrency", "no branch could ever run")
             .map_or(defaults.max_concurrency, |count| count as usize),
+        budget: budget(&mut fields),
     };
     fields.finish(|_| None);
     settings
+}
+
+/// What all calls of a run may use together.
+fn budget(fields: &mut Fields<'_, '_>) -> RunBudget {
+    let Some(entry) = fields.entry("budget", Optional) else { return RunBudget::default() };
+    let owner = Owner { what: "`budget`".into(), node: None, place: entry.key_place };
+    let Some(mut fields) = fields.reader().fields(&entry.value, owner) else { return RunBudget::default() };
+    let budget = RunBudget {
+        calls: amount(&mut fields, "calls"),
+        fuel: amount(&mut fields, "fuel").map(Fuel),
+        wall_clock_ms: amount(&mut fields, "wall_clock_ms"),
+        http_requests: amount(&mut fields, "http_requests"),
+        http_bytes: amount(&mut fields, "http_bytes").map(Bytes),
+        model_requests: amount(&mut fields, "model_requests"),
+        tokens: amount(&mut fields, "tokens"),
+    };
+    fields.finish(|_| None);
+    budget
+}
+
+/// A whole number of any size, 0 included.
+fn amount(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<u64> {
+    let number = fields.number(name, Optional)?;
+    if number.value < 0.0 || number.value.fract() != 0.0 || number.value > u64::MAX as f64 {
+        let error = fields
+            .error(
+                format!("`{name}` must be a whole number that is not negative, not `{}`", number.value),
+                &number.span,
+            )
+            .help(format!("leave `{name}` out for no cap"));
+        fields.reader().report(error);
+        return None;
+    }
+    Some(number.value as u64)
 }
 
 fn flag(fields: &mut Fields<'_, '_>, name: &'static str, default: bool) -> bool {

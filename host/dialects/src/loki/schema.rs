@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{LengthCheck, ModelSettings};
+use hotcell_graph::ir::{LengthCheck, ModelSettings, RunBudget};
 use hotcell_graph::{Reducer, Value};
 
 use crate::document::{SourceText, Spanned};
@@ -53,6 +53,7 @@ pub(super) struct Settings {
     pub(super) validate_before_run: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) max_concurrency: usize,
+    pub(super) budget: RunBudget,
 }
 
 impl Default for Settings {
@@ -63,6 +64,7 @@ impl Default for Settings {
             validate_before_run: true,
             timeout: None,
             max_concurrency: 8,
+            budget: RunBudget::default(),
         }
     }
 }

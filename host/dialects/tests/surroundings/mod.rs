@@ -1,6 +1,6 @@
 //! The world that the tests pretend to be in.
 
-use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings};
+use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings, ToolState};
 
 /// Scripts and documents are there unless their name says otherwise; see each method for the rest.
 pub(crate) struct Fake;
@@ -14,8 +14,12 @@ impl Surroundings for Fake {
         state_by_name(path)
     }
 
-    fn tool(&self, name: &str) -> bool {
-        matches!(name, "search" | "add")
+    fn tool(&self, name: &str) -> ToolState {
+        match name {
+            "search" | "add" => ToolState::Usable,
+            "held" => ToolState::Unusable("the tool `held` cannot be used: nobody has decided".to_owned()),
+            _ => ToolState::Missing,
+        }
     }
 
     fn own_tool(&self, name: &str) -> bool {

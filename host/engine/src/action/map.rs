@@ -2,7 +2,7 @@
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use hotcell_budget::Usage;
+use hotcell_budget::Account;
 use hotcell_graph::ir::{Graph, MapAction};
 use hotcell_graph::{List, Object, State, Value, resolve};
 use tokio_util::task::AbortOnDropHandle;
@@ -38,9 +38,9 @@ pub(super) async fn perform(
             next += 1;
         }
         let Some(finished) = running.next().await else { break };
-        let (item, usage, result) =
+        let (item, account, result) =
             finished.map_err(|error| Stop::Failed(format!("an item of the map was lost: {error}")))?;
-        turn.usage += usage;
+        turn.account += account;
         match result {
             Ok(value) => collected[item] = Some(value),
             Err(Stop::Waiting) => waiting = true,
@@ -75,15 +75,15 @@ async fn run_one(
     action: MapAction,
     state: State,
     item: usize,
-) -> (usize, Usage, Result<Value, Stop>) {
+) -> (usize, Account, Result<Value, Stop>) {
     let mut inner = NodeTurn::new(part.context.clone(), part.place.within("run"), part.node.clone());
-    let mut usage = Usage::default();
+    let mut account = Account::default();
     let result = part
         .effect("item", |context| {
-            let usage = &mut usage;
+            let account = &mut account;
             async move {
                 let result = run_item(&mut inner, &context.graph, action.branch, state, &action.output_key).await;
-                *usage += inner.usage;
+                *account += inner.account;
                 match result? {
                     Some(value) => Ok(Value::Object([("value".into(), value)].into_iter().collect::<Object>())),
                     None => Err(Stop::Failed(format!("it wrote no `{}`, which is collected", action.output_key))),
@@ -93,5 +93,5 @@ async fn run_one(
         .await;
     let value =
         result.map(|answer| answer.as_object().and_then(|object| object.get("value")).cloned().unwrap_or_default());
-    (item, usage, value)
+    (item, account, value)
 }

@@ -5,12 +5,14 @@ mod map;
 mod model;
 mod script;
 mod structure;
+mod tool;
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIndex, OnFailure, Update, failure_key};
 use hotcell_graph::{Scoped, State, Value};
 
 use crate::branch::{Write, apply};
+use crate::hook::{self, HookPoint};
 use crate::schedule::{Route, declared_route};
 use crate::turn::{NodeTurn, Stop};
 
@@ -40,11 +42,21 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
     if let Action::End { output } = &node.action {
         return end(graph, node, output, state);
     }
-    match perform(turn, graph, node, &state).await {
+    let context = turn.context.clone();
+    let told = || {
+        let state = Value::Object(state.to_object());
+        hook::event([("node", Value::Text(node.id.clone())), ("kind", node.kind.into()), ("state", state)])
+    };
+    let performed = match hook::tell(&context, &mut turn.account, HookPoint::BeforeNode, told).await {
+        Ok(_) => perform(turn, graph, node, &state).await,
+        Err(stop) => Err(stop),
+    };
+    match performed {
         Ok(performed) => {
             let mut work = Work { graph, state, writes: Vec::new() };
             work.write_all(performed.writes)?;
             work.update(&node.updates, performed.answer.as_ref())?;
+            work.after_node(turn, node).await?;
             let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
             let targets = match performed.route {
                 Some(target) => vec![target],
@@ -52,7 +64,12 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
             };
             work.done(node, targets, None)
         }
-        Err(Stop::Failed(reason)) => fail(graph, index, state, reason),
+        Err(Stop::Failed(reason)) => {
+            let told = || hook::event([("node", Value::Text(node.id.clone())), ("error", reason.as_str().into())]);
+            // It failed already: nothing that a hook says of it makes a difference.
+            let _ = hook::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
+            fail(graph, index, state, reason)
+        }
         Err(other) => Err(other),
     }
 }
@@ -154,6 +171,26 @@ impl Work<'_> {
             writes.push(Write { key: update.key.clone(), value });
         }
         self.write_all(writes)
+    }
+
+    /// Tells hooks what the node wrote; they may change the values.
+    async fn after_node(&mut self, turn: &mut NodeTurn, node: &Node) -> Result<(), Stop> {
+        let told = || {
+            let writes = self.writes.iter().map(|write| (write.key.clone(), write.value.clone())).collect();
+            hook::event([("node", Value::Text(node.id.clone())), ("writes", Value::Object(writes))])
+        };
+        let context = turn.context.clone();
+        let changed = hook::tell(&context, &mut turn.account, HookPoint::AfterNode, told).await?;
+        let changed = changed.and_then(|event| event.get("writes").and_then(Value::as_object).cloned());
+        let Some(changed) = changed else { return Ok(()) };
+        let mut more = Vec::new();
+        for (key, value) in changed.iter() {
+            let before = self.writes.iter().rev().find(|write| write.key == *key);
+            if before.is_some_and(|before| before.value != *value) {
+                more.push(Write { key: key.clone(), value: value.clone() });
+            }
+        }
+        self.write_all(more)
     }
 
     fn done(self, node: &Node, targets: Vec<NodeIndex>, failure: Option<String>) -> Result<Done, Stop> {

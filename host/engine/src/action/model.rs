@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use hotcell_budget::Usage;
+use hotcell_budget::{Account, Usage};
 use hotcell_graph::ir::{Graph, ModelAction, ModelSettings};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Object, State, Value};
+use hotcell_graph::{State, Value};
 use hotcell_models::{Message, ModelName, OnText, Reply, Request, ToolCallRequest, ToolSpec};
 
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
+use super::tool;
 use crate::branch::Write;
 use crate::event::Event;
+use crate::hook::{self, HookPoint};
 use crate::journal::Question;
-use crate::ports::{CallError, SharedState, ToolCall};
+use crate::ports::SharedState;
 use crate::turn::{NodeTurn, Stop};
 
 /// What makes an error of a whole attempt worth another attempt, beside transient errors of the provider.
@@ -192,34 +194,19 @@ impl<'a> Call<'a> {
     /// One call into the tool's cell, as an effect: `value`, `error` or the question it `asks`.
     async fn reach_tool(&self, turn: &mut NodeTurn, call: &ToolCallRequest, answers: &[String]) -> Result<Value, Stop> {
         let state = self.state.clone();
-        let mut used = Usage::default();
+        let mut used = Account::default();
         let node = turn.node.clone();
         let outcome = turn
             .effect("tool", |context| {
                 let used = &mut used;
                 async move {
                     let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-                    let report =
-                        context.ports.tools.call(ToolCall { name: &call.name, arguments, answers, state }).await;
-                    *used += report.usage;
-                    let (key, value) = match report.result {
-                        // A tool that does not answer JSON is taken at its word.
-                        Ok(text) => ("value", parse_json(&text).unwrap_or_else(|_| Value::text(text))),
-                        Err(CallError::Failed(reason)) => ("error", Value::text(reason)),
-                        Err(CallError::Asks(question)) => ("asks", Value::text(question)),
-                    };
-                    let error = (key == "error").then(|| value.to_display());
-                    context.ports.observer.event(&Event::ToolCalled {
-                        node: &node,
-                        tool: &call.name,
-                        error: error.as_deref(),
-                        usage: used,
-                    });
-                    Ok(Value::Object([(key.into(), value)].into_iter().collect::<Object>()))
+                    let called = tool::call(&context, used, &node, &call.name, arguments, answers, state).await;
+                    Ok(called.into_value())
                 }
             })
             .await;
-        turn.usage += used;
+        turn.account += used;
         outcome
     }
 }
@@ -265,28 +252,67 @@ async fn ask_model(
             turn.context.ports.default_model.clone().ok_or_else(|| Attempt::Final(Stop::Failed(NO_MODEL.to_owned())))?
         }
     };
-    let request = Request {
+    let mut request = Request {
         tools: tools.to_vec(),
         temperature: settings.temperature,
         top_p: settings.top_p,
         ..Request::new(model, messages)
     };
     let node = turn.node.clone();
+    let name = request.model.to_string();
     let mut transient = None;
+    let mut used = Account::default();
     let answer = turn
         .effect("model", |context| {
-            let transient = &mut transient;
+            let (transient, used, name) = (&mut transient, &mut used, &name);
             async move {
+                let told = || {
+                    hook::event([
+                        ("node", Value::Text(node.clone())),
+                        ("model", name.as_str().into()),
+                        ("messages", hook::messages(&request.messages)),
+                        (
+                            "tools",
+                            Value::List(request.tools.iter().map(|tool| Value::from(tool.name.as_str())).collect()),
+                        ),
+                    ])
+                };
+                if let Some(event) = hook::tell(&context, used, HookPoint::BeforeModelCall, told).await? {
+                    hook::change_messages(&mut request.messages, &event)?;
+                }
+                context.purse.may_ask_model().map_err(|overdrawn| Stop::Failed(overdrawn.to_string()))?;
                 let observer = Arc::clone(&context.ports.observer);
                 let mut on_text = |text: &str| observer.event(&Event::ModelText { node: &node, text });
                 let on_text: Option<OnText<'_>> = if observer.wants_text() { Some(&mut on_text) } else { None };
                 match context.ports.model.complete(request, on_text).await {
-                    Ok(reply) => {
+                    Ok(mut reply) => {
+                        let usage = Usage {
+                            model_requests: 1,
+                            input_tokens: reply.usage.input,
+                            output_tokens: reply.usage.output,
+                            ..Usage::default()
+                        };
+                        context.purse.spend(&usage);
+                        used.add(name.as_str(), usage);
                         context.ports.observer.event(&Event::ModelAnswered {
                             node: &node,
                             prompt_tokens: reply.usage.input,
                             completion_tokens: reply.usage.output,
                         });
+                        let told = || {
+                            let calls = serde_json::to_value(&reply.tool_calls).unwrap_or_default();
+                            let answer = hook::event([
+                                ("text", reply.content.as_str().into()),
+                                ("tool_calls", Value::from(&calls)),
+                            ]);
+                            hook::event([("node", Value::Text(node.clone())), ("reply", Value::Object(answer))])
+                        };
+                        let changed = hook::tell(&context, used, HookPoint::AfterModelCall, told).await?;
+                        let text =
+                            changed.as_ref().and_then(|event| event.get("reply")?.as_object()?.get("text")?.as_text());
+                        if let Some(text) = text {
+                            text.clone_into(&mut reply.content);
+                        }
                         remember(&reply)
                     }
                     Err(error) => {
@@ -297,6 +323,7 @@ async fn ask_model(
             }
         })
         .await;
+    turn.account += used;
     match (answer, transient) {
         (Ok(answer), _) => recall(&answer).map_err(Attempt::Final),
         (Err(Stop::Failed(_)), Some(error)) => Err(Attempt::Transient(error)),

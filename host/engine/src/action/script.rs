@@ -28,9 +28,10 @@ pub(super) async fn perform(
             state: SharedState::new(state.clone()),
             variables: turn.context.variables.clone(),
             timeout: node.timeout,
+            purse: turn.context.purse.clone(),
         })
         .await;
-    turn.usage += report.usage;
+    turn.account += report.account;
     let file = &action.file;
     let text = match report.result {
         Ok(text) => text,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotcell_budget::Usage;
+use hotcell_budget::Account;
 use hotcell_graph::value::{Number, parse_json};
 use hotcell_graph::{Key, List, Object, Value};
 
@@ -30,8 +30,8 @@ pub(super) fn encode(fact: &Fact) -> (&'static str, String) {
                 body.insert("failure", failure.as_str().into());
             }
             body.insert("us", number(completed.elapsed.as_micros() as u64));
-            if completed.usage.calls > 0
-                && let Ok(usage) = serde_json::to_value(&completed.usage)
+            if !completed.account.is_empty()
+                && let Ok(usage) = serde_json::to_value(&completed.account)
             {
                 body.insert("usage", Value::from(&usage));
             }
@@ -79,9 +79,9 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 Some(Value::Number(Number::Int(us))) => Duration::from_micros(u64::try_from(*us).unwrap_or(0)),
                 _ => Duration::ZERO,
             };
-            let usage = match body.get("usage") {
-                Some(usage) => serde_json::from_value::<Usage>(usage.into()).map_err(|error| error.to_string())?,
-                None => Usage::default(),
+            let account = match body.get("usage") {
+                Some(usage) => serde_json::from_value::<Account>(usage.into()).map_err(|error| error.to_string())?,
+                None => Account::default(),
             };
             Ok(Fact::Completed(Completed {
                 node: text("node").ok_or("the node is missing")?,
@@ -90,7 +90,7 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 output: text("output"),
                 failure: text("failure"),
                 elapsed,
-                usage,
+                account,
             }))
         }
         "effect" => Ok(Fact::Effect {

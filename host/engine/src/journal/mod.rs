@@ -10,7 +10,7 @@ mod sqlite;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-use hotcell_budget::Usage;
+use hotcell_budget::Account;
 use hotcell_graph::{Object, Value};
 use serde::Serialize;
 use thiserror::Error;
@@ -199,8 +199,8 @@ pub struct Completed {
     pub failure: Option<String>,
     /// How long it took
     pub elapsed: Duration,
-    /// What its calls into cells used
-    pub usage: Usage,
+    /// Who used what for it
+    pub account: Account,
 }
 
 /// A question to a person.

@@ -16,7 +16,7 @@ use super::encode::{decode, encode};
 use super::{Entry, Journal, JournalError, Place, RunHeader, RunId, RunLock, RunRecord, RunStatus, choose};
 
 /// The layout this version writes, kept in `user_version`.
-const LAYOUT: i64 = 1;
+const LAYOUT: i64 = 2;
 
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS runs (

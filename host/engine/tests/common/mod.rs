@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_budget::Usage;
+use hotcell_budget::{Account, Usage};
 use hotcell_engine::{
-    CallError, CallReport, Event, Observer, People, Ports, Question, ScriptCall, Scripts, ToolCall, Tools,
+    CallError, CallReport, Event, Nobody, Observer, People, Ports, Question, ScriptCall, Scripts, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIds, OnFailure, ScriptAction, Update};
@@ -70,6 +70,7 @@ pub(crate) type ScriptBehaviour = fn(&ScriptCall) -> Result<String, String>;
 impl World {
     pub(crate) fn ports(self: &Arc<Self>) -> Ports {
         Ports {
+            hooks: Arc::new(Nobody),
             scripts: self.clone(),
             tools: self.clone(),
             model: self.clone(),
@@ -90,7 +91,7 @@ impl Scripts for World {
             Some(behaviour) => behaviour(&call).map_err(CallError::Failed),
             None => Ok("{}".into()),
         };
-        CallReport { result, usage: Usage { calls: 1, ..Usage::default() } }
+        CallReport { result, account: Account::of("script", Usage { calls: 1, ..Usage::default() }) }
     }
 }
 
@@ -101,7 +102,7 @@ impl Tools for World {
     }
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
-        CallReport { result: Err(CallError::Failed(format!("no tool `{}`", call.name))), usage: Usage::default() }
+        CallReport::failed(format!("no tool `{}`", call.name))
     }
 }
 

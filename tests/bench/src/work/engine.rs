@@ -75,6 +75,7 @@ pub(crate) fn ports() -> Ports {
         default_model: None,
         people: Arc::new(hotcell_engine::Nobody),
         observer: Arc::new(hotcell_engine::Nobody),
+        hooks: Arc::new(hotcell_engine::Nobody),
     }
 }
 

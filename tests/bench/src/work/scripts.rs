@@ -8,11 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, ToolCall, Tools};
+use hotcell_engine::{CallReport, ScriptCall, Scripts, ToolCall, Tools};
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolSpec};
-use hotcell_runtime::{
-    CancellationToken, Environment, Given, Host, HostOptions, JournalChoice, Nobody, Outcome, Session,
-};
+use hotcell_runtime::{CancellationToken, Given, Host, HostOptions, Nobody, Outcome, Session};
 use tokio::process::Command;
 
 use super::Failure;
@@ -40,7 +38,7 @@ pub(crate) struct Nothing;
 #[async_trait]
 impl Scripts for Nothing {
     async fn run(&self, call: ScriptCall) -> CallReport {
-        CallReport { result: Err(CallError::Failed(format!("no script `{}`", call.file))), usage: Default::default() }
+        CallReport::failed(format!("no script `{}`", call.file))
     }
 }
 
@@ -51,7 +49,7 @@ impl Tools for Nothing {
     }
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
-        CallReport { result: Err(CallError::Failed(format!("no tool `{}`", call.name))), usage: Default::default() }
+        CallReport::failed(format!("no tool `{}`", call.name))
     }
 }
 
@@ -63,11 +61,7 @@ impl Model for Nothing {
 }
 
 pub(crate) fn host() -> Result<Host, Failure> {
-    Ok(Host::new(HostOptions {
-        journal: JournalChoice::Memory,
-        environment: Environment::of([("", ""); 0]),
-        ..HostOptions::default()
-    })?)
+    Ok(Host::new(HostOptions::isolated())?)
 }
 
 pub(crate) fn session() -> Session {

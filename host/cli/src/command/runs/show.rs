@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use hotcell_budget::Usage;
+use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
 use hotcell_runtime::{Completed, Entry, Fact, OpenQuestion, RunRecord, open_questions};
 use serde_json::json;
@@ -96,13 +96,14 @@ impl Page<'_> {
         for entry in self.entries {
             let Fact::Completed(completed) = &entry.fact else { continue };
             any = true;
+            let used = completed.account.total();
             table.row([
                 entry.place.to_string(),
                 completed.node.clone(),
                 route(completed),
                 short(completed.elapsed),
-                cell(completed.usage.calls > 0, || completed.usage.fuel.to_string()),
-                cell(completed.usage.calls > 0, || completed.usage.peak_memory.to_string()),
+                cell(used.calls > 0, || used.fuel.to_string()),
+                cell(used.calls > 0, || used.peak_memory.to_string()),
                 self.notes(entry, completed),
             ]);
         }
@@ -134,15 +135,18 @@ impl Page<'_> {
     fn nodes(&self) -> Vec<String> {
         let mut by_node: Vec<(&str, u64, Usage)> = Vec::new();
         let mut total = Usage::default();
+        let mut account = Account::default();
         for entry in self.entries {
             let Fact::Completed(completed) = &entry.fact else { continue };
-            total += completed.usage.clone();
+            let used = completed.account.total();
+            total += used.clone();
+            account += completed.account.clone();
             match by_node.iter_mut().find(|(node, ..)| *node == completed.node) {
                 Some((_, visits, usage)) => {
                     *visits += 1;
-                    *usage += completed.usage.clone();
+                    *usage += used;
                 }
-                None => by_node.push((&completed.node, 1, completed.usage.clone())),
+                None => by_node.push((&completed.node, 1, used)),
             }
         }
         let mut text = Vec::new();
@@ -170,10 +174,40 @@ impl Page<'_> {
             text.push(String::new());
             text.extend(table.lines(0, |text| self.paint(STRONG, text)));
         }
+        if account.iter().count() > 1 {
+            text.push(String::new());
+            text.extend(self.spenders(&account));
+        }
         if total.calls > 0 {
             text.extend([String::new(), format!("in all: {}", describe_usage(&total))]);
         }
         text
+    }
+
+    /// Who used what: scripts, plugins and models by name.
+    fn spenders(&self, account: &Account) -> Vec<String> {
+        let mut table = Table::new([
+            ("USED BY", Align::Left),
+            ("CALLS", Align::Right),
+            ("IN CELLS", Align::Right),
+            ("FUEL", Align::Right),
+            ("MEMORY", Align::Right),
+            ("MODEL REQUESTS", Align::Right),
+            ("TOKENS", Align::Right),
+        ]);
+        for (who, usage) in account.iter() {
+            let (called, asked) = (usage.calls > 0, usage.model_requests > 0);
+            table.row([
+                one_line(who, SHOWN),
+                cell(called, || usage.calls.to_string()),
+                cell(called, || short(usage.wall_clock)),
+                cell(called, || usage.fuel.to_string()),
+                cell(called, || usage.peak_memory.to_string()),
+                cell(asked, || usage.model_requests.to_string()),
+                cell(asked, || format!("{} + {}", usage.input_tokens, usage.output_tokens)),
+            ]);
+        }
+        table.lines(0, |text| self.paint(STRONG, text))
     }
 
     fn questions(&self) -> Vec<String> {
@@ -229,7 +263,8 @@ fn whole(record: &RunRecord, entries: &[Entry], status: &str) -> serde_json::Val
                 "next": completed.next,
                 "failure": completed.failure,
                 "elapsed_ms": completed.elapsed.as_secs_f64() * 1e3,
-                "usage": completed.usage,
+                "usage": completed.account.total(),
+                "used_by": completed.account,
                 "writes": completed.writes.iter().map(|write| &*write.key).collect::<Vec<&str>>(),
             })),
             _ => None,

@@ -7,6 +7,7 @@ use super::super::schema::Body;
 use super::super::tool_name;
 use super::Check;
 use crate::document::SourceText;
+use crate::surroundings::ToolState;
 
 pub(super) fn models(check: &Check<'_>) {
     let unknown =
@@ -31,12 +32,13 @@ const MODEL_HELP: &str = "models are named `provider:model`; leave `model` out f
 
 pub(super) fn tools(check: &Check<'_>) {
     for tool in &check.source.global_tools {
-        if !check.surroundings.tool(tool_name(tool)) {
-            let warning = Diagnostic::warning(format!("the tool `{}` is not known to the host", &**tool))
-                .at(&tool.span)
-                .help("put its component into the plugins folder, or remove the entry");
-            check.reader.report(warning);
-        }
+        let warning = match check.surroundings.tool(tool_name(tool)) {
+            ToolState::Usable => continue,
+            ToolState::Missing => Diagnostic::warning(format!("the tool `{}` is not known to the host", &**tool))
+                .help("put its component into the plugins folder, or remove the entry"),
+            ToolState::Unusable(reason) => Diagnostic::warning(reason),
+        };
+        check.reader.report(warning.at(&tool.span));
     }
     for server in &check.source.mcp_servers {
         if !check.surroundings.mcp_server(server) {
@@ -83,10 +85,14 @@ pub(super) fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic
         return None;
     }
     if source.global_tools.iter().any(|declared| tool_name(declared) == name) {
-        return (!check.surroundings.tool(name)).then(|| {
-            Diagnostic::error(format!("the tool `{}` is not known to the host", &**tool))
-                .help("put its component into the plugins folder")
-        });
+        return match check.surroundings.tool(name) {
+            ToolState::Usable => None,
+            ToolState::Missing => Some(
+                Diagnostic::error(format!("the tool `{}` is not known to the host", &**tool))
+                    .help("put its component into the plugins folder"),
+            ),
+            ToolState::Unusable(reason) => Some(Diagnostic::error(reason)),
+        };
     }
     let near = closest(name, source.global_tools.iter().map(|declared| tool_name(declared)));
     let help = match near {

@@ -1,0 +1,142 @@
+//! C: clang makes a module, `wit-component` a component of it, and `description.json` says what the code offers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use wasi_preview1_component_adapter_provider::{
+    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
+};
+use wit_component::ComponentEncoder;
+use wit_parser::{Resolve, WorldId};
+
+use super::{BuildError, Job, create_folder, parse_offered, read_file, world, write_file};
+use crate::tools::{run, succeeds};
+
+const INSTALL: &str =
+    "install one with `python3 -m pip install ziglang`, or set `WASI_SDK_PATH` to the folder of a WASI SDK";
+const TARGET: &str = "wasm32-wasi";
+/// The file beside the source that says what the code offers.
+const DESCRIPTION: &str = "description.json";
+
+/// Gives the component and what the code offers.
+pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
+    let source = job.source();
+    let folder = source.parent().unwrap_or(job.directory).to_owned();
+    let described = folder.join(DESCRIPTION);
+    if !described.is_file() {
+        let message =
+            format!("`{}` is missing; it lists what the code offers, as in `{{\"tools\": […]}}`", described.display());
+        return Err(BuildError::Description { message });
+    }
+    let offered = parse_offered(&read_file(&described)?, &format!("`{}`", described.display()))?;
+    let (program, mut compiler) = find_compiler(job)?;
+    let (resolve, world) = resolve(&job.world.folder)?;
+    let bindings = job.work.join("bindings");
+    create_folder(&bindings)?;
+    write_bindings(&resolve, world, &bindings)?;
+    let module = job.work.join("plugin.core.wasm");
+    compiler.args(["-mexec-model=reactor", "-std=c17", "-Os", "-Wall", "-Wextra", "-o"]).arg(&module);
+    for include in [&bindings, &job.sdk] {
+        compiler.arg("-I").arg(include);
+    }
+    for import in &job.world.imports {
+        compiler.arg(format!("-DHOTCELL_HAS_{}", import.replace('-', "_").to_uppercase()));
+    }
+    compiler.args(sources(&folder)?);
+    for generated in [format!("{}.c", world::NAME), format!("{}_component_type.o", world::NAME)] {
+        compiler.arg(bindings.join(generated));
+    }
+    job.says(&program, "to compile the plugin");
+    run(&mut compiler, "to compile the plugin")?;
+    Ok((componentize(&read_file(&module)?)?, offered))
+}
+
+/// A compiler that can make modules for WASI, with its path for people.
+fn find_compiler(job: &Job<'_>) -> Result<(PathBuf, Command), BuildError> {
+    let tools = job.tools;
+    let with_target = |program: &Path| {
+        let mut command = tools.command(program, job.directory);
+        command.arg(format!("--target={TARGET}"));
+        command
+    };
+    if let Some(sdk) = tools.wasi_sdk() {
+        let clang = sdk.join("bin").join("clang");
+        let command = with_target(&clang);
+        return Ok((clang, command));
+    }
+    if let Some(clang) = tools.find(&["clang"]) {
+        let mut probe = with_target(&clang);
+        // A clang without the C library for WASI gives the bare name back.
+        let found = probe.arg("-print-file-name=crt1-reactor.o").output().ok();
+        if found.is_some_and(|output| Path::new(String::from_utf8_lossy(&output.stdout).trim()).is_absolute()) {
+            let command = with_target(&clang);
+            return Ok((clang, command));
+        }
+    }
+    let zig = |mut command: Command| {
+        command.args(["cc", "-target", TARGET]);
+        command
+    };
+    if let Some(program) = tools.find(&["zig"]) {
+        let command = zig(tools.command(&program, job.directory));
+        return Ok((program, command));
+    }
+    let own = job.directory.join(".venv/bin/python3");
+    let own = own.is_file().then_some(own);
+    for python in own.into_iter().chain(["python3", "python"].iter().filter_map(|name| tools.find(&[name]))) {
+        let module = || {
+            let mut command = tools.command(&python, job.directory);
+            command.args(["-m", "ziglang"]);
+            command
+        };
+        if succeeds(module().arg("version")) {
+            return Ok((python.clone(), zig(module())));
+        }
+    }
+    Err(BuildError::missing("a C compiler for WASI", INSTALL))
+}
+
+/// All C files in the folder of the source.
+fn sources(folder: &Path) -> Result<Vec<PathBuf>, BuildError> {
+    let failed = |source| BuildError::Io { action: "list", path: folder.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn resolve(folder: &Path) -> Result<(Resolve, WorldId), BuildError> {
+    let unusable = |message: String| BuildError::Interfaces { path: folder.to_owned(), message };
+    let mut resolve = Resolve::default();
+    let (package, _) = resolve.push_dir(folder).map_err(|error| unusable(format!("{error:#}")))?;
+    let world = resolve.select_world(&[package], Some(world::NAME)).map_err(|error| unusable(format!("{error:#}")))?;
+    Ok((resolve, world))
+}
+
+fn write_bindings(resolve: &Resolve, world: WorldId, folder: &Path) -> Result<(), BuildError> {
+    let options = wit_bindgen_c::Opts::default();
+    let mut files = wit_bindgen_core::Files::default();
+    let generated = options.build().generate(&mut resolve.clone(), world, &mut files);
+    generated.map_err(|error| BuildError::Interfaces { path: folder.to_owned(), message: format!("{error:#}") })?;
+    for (name, contents) in files.iter() {
+        write_file(&folder.join(name), contents)?;
+    }
+    Ok(())
+}
+
+/// Makes a component of a module that was linked with the types of its world.
+fn componentize(module: &[u8]) -> Result<Vec<u8>, BuildError> {
+    let encoder = ComponentEncoder::default().validate(true).module(module);
+    let encoder = encoder.and_then(|encoder| {
+        encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER)
+    });
+    let component = encoder.and_then(|mut encoder| encoder.encode());
+    component.map_err(|error| BuildError::Componentize { message: format!("{error:#}") })
+}

@@ -1,0 +1,120 @@
+//! Why a build did not work, in words for the author of the plugin.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::component::ComponentError;
+use crate::manifest::ManifestError;
+
+/// Why there is no component.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The folder has no plugin.
+    #[error("`{}` has neither a `plugin.toml` nor a `Cargo.toml`; `hotcell plugin new` makes a project", directory.display())]
+    NotAProject {
+        /// The folder.
+        directory: PathBuf,
+    },
+    /// `plugin.toml` cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The file that `source` names is not there.
+    #[error("`source` in `plugin.toml` names `{}`, which is not there", path.display())]
+    NoSource {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The project has no SDK.
+    #[error(
+        "the SDK is not in `{}`; copy the folder `sdk` from a project that `hotcell plugin new` made, or set `sdk` in \
+         `plugin.toml`",
+        path.display()
+    )]
+    NoSdk {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A tool of the language is missing.
+    #[error("{tool} is missing; {install}")]
+    MissingTool {
+        /// What is missing.
+        tool: String,
+        /// What installs it, with the command in backticks.
+        install: String,
+    },
+    /// A program does not start.
+    #[error("cannot start `{}` {purpose}: {source}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// What it was for.
+        purpose: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program ended with a failure.
+    #[error("`{}` failed {purpose} ({status}):\n{output}", program.display())]
+    Failed {
+        /// The program.
+        program: PathBuf,
+        /// What it was for.
+        purpose: &'static str,
+        /// How it ended.
+        status: String,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// Cargo built something other than one component.
+    #[error("cargo built {found} components in `{}`; a plugin is one package with `crate-type = [\"cdylib\"]` under `[lib]`", directory.display())]
+    Artifacts {
+        /// How many.
+        found: usize,
+        /// The project.
+        directory: PathBuf,
+    },
+    /// The interfaces of the contract cannot be used.
+    #[error("the interfaces in `{}` cannot be used: {message}", path.display())]
+    Interfaces {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// What was compiled cannot be made a component.
+    #[error("the compiled code cannot be made a component: {message}")]
+    Componentize {
+        /// What is wrong.
+        message: String,
+    },
+    /// What was built is not a component.
+    #[error("what was built cannot be used: {0}")]
+    Component(#[from] ComponentError),
+    /// The description does not fit the plugin.
+    #[error("the plugin cannot be described: {message}")]
+    Description {
+        /// What is wrong and what to do.
+        message: String,
+    },
+    /// There is not exactly one description.
+    #[error("the component has {found} custom sections `hotcell:description`; it has to have one")]
+    Descriptions {
+        /// How many.
+        found: usize,
+    },
+    /// A file cannot be read or written.
+    #[error("cannot {action} `{}`: {source}", path.display())]
+    Io {
+        /// What was tried: `read`, `write`, `create`, …
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl BuildError {
+    pub(super) fn missing(tool: &str, install: &str) -> Self {
+        Self::MissingTool { tool: tool.to_owned(), install: install.to_owned() }
+    }
+}

@@ -1,0 +1,201 @@
+//! From a project to a described component.
+
+mod c;
+mod failure;
+mod javascript;
+mod python;
+mod rust;
+mod world;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+pub use failure::BuildError;
+
+use crate::component;
+use crate::description;
+use crate::manifest::{FILE, Manifest};
+use crate::project::{Language, check_name, file_stem};
+use crate::tools::Tools;
+
+/// Something that a person who waits for a build may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildEvent {
+    /// A program starts; it may take a while.
+    Running {
+        /// Its path or name.
+        program: String,
+        /// What it is for, as in "to describe the plugin".
+        purpose: &'static str,
+    },
+}
+
+/// A component that was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// The file, in the folder `build` of the project.
+    pub path: PathBuf,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its SHA-256 digest, 64 hexadecimal digits.
+    pub digest: String,
+    /// Names that the component exports.
+    pub exports: Vec<String>,
+    /// Names that it imports.
+    pub imports: Vec<String>,
+    /// What it says about itself.
+    pub description: Value,
+}
+
+/// Builds the plugin in `directory` with the tools that the environment names, and tells `events` what it does.
+///
+/// The project is one of cargo's where there is a `Cargo.toml`, and of the language in `plugin.toml` otherwise.
+///
+/// # Errors
+///
+/// [`BuildError`] says what is wrong with the project, which tool is missing and what installs it, or what a tool said
+/// when it failed.
+pub fn build(directory: &Path, events: &mut dyn FnMut(BuildEvent)) -> Result<Built, BuildError> {
+    build_with(directory, &Tools::from_environment(), events)
+}
+
+/// Builds as [`build`] does, with tools from elsewhere.
+///
+/// # Errors
+///
+/// The same as those of [`build`].
+pub fn build_with(directory: &Path, tools: &Tools, events: &mut dyn FnMut(BuildEvent)) -> Result<Built, BuildError> {
+    let directory = match fs::canonicalize(directory) {
+        Ok(directory) => directory,
+        Err(source) => return Err(BuildError::Io { action: "open", path: directory.to_owned(), source }),
+    };
+    if directory.join(FILE).is_file() {
+        let job = Job::begin(&directory, tools, events)?;
+        return job.build();
+    }
+    if directory.join("Cargo.toml").is_file() {
+        let bytes = rust::build(&directory, tools, events)?;
+        let name = described_name(&bytes, &directory)?;
+        return finish(&directory, &name, bytes);
+    }
+    Err(BuildError::NotAProject { directory })
+}
+
+/// The build of a project with a `plugin.toml`.
+struct Job<'a> {
+    directory: &'a Path,
+    manifest: Manifest,
+    /// The folder of the SDK.
+    sdk: PathBuf,
+    /// Where files go that only the build needs.
+    work: PathBuf,
+    world: world::World,
+    tools: &'a Tools,
+    events: &'a mut dyn FnMut(BuildEvent),
+}
+
+impl<'a> Job<'a> {
+    fn begin(directory: &'a Path, tools: &'a Tools, events: &'a mut dyn FnMut(BuildEvent)) -> Result<Self, BuildError> {
+        let manifest = Manifest::read(directory)?;
+        let source = directory.join(&manifest.source);
+        if !source.is_file() {
+            return Err(BuildError::NoSource { path: source });
+        }
+        let sdk = directory.join(&manifest.sdk);
+        if !sdk.join("wit").is_dir() {
+            return Err(BuildError::NoSdk { path: sdk });
+        }
+        let work = directory.join("build").join("work");
+        remove_folder(&work)?;
+        create_folder(&work)?;
+        let world = world::write(&manifest, &sdk, &work.join("wit"))?;
+        Ok(Self { directory, manifest, sdk, work, world, tools, events })
+    }
+
+    fn build(mut self) -> Result<Built, BuildError> {
+        let (mut component, offered) = match self.manifest.language {
+            Language::Python => python::build(&mut self)?,
+            Language::JavaScript | Language::TypeScript => javascript::build(&mut self)?,
+            Language::C | Language::Rust => c::build(&mut self)?,
+        };
+        let description = description::compose(&self.manifest, &self.world.contract, &offered);
+        let description = description.map_err(|message| BuildError::Description { message })?;
+        component::add_description(&mut component, description.to_string().as_bytes());
+        remove_folder(&self.work)?;
+        finish(self.directory, &file_stem(&self.manifest.name), component)
+    }
+
+    /// The file with the code.
+    fn source(&self) -> PathBuf {
+        self.directory.join(&self.manifest.source)
+    }
+
+    fn says(&mut self, program: &Path, purpose: &'static str) {
+        (self.events)(BuildEvent::Running { program: program.display().to_string(), purpose });
+    }
+}
+
+/// The file name for a component that describes itself.
+fn described_name(bytes: &[u8], directory: &Path) -> Result<String, BuildError> {
+    let parts = component::read(bytes)?;
+    let own = parts.descriptions.first().and_then(|text| serde_json::from_slice::<Value>(text).ok());
+    let own = own.as_ref().and_then(|value| value.get("name")).and_then(Value::as_str);
+    match own {
+        Some(name) => match check_name(name) {
+            Ok(()) => Ok(file_stem(name)),
+            Err(error) => Err(BuildError::Description { message: error.to_string() }),
+        },
+        None => Ok(directory.file_name().map_or_else(|| "plugin".into(), |name| name.to_string_lossy().into_owned())),
+    }
+}
+
+/// Checks a component, writes it and says what it has.
+fn finish(directory: &Path, name: &str, bytes: Vec<u8>) -> Result<Built, BuildError> {
+    let parts = component::read(&bytes)?;
+    let text = match parts.descriptions.as_slice() {
+        [one] => *one,
+        several => return Err(BuildError::Descriptions { found: several.len() }),
+    };
+    let description: Value = match serde_json::from_slice(text) {
+        Ok(description) => description,
+        Err(error) => return Err(BuildError::Description { message: format!("it is not JSON: {error}") }),
+    };
+    description::check_exports(&description, &parts.exports).map_err(|message| BuildError::Description { message })?;
+    let (exports, imports) = (parts.exports, parts.imports);
+    let folder = directory.join("build");
+    create_folder(&folder)?;
+    let path = folder.join(format!("{name}.wasm"));
+    write_file(&path, &bytes)?;
+    let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Built { path, size: bytes.len() as u64, digest, exports, imports, description })
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, BuildError> {
+    fs::read(path).map_err(|source| BuildError::Io { action: "read", path: path.to_owned(), source })
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {
+    fs::write(path, bytes).map_err(|source| BuildError::Io { action: "write", path: path.to_owned(), source })
+}
+
+fn create_folder(path: &Path) -> Result<(), BuildError> {
+    fs::create_dir_all(path).map_err(|source| BuildError::Io { action: "create", path: path.to_owned(), source })
+}
+
+fn remove_folder(path: &Path) -> Result<(), BuildError> {
+    match fs::remove_dir_all(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(BuildError::Io { action: "remove", path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a program printed as JSON.
+fn parse_offered(text: &[u8], from: &str) -> Result<Value, BuildError> {
+    serde_json::from_slice(text)
+        .map_err(|error| BuildError::Description { message: format!("{from} is not JSON: {error}") })
+}

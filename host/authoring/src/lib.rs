@@ -1,0 +1,20 @@
+//! Making plugins: `new` writes a project that builds as it is, `build` makes the component and puts its description in.
+//!
+//! Every language keeps its own tools; this crate finds them, runs them, and says which command installs one that is
+//! missing. It knows nothing of cells: whether a component does what it says is for the host to find out.
+
+mod build;
+mod component;
+mod description;
+mod manifest;
+mod new;
+mod project;
+mod templates;
+mod tools;
+
+pub use build::{BuildError, BuildEvent, Built, build, build_with};
+pub use component::{ComponentError, DESCRIPTION_SECTION};
+pub use manifest::ManifestError;
+pub use new::{NewError, NewPlugin, new};
+pub use project::{Kind, Language, NameError, check_name};
+pub use tools::Tools;

@@ -1,0 +1,153 @@
+//! `plugin.toml`: what a project says about its plugin that its code does not.
+
+use std::fs;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::project::{Kind, Language, NameError, check_name};
+
+/// The name of the file.
+pub(crate) const FILE: &str = "plugin.toml";
+
+/// What stands in a `plugin.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: Option<String>,
+    #[serde(default)]
+    pub(crate) description: Option<String>,
+    kind: Kinds,
+    pub(crate) language: Language,
+    /// The file with the code, relative to the project.
+    pub(crate) source: PathBuf,
+    /// The folder of the SDK, relative to the project.
+    #[serde(default = "own_sdk")]
+    pub(crate) sdk: PathBuf,
+    #[serde(default)]
+    pub(crate) capabilities: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Kinds {
+    One(Kind),
+    Several(Vec<Kind>),
+}
+
+fn own_sdk() -> PathBuf {
+    "sdk".into()
+}
+
+/// What is wrong with a `plugin.toml`.
+#[derive(Debug, thiserror::Error)]
+pub enum ManifestError {
+    /// It cannot be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is not TOML of the documented form.
+    #[error("`{}` is not of the documented form: {message}", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong and where.
+        message: String,
+    },
+    /// The plugin has a name that no plugin may have.
+    #[error("in `{}`: {source}", path.display())]
+    Name {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with the name.
+        source: NameError,
+    },
+}
+
+impl Manifest {
+    /// Reads the manifest of the project in `directory`.
+    pub(crate) fn read(directory: &Path) -> Result<Self, ManifestError> {
+        let path = directory.join(FILE);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(source) => return Err(ManifestError::Read { path, source }),
+        };
+        let manifest: Self = match toml::from_str(&text) {
+            Ok(manifest) => manifest,
+            Err(error) => return Err(ManifestError::Form { path, message: error.to_string().trim_end().to_owned() }),
+        };
+        let form = |message: &str| ManifestError::Form { path: path.clone(), message: message.to_owned() };
+        if let Err(source) = check_name(&manifest.name) {
+            return Err(ManifestError::Name { path, source });
+        }
+        if manifest.kinds().is_empty() {
+            return Err(form(
+                "`kind` is empty; it is one of `tool`, `script`, `connector`, `hooks`, `node` or a list of them",
+            ));
+        }
+        if manifest.language == Language::Rust {
+            return Err(form("a plugin in Rust is described by its `Cargo.toml` and its code; remove this file"));
+        }
+        let leads_out = |part: Component<'_>| !matches!(part, Component::Normal(_) | Component::CurDir);
+        if manifest.source.components().any(leads_out) || manifest.source.file_stem().is_none() {
+            return Err(form("`source` has to be a file inside the project, such as `src/plugin.py`"));
+        }
+        Ok(manifest)
+    }
+
+    /// The kinds of the plugin.
+    pub(crate) fn kinds(&self) -> &[Kind] {
+        match &self.kind {
+            Kinds::One(kind) => std::slice::from_ref(kind),
+            Kinds::Several(kinds) => kinds,
+        }
+    }
+
+    /// Whether the plugin asks for a capability.
+    pub(crate) fn asks_for(&self, capability: &str) -> bool {
+        match self.capabilities.get(capability) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::Manifest;
+
+    fn problem(text: &str) -> String {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(directory.path().join("plugin.toml"), text).expect("the file");
+        Manifest::read(directory.path()).map_or_else(|error| error.to_string(), |_| "accepted".to_owned())
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let good = "name = \"x\"\nkind = [\"tool\", \"hooks\"]\nlanguage = \"c\"\nsource = \"src/plugin.c\"\n";
+        assert_eq!(problem(good), "accepted");
+        let cases = [
+            (good.replace("\"x\"", "\"a b\""), "`a b` is no name"),
+            (good.replace("\"c\"", "\"cobol\""), "cobol"),
+            (good.replace("[\"tool\", \"hooks\"]", "[]"), "`kind` is empty"),
+            (good.replace("src/", "../"), "inside the project"),
+            (good.replace("\"c\"", "\"rust\""), "`Cargo.toml`"),
+            (format!("{good}colour = 1\n"), "colour"),
+        ];
+        for (text, expected) in cases {
+            let found = problem(&text);
+            assert!(found.contains(expected), "`{expected}` is not in `{found}`");
+        }
+    }
+}

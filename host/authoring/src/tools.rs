@@ -1,0 +1,81 @@
+//! Programs of other people: where they are, and running them with their output kept for the case that they fail.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::build::BuildError;
+
+/// Characters of a program's output that an error shows, from its end.
+const SHOWN_OUTPUT: usize = 8_000;
+
+/// Where the languages' tools are looked for.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    path: OsString,
+    wasi_sdk: Option<PathBuf>,
+}
+
+impl Tools {
+    /// As the environment says: `PATH`, and `WASI_SDK_PATH` for C.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        let wasi_sdk = env::var_os("WASI_SDK_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
+        Self { path: env::var_os("PATH").unwrap_or_default(), wasi_sdk }
+    }
+
+    /// In these folders only, separated as in `PATH`.
+    #[must_use]
+    pub fn in_path(path: impl Into<OsString>) -> Self {
+        Self { path: path.into(), wasi_sdk: None }
+    }
+
+    pub(crate) fn wasi_sdk(&self) -> Option<&Path> {
+        self.wasi_sdk.as_deref()
+    }
+
+    /// The first of these programs that is there.
+    pub(crate) fn find(&self, names: &[&str]) -> Option<PathBuf> {
+        if self.path.is_empty() {
+            return None;
+        }
+        // The current folder plays no part: only what `PATH` names is run.
+        names.iter().find_map(|name| which::which_in_global(name, Some(&self.path)).ok()?.next())
+    }
+
+    /// A command in `directory` that finds other programs in the same folders.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(directory).env("PATH", &self.path).stdin(Stdio::null());
+        command
+    }
+}
+
+/// Runs a command to its end and gives its standard output.
+pub(crate) fn run(command: &mut Command, purpose: &'static str) -> Result<Vec<u8>, BuildError> {
+    let program = PathBuf::from(command.get_program());
+    let output = match command.output() {
+        Ok(output) => output,
+        Err(source) => return Err(BuildError::Start { program, purpose, source }),
+    };
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    let both = [output.stdout, output.stderr].concat();
+    Err(BuildError::Failed { program, purpose, status: output.status.to_string(), output: end_of(&both) })
+}
+
+/// Whether a command ends well; what it prints is of no interest.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+fn end_of(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let text = text.trim();
+    match text.char_indices().rev().nth(SHOWN_OUTPUT) {
+        Some((start, _)) => format!("…{}", &text[start..]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,209 @@
+//! Who used what, and what is left for all.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Budget, Bytes, Fuel, Usage};
+
+/// What was used, by the name of who used it: a script, a plugin, a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Account(BTreeMap<Arc<str>, Usage>);
+
+impl Account {
+    /// What one of them used.
+    pub fn of(who: impl Into<Arc<str>>, usage: Usage) -> Self {
+        Self(BTreeMap::from([(who.into(), usage)]))
+    }
+
+    /// Adds what one of them used.
+    pub fn add(&mut self, who: impl Into<Arc<str>>, usage: Usage) {
+        *self.0.entry(who.into()).or_default() += usage;
+    }
+
+    /// What all of them used together.
+    pub fn total(&self) -> Usage {
+        let mut total = Usage::default();
+        for usage in self.0.values() {
+            total += usage.clone();
+        }
+        total
+    }
+
+    /// Each of them, in the order of names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Usage)> {
+        self.0.iter().map(|(who, usage)| (&**who, usage))
+    }
+
+    /// Whether nobody used anything.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl AddAssign for Account {
+    fn add_assign(&mut self, other: Self) {
+        for (who, usage) in other.0 {
+            self.add(who, usage);
+        }
+    }
+}
+
+/// What all calls of a run may use together. What is not named has no cap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunBudget {
+    /// Calls into cells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    /// Fuel of all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fuel: Option<Fuel>,
+    /// Time of all of them in milliseconds, added up also where they run side by side.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_clock_ms: Option<u64>,
+    /// HTTP requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_requests: Option<u64>,
+    /// HTTP bytes, sent and received together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_bytes: Option<Bytes>,
+    /// Requests to models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_requests: Option<u64>,
+    /// Tokens of models, read and written together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+/// The run has used up what it may.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("run-budget: all calls of the run together may use {allowed}, and have")]
+pub struct Overdrawn {
+    /// What is used up, with its cap.
+    pub allowed: String,
+}
+
+/// What a run may still use. Everything that works for the run shares one.
+///
+/// A call is lent what is left when it begins. Calls that run side by side may therefore overdraw together by what each
+/// of them was lent; no call begins once nothing is left.
+#[derive(Debug, Default)]
+pub struct Purse {
+    cap: RunBudget,
+    spent: Mutex<Usage>,
+}
+
+impl Purse {
+    /// A purse of which `spent` is gone already.
+    pub fn new(cap: RunBudget, spent: Usage) -> Self {
+        Self { cap, spent: Mutex::new(spent) }
+    }
+
+    /// The budget of one call, cut to what is left.
+    ///
+    /// # Errors
+    /// When nothing is left.
+    pub fn lend(&self, budget: &Budget) -> Result<Budget, Overdrawn> {
+        if self.cap == RunBudget::default() {
+            return Ok(budget.clone());
+        }
+        let spent = self.spent();
+        let cap = &self.cap;
+        left(cap.calls, spent.calls, |cap| format!("{cap} calls"))?;
+        let fuel = left(cap.fuel.map(|fuel| fuel.0), spent.fuel.0, |cap| format!("{cap} fuel"))?;
+        let used = u64::try_from(spent.wall_clock.as_millis()).unwrap_or(u64::MAX);
+        let time = left(cap.wall_clock_ms, used, |cap| format!("{cap} ms"))?;
+        // A call that sends nothing may go on when no request is left.
+        let requests = cap.http_requests.map(|cap| cap.saturating_sub(spent.http_requests));
+        let bytes = cap.http_bytes.map(|cap| cap.0.saturating_sub((spent.http_sent + spent.http_received).0));
+        drop(spent);
+        let mut lent = budget.clone();
+        lent.fuel = lent.fuel.min(Fuel(fuel.unwrap_or(u64::MAX)));
+        lent.wall_clock = lent.wall_clock.min(time.map_or(Duration::MAX, Duration::from_millis));
+        lent.http_requests =
+            lent.http_requests.min(requests.map_or(u32::MAX, |left| u32::try_from(left).unwrap_or(u32::MAX)));
+        lent.http_bytes = lent.http_bytes.min(Bytes(bytes.unwrap_or(u64::MAX)));
+        Ok(lent)
+    }
+
+    /// Whether a model may be asked.
+    ///
+    /// # Errors
+    /// When no request or token is left.
+    pub fn may_ask_model(&self) -> Result<(), Overdrawn> {
+        let spent = self.spent();
+        left(self.cap.model_requests, spent.model_requests, |cap| format!("{cap} requests to models"))?;
+        left(self.cap.tokens, spent.input_tokens.saturating_add(spent.output_tokens), |cap| format!("{cap} tokens"))?;
+        Ok(())
+    }
+
+    /// Takes out what was used.
+    pub fn spend(&self, usage: &Usage) {
+        *self.spent() += usage.clone();
+    }
+
+    fn spent(&self) -> MutexGuard<'_, Usage> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is left of a cap, if there is one; an error if it is nothing.
+fn left(cap: Option<u64>, spent: u64, named: impl Fn(u64) -> String) -> Result<Option<u64>, Overdrawn> {
+    match cap {
+        Some(cap) if spent >= cap => Err(Overdrawn { allowed: named(cap) }),
+        Some(cap) => Ok(Some(cap - spent)),
+        None => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attack_11_many_small_calls_end_where_one_large_call_would() {
+        let purse = Purse::new(RunBudget { fuel: Some(Fuel(250)), ..RunBudget::default() }, Usage::default());
+        let call = Budget { fuel: Fuel(100), ..Budget::default() };
+        let mut lent = Vec::new();
+        while let Ok(budget) = purse.lend(&call) {
+            purse.spend(&Usage { calls: 1, fuel: budget.fuel, ..Usage::default() });
+            lent.push(budget.fuel.0);
+        }
+        assert_eq!(lent, [100, 100, 50]);
+        let error = purse.lend(&call).map_err(|error| error.to_string());
+        assert_eq!(error, Err("run-budget: all calls of the run together may use 250 fuel, and have".to_owned()));
+    }
+
+    #[test]
+    fn each_cap_ends_what_it_caps() {
+        let cap: RunBudget = serde_json::from_str(
+            r#"{ "calls": 2, "wall_clock_ms": 10, "http_requests": 1, "http_bytes": 5, "model_requests": 1, "tokens": 7 }"#,
+        )
+        .unwrap_or_default();
+        let spent = |usage: Usage| Purse::new(cap.clone(), usage);
+        let budget = Budget::default();
+        assert!(spent(Usage { calls: 2, ..Usage::default() }).lend(&budget).is_err());
+        assert!(spent(Usage { wall_clock: Duration::from_millis(10), ..Usage::default() }).lend(&budget).is_err());
+        let lent = spent(Usage { http_requests: 1, http_sent: Bytes(2), ..Usage::default() }).lend(&budget);
+        assert!(lent.is_ok_and(|lent| (lent.http_requests, lent.http_bytes) == (0, Bytes(3))));
+        assert!(spent(Usage::default()).may_ask_model().is_ok());
+        assert!(spent(Usage { model_requests: 1, ..Usage::default() }).may_ask_model().is_err());
+        assert!(spent(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() }).may_ask_model().is_err());
+        assert!(Purse::default().lend(&budget).is_ok_and(|lent| lent == budget));
+    }
+
+    #[test]
+    fn an_account_adds_up_by_name() {
+        let one = Usage { calls: 1, fuel: Fuel(3), ..Usage::default() };
+        let mut account = Account::of("a", one.clone());
+        account += Account::of("b", one.clone());
+        account.add("a", one);
+        let fuel: Vec<_> = account.iter().map(|(who, usage)| (who, usage.fuel.0)).collect();
+        assert_eq!((fuel, account.total().calls), (vec![("a", 6), ("b", 3)], 3));
+    }
+}

@@ -1,0 +1,69 @@
+//! `hotcell plugin new` and `build`
+
+use std::path::{Path, PathBuf};
+
+use hotcell_authoring::{BuildEvent, Built, Kind, Language, NewPlugin};
+use hotcell_runtime::plugins::Plugin as Component;
+
+use super::{Context, print};
+use crate::arguments::PluginNew;
+use crate::exit::{Exit, Failure};
+use crate::untrusted::{lines, one_line};
+
+pub(super) fn new(_: &Context, arguments: &PluginNew) -> Result<Exit, Failure> {
+    let name = arguments.name.clone();
+    let folder = match &arguments.directory {
+        Some(directory) => directory.clone(),
+        None => PathBuf::from(name.replace(':', "-")),
+    };
+    let kind = Kind::ALL.into_iter().find(|kind| kind.word() == arguments.kind);
+    let language = Language::ALL.into_iter().find(|language| language.word() == arguments.lang);
+    let (Some(kind), Some(language)) = (kind, language) else {
+        return Err(Failure::refused(format!(
+            "there are no plugins of kind `{}` in `{}`",
+            arguments.kind, arguments.lang
+        )));
+    };
+    let order = NewPlugin { directory: folder.clone(), name, kind, language };
+    let files = hotcell_authoring::new(&order).map_err(|error| Failure::refused(lines(&error.to_string())))?;
+    for file in files {
+        print(&file.display().to_string())?;
+    }
+    print(&format!("\nnow: cd {} && hotcell plugin test", folder.display()))?;
+    Ok(Exit::Done)
+}
+
+pub(super) fn build(context: &Context, project: &Path) -> Result<Exit, Failure> {
+    let built = built(context, project)?;
+    print(&format!("{}\n  {} bytes, sha256 {}", built.path.display(), built.size, built.digest))?;
+    let list = |names: &[String]| one_line(&names.join(", "), 1_000);
+    print(&format!("  exports  {}\n  imports  {}", list(&built.exports), list(&built.imports)))?;
+    match Component::read(&built.path) {
+        Ok(component) => {
+            print(&format!("  offers   {}", super::offers(&component)))?;
+            let asks = component.description.capabilities.in_words();
+            print(&format!("  asks to  {}", if asks.is_empty() { "nothing".to_owned() } else { asks.join("; ") }))?;
+        }
+        // A script need not say anything about itself.
+        Err(_) if built.exports.iter().any(|name| name.contains("run-script")) => print("  offers   a script")?,
+        Err(reason) => {
+            return Err(Failure::failed(format!("what was built is no plugin: {}", one_line(&reason, 500))));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Builds the project and gives the path of its component.
+pub(super) fn component_of(context: &Context, project: &Path) -> Result<PathBuf, Failure> {
+    built(context, project).map(|built| built.path)
+}
+
+fn built(context: &Context, project: &Path) -> Result<Built, Failure> {
+    let mut tell = |event: BuildEvent| {
+        let BuildEvent::Running { program, purpose } = event;
+        context.screen.working(&format!("running `{}` {purpose}", one_line(&program, 200)));
+    };
+    let built = hotcell_authoring::build(project, &mut tell);
+    context.screen.worked();
+    built.map_err(|error| Failure::failed(lines(&error.to_string())))
+}

@@ -1,0 +1,190 @@
+//! `hotcell plugin test` and `bench`: an author's cases, played and measured.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hotcell_harness::{Baseline, Case, Compared, Harness, Played, read_cases};
+use hotcell_runtime::plugins::Plugin as Component;
+
+use super::author::component_of;
+use super::{Context, print};
+use crate::arguments::{PluginBench, PluginTest};
+use crate::exit::{Exit, Failure};
+use crate::narration::short;
+use crate::screen::{ERROR, GOOD};
+use crate::table::{Align, Table};
+use crate::untrusted::lines;
+
+/// How long each case is measured.
+const MEASURED: Duration = Duration::from_millis(500);
+
+pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Failure> {
+    let project = Project::open(context, &arguments.project, arguments.component.as_deref())?;
+    let mut baseline = match Baseline::read(&project.folder).map_err(failed)? {
+        Some(baseline) => baseline,
+        None => Baseline::new(project.digest.clone(), hotcell_harness::ENGINE),
+    };
+    let same_engine = baseline.engine == hotcell_harness::ENGINE;
+    if !same_engine {
+        context.screen.line(&format!(
+            "the baseline was measured with {}, this is {}: fuel is not compared; `--update` makes a new baseline",
+            baseline.engine,
+            hotcell_harness::ENGINE
+        ));
+    }
+    let (mut wrong, mut unmeasured) = (0, 0);
+    let mut fresh = Baseline { cases: Default::default(), ..baseline.clone() };
+    for (name, case) in &project.cases {
+        let mut played = project.play(context, case, arguments.record)?;
+        if arguments.record && !played.recorded.is_empty() {
+            record(&project.folder, name, &played)?;
+            context.screen.line(&format!("{name}: recorded {} replies", played.recorded.len()));
+        }
+        if !arguments.update && same_engine {
+            match baseline.compare(name, &played.usage) {
+                Compared::Within => {}
+                Compared::New => unmeasured += 1,
+                Compared::More(text) => played.problems.push(format!("it uses more than before: {text}")),
+            }
+        }
+        fresh.note(name, &played.usage);
+        wrong += usize::from(!played.problems.is_empty());
+        report(context, name, &played)?;
+    }
+    if arguments.update {
+        baseline = Baseline { digest: project.digest.clone(), engine: hotcell_harness::ENGINE.to_owned(), ..fresh };
+        baseline.write(&project.folder).map_err(failed)?;
+        context.screen.line("wrote the baseline");
+    } else if unmeasured > 0 {
+        context.screen.line(&format!("{unmeasured} cases have no baseline yet; `--update` makes one"));
+    }
+    print(&format!("{} passed, {wrong} failed", project.cases.len() - wrong))?;
+    Ok(if wrong > 0 { Exit::Failed } else { Exit::Done })
+}
+
+pub(super) fn bench(context: &Context, arguments: &PluginBench) -> Result<Exit, Failure> {
+    let project = Project::open(context, &arguments.project, arguments.component.as_deref())?;
+    let mut table = Table::new([
+        ("CASE", Align::Left),
+        ("MEDIAN", Align::Right),
+        ("99 %", Align::Right),
+        ("INSTANCE", Align::Right),
+        ("FUEL", Align::Right),
+        ("MEMORY", Align::Right),
+        ("CALLS", Align::Right),
+    ]);
+    let mut loaded = Duration::ZERO;
+    for (name, case) in &project.cases {
+        let measured = project
+            .runtime
+            .block_on(project.harness.measure(&project.bytes, case, MEASURED))
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        loaded = loaded.max(measured.load);
+        table.row([
+            name.clone(),
+            short(measured.median),
+            short(measured.slowest_percent),
+            short(measured.instance),
+            measured.usage.fuel.to_string(),
+            measured.usage.peak_memory.to_string(),
+            measured.calls.to_string(),
+        ]);
+    }
+    print(&table.lines(0, str::to_owned).join("\n"))?;
+    print(&format!("\nloading the component took {}", short(loaded)))?;
+    Ok(Exit::Done)
+}
+
+fn failed(error: impl std::fmt::Display) -> Failure {
+    Failure::failed(error.to_string())
+}
+
+/// A plugin with its cases.
+struct Project {
+    folder: PathBuf,
+    cases: Vec<(String, Case)>,
+    bytes: Vec<u8>,
+    digest: String,
+    harness: Harness,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Project {
+    fn open(context: &Context, project: &Path, component: Option<&Path>) -> Result<Self, Failure> {
+        let folder = project.join("cases");
+        let cases = read_cases(&folder).map_err(|error| Failure::refused(error.to_string()))?;
+        if cases.is_empty() {
+            return Err(Failure::refused(format!("there are no cases in `{}`", folder.display()))
+                .help("a case is a JSON file there, such as `{\"tool\": \"add\", \"arguments\": {\"a\": 1}, \"expect\": {\"output\": 1}}`"));
+        }
+        let component = match component {
+            Some(component) => component.to_owned(),
+            None => component_of(context, project)?,
+        };
+        let bytes = std::fs::read(&component)
+            .map_err(|error| Failure::refused(format!("cannot read `{}`: {error}", component.display())))?;
+        let described = Component::read(&component);
+        let digest = match described {
+            Ok(component) => component.survey.digest,
+            // A script says nothing about itself.
+            Err(_) => hotcell_harness::digest(&bytes),
+        };
+        let cache = hotcell_runtime::cells_cache();
+        let harness = Harness::new(cache).map_err(failed)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        Ok(Project { folder, cases, bytes, digest, harness, runtime })
+    }
+
+    fn play(&self, context: &Context, case: &Case, record: bool) -> Result<Played, Failure> {
+        let played = self.runtime.block_on(async {
+            if record {
+                self.harness.record(&self.bytes, case).await
+            } else {
+                self.harness.play(&self.bytes, case).await
+            }
+        });
+        context.screen.worked();
+        played.map_err(failed)
+    }
+}
+
+/// Puts recorded replies into the file of the case, in the place of those of the same kind.
+fn record(folder: &Path, name: &str, played: &Played) -> Result<(), Failure> {
+    let file = folder.join(format!("{name}.json"));
+    let wrong = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot change `{}`: {error}", file.display()));
+    let text = std::fs::read_to_string(&file).map_err(|error| wrong(&error))?;
+    let mut case: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let kept = case["replies"].as_array().cloned().unwrap_or_default();
+    let mut replies: Vec<serde_json::Value> = kept.into_iter().filter(|reply| reply["call"] != "http").collect();
+    for reply in &played.recorded {
+        replies.push(serde_json::to_value(reply).map_err(|error| wrong(&error))?);
+    }
+    case["replies"] = replies.into();
+    let mut text = serde_json::to_string_pretty(&case).map_err(|error| wrong(&error))?;
+    text.push('\n');
+    std::fs::write(&file, text).map_err(|error| wrong(&error))
+}
+
+fn report(context: &Context, name: &str, played: &Played) -> Result<(), Failure> {
+    let colour = context.colours_output();
+    let painted =
+        |style: anstyle::Style, text: &str| if colour { format!("{style}{text}{style:#}") } else { text.to_owned() };
+    let used = format!("{} fuel, {}", played.usage.fuel, played.usage.peak_memory);
+    if played.problems.is_empty() {
+        return print(&format!("{}  {name}  ({used})", painted(GOOD, "ok  ")));
+    }
+    print(&format!("{}  {name}  ({used})", painted(ERROR, "FAIL")))?;
+    for problem in &played.problems {
+        print(&format!("  {}", lines(problem).replace('\n', "\n  ")))?;
+    }
+    for function in &played.backtrace {
+        print(&format!("    in {function}"))?;
+    }
+    for line in &played.logs {
+        print(&format!("    log: {}", line.message))?;
+    }
+    if !played.stderr.trim().is_empty() {
+        print(&format!("    stderr: {}", lines(&played.stderr).trim_end().replace('\n', "\n    stderr: ")))?;
+    }
+    Ok(())
+}

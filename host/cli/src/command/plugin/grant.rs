@@ -1,0 +1,72 @@
+//! `hotcell plugin grant`
+
+use std::path::PathBuf;
+
+use hotcell_runtime::plugins::{Access, DirectoryGrant, GrantError, GrantOrder, HttpGrant};
+
+use super::{Context, Desk, explained, print};
+use crate::arguments::Grant;
+use crate::exit::{Exit, Failure};
+use crate::untrusted::{lines, one_line};
+
+pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Failure> {
+    let mut desk = Desk::new(context, &arguments.shelf)?;
+    let (file, plugin) = desk.find(&arguments.plugin)?;
+    let plugin = plugin.clone();
+    for line in explained(&arguments.plugin, &desk.standing(file, &plugin), &arguments.shelf) {
+        if !line.starts_with("decide with") {
+            context.screen.line(&line);
+        }
+    }
+    let order = order(arguments)?;
+    let grants = order.grants(&arguments.plugin, &plugin.description.capabilities)?;
+    let words = grants.in_words();
+    match words.is_empty() {
+        true => context.screen.line("it will be used without any of that"),
+        false => context.screen.line("it will be allowed to"),
+    }
+    for line in &words {
+        context.screen.line(&format!("  - {}", one_line(line, 500)));
+    }
+    if !arguments.yes {
+        context.confirm(&format!("Grant this to `{}`?", arguments.plugin))?;
+    }
+    let trust = desk.host.trust().clone();
+    desk.folder.grant(&plugin, &grants, &trust)?;
+    print(&format!("`{}` may be used; it is pinned to sha256 {}", arguments.plugin, plugin.survey.digest))?;
+    Ok(Exit::Done)
+}
+
+fn order(arguments: &Grant) -> Result<GrantOrder, Failure> {
+    let http = arguments
+        .http
+        .iter()
+        .map(|url| url.parse::<HttpGrant>().map_err(|error| Failure::refused(error.to_string())))
+        .collect::<Result<_, _>>()?;
+    let fs = arguments.fs.iter().map(|text| directory(text)).collect::<Result<_, _>>()?;
+    Ok(GrantOrder { http, fs, only: arguments.only.clone(), nothing: arguments.nothing })
+}
+
+/// `GUEST=DIRECTORY`, with `:rw` at the end if it may be written.
+fn directory(text: &str) -> Result<DirectoryGrant, Failure> {
+    let wrong = || {
+        Failure::refused(format!("`{}` is no directory grant", one_line(text, 200)))
+            .help("write `--fs /data=DIRECTORY`, with `:rw` at the end if the plugin may write there")
+    };
+    let (guest, host) = text.split_once('=').ok_or_else(wrong)?;
+    let (host, access) = match host.strip_suffix(":rw") {
+        Some(host) => (host, Access::ReadWrite),
+        None => (host, Access::Read),
+    };
+    if !guest.starts_with('/') || guest.len() < 2 || host.is_empty() {
+        return Err(wrong());
+    }
+    let host = std::path::absolute(host).unwrap_or_else(|_| PathBuf::from(host));
+    Ok(DirectoryGrant { host, guest: guest.to_owned(), access })
+}
+
+impl From<GrantError> for Failure {
+    fn from(error: GrantError) -> Self {
+        Failure::refused(lines(&error.to_string()))
+    }
+}

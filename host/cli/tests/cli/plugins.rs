@@ -1,0 +1,118 @@
+//! `hotcell plugin` and `hotcell trust`, as an operator uses them.
+
+use std::process::Output;
+
+use wasm_encoder::{ComponentSection as _, CustomSection};
+
+use crate::desk::Desk;
+
+/// A component with this description. It says that it has tools; nothing here calls them.
+fn component(description: &str) -> Vec<u8> {
+    let text = r#"(component (instance $i) (export "hotcell:plugin/call-tool@0.2.0" (instance $i)))"#;
+    let mut bytes = wat::parse_str(text).unwrap();
+    CustomSection { name: "hotcell:description".into(), data: description.as_bytes().into() }
+        .append_to_component(&mut bytes);
+    bytes
+}
+
+fn weather(capabilities: &str) -> Vec<u8> {
+    component(&format!(
+        r#"{{"contract":"0.2.0","name":"acme:weather","version":"1.0.0","description":"Forecasts.","tools":[
+            {{"name":"forecast","description":"The weather of a city","parameters":{{"type":"object"}}}}],
+            "capabilities":{capabilities}}}"#
+    ))
+}
+
+fn desk() -> Desk {
+    Desk::with("name: x\nstart: done\nnodes:\n  done: { type: end, output: done }\n", &[])
+}
+
+fn put(desk: &Desk, file: &str, bytes: &[u8]) {
+    let path = desk.path(file);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_plugin_is_added_looked_at_granted_and_removed() {
+    let desk = desk();
+    put(&desk, "download/w.wasm", &weather(r#"{"http":["https://api.example.org"],"kv":true}"#));
+    insta::assert_snapshot!(desk.told(&["plugin", "add", "download/w.wasm"]));
+    insta::assert_snapshot!(desk.told(&["plugin", "list"]));
+    assert_eq!(desk.output(&["plugin", "grant", "acme:weather"]).status.code(), Some(2), "nobody confirms it");
+    insta::assert_snapshot!(desk.told(&["plugin", "grant", "acme:weather", "--only", "http", "--yes"]));
+    insta::assert_snapshot!(std::fs::read_to_string(desk.path("hotcell.toml")).unwrap());
+    assert!(text(&desk.output(&["plugin", "list"])).contains("ready"));
+    insta::assert_snapshot!(desk.told(&["plugin", "inspect", "acme:weather"]));
+    let revoked = text(&desk.output(&["plugin", "revoke", "acme:weather"]));
+    assert!(revoked.contains("may do nothing any more"), "{revoked}");
+    assert!(text(&desk.output(&["plugin", "list"])).contains("waiting"));
+    assert_eq!(desk.output(&["plugin", "remove", "acme:weather"]).status.code(), Some(0));
+    assert!(text(&desk.output(&["plugin", "list"])).contains("there are no plugins here"));
+}
+
+#[test]
+fn an_update_that_asks_for_more_needs_consent_again() {
+    let desk = desk();
+    put(&desk, "one.wasm", &weather(r#"{"kv":true}"#));
+    put(&desk, "two.wasm", &weather(r#"{"kv":true,"llm":true}"#));
+    desk.output(&["plugin", "add", "one.wasm"]);
+    desk.output(&["plugin", "grant", "acme:weather", "--yes"]);
+    let refused = desk.output(&["plugin", "add", "two.wasm"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused).contains("--replace"), "{}", text(&refused));
+    insta::assert_snapshot!(desk.told(&["plugin", "add", "two.wasm", "--replace"]));
+    let verified = desk.output(&["plugin", "verify"]);
+    assert_eq!(verified.status.code(), Some(2));
+    desk.output(&["plugin", "grant", "acme:weather", "--yes"]);
+    assert!(text(&desk.output(&["plugin", "list"])).contains("ready"));
+}
+
+#[test]
+fn a_broken_plugin_is_listed_with_its_reason() {
+    let desk = desk();
+    put(&desk, "plugins/text.wasm", b"this is no component");
+    put(&desk, "plugins/weather.wasm", &weather("{}"));
+    insta::assert_snapshot!(desk.told(&["plugin", "list"]));
+    let inspected = desk.output(&["plugin", "inspect", "text"]);
+    assert!(text(&inspected).contains("is broken: it is a text file"), "{}", text(&inspected));
+    let missing = desk.output(&["plugin", "inspect", "acme:wether"]);
+    assert!(text(&missing).contains("did you mean `acme:weather`?"), "{}", text(&missing));
+    for line in String::from_utf8(desk.output(&["plugin", "list", "--json"]).stdout).unwrap().lines() {
+        assert!(serde_json::from_str::<serde_json::Value>(line).unwrap()["standing"].is_string(), "{line}");
+    }
+}
+
+#[test]
+fn a_tool_of_a_plugin_that_waits_is_refused_with_the_command_that_decides() {
+    let graph = r#"name: ask
+start: say
+global_tools: [forecast]
+nodes:
+  say: { type: llm, prompt: hi, tools: [forecast], next: done }
+  done: { type: end, output: "{{output}}" }
+"#;
+    let desk = Desk::with(graph, &[]);
+    put(&desk, "plugins/weather.wasm", &weather(r#"{"llm":true}"#));
+    insta::assert_snapshot!(desk.told(&["check", "."]));
+}
+
+#[test]
+fn only_signed_plugins_count_where_the_user_says_so() {
+    let desk = desk();
+    put(&desk, "plugins/weather.wasm", &weather("{}"));
+    assert_eq!(desk.output(&["plugin", "keygen", "key"]).status.code(), Some(0));
+    let public = std::fs::read_to_string(desk.path("key.pub")).unwrap();
+    let public = public.lines().last().unwrap();
+    let verify = ["plugin", "verify", "--key", public];
+    assert!(text(&desk.output(&verify)).contains("it has no signature"));
+    assert_eq!(desk.output(&["plugin", "sign", "plugins/weather.wasm", "--key", "key"]).status.code(), Some(0));
+    let verified = text(&desk.output(&verify));
+    assert!(!verified.contains("signature"), "{verified}");
+    put(&desk, "plugins/weather.wasm", &weather(r#"{"ask":true}"#));
+    assert!(text(&desk.output(&verify)).contains("or the file was changed after it was signed"));
+}

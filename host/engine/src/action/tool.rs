@@ -1,0 +1,74 @@
+//! One call of a tool, with the hooks around it.
+
+use hotcell_budget::Account;
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Key, Object, Value};
+
+use crate::event::Event;
+use crate::hook::{self, HookPoint};
+use crate::ports::{CallError, SharedState, ToolCall};
+use crate::turn::{RunContext, Stop};
+
+/// What a call came to, in the form in which it is committed: `value`, `error` or the question it `asks`.
+pub(super) struct Called {
+    pub(super) key: &'static str,
+    pub(super) value: Value,
+}
+
+impl Called {
+    pub(super) fn into_value(self) -> Value {
+        Value::Object([(Key::from(self.key), self.value)].into_iter().collect::<Object>())
+    }
+}
+
+/// Calls a tool for a node. What it used is added to the account; a hook that refuses is an error of the call.
+pub(super) async fn call(
+    context: &RunContext,
+    account: &mut Account,
+    node: &Key,
+    tool: &str,
+    arguments: &str,
+    answers: &[String],
+    state: SharedState,
+) -> Called {
+    let mut used = Account::default();
+    let called = match around(context, &mut used, node, tool, arguments, answers, state).await {
+        Ok(called) => called,
+        Err(Stop::Failed(reason)) => Called { key: "error", value: Value::text(reason) },
+        Err(Stop::Waiting | Stop::Journal(_)) => Called { key: "error", value: Value::text("a hook cannot wait") },
+    };
+    let error = (called.key == "error").then(|| called.value.to_display());
+    context.ports.observer.event(&Event::ToolCalled { node, tool, error: error.as_deref(), usage: &used.total() });
+    *account += used;
+    called
+}
+
+async fn around(
+    context: &RunContext,
+    account: &mut Account,
+    node: &Key,
+    tool: &str,
+    arguments: &str,
+    answers: &[String],
+    state: SharedState,
+) -> Result<Called, Stop> {
+    let parsed = || parse_json(arguments).unwrap_or_else(|_| Value::text(arguments));
+    let event = || hook::event([("node", Value::Text(node.clone())), ("tool", tool.into()), ("arguments", parsed())]);
+    let changed = hook::tell(context, account, HookPoint::BeforeToolCall, event).await?;
+    let changed = changed.and_then(|event| event.get("arguments").map(Value::to_json));
+    let arguments = changed.as_deref().unwrap_or(arguments);
+    let purse = context.purse.clone();
+    let report = context.ports.tools.call(ToolCall { name: tool, arguments, answers, state, purse }).await;
+    *account += report.account;
+    let text = match report.result {
+        Ok(text) => text,
+        Err(CallError::Failed(reason)) => return Ok(Called { key: "error", value: Value::text(reason) }),
+        Err(CallError::Asks(question)) => return Ok(Called { key: "asks", value: Value::text(question) }),
+    };
+    // A tool that does not answer JSON is taken at its word.
+    let value = parse_json(&text).unwrap_or_else(|_| Value::text(text));
+    let event = || hook::event([("node", Value::Text(node.clone())), ("tool", tool.into()), ("result", value.clone())]);
+    let changed = hook::tell(context, account, HookPoint::AfterToolCall, event).await?;
+    let value = changed.and_then(|event| event.get("result").cloned()).unwrap_or(value);
+    Ok(Called { key: "value", value })
+}

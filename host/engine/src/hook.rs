@@ -1,0 +1,163 @@
+//! Hooks: what others may see of a run, change and refuse, at points that are named here once.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hotcell_budget::{Account, Purse};
+use hotcell_graph::{Object, Value};
+use hotcell_models::{Message, Role};
+
+use crate::ports::Nobody;
+use crate::turn::{RunContext, Stop};
+
+/// A point in a run at which hooks are told what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HookPoint {
+    /// A run begins: `graph`, `input`, `variables`. May be refused.
+    BeforeRun,
+    /// A run ended: `graph`, `status`, and `output` or `error`. Only told.
+    AfterRun,
+    /// A node's turn begins: `node`, `kind`, `state`. May be refused.
+    BeforeNode,
+    /// A node is done: `node`, `writes`. The values of `writes` may be changed; may be refused.
+    AfterNode,
+    /// A node failed: `node`, `error`. Only told.
+    NodeFailed,
+    /// A model is about to be asked: `node`, `model`, `messages` (each `role` and `content`), `tools`. The contents of
+    /// the messages may be changed; may be refused.
+    BeforeModelCall,
+    /// A model answered: `node`, `reply` with `text` and `tool_calls`. The text may be changed; may be refused.
+    AfterModelCall,
+    /// A tool is about to be called: `node`, `tool`, `arguments`. The arguments may be changed; may be refused, which
+    /// the model is told.
+    BeforeToolCall,
+    /// A tool answered: `node`, `tool`, `result`. The result may be changed; may be refused, which the model is told.
+    AfterToolCall,
+    /// A person is about to be asked: `node`, `question`. The question may be changed; may be refused.
+    BeforeQuestion,
+    /// A person answered: `node`, `question`, `answer`. The answer may be changed; may be refused.
+    AfterQuestion,
+}
+
+impl HookPoint {
+    /// All of them.
+    pub const ALL: [HookPoint; 11] = [
+        HookPoint::BeforeRun,
+        HookPoint::AfterRun,
+        HookPoint::BeforeNode,
+        HookPoint::AfterNode,
+        HookPoint::NodeFailed,
+        HookPoint::BeforeModelCall,
+        HookPoint::AfterModelCall,
+        HookPoint::BeforeToolCall,
+        HookPoint::AfterToolCall,
+        HookPoint::BeforeQuestion,
+        HookPoint::AfterQuestion,
+    ];
+
+    /// The name that the contract of plugins has for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            HookPoint::BeforeRun => "before-run",
+            HookPoint::AfterRun => "after-run",
+            HookPoint::BeforeNode => "before-node",
+            HookPoint::AfterNode => "after-node",
+            HookPoint::NodeFailed => "node-failed",
+            HookPoint::BeforeModelCall => "before-model-call",
+            HookPoint::AfterModelCall => "after-model-call",
+            HookPoint::BeforeToolCall => "before-tool-call",
+            HookPoint::AfterToolCall => "after-tool-call",
+            HookPoint::BeforeQuestion => "before-question",
+            HookPoint::AfterQuestion => "after-question",
+        }
+    }
+}
+
+/// What became of an event after all hooks were told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HookVerdict {
+    /// It goes on as it is
+    Proceed,
+    /// It goes on with this object in its place
+    Change(Object),
+    /// It does not go on; says which hook refuses and why
+    Refuse(String),
+}
+
+/// Hooks around what a run does.
+#[async_trait]
+pub trait Hooks: Send + Sync {
+    /// Whether anybody listens at that point. Events are only made for those who do.
+    fn listens(&self, point: HookPoint) -> bool;
+
+    /// Tells all who listen, in order; each sees what the one before made of the event.
+    async fn tell(&self, point: HookPoint, event: Object, purse: &Arc<Purse>) -> (HookVerdict, Account);
+}
+
+#[async_trait]
+impl Hooks for Nobody {
+    fn listens(&self, _: HookPoint) -> bool {
+        false
+    }
+
+    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<Purse>) -> (HookVerdict, Account) {
+        (HookVerdict::Proceed, Account::default())
+    }
+}
+
+/// Tells the hooks of a run; the object is what they made of the event, if they changed it.
+pub(crate) async fn tell(
+    context: &RunContext,
+    account: &mut Account,
+    point: HookPoint,
+    event: impl FnOnce() -> Object,
+) -> Result<Option<Object>, Stop> {
+    let hooks = &context.ports.hooks;
+    if !hooks.listens(point) {
+        return Ok(None);
+    }
+    let (verdict, used) = hooks.tell(point, event(), &context.purse).await;
+    *account += used;
+    match verdict {
+        HookVerdict::Proceed => Ok(None),
+        HookVerdict::Change(event) => Ok(Some(event)),
+        HookVerdict::Refuse(reason) => Err(Stop::Failed(format!("refused at `{}`: {reason}", point.name()))),
+    }
+}
+
+/// An event from its entries.
+pub(crate) fn event<const N: usize>(entries: [(&str, Value); N]) -> Object {
+    entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
+}
+
+/// Messages as hooks see them.
+pub(crate) fn messages(messages: &[Message]) -> Value {
+    let message = |message: &Message| {
+        let role = match message.role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+        };
+        Value::Object(event([("role", role.into()), ("content", message.content.as_str().into())]))
+    };
+    Value::List(messages.iter().map(message).collect())
+}
+
+/// Puts the contents that hooks changed into the messages.
+pub(crate) fn change_messages(messages: &mut [Message], changed: &Object) -> Result<(), Stop> {
+    let wrong = || {
+        Stop::Failed(
+            "a hook at `before-model-call` may change the contents of messages, not which there are".to_owned(),
+        )
+    };
+    let list = changed.get("messages").and_then(Value::as_list).ok_or_else(wrong)?;
+    if list.len() != messages.len() {
+        return Err(wrong());
+    }
+    for (message, changed) in messages.iter_mut().zip(list.iter()) {
+        let content = changed.as_object().and_then(|changed| changed.get("content")).and_then(Value::as_text);
+        content.ok_or_else(wrong)?.clone_into(&mut message.content);
+    }
+    Ok(())
+}

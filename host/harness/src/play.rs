@@ -1,0 +1,197 @@
+//! Playing one case: the call, sealed as in a graph, with a fixed clock and seed.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hotcell_budget::{Budget, Usage};
+use hotcell_cells::{
+    Cell, CellError, Cells, CellsError, CellsOptions, ConnectorCall, HookCall, LogLine, NodeCall, Repeatable, Report,
+    ScriptCall, Secrets, StateView, Terms, ToolCall,
+};
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use crate::case::{Call, Case, HostReply};
+use crate::expect::{Gave, difference};
+use crate::replies::{Replies, Store};
+
+/// The time at which every case is played: the beginning of 2026.
+const BEGINNING: Duration = Duration::from_secs(1_767_225_600);
+
+/// Plays cases. Set it up once: it holds the WebAssembly engine.
+pub struct Harness {
+    cells: Cells,
+}
+
+/// Why a case cannot be played at all.
+#[derive(Debug, Error)]
+pub enum HarnessError {
+    /// WebAssembly cannot be used here
+    #[error(transparent)]
+    Cells(#[from] CellsError),
+    /// The component cannot be loaded
+    #[error(transparent)]
+    Load(#[from] hotcell_cells::LoadError),
+    /// The case is not of its form
+    #[error("{0}")]
+    Case(String),
+}
+
+/// What came of a case.
+#[derive(Debug)]
+pub struct Played {
+    /// What is different from what had to be; nothing where the case passes
+    pub problems: Vec<String>,
+    /// What the call used
+    pub usage: Usage,
+    /// What the plugin logged
+    pub logs: Vec<LogLine>,
+    /// The end of what the guest wrote to standard error
+    pub stderr: String,
+    /// The functions a trap happened in, innermost first
+    pub backtrace: Vec<String>,
+    /// What the real world answered, where the case was recorded
+    pub recorded: Vec<HostReply>,
+}
+
+impl Harness {
+    /// A harness that keeps compiled components in `cache`, if it is given one.
+    ///
+    /// # Errors
+    /// When WebAssembly cannot be used here.
+    pub fn new(cache: Option<PathBuf>) -> Result<Self, HarnessError> {
+        let repeatable = Repeatable { clock: SystemTime::UNIX_EPOCH + BEGINNING, seed: 0 };
+        let options = CellsOptions { cache_dir: cache, repeatable: Some(repeatable), ..CellsOptions::default() };
+        Ok(Self { cells: Cells::new(options)? })
+    }
+
+    /// Plays a case against a component, with the replies the case carries.
+    ///
+    /// # Errors
+    /// When the component cannot be loaded.
+    pub async fn play(&self, component: &[u8], case: &Case) -> Result<Played, HarnessError> {
+        self.play_with(component, case, false).await
+    }
+
+    /// Plays a case and lets its HTTP requests out, to keep what comes back.
+    ///
+    /// # Errors
+    /// When the component cannot be loaded.
+    pub async fn record(&self, component: &[u8], case: &Case) -> Result<Played, HarnessError> {
+        self.play_with(component, case, true).await
+    }
+
+    async fn play_with(&self, component: &[u8], case: &Case, recording: bool) -> Result<Played, HarnessError> {
+        let cell = self.cells.load("plugin", component)?;
+        let replies = Arc::new(Replies::new(&case.replies, recording));
+        let (report, call) = self.call(&cell, case, &replies).await?;
+        let mut problems: Vec<String> = difference(&case.expect, &report.result).into_iter().collect();
+        problems.extend(replies.missing());
+        if !recording {
+            let unused = replies.unused();
+            problems.extend(unused.iter().map(|reply| format!("nobody asked for this reply: {}", one_line(reply))));
+        }
+        if !problems.is_empty() {
+            problems.extend(report.denials.iter().map(|denial| format!("{} was not granted", denial.capability)));
+        }
+        let backtrace = match &report.result {
+            Err(CellError::Trap { backtrace, .. }) => backtrace.clone(),
+            _ => Vec::new(),
+        };
+        drop(call);
+        Ok(Played {
+            problems,
+            usage: report.usage,
+            logs: report.logs,
+            stderr: report.stderr,
+            backtrace,
+            recorded: replies.recorded(),
+        })
+    }
+
+    /// The bare call of a case, as often as it is wanted.
+    pub(crate) async fn call(
+        &self,
+        cell: &Cell,
+        case: &Case,
+        replies: &Arc<Replies>,
+    ) -> Result<(Report<Gave>, Call), HarnessError> {
+        let terms = terms(case, replies, cell);
+        let call = case.call().map_err(HarnessError::Case)?;
+        let report = match call.clone() {
+            Call::Tool(tool, arguments) => {
+                let call = ToolCall { tool, arguments, answers: case.answers.clone(), terms };
+                self.cells.call_tool(cell, call).await.map(Gave::Text)
+            }
+            Call::Script(state) => {
+                let state = Arc::new(State(state));
+                let call = ScriptCall { file_name: "plugin.wasm".to_owned(), source: None, state, terms };
+                self.cells.run_script(cell, call).await.map(Gave::Text)
+            }
+            Call::Node(node_type, fields, inputs) => {
+                let state = Arc::new(State(Map::new()));
+                let call = NodeCall { node_type, fields, inputs, state, answers: case.answers.clone(), terms };
+                self.cells.run_node(cell, call).await.map(Gave::Outcome)
+            }
+            Call::Hook(point, event) => {
+                self.cells.call_hook(cell, HookCall { point, event, terms }).await.map(Gave::Verdict)
+            }
+            Call::Connector { input, config, callback, body } => {
+                let call = ConnectorCall { input, config, callback, body, terms };
+                self.cells.call_connector(cell, call).await.map(Gave::Reply)
+            }
+        };
+        Ok((report, call))
+    }
+
+    pub(crate) fn cells(&self) -> &Cells {
+        &self.cells
+    }
+}
+
+pub(crate) fn terms(case: &Case, replies: &Arc<Replies>, cell: &Cell) -> Terms {
+    let base = Budget::default();
+    let budget = Budget {
+        fuel: case.budget.fuel.unwrap_or(base.fuel),
+        memory: case.budget.memory.unwrap_or(base.memory),
+        wall_clock: case.budget.wall_clock_ms.map_or(Duration::from_secs(60), Duration::from_millis),
+        ..base
+    };
+    let name = cell.description().map_or("plugin", |description| description.name.as_str());
+    Terms {
+        grants: Arc::new(case.grants.clone()),
+        config: Arc::new(case.config.clone()),
+        budget,
+        secrets: Secrets::new(case.secrets.clone()),
+        kv: Some(Arc::new(Store::new(&case.kv))),
+        services: Some(replies.clone()),
+        tape: Some(replies.clone()),
+        ..Terms::new(name)
+    }
+}
+
+fn one_line(reply: &HostReply) -> String {
+    serde_json::to_string(reply).unwrap_or_default()
+}
+
+/// The state of a graph.
+struct State(Map<String, Value>);
+
+impl StateView for State {
+    fn get(&self, path: &str) -> Option<String> {
+        let mut parts = path.split('.');
+        let mut value = self.0.get(parts.next()?)?;
+        for part in parts {
+            value = match value {
+                Value::Array(items) => items.get(part.parse::<usize>().ok()?)?,
+                other => other.get(part)?,
+            };
+        }
+        Some(value.to_string())
+    }
+
+    fn all(&self) -> Arc<str> {
+        Value::Object(self.0.clone()).to_string().into()
+    }
+}

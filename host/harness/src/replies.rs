@@ -1,0 +1,165 @@
+//! The host of a case: it answers what the case says, or notes down what the real world answered.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use hotcell_budget::Usage;
+use hotcell_cells::{HttpExchange, HttpReply, HttpTape, KeyValueStore, ServiceError, ServiceReply, Services};
+use serde_json::{Value, json};
+
+use crate::case::{HostCall, HostReply};
+
+/// What the host of one case has left to say, and what it was asked in vain.
+pub(crate) struct Replies {
+    left: Mutex<Vec<HostReply>>,
+    missing: Mutex<Vec<String>>,
+    /// Requests go out and what comes back is kept
+    recording: bool,
+    recorded: Mutex<Vec<HostReply>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Replies {
+    pub(crate) fn new(replies: &[HostReply], recording: bool) -> Self {
+        Self { left: Mutex::new(replies.to_vec()), missing: Mutex::default(), recording, recorded: Mutex::default() }
+    }
+
+    /// The first reply that is left for such a call.
+    fn take(&self, call: HostCall, request: &Value) -> Result<Value, String> {
+        let mut left = locked(&self.left);
+        let fits = |reply: &HostReply| {
+            reply.call == call && reply.request.as_ref().is_none_or(|wanted| is_part_of(wanted, request))
+        };
+        let Some(place) = left.iter().position(fits) else {
+            let text = format!("the case has no reply for {call:?} {request}").to_lowercase();
+            locked(&self.missing).push(format!("the case has no reply left for this call of the host: {request}"));
+            return Err(text);
+        };
+        let reply = left.remove(place);
+        match (reply.reply, reply.error) {
+            (_, Some(error)) => Err(error),
+            (reply, None) => Ok(reply.unwrap_or_default()),
+        }
+    }
+
+    /// What the plugin asked for and the case does not answer.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        std::mem::take(&mut *locked(&self.missing))
+    }
+
+    /// Replies that nobody asked for.
+    pub(crate) fn unused(&self) -> Vec<HostReply> {
+        locked(&self.left).clone()
+    }
+
+    pub(crate) fn recorded(&self) -> Vec<HostReply> {
+        locked(&self.recorded).clone()
+    }
+}
+
+/// Whether everything that `wanted` names is in `given`.
+fn is_part_of(wanted: &Value, given: &Value) -> bool {
+    match (wanted, given) {
+        (Value::Object(wanted), Value::Object(given)) => {
+            wanted.iter().all(|(key, value)| given.get(key).is_some_and(|found| is_part_of(value, found)))
+        }
+        (wanted, given) => wanted == given,
+    }
+}
+
+fn service(result: Result<Value, String>) -> ServiceReply {
+    let usage = vec![("host".to_owned(), Usage::default())];
+    ServiceReply { result: result.map(|value| value.to_string()).map_err(ServiceError::Unavailable), usage }
+}
+
+#[async_trait]
+impl Services for Replies {
+    async fn complete(&self, request: &str) -> ServiceReply {
+        let request = serde_json::from_str(request).unwrap_or_else(|_| Value::from(request));
+        service(self.take(HostCall::Llm, &request))
+    }
+
+    async fn call_tool(&self, name: &str, arguments: &str, _: u32) -> ServiceReply {
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+        service(self.take(HostCall::Tool, &json!({ "name": name, "arguments": arguments })))
+    }
+}
+
+fn headers(headers: &[(String, String)]) -> Value {
+    Value::Object(headers.iter().map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect())
+}
+
+fn request_of(exchange: &HttpExchange) -> Value {
+    json!({
+        "method": exchange.method,
+        "url": exchange.url,
+        "headers": headers(&exchange.headers),
+        "body": String::from_utf8_lossy(&exchange.body),
+    })
+}
+
+impl HttpTape for Replies {
+    fn replay(&self, exchange: &HttpExchange) -> Option<Result<HttpReply, String>> {
+        if self.recording {
+            return None;
+        }
+        Some(self.take(HostCall::Http, &request_of(exchange)).map(|reply| {
+            let headers = reply["headers"].as_object().cloned().unwrap_or_default();
+            let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            HttpReply {
+                status: reply["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(200),
+                headers: headers.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
+                body: reply.get("body").map(text).unwrap_or_default().into_bytes(),
+            }
+        }))
+    }
+
+    fn record(&self, exchange: &HttpExchange, reply: &HttpReply) {
+        let (method, url) = (&exchange.method, &exchange.url);
+        locked(&self.recorded).push(HostReply {
+            call: HostCall::Http,
+            request: Some(json!({ "method": method, "url": url })),
+            reply: Some(json!({
+                "status": reply.status,
+                "headers": headers(&reply.headers),
+                "body": String::from_utf8_lossy(&reply.body),
+            })),
+            error: None,
+        });
+    }
+}
+
+/// The store of one case.
+pub(crate) struct Store(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl Store {
+    pub(crate) fn new(entries: &BTreeMap<String, String>) -> Self {
+        let entry = |(key, value): (&String, &String)| (key.clone(), value.clone().into_bytes());
+        Self(Mutex::new(entries.iter().map(entry).collect()))
+    }
+}
+
+impl KeyValueStore for Store {
+    fn get(&self, key: &str) -> Result<Option<Vec<u8>>, ServiceError> {
+        Ok(locked(&self.0).get(key).cloned())
+    }
+
+    fn set(&self, key: &str, value: &[u8]) -> Result<(), ServiceError> {
+        locked(&self.0).insert(key.to_owned(), value.to_vec());
+        Ok(())
+    }
+
+    fn delete(&self, key: &str) -> Result<(), ServiceError> {
+        locked(&self.0).remove(key);
+        Ok(())
+    }
+
+    fn keys(&self, prefix: &str, limit: usize) -> Result<Vec<String>, ServiceError> {
+        let entries = locked(&self.0);
+        Ok(entries.keys().filter(|key| key.starts_with(prefix)).take(limit).cloned().collect())
+    }
+}

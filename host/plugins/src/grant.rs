@@ -1,0 +1,357 @@
+//! Writing down what the operator decided: grants into `hotcell.toml`, the component into `hotcell.lock`, and the
+//! folder into the list of trusted ones, because it was the operator who wrote.
+
+use std::path::Path;
+
+use hotcell_cells::{AnyServer, DirectoryGrant, Grants, HttpGrant, HttpRequested, Requests, SecretGrant};
+use thiserror::Error;
+use toml_edit::{DocumentMut, Item, Table};
+
+use crate::atomic::write_atomically;
+use crate::catalogue::Plugin;
+use crate::lock::Locked;
+use crate::settings::SETTINGS_FILE;
+use crate::standing::{AgentFolder, FolderError};
+use crate::trust::Trust;
+
+/// What the operator decides beyond what the plugin itself says.
+#[derive(Clone, Debug, Default)]
+pub struct GrantOrder {
+    /// Servers, in the place of those it asks for
+    pub http: Vec<HttpGrant>,
+    /// Directories of the host by the plugin's paths
+    pub fs: Vec<DirectoryGrant>,
+    /// Only these capabilities, by name (`http`, `kv`, …); none means all
+    pub only: Vec<String>,
+    /// Nothing at all: the plugin is used without what it asks for
+    pub nothing: bool,
+}
+
+/// Why nothing was granted.
+#[derive(Debug, Error)]
+pub enum GrantError {
+    /// The folder's own settings are not trusted yet
+    #[error("`{0}` has a `{SETTINGS_FILE}` that nobody trusts yet; look at it and run `hotcell trust {0}` first")]
+    Untrusted(String),
+    /// The plugin asks for something that only the operator can name
+    #[error("{0}")]
+    Open(String),
+    /// More would be granted than is asked for
+    #[error("`{plugin}` does not ask for {beyond}")]
+    Beyond {
+        /// The plugin
+        plugin: String,
+        /// What it does not ask for
+        beyond: String,
+    },
+    /// A file cannot be written or understood
+    #[error("cannot change `{file}`: {cause}")]
+    File {
+        /// The file
+        file: String,
+        /// Why not
+        cause: String,
+    },
+    /// What is said about the folder cannot be used
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+impl GrantOrder {
+    /// The grants that this order gives to a plugin that asks for `asked`.
+    ///
+    /// # Errors
+    /// When something is asked for that only the operator can name, or more would be granted than is asked for.
+    pub fn grants(&self, plugin: &str, asked: &Requests) -> Result<Grants, GrantError> {
+        if self.nothing {
+            return Ok(Grants::default());
+        }
+        let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
+        let mut grants = Grants::default();
+        if wanted("http") {
+            grants.http = match self.http.is_empty() {
+                false => self.http.clone(),
+                true => asked_servers(plugin, asked)?,
+            };
+        }
+        if wanted("fs") {
+            for wish in &asked.fs {
+                match self.fs.iter().find(|given| given.guest == wish.guest) {
+                    Some(given) => grants.fs.push(given.clone()),
+                    None => {
+                        return Err(GrantError::Open(format!(
+                            "`{plugin}` asks for a directory as `{0}`; say which with `--fs {0}=DIRECTORY`",
+                            wish.guest
+                        )));
+                    }
+                }
+            }
+            let more = self.fs.iter().filter(|given| !asked.fs.iter().any(|wish| wish.guest == given.guest));
+            grants.fs.extend(more.cloned());
+        }
+        if wanted("secret") {
+            for wish in &asked.secret {
+                let servers = if wish.servers.is_empty() { grants.http.clone() } else { wish.servers.clone() };
+                grants.secret.push(SecretGrant { name: wish.name.clone(), servers });
+            }
+        }
+        if wanted("env") {
+            grants.env.clone_from(&asked.env);
+        }
+        if wanted("tool") {
+            grants.tool.clone_from(&asked.tool);
+        }
+        if wanted("clock") {
+            grants.clock = asked.clock;
+        }
+        grants.kv = asked.kv && wanted("kv");
+        grants.llm = asked.llm && wanted("llm");
+        grants.ask = asked.ask && wanted("ask");
+        let beyond = asked.exceeded_by(&grants);
+        if !beyond.is_empty() {
+            return Err(GrantError::Beyond { plugin: plugin.to_owned(), beyond: beyond.join(", ") });
+        }
+        Ok(grants)
+    }
+}
+
+fn asked_servers(plugin: &str, asked: &Requests) -> Result<Vec<HttpGrant>, GrantError> {
+    asked
+        .http
+        .iter()
+        .map(|wish| match wish {
+            HttpRequested::Server(server) => Ok(server.clone()),
+            HttpRequested::Any(AnyServer::Any) => Err(GrantError::Open(format!(
+                "`{plugin}` asks for servers that you name; say which with `--http https://SERVER`"
+            ))),
+        })
+        .collect()
+}
+
+impl AgentFolder {
+    /// Gives a plugin these grants, pins them to its component, and trusts the folder with them.
+    ///
+    /// # Errors
+    /// When the folder's settings are not trusted yet, or a file cannot be written. Nothing is changed then.
+    pub fn grant(&mut self, plugin: &Plugin, grants: &Grants, trust: &Trust) -> Result<(), GrantError> {
+        let name = &plugin.description.name;
+        let mut lock = self.lock.clone();
+        lock.plugin.insert(
+            name.clone(),
+            Locked {
+                digest: plugin.survey.digest.clone(),
+                version: plugin.description.version.clone(),
+                requested: plugin.description.capabilities.clone(),
+            },
+        );
+        self.write(name, Some(grants), lock, trust)
+    }
+
+    /// Takes back all that was granted to the plugin of this name.
+    ///
+    /// # Errors
+    /// As with [`AgentFolder::grant`].
+    pub fn revoke(&mut self, name: &str, trust: &Trust) -> Result<(), GrantError> {
+        let mut lock = self.lock.clone();
+        lock.plugin.remove(name);
+        self.write(name, None, lock, trust)
+    }
+
+    fn write(
+        &mut self,
+        name: &str,
+        grants: Option<&Grants>,
+        lock: crate::lock::Lock,
+        trust: &Trust,
+    ) -> Result<(), GrantError> {
+        if !self.is_trusted() {
+            return Err(GrantError::Untrusted(self.path().display().to_string()));
+        }
+        let file = self.path().join(SETTINGS_FILE);
+        let before = std::fs::read_to_string(&file).unwrap_or_default();
+        let after = edited(&file, &before, name, grants)?;
+        lock.write(self.path()).map_err(FolderError::from)?;
+        if after != before {
+            let failed =
+                |error: std::io::Error| GrantError::File { file: file.display().to_string(), cause: error.to_string() };
+            write_atomically(&file, after.as_bytes()).map_err(failed)?;
+        }
+        *self = Self::open(self.path(), &Trust::Everything)?;
+        if !after.is_empty() {
+            AgentFolder::trust(self, trust)?;
+        }
+        Ok(())
+    }
+}
+
+/// The text of `hotcell.toml` with these grants and everything else as it was.
+fn edited(file: &Path, before: &str, name: &str, grants: Option<&Grants>) -> Result<String, GrantError> {
+    let failed = |cause: String| GrantError::File { file: file.display().to_string(), cause };
+    let mut document: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| failed(error.to_string()))?;
+    let grants = grants.filter(|grants| **grants != Grants::default());
+    match grants {
+        Some(grants) => {
+            let text = toml::to_string(grants).map_err(|error| failed(error.to_string()))?;
+            let written: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| failed(error.to_string()))?;
+            let all = document.entry("grants").or_insert_with(|| {
+                let mut table = Table::new();
+                table.set_implicit(true);
+                Item::Table(table)
+            });
+            let all = all.as_table_like_mut().ok_or_else(|| failed("`grants` is not a table".to_owned()))?;
+            let mut entry = Table::new();
+            for (key, value) in written.iter() {
+                entry.insert(key, inline(value));
+            }
+            all.insert(name, Item::Table(entry));
+        }
+        None => {
+            if let Some(all) = document.get_mut("grants").and_then(Item::as_table_like_mut) {
+                all.remove(name);
+            }
+        }
+    }
+    Ok(document.to_string())
+}
+
+/// Lists of tables in one line each, so that the grants of a plugin stand together under its name.
+fn inline(item: &Item) -> Item {
+    match item.clone().into_value() {
+        Ok(value) => Item::Value(value),
+        Err(item) => item,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::Catalogue;
+    use crate::signature::SignaturePolicy;
+    use crate::standing::Standing;
+    use crate::testing::{describe, tool_plugin};
+
+    struct Desk {
+        folder: tempfile::TempDir,
+        trust: Trust,
+    }
+
+    impl Desk {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::create_dir(folder.path().join("plugins")).unwrap();
+            let trust = Trust::Listed(folder.path().join("trust.toml"));
+            Desk { folder, trust }
+        }
+
+        fn put(&self, capabilities: &str) -> Plugin {
+            let description = describe("acme:weather", "forecast", &format!(r#","capabilities":{capabilities}"#));
+            let plugins = self.folder.path().join("plugins");
+            std::fs::write(plugins.join("weather.wasm"), tool_plugin(&description)).unwrap();
+            let catalogue = Catalogue::of_folders(&[plugins], None);
+            let (_, plugin) = catalogue.find("acme:weather").unwrap_or_else(|| panic!("{catalogue:?}"));
+            plugin.clone()
+        }
+
+        fn open(&self) -> AgentFolder {
+            AgentFolder::open(self.folder.path(), &self.trust).unwrap()
+        }
+
+        fn standing(&self, plugin: &Plugin) -> Standing {
+            let file = self.folder.path().join("plugins/weather.wasm");
+            self.open().standing(&file, plugin, &SignaturePolicy::default())
+        }
+
+        fn text(&self, file: &str) -> String {
+            std::fs::read_to_string(self.folder.path().join(file)).unwrap_or_default()
+        }
+    }
+
+    #[test]
+    fn a_plugin_that_asks_for_nothing_works_at_once() {
+        let desk = Desk::new();
+        assert_eq!(desk.standing(&desk.put("{}")), Standing::Ready);
+    }
+
+    #[test]
+    fn a_plugin_that_asks_waits_is_granted_and_revoked() {
+        let desk = Desk::new();
+        std::fs::write(desk.folder.path().join("hotcell.toml"), "# mine\n[plugins.x.config]\na = 'b' # kept\n")
+            .unwrap();
+        let plugin = desk.put(r#"{"http":["https://api.example.org"],"kv":true}"#);
+        let asks = vec!["send requests to `https://api.example.org`", "keep data of its own between calls"];
+        let asks = asks.into_iter().map(str::to_owned).collect();
+        assert_eq!(desk.standing(&plugin), Standing::Waiting { asks });
+
+        let grants = GrantOrder::default().grants("acme:weather", &plugin.description.capabilities).unwrap();
+        desk.open().grant(&plugin, &grants, &desk.trust).unwrap();
+        assert_eq!(desk.standing(&plugin), Standing::Ready);
+        assert_eq!(*desk.open().settings().grants("acme:weather"), grants);
+        let text = desk.text("hotcell.toml");
+        assert!(text.starts_with("# mine\n[plugins.x.config]\na = 'b' # kept\n"), "{text}");
+        assert!(
+            text.contains("[grants.\"acme:weather\"]\nhttp = [\"https://api.example.org\"]\nkv = true\n"),
+            "{text}"
+        );
+
+        desk.open().revoke("acme:weather", &desk.trust).unwrap();
+        assert!(matches!(desk.standing(&plugin), Standing::Waiting { .. }));
+        assert!(!desk.text("hotcell.toml").contains("acme:weather"), "{}", desk.text("hotcell.toml"));
+    }
+
+    #[test]
+    fn attack_65_a_changed_component_is_refused_and_a_wider_request_is_shown() {
+        let desk = Desk::new();
+        let old = desk.put(r#"{"kv":true,"env":["A"]}"#);
+        let grants = GrantOrder::default().grants("acme:weather", &old.description.capabilities).unwrap();
+        desk.open().grant(&old, &grants, &desk.trust).unwrap();
+        let new = desk.put(r#"{"kv":true,"env":["A"],"llm":true}"#);
+        let more = vec!["ask the model, at your cost".to_owned()];
+        assert_eq!(desk.standing(&new), Standing::Changed { more, less: Vec::new() });
+        assert_eq!(desk.standing(&old), Standing::Ready);
+        let narrower = desk.put(r#"{"kv":true}"#);
+        let Standing::Refused { reason } = desk.standing(&narrower) else { panic!("it is granted more than it asks") };
+        assert!(reason.contains("`env` for `A`"), "{reason}");
+    }
+
+    #[test]
+    fn a_folder_that_brings_its_own_settings_grants_itself_nothing() {
+        let desk = Desk::new();
+        let plugin = desk.put(r#"{"kv":true}"#);
+        let settings = "[grants.\"acme:weather\"]\nkv = true\n";
+        std::fs::write(desk.folder.path().join("hotcell.toml"), settings).unwrap();
+        let mut folder = desk.open();
+        assert!(!folder.is_trusted() && !folder.settings().grants("acme:weather").kv);
+        assert_eq!(
+            folder.wishes(),
+            [("acme:weather".to_owned(), vec!["keep data of its own between calls".to_owned()])]
+        );
+        let refused = folder.grant(&plugin, &Grants::default(), &desk.trust);
+        assert!(matches!(refused, Err(GrantError::Untrusted(_))), "{refused:?}");
+        assert_eq!((desk.text("hotcell.toml").as_str(), desk.text("hotcell.lock").as_str()), (settings, ""));
+        folder.trust(&desk.trust).unwrap();
+        assert!(desk.open().settings().grants("acme:weather").kv);
+        std::fs::write(desk.folder.path().join("hotcell.toml"), format!("{settings}llm = true\n")).unwrap();
+        assert!(!desk.open().is_trusted(), "a changed file is a new wish");
+    }
+
+    #[test]
+    fn what_only_the_operator_can_name_has_to_be_named() {
+        let asked: Requests =
+            serde_json::from_str(r#"{"http":["*"],"fs":[{"guest":"/d","access":"read"}],"secret":[{"name":"K"}]}"#)
+                .unwrap();
+        let http = || vec!["https://x.org".parse().unwrap()];
+        let error = GrantOrder::default().grants("p", &asked).unwrap_err().to_string();
+        assert!(error.contains("--http https://SERVER"), "{error}");
+        let error = GrantOrder { http: http(), ..GrantOrder::default() }.grants("p", &asked).unwrap_err().to_string();
+        assert!(error.contains("--fs /d=DIRECTORY"), "{error}");
+        let fs = vec![DirectoryGrant { host: "data".into(), guest: "/d".to_owned(), access: Default::default() }];
+        let grants = GrantOrder { http: http(), fs: fs.clone(), ..GrantOrder::default() }.grants("p", &asked).unwrap();
+        assert_eq!(grants.secret[0].servers, http());
+        let only = GrantOrder { only: vec!["kv".to_owned()], ..GrantOrder::default() }.grants("p", &asked).unwrap();
+        assert_eq!(only, Grants::default());
+        let mut wide = fs;
+        wide[0].access = hotcell_cells::Access::ReadWrite;
+        let error = GrantOrder { http: http(), fs: wide, ..GrantOrder::default() }.grants("p", &asked).unwrap_err();
+        assert_eq!(error.to_string(), "`p` does not ask for `fs` for `/d`");
+    }
+}

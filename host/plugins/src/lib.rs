@@ -1,0 +1,27 @@
+//! What operators do with plugins: find them in folders, see what they ask for, grant it, pin it, trust it, sign it.
+//!
+//! Nothing here compiles or runs a plugin. A [`Catalogue`] reads what files say about themselves; an [`AgentFolder`] is
+//! what the operator said about them (`hotcell.toml`, `hotcell.lock`, trust); [`AgentFolder::standing`] brings both
+//! together and decides whether a plugin may be used, and with which grants.
+
+mod atomic;
+mod catalogue;
+mod grant;
+mod kv;
+mod lock;
+mod settings;
+mod signature;
+mod standing;
+#[cfg(test)]
+mod testing;
+mod trust;
+
+pub use catalogue::{Catalogue, Found, Plugin, install};
+pub use grant::{GrantError, GrantOrder};
+pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
+pub use kv::{Stores, StoresError};
+pub use lock::{LOCK_FILE, LockError};
+pub use settings::{SETTINGS_FILE, Settings, SettingsError, parse_grants};
+pub use signature::{KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, sign, signer_of};
+pub use standing::{AgentFolder, FolderError, Standing};
+pub use trust::{Trust, TrustError};

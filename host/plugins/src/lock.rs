@@ -1,0 +1,69 @@
+//! `hotcell.lock`: which component each grant was given to. It lies beside `hotcell.toml` and is written by
+//! `hotcell plugin grant`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use hotcell_cells::Requests;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::atomic::write_atomically;
+
+/// The name of the file.
+pub const LOCK_FILE: &str = "hotcell.lock";
+
+/// The components that grants were given to, by the names of the plugins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lock {
+    #[serde(default)]
+    pub(crate) plugin: BTreeMap<String, Locked>,
+}
+
+/// A component that grants were given to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Locked {
+    /// The SHA-256 digest of the component
+    pub(crate) digest: String,
+    /// The plugin's version, for people
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
+    /// What it asked for then, so that an update that asks for more can be told apart
+    #[serde(default, skip_serializing_if = "Requests::is_empty")]
+    pub(crate) requested: Requests,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, Error)]
+#[error("cannot use `{path}`: {cause}", path = path.display())]
+pub struct LockError {
+    /// The file
+    path: PathBuf,
+    /// Why not
+    cause: String,
+}
+
+impl Lock {
+    /// The lock of a folder; empty where there is none.
+    pub(crate) fn of_folder(folder: &Path) -> Result<Self, LockError> {
+        let path = folder.join(LOCK_FILE);
+        let failed = |cause: String| LockError { path: path.clone(), cause };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Lock::default()),
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+
+    /// Writes the lock of a folder.
+    pub(crate) fn write(&self, folder: &Path) -> Result<(), LockError> {
+        let path = folder.join(LOCK_FILE);
+        let failed = |cause: String| LockError { path: path.clone(), cause };
+        let text = toml::to_string(self).map_err(|error| failed(error.to_string()))?;
+        let text =
+            format!("# Written by `hotcell plugin`. It pins grants to the components they were given to.\n\n{text}");
+        write_atomically(&path, text.as_bytes()).map_err(|error| failed(error.to_string()))
+    }
+}

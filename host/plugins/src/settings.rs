@@ -1,0 +1,286 @@
+//! `hotcell.toml`: what the operator grants, allows and sets. It lies beside the graph.
+//!
+//! ```toml
+//! [grants."scripts/fetch.py"]        # capabilities of a script or plugin; without an entry it has none
+//! http = ["https://api.example.org"]
+//!
+//! [budget."scripts/crunch.js"]       # limits of one script or plugin, over the defaults
+//! wall_clock_ms = 60000
+//!
+//! [ceiling]                          # what no call may exceed
+//! memory = 134217728
+//!
+//! [plugins.weather.config]           # settings a plugin can read
+//! unit = "celsius"
+//!
+//! [hooks]
+//! order = ["guard", "audit"]         # these hook plugins, in this order; otherwise all, by name
+//! optional = ["audit"]               # a run goes on when one of these fails; otherwise what it guards is refused
+//!
+//! [secrets]                          # where values come from; otherwise HOTCELL_SECRET_NAME in the environment
+//! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotcell_budget::Budget;
+use hotcell_cells::{Grants, Secrets};
+use serde::Deserialize;
+use thiserror::Error;
+
+/// The name of the file.
+pub const SETTINGS_FILE: &str = "hotcell.toml";
+
+/// What `hotcell.toml` says: grants, limits, settings of plugins.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    grants: BTreeMap<String, Grants>,
+    budget: BTreeMap<String, toml::Table>,
+    ceiling: toml::Table,
+    plugins: BTreeMap<String, PluginSettings>,
+    secrets: BTreeMap<String, SecretSource>,
+    hooks: HookSettings,
+    #[serde(skip)]
+    distrusted: bool,
+}
+
+/// Which hooks there are, and what their failure means.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HookSettings {
+    order: Option<Vec<String>>,
+    optional: Vec<String>,
+}
+
+/// Where the value of a secret comes from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum SecretSource {
+    /// An environment variable of the host.
+    Env(String),
+    /// A file, without the line end at its end.
+    File(PathBuf),
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PluginSettings {
+    config: BTreeMap<String, String>,
+}
+
+/// What is wrong with the file.
+#[derive(Debug, Error)]
+pub enum SettingsError {
+    /// It cannot be read
+    #[error("cannot read `{path}`: {cause}", path = path.display())]
+    Read {
+        /// The file
+        path: PathBuf,
+        /// Why not
+        cause: std::io::Error,
+    },
+    /// It says something that has no meaning
+    #[error("`{path}` is not understood: {cause}", path = path.display())]
+    Form {
+        /// The file
+        path: PathBuf,
+        /// What and where
+        cause: String,
+    },
+}
+
+impl Settings {
+    /// The text of a folder's settings, if it has any.
+    pub(crate) fn text(folder: &Path) -> Result<Option<String>, SettingsError> {
+        let path = folder.join(SETTINGS_FILE);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(SettingsError::Read { path, cause }),
+        }
+    }
+
+    /// What the text of a folder's settings says.
+    pub(crate) fn parse(folder: &Path, text: &str) -> Result<Self, SettingsError> {
+        let path = folder.join(SETTINGS_FILE);
+        let form = |cause: String| SettingsError::Form { path: path.clone(), cause };
+        let mut settings: Settings = toml::from_str(text).map_err(|error| form(error.to_string()))?;
+        for grants in settings.grants.values_mut() {
+            *grants = std::mem::take(grants).relative_to(folder);
+        }
+        settings.ceiling().map_err(|error| form(format!("`[ceiling]`: {error}")))?;
+        for name in settings.budget.keys() {
+            settings
+                .budget(name, Budget::default())
+                .map_err(|error| form(format!("`[budget.\"{name}\"]`: {error}")))?;
+        }
+        Ok(settings)
+    }
+
+    /// The same settings as they count in a folder that nobody trusts: nothing is granted, no limit is above the
+    /// default.
+    #[must_use]
+    pub(crate) fn distrusted(mut self) -> Self {
+        self.grants.clear();
+        self.secrets.clear();
+        self.distrusted = true;
+        self
+    }
+
+    /// Whether trusting these settings would change anything.
+    pub(crate) fn wish_for_something(&self) -> bool {
+        !self.grants.is_empty() || !self.secrets.is_empty() || !self.budget.is_empty()
+    }
+
+    /// All grants, by the names of scripts and plugins.
+    pub(crate) fn all_grants(&self) -> &BTreeMap<String, Grants> {
+        &self.grants
+    }
+
+    /// The values of the secrets that are granted to a plugin. `environment` looks up variables. What has no value is
+    /// left out.
+    pub fn secrets(&self, plugin: &str, environment: &dyn Fn(&str) -> Option<String>) -> Secrets {
+        let granted = self.grants.get(plugin).map(|grants| grants.secret.as_slice()).unwrap_or_default();
+        let value = |name: &str| match self.secrets.get(name) {
+            Some(SecretSource::Env(variable)) => environment(variable),
+            Some(SecretSource::File(path)) => match std::fs::read_to_string(path) {
+                Ok(text) => Some(text.trim_end_matches(['\r', '\n']).to_owned()),
+                Err(error) => {
+                    tracing::warn!(target: "hotcell::plugin", "secret `{name}`: cannot read `{}`: {error}", path.display());
+                    None
+                }
+            },
+            None => environment(&format!("HOTCELL_SECRET_{name}")),
+        };
+        Secrets::new(granted.iter().filter_map(|grant| Some((grant.name.clone(), value(&grant.name)?))))
+    }
+
+    /// The hook plugins to use, in their order; none means all of them, by name.
+    pub fn hook_order(&self) -> Option<&[String]> {
+        self.hooks.order.as_deref()
+    }
+
+    /// Whether what a hook plugin guards goes on when the hook fails.
+    pub fn is_optional_hook(&self, plugin: &str) -> bool {
+        self.hooks.optional.iter().any(|name| name == plugin)
+    }
+
+    /// The names that have an entry of any kind.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.grants.keys().chain(self.budget.keys()).chain(self.plugins.keys()).map(String::as_str)
+    }
+
+    /// What is granted to a script or plugin.
+    pub fn grants(&self, name: &str) -> Arc<Grants> {
+        self.grants.get(name).cloned().map(Arc::new).unwrap_or_default()
+    }
+
+    /// The settings that a plugin can read.
+    pub fn config(&self, plugin: &str) -> Arc<BTreeMap<String, String>> {
+        self.plugins.get(plugin).map(|settings| Arc::new(settings.config.clone())).unwrap_or_default()
+    }
+
+    /// The limits of a script or plugin whose kind has the limits `base`, cut to the ceiling.
+    ///
+    /// # Errors
+    /// When a limit is not of its form; the text names it.
+    pub fn budget(&self, name: &str, base: Budget) -> Result<Budget, String> {
+        let budget = match self.budget.get(name) {
+            Some(table) if self.distrusted => overlay(base.clone(), table)?.clamp(&base),
+            Some(table) => overlay(base, table)?,
+            None => base,
+        };
+        Ok(budget.clamp(&self.ceiling()?))
+    }
+
+    fn ceiling(&self) -> Result<Budget, String> {
+        overlay(Budget::unlimited(), &self.ceiling)
+    }
+}
+
+/// Grants in the form they have under `[grants.NAME]`.
+///
+/// # Errors
+/// When the text is not of the form; the text says what and where.
+pub fn parse_grants(text: &str) -> Result<Grants, String> {
+    toml::from_str(text).map_err(|error| error.to_string())
+}
+
+/// A budget with some of its limits replaced.
+fn overlay(base: Budget, table: &toml::Table) -> Result<Budget, String> {
+    let mut limits = serde_json::to_value(base).map_err(|error| error.to_string())?;
+    for (name, value) in table {
+        let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
+        limits[name] = value;
+    }
+    serde_json::from_value(limits).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Result<Settings, String> {
+        let folder = tempfile::tempdir().unwrap();
+        Settings::parse(folder.path(), text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn limits_are_laid_over_the_defaults_and_cut_to_the_ceiling() {
+        let settings = settings("[budget.\"a.js\"]\nfuel = 7\n[ceiling]\nmemory = 1000\n").unwrap();
+        let budget = settings.budget("a.js", Budget::interpreter()).unwrap();
+        assert_eq!((budget.fuel.0, budget.memory.0, budget.output), (7, 1000, Budget::interpreter().output));
+        assert_eq!(settings.budget("b.js", Budget::default()).unwrap().fuel, Budget::default().fuel);
+    }
+
+    #[test]
+    fn attack_65_settings_that_nobody_trusts_grant_nothing_and_widen_nothing() {
+        let text = "[grants.a]\nkv = true\n[budget.a]\nfuel = 9000000000\nlog_lines = 3\n[plugins.a.config]\nx = 'y'\n";
+        let settings = settings(text).unwrap();
+        assert!(settings.wish_for_something() && settings.grants("a").kv);
+        let settings = settings.distrusted();
+        let budget = settings.budget("a", Budget::default()).unwrap();
+        assert_eq!((budget.fuel, budget.log_lines), (Budget::default().fuel, 3));
+        assert!(!settings.grants("a").kv);
+        assert_eq!(settings.config("a").len(), 1);
+    }
+
+    #[test]
+    fn secrets_come_from_where_the_operator_keeps_them() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "from-file\n").unwrap();
+        let secret = |name: &str| format!("{{ name = '{name}', servers = [] }}");
+        let text = format!(
+            "[grants.a]\nsecret = [{}, {}, {}, {}]\n[secrets]\nE = {{ env = 'VAR' }}\nF = {{ file = '{}' }}\n",
+            secret("E"),
+            secret("F"),
+            secret("PLAIN"),
+            secret("UNSET"),
+            file.path().display()
+        );
+        let settings = settings(&text).unwrap();
+        let environment = |name: &str| match name {
+            "VAR" | "HOTCELL_SECRET_PLAIN" | "HOTCELL_SECRET_OTHER" => Some(name.to_lowercase()),
+            _ => None,
+        };
+        assert_eq!(format!("{:?}", settings.secrets("a", &environment)), r#"{"E", "F", "PLAIN"}"#);
+        assert_eq!(format!("{:?}", settings.secrets("b", &environment)), "{}");
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused_with_its_name() {
+        for (text, fragment) in [
+            ("[grant.x]\n", "unknown field `grant`"),
+            ("[grants.x]\nhtpt = []\n", "unknown field `htpt`"),
+            ("[ceiling]\nfule = 1\n", "`[ceiling]`: unknown field `fule`"),
+            ("[budget.\"a.js\"]\nfuel = \"much\"\n", "`[budget.\"a.js\"]`"),
+            ("[grants\n", "line 1"),
+        ] {
+            let error = settings(text).unwrap_err();
+            assert!(error.contains(fragment), "{error}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Small plugins for tests.
+
+use wasm_encoder::{ComponentSection as _, CustomSection};
+
+/// A description of a plugin with one tool; `rest` is further JSON, with a comma before it.
+pub(crate) fn describe(name: &str, tool: &str, rest: &str) -> String {
+    format!(
+        r#"{{"contract":"0.2.0","name":"{name}","version":"1.0.0","tools":[{{"name":"{tool}","description":"","parameters":{{}}}}]{rest}}}"#
+    )
+}
+
+/// A component that says it has tools. It cannot be called: nothing here calls plugins.
+pub(crate) fn tool_plugin(description: &str) -> Vec<u8> {
+    let text = r#"(component (instance $i) (export "hotcell:plugin/call-tool@0.2.0" (instance $i)))"#;
+    let mut bytes = wat::parse_str(text).unwrap();
+    CustomSection { name: "hotcell:description".into(), data: description.as_bytes().into() }
+        .append_to_component(&mut bytes);
+    bytes
+}

@@ -1,0 +1,191 @@
+//! The plugins within reach of an agent, each compiled when it is first used.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+use hotcell_budget::Budget;
+use hotcell_cells::{Cell, Cells, Terms, ToolDescription};
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_plugins::{AgentFolder, Catalogue, Plugin, Standing};
+
+use crate::host::Host;
+use crate::scripts::granted_variables;
+
+/// What a plugin's tool is called in full: `plugin/tool`.
+const SEPARATOR: char = '/';
+
+/// The plugins of an agent.
+pub(crate) struct Shelf {
+    cells: Cells,
+    plugins: BTreeMap<String, Shelved>,
+    /// Tools by every name a graph may use for them
+    tools: HashMap<String, Vec<ToolPlace>>,
+}
+
+/// Which tool of which plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ToolPlace {
+    plugin: String,
+    tool: usize,
+}
+
+/// A plugin and whether it may be used.
+pub(crate) struct Shelved {
+    pub(crate) file: PathBuf,
+    pub(crate) plugin: Plugin,
+    pub(crate) standing: Standing,
+    pub(crate) terms: Terms,
+    cell: OnceLock<Result<Cell, String>>,
+}
+
+/// A tool that was found by its name.
+pub(crate) struct FoundTool<'s> {
+    pub(crate) shelved: &'s Shelved,
+    pub(crate) tool: &'s ToolDescription,
+}
+
+/// Why a name is not that of a tool that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoTool {
+    /// There is none
+    Missing,
+    /// Several plugins have one of that name; these are the full names
+    Ambiguous(Vec<String>),
+    /// Its plugin may not be used; the text says why and what to do
+    Held(String),
+}
+
+impl Shelf {
+    /// Puts up the plugins of a catalogue as they stand in an agent's folder. What is broken is a warning and stops
+    /// nothing else.
+    pub(crate) fn new(host: &Host, catalogue: &Catalogue, folder: &AgentFolder) -> (Self, Vec<Diagnostic>) {
+        let environment = host.environment();
+        let mut shelf =
+            Shelf { cells: host.kitchen().cells().clone(), plugins: BTreeMap::new(), tools: HashMap::new() };
+        let mut diagnostics = Vec::new();
+        for found in catalogue.found() {
+            if let Err(reason) = &found.plugin {
+                diagnostics.push(Diagnostic::warning(format!("plugin `{}`: {reason}", found.file.display())));
+            }
+        }
+        for (file, plugin, standing) in folder.standings(catalogue, host.signatures()) {
+            let name = plugin.description.name.clone();
+            let settings = folder.settings();
+            let budget = match settings.budget(&name, Budget::default()) {
+                Ok(budget) => budget,
+                Err(reason) => {
+                    diagnostics.push(Diagnostic::error(format!("budget of plugin `{name}`: {reason}")));
+                    continue;
+                }
+            };
+            let grants = settings.grants(&name);
+            let kv = match grants.kv.then(|| host.stores()).transpose() {
+                Ok(stores) => stores.map(|stores| stores.of(&name)),
+                Err(error) => {
+                    diagnostics.push(Diagnostic::warning(format!("plugin `{name}`: {error}")));
+                    None
+                }
+            };
+            let terms = Terms {
+                env: granted_variables(&grants, environment),
+                config: settings.config(&name),
+                secrets: settings.secrets(&name, &|variable| environment.get(variable)),
+                kv,
+                grants,
+                budget,
+                ..Terms::new(name.clone())
+            };
+            for (number, tool) in plugin.description.tools.iter().enumerate() {
+                let place = ToolPlace { plugin: name.clone(), tool: number };
+                let full = format!("{name}{SEPARATOR}{}", tool.name);
+                let spoken = full.replace([':', '/', '.'], "_");
+                for called in [tool.name.clone(), full, spoken] {
+                    let places = shelf.tools.entry(called).or_default();
+                    if !places.contains(&place) {
+                        places.push(place.clone());
+                    }
+                }
+            }
+            let shelved =
+                Shelved { file: file.to_owned(), plugin: plugin.clone(), standing, terms, cell: OnceLock::new() };
+            shelf.plugins.insert(name, shelved);
+        }
+        (shelf, diagnostics)
+    }
+
+    /// The tool that a graph or a plugin means by `name`: its own name where only one plugin has it, or its full name.
+    pub(crate) fn tool(&self, name: &str) -> Result<FoundTool<'_>, NoTool> {
+        let places = self.tools.get(name).map(Vec::as_slice).unwrap_or_default();
+        let place = match places {
+            [] => return Err(NoTool::Missing),
+            [place] => place,
+            several => {
+                let full = |place: &ToolPlace| format!("{}{SEPARATOR}{name}", place.plugin);
+                return Err(NoTool::Ambiguous(several.iter().map(full).collect()));
+            }
+        };
+        let shelved = self.plugins.get(&place.plugin).ok_or(NoTool::Missing)?;
+        if let Some(reason) = shelved.held() {
+            return Err(NoTool::Held(reason));
+        }
+        let tool = shelved.plugin.description.tools.get(place.tool).ok_or(NoTool::Missing)?;
+        Ok(FoundTool { shelved, tool })
+    }
+
+    pub(crate) fn plugin(&self, name: &str) -> Option<&Shelved> {
+        self.plugins.get(name)
+    }
+
+    /// All plugins, in the order of their names.
+    pub(crate) fn plugins(&self) -> impl Iterator<Item = (&str, &Shelved)> {
+        self.plugins.iter().map(|(name, shelved)| (name.as_str(), shelved))
+    }
+
+    pub(crate) fn cells(&self) -> &Cells {
+        &self.cells
+    }
+
+    /// The compiled plugin. What is loaded are the bytes that were looked at when it was found, or nothing.
+    pub(crate) fn cell(&self, shelved: &Shelved) -> Result<Cell, String> {
+        shelved.cell.get_or_init(|| self.load(shelved)).clone()
+    }
+
+    fn load(&self, shelved: &Shelved) -> Result<Cell, String> {
+        let name = &shelved.plugin.description.name;
+        let bytes = std::fs::read(&shelved.file)
+            .map_err(|error| format!("cannot read plugin `{}`: {error}", shelved.file.display()))?;
+        let cell = self.cells.load(name, &bytes).map_err(|error| error.to_string())?;
+        if cell.digest() != shelved.plugin.survey.digest {
+            return Err(format!("plugin `{name}` was changed while it was in use; run the graph again"));
+        }
+        Ok(cell)
+    }
+}
+
+impl Shelved {
+    /// Why it may not be used, if it may not, and what to do about it.
+    pub(crate) fn held(&self) -> Option<String> {
+        let name = &self.plugin.description.name;
+        let file = self.file.display();
+        let list = |lines: &[String]| lines.iter().map(|line| format!("\n  - {line}")).collect::<String>();
+        match &self.standing {
+            Standing::Ready => None,
+            Standing::Waiting { asks } => Some(format!(
+                "plugin `{name}` (`{file}`) asks to{}\nand nobody has decided on that; look at it with `hotcell plugin \
+                 inspect {name}` and decide with `hotcell plugin grant {name}`",
+                list(asks)
+            )),
+            Standing::Changed { more, .. } if more.is_empty() => Some(format!(
+                "plugin `{name}` (`{file}`) is not the component that was granted something here; if the change is \
+                 meant, run `hotcell plugin grant {name}`"
+            )),
+            Standing::Changed { more, .. } => Some(format!(
+                "plugin `{name}` (`{file}`) was changed and now also asks to{}\nif that is all right, run `hotcell \
+                 plugin grant {name}`",
+                list(more)
+            )),
+            Standing::Refused { reason } => Some(format!("plugin `{name}` (`{file}`) is refused: {reason}")),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Tools of plugins as the engine sees them, and the run as a plugin sees it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hotcell_budget::{Purse, Usage};
+use hotcell_cells::{ServiceError, ServiceReply, Services};
+use hotcell_engine::{CallReport, ToolCall, Tools};
+use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::scripts::into_report;
+use crate::shelf::{FoundTool, NoTool, Shelf};
+
+/// The tools within reach of an agent, and the model that its plugins may ask.
+#[derive(Clone)]
+pub(crate) struct AgentTools {
+    shelf: Arc<Shelf>,
+    model: Arc<dyn Model>,
+    default_model: Option<ModelName>,
+}
+
+impl AgentTools {
+    pub(crate) fn new(shelf: Arc<Shelf>, model: Arc<dyn Model>, default_model: Option<ModelName>) -> Self {
+        AgentTools { shelf, model, default_model }
+    }
+
+    /// One call of a tool, `depth` calls of plugins deep.
+    async fn call_found(
+        &self,
+        found: FoundTool<'_>,
+        arguments: &str,
+        answers: &[String],
+        depth: u32,
+        purse: &Arc<Purse>,
+    ) -> Result<hotcell_cells::Report<String>, String> {
+        let shelf = self.shelf.clone();
+        let cell = self.shelf.cell(found.shelved)?;
+        let mut terms = found.shelved.terms.clone();
+        terms.budget = purse.lend(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
+        terms.depth = depth;
+        if terms.grants.llm || !terms.grants.tool.is_empty() {
+            terms.services = Some(Arc::new(RunServices { tools: self.clone(), purse: purse.clone() }));
+        }
+        let call = hotcell_cells::ToolCall {
+            tool: found.tool.name.clone(),
+            arguments: arguments.to_owned(),
+            answers: answers.to_vec(),
+            terms,
+        };
+        Ok(shelf.cells().call_tool(&cell, call).await)
+    }
+}
+
+/// Why a tool cannot be called, for whoever wanted to call it.
+pub(crate) fn explain(name: &str, problem: &NoTool) -> String {
+    match problem {
+        NoTool::Missing => format!("there is no tool `{name}`"),
+        NoTool::Ambiguous(full) => {
+            format!("several plugins have a tool `{name}`; write which one is meant: `{}`", full.join("` or `"))
+        }
+        NoTool::Held(reason) => format!("the tool `{name}` cannot be used: {reason}"),
+    }
+}
+
+#[async_trait]
+impl Tools for AgentTools {
+    fn describe(&self, name: &str) -> Option<ToolSpec> {
+        let found = self.shelf.tool(name).ok()?;
+        // Models take names without the marks that separate a plugin from its tool.
+        let spoken = name.replace([':', '/', '.'], "_");
+        Some(ToolSpec {
+            name: spoken,
+            description: found.tool.description.clone(),
+            parameters: found.tool.parameters.clone(),
+        })
+    }
+
+    async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        let found = match self.shelf.tool(call.name) {
+            Ok(found) => found,
+            Err(problem) => return CallReport::failed(explain(call.name, &problem)),
+        };
+        let plugin = found.shelved.plugin.description.name.clone();
+        match self.call_found(found, call.arguments, call.answers, 0, &call.purse).await {
+            Ok(report) => into_report(&plugin, report, &call.purse),
+            Err(reason) => CallReport::failed(reason),
+        }
+    }
+}
+
+/// What a plugin may ask a model, as the contract describes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PluginRequest {
+    messages: Vec<PluginMessage>,
+    model: Option<String>,
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    schema: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PluginMessage {
+    role: PluginRole,
+    content: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PluginRole {
+    System,
+    User,
+    Assistant,
+}
+
+/// The run that a plugin works for.
+struct RunServices {
+    tools: AgentTools,
+    purse: Arc<Purse>,
+}
+
+impl RunServices {
+    async fn ask_model(&self, request: &str, account: &mut Vec<(String, Usage)>) -> Result<Value, ServiceError> {
+        let wrong = |message: String| ServiceError::InvalidInput(message);
+        let request: PluginRequest =
+            serde_json::from_str(request).map_err(|error| wrong(format!("the request to the model: {error}")))?;
+        let name = match &request.model {
+            Some(name) => name.parse::<ModelName>().map_err(|error| wrong(error.to_string()))?,
+            None => self
+                .tools
+                .default_model
+                .clone()
+                .ok_or_else(|| ServiceError::Unavailable("this run has no model".to_owned()))?,
+        };
+        let schema = match &request.schema {
+            Some(schema) => {
+                let validator = jsonschema::validator_for(schema)
+                    .map_err(|error| wrong(format!("`schema` is no JSON schema: {error}")))?;
+                Some((schema, validator))
+            }
+            None => None,
+        };
+        let mut messages: Vec<Message> = request
+            .messages
+            .iter()
+            .map(|message| match message.role {
+                PluginRole::System => Message::system(message.content.as_str()),
+                PluginRole::User => Message::user(message.content.as_str()),
+                PluginRole::Assistant => Message::assistant(message.content.as_str()),
+            })
+            .collect();
+        if let Some((schema, _)) = &schema {
+            messages.push(Message::user(format!(
+                "Answer with one JSON value that fits this schema, and nothing else:\n{schema}"
+            )));
+        }
+        let called = Request {
+            temperature: request.temperature,
+            max_tokens: request.max_tokens,
+            ..Request::new(name.clone(), messages)
+        };
+        self.purse.may_ask_model().map_err(|overdrawn| ServiceError::Unavailable(overdrawn.to_string()))?;
+        let reply = self.tools.model.complete(called, None).await.map_err(|error| match error.is_transient() {
+            true => ServiceError::Unavailable(error.to_string()),
+            false => ServiceError::Other(error.to_string()),
+        })?;
+        let used = Usage {
+            model_requests: 1,
+            input_tokens: reply.usage.input,
+            output_tokens: reply.usage.output,
+            ..Usage::default()
+        };
+        self.purse.spend(&used);
+        account.push((name.to_string(), used));
+        let mut answer = json!({
+            "text": reply.content,
+            "model": name.to_string(),
+            "usage": { "input_tokens": reply.usage.input, "output_tokens": reply.usage.output },
+        });
+        if let Some((_, validator)) = schema {
+            let text = reply.content.trim().trim_start_matches("```json").trim_matches('`').trim();
+            let value: Value = serde_json::from_str(text)
+                .map_err(|error| ServiceError::Other(format!("the model did not answer JSON: {error}")))?;
+            if let Some(problem) = validator.iter_errors(&value).next() {
+                return Err(ServiceError::Other(format!("the model's answer does not fit the schema: {problem}")));
+            }
+            answer["value"] = value;
+        }
+        Ok(answer)
+    }
+}
+
+#[async_trait]
+impl Services for RunServices {
+    async fn complete(&self, request: &str) -> ServiceReply {
+        let mut usage = Vec::new();
+        let result = self.ask_model(request, &mut usage).await.map(|answer| answer.to_string());
+        ServiceReply { result, usage }
+    }
+
+    async fn call_tool(&self, name: &str, arguments: &str, depth: u32) -> ServiceReply {
+        let refused = |error: ServiceError| ServiceReply { result: Err(error), usage: Vec::new() };
+        let found = match self.tools.shelf.tool(name) {
+            Ok(found) => found,
+            Err(problem) => return refused(ServiceError::Denied(explain(name, &problem))),
+        };
+        let plugin = found.shelved.plugin.description.name.clone();
+        // Boxed, because a tool may call tools.
+        let report = match Box::pin(self.tools.call_found(found, arguments, &[], depth, &self.purse)).await {
+            Ok(report) => report,
+            Err(reason) => return refused(ServiceError::Unavailable(reason)),
+        };
+        self.purse.spend(&report.usage);
+        let mut usage = report.nested;
+        usage.push((plugin, report.usage));
+        let result = report.result.map_err(|error| match error {
+            hotcell_cells::CellError::Suspended { question } => ServiceError::Denied(format!(
+                "a tool that a plugin calls cannot put questions, and it asked: {question}"
+            )),
+            other => ServiceError::Other(other.to_string()),
+        });
+        ServiceReply { result, usage }
+    }
+}

@@ -1,0 +1,5 @@
+use hotcell_plugin::plugin;
+
+plugin! { tool: [x] }
+
+fn main() {}

@@ -1,0 +1,96 @@
+//! Hooks around what a run does: they see it, change what the point allows, refuse it; and one that fails guards on.
+
+use serde_json::json;
+
+use crate::desk::{Desk, GRAPH, calls, error, output, told};
+
+/// A desk with a guard that listens at `point` and does there what `action` says.
+fn guarded(point: &str, action: &str) -> Desk {
+    let desk = Desk::new(GRAPH);
+    desk.plugin("probe", "probe", &[], json!({}), "");
+    desk.plugin("second", "other", &[point], json!({}), "");
+    desk.settings(&format!("[plugins.second.config]\n{point} = '{action}'"));
+    desk
+}
+
+#[tokio::test]
+async fn a_hook_changes_what_its_point_allows() {
+    let say = || calls("probe", json!({ "do": "say", "text": "secret" }));
+    let (_, model) = guarded("before-tool-call", r#"{"arguments":{"text":"redacted"}}"#).run(say()).await;
+    assert_eq!(told(&model), "redacted");
+    let (_, model) = guarded("after-tool-call", r#"{"result":"kept back"}"#).run(say()).await;
+    assert_eq!(told(&model), "kept back");
+    let (_, model) =
+        guarded("before-model-call", r#"{"messages":[{"content":"changed"}]}"#).run(json!([{ "content": "x" }])).await;
+    assert_eq!(model.requests()[0].messages[0].content, "changed");
+    let (report, _) =
+        guarded("after-model-call", r#"{"reply":{"text":"better"}}"#).run(json!([{ "content": "x" }])).await;
+    assert_eq!(output(&report), "better");
+    let (report, _) =
+        guarded("after-node", r#"{"writes":{"answer":"written"}}"#).run(json!([{ "content": "x" }])).await;
+    assert_eq!(output(&report), "written");
+}
+
+#[tokio::test]
+async fn a_hook_refuses_and_the_run_says_which_one_and_why() {
+    for point in ["before-run", "before-node", "before-model-call", "after-model-call", "after-node"] {
+        let (report, model) = guarded(point, "refuse").run(json!([{ "content": "x" }])).await;
+        let told = format!("{:?}", report.state);
+        let reason = format!("refused at `{point}`: `second`: not at {point}");
+        match point {
+            // A model call that fails leaves its node's failure in state, and the graph goes on as it says.
+            "before-node" | "before-model-call" | "after-model-call" => {
+                assert!(told.contains(&reason) || error(&report).contains(&reason), "{point}: {told}");
+            }
+            _ => assert!(error(&report).contains(&reason), "{point}: {}", error(&report)),
+        }
+        let asked = usize::from(matches!(point, "after-model-call" | "after-node"));
+        assert_eq!(model.requests().len(), asked, "{point}");
+    }
+    let (_, model) = guarded("before-tool-call", "refuse").run(calls("probe", json!({ "do": "say" }))).await;
+    assert_eq!(told(&model), "error: refused at `before-tool-call`: `second`: not at before-tool-call");
+}
+
+#[tokio::test]
+async fn a_hook_that_fails_refuses_unless_it_is_optional() {
+    for (action, expected) in [("trap", "trapped"), ("loop", "out-of-fuel"), ("no json", "the hook `second` failed")] {
+        let desk = guarded("before-tool-call", action);
+        let say = || calls("probe", json!({ "do": "say", "text": "hi" }));
+        let (_, model) = desk.run(say()).await;
+        let refused = told(&model);
+        assert!(refused.starts_with("error: refused at `before-tool-call`") && refused.contains(expected), "{refused}");
+        desk.settings("[hooks]\noptional = ['second']");
+        let (_, model) = desk.run(say()).await;
+        assert_eq!(told(&model), "hi");
+    }
+}
+
+#[tokio::test]
+async fn hooks_are_told_in_the_order_of_the_settings() {
+    for (order, expected) in
+        [("['second', 'probe']", "probe"), ("['probe', 'second']", "second"), ("['probe']", "probe")]
+    {
+        let desk = Desk::new(GRAPH);
+        desk.plugin("probe", "probe", &["after-model-call"], json!({}), "");
+        desk.plugin("second", "other", &["after-model-call"], json!({}), "");
+        for name in ["probe", "second"] {
+            desk.settings(&format!(
+                "[plugins.{name}.config]\nafter-model-call = '{{\"reply\":{{\"text\":\"{name}\"}}}}'"
+            ));
+        }
+        desk.settings(&format!("[hooks]\norder = {order}"));
+        let (report, _) = desk.run(json!([{ "content": "x" }])).await;
+        assert_eq!(output(&report), expected, "{order}");
+    }
+}
+
+#[tokio::test]
+async fn a_hook_that_nobody_decided_on_keeps_the_graph_from_running() {
+    let desk = Desk::new(GRAPH);
+    desk.plugin("probe", "probe", &[], json!({}), "");
+    desk.plugin("second", "other", &["before-run"], json!({ "llm": true }), "");
+    let model = hotcell_loopback::Loopback::start(hotcell_loopback::Script::from_json(&json!([])).unwrap()).unwrap();
+    let refused = desk.host(&model).load(&desk.path("graph.yaml")).map_err(|failure| failure.to_string());
+    let text = refused.err().unwrap_or_default();
+    assert!(text.contains("hotcell plugin grant second") && text.contains("would not be guarded"), "{text}");
+}
