@@ -102,6 +102,12 @@ pub(crate) struct Session {
     /// Never ask on the terminal: a question makes the run wait
     #[arg(long)]
     pub(crate) no_input: bool,
+    /// Add every exchange with a model to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Answer requests to models from this file, which `--record` wrote, without any network
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
     /// For this run, let the `hotcell.toml` beside the graph grant what it says
     #[arg(long)]
     pub(crate) trust: bool,

@@ -1,5 +1,8 @@
 //! What a front end may ask about the world around a source file.
 
+use hotcell_graph::Value;
+use hotcell_graph::ir::OfferKind;
+
 /// The world around a source file, as far as checks need it. Whoever loads the file answers; front ends do no I/O.
 ///
 /// Paths are relative to the folder of the source file, with `/` between folders, and never leave it as written.
@@ -12,6 +15,9 @@ pub trait Surroundings {
 
     /// Whether the host has a tool of that name, given without file extension.
     fn tool(&self, name: &str) -> ToolState;
+
+    /// What a plugin offers under a full name, `plugin/name`.
+    fn offer(&self, name: &str) -> OfferState;
 
     /// Whether the agent's own folder defines a tool of that name.
     fn own_tool(&self, name: &str) -> bool;
@@ -41,6 +47,30 @@ pub enum ToolState {
     Missing,
     /// There is one and it cannot be used, for this reason
     Unusable(String),
+}
+
+/// What a plugin offers under a name.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OfferState {
+    /// This
+    Usable(Offered),
+    /// There is nothing of that name; this one is near
+    Missing(Option<String>),
+    /// There is something and it cannot be used, for this reason
+    Unusable(String),
+}
+
+/// Something that a plugin offers as a node of a graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offered {
+    /// What it is
+    pub kind: OfferKind,
+    /// A JSON schema of what the author of the graph writes on the node
+    pub with: Value,
+    /// A JSON schema of what flows in
+    pub inputs: Value,
+    /// The branches it leaves by; none for one that just goes on
+    pub branches: Vec<String>,
 }
 
 /// Whether a file is where the source says.

@@ -23,7 +23,8 @@ pub use journal::{
     RunLock, RunRecord, RunStatus, SqliteJournal, open_questions,
 };
 pub use ports::{
-    CallError, CallReport, Nobody, Observer, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools,
+    CallError, CallReport, Nobody, Observer, OfferAnswer, OfferCall, OfferReport, Offers, People, Ports, ScriptCall,
+    Scripts, SharedState, ToolCall, Tools,
 };
 pub use run::{Engine, Given, Outcome, RunError, RunReport, RunRequest};
 pub use schedule::Turn;

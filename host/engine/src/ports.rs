@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Purse};
+use hotcell_graph::ir::OfferKind;
 use hotcell_graph::{Key, Path, State, Value};
 use hotcell_models::{Model, ModelName, ToolSpec};
 
@@ -30,6 +31,8 @@ pub struct Ports {
     pub observer: Arc<dyn Observer>,
     /// May change or refuse what happens
     pub hooks: Arc<dyn Hooks>,
+    /// What plugins offer as nodes
+    pub offers: Arc<dyn Offers>,
 }
 
 /// A call into a cell and what it used, which is reported whether it succeeded or not.
@@ -101,6 +104,49 @@ pub trait Tools: Send + Sync {
     async fn call(&self, call: ToolCall<'_>) -> CallReport;
 }
 
+/// A node of a type that a plugin offers, or a connector.
+pub struct OfferCall<'a> {
+    /// Its full name: `plugin/name`
+    pub offer: &'a str,
+    /// What it is
+    pub kind: OfferKind,
+    /// A JSON object: fields or configuration
+    pub with: &'a str,
+    /// A JSON object: what flows in
+    pub inputs: &'a str,
+    /// What a person answered to its questions so far, in order
+    pub answers: &'a [String],
+    /// The state it may read
+    pub state: SharedState,
+    /// What the run may still use
+    pub purse: Arc<Purse>,
+}
+
+/// What an offer gave, and who used what for it.
+#[derive(Debug)]
+pub struct OfferReport {
+    /// What it gave, or why it gave nothing
+    pub result: Result<OfferAnswer, CallError>,
+    /// Who used what for it
+    pub account: Account,
+}
+
+/// What an offer gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferAnswer {
+    /// JSON text
+    pub outputs: String,
+    /// The branch it leaves by, if it declares branches
+    pub branch: Option<String>,
+}
+
+/// What plugins offer as nodes of a graph.
+#[async_trait]
+pub trait Offers: Send + Sync {
+    /// Hands over to a node type or a connector. Tools are called as [`Tools`].
+    async fn take(&self, call: OfferCall<'_>) -> OfferReport;
+}
+
 /// Answers questions.
 #[async_trait]
 pub trait People: Send + Sync {
@@ -126,6 +172,14 @@ pub struct Nobody;
 impl People for Nobody {
     async fn ask(&self, _question: &Question) -> Option<String> {
         None
+    }
+}
+
+#[async_trait]
+impl Offers for Nobody {
+    async fn take(&self, call: OfferCall<'_>) -> OfferReport {
+        let error = CallError::Failed(format!("there is no `{}`", call.offer));
+        OfferReport { result: Err(error), account: Account::default() }
     }
 }
 

@@ -11,7 +11,7 @@ pub use hotcell_budget::{Bytes, Fuel, RunBudget};
 use crate::diagnostic::Span;
 use crate::reducer::Reducer;
 use crate::template::{Lookup, Missing, Template};
-use crate::value::{Key, Value};
+use crate::value::{Key, List, Object, Value};
 
 /// A checked graph, ready to run.
 #[derive(Clone, Debug)]
@@ -125,6 +125,10 @@ pub enum Expression {
     Strict(Template),
     /// A template whose references may name nothing; exactly one reference keeps its type
     Lenient(Template),
+    /// A list of what these give
+    List(Vec<Expression>),
+    /// An object of what these give
+    Object(Vec<(Key, Expression)>),
 }
 
 impl Expression {
@@ -134,6 +138,14 @@ impl Expression {
             Expression::Value(value) => Ok(value.clone()),
             Expression::Strict(template) => template.expand(scope).map(Value::text),
             Expression::Lenient(template) => Ok(template.evaluate_lenient(scope)),
+            Expression::List(items) => {
+                let items = items.iter().map(|item| item.evaluate(scope)).collect::<Result<List, _>>()?;
+                Ok(Value::List(items))
+            }
+            Expression::Object(entries) => {
+                let entry = |(key, value): &(Key, Expression)| Ok((key.clone(), value.evaluate(scope)?));
+                Ok(Value::Object(entries.iter().map(entry).collect::<Result<Object, _>>()?))
+            }
         }
     }
 
@@ -143,13 +155,14 @@ impl Expression {
             Expression::Value(value) => Ok(value.to_display().into_owned()),
             Expression::Strict(template) => template.expand(scope),
             Expression::Lenient(template) => Ok(template.expand_lenient(scope)),
+            Expression::List(_) | Expression::Object(_) => Ok(self.evaluate(scope)?.to_display().into_owned()),
         }
     }
 
     /// The template behind it, if there is one.
     pub fn template(&self) -> Option<&Template> {
         match self {
-            Expression::Value(_) => None,
+            Expression::Value(_) | Expression::List(_) | Expression::Object(_) => None,
             Expression::Strict(template) | Expression::Lenient(template) => Some(template),
         }
     }
@@ -168,6 +181,8 @@ pub enum Action {
     Ask(AskAction),
     /// Runs another node once for each item of a list
     Map(MapAction),
+    /// Hands over to something that a plugin offers
+    Offer(Box<OfferAction>),
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
     /// notices
     Fail(String),
@@ -185,6 +200,34 @@ pub struct ScriptAction {
     pub file: String,
     /// The key of its answer that names the next node and is not written
     pub route_key: Option<&'static str>,
+}
+
+/// Hands over to something that a plugin offers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OfferAction {
+    /// Its full name: `plugin/name`
+    pub offer: String,
+    /// What it is
+    pub kind: OfferKind,
+    /// An object: the fields of a node type, the configuration of a connector
+    pub with: Expression,
+    /// An object: the inputs of a node type, the arguments of a tool, what a connector hands over
+    pub inputs: Expression,
+    /// The branches it declares; the node's routes are by these
+    pub branches: Vec<String>,
+    /// The name under which updates see what it gave
+    pub bind: &'static str,
+}
+
+/// What a plugin offers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfferKind {
+    /// A node type
+    Node,
+    /// A tool
+    Tool,
+    /// A connector, which answers at once
+    Connector,
 }
 
 /// Settings of a model call; what is not set is not sent.

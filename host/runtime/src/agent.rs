@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_dialects::{Dialect, loki, recognise};
-use hotcell_engine::{Hooks, Scripts, Tools};
+use hotcell_engine::{Hooks, Offers, Scripts, Tools};
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Graph};
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE};
@@ -39,6 +39,7 @@ pub struct Agent {
     pub(crate) scripts: Arc<dyn Scripts>,
     pub(crate) tools: Arc<dyn Tools>,
     pub(crate) hooks: Arc<dyn Hooks>,
+    pub(crate) offers: Arc<dyn Offers>,
 }
 
 impl fmt::Debug for Agent {
@@ -137,6 +138,7 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
         }
     }
     let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    let tools = Arc::new(AgentTools::new(shelf, host.model(), host.default_model()));
     match loaded.graph {
         Some(graph) if !broken => Ok(Agent {
             graph: Arc::new(graph),
@@ -147,7 +149,8 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
             conversation_starters: loaded.declarations.conversation_starters,
             digest,
             scripts: Arc::new(scripts),
-            tools: Arc::new(AgentTools::new(shelf, host.model(), host.default_model())),
+            tools: tools.clone(),
+            offers: tools,
             hooks: Arc::new(hooks),
         }),
         _ => Err(LoadFailure { diagnostics }),

@@ -2,10 +2,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings, ToolState};
+use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, Surroundings, ToolState};
 use hotcell_models::ModelError;
 
 use crate::host::Host;
+use crate::offers;
 use crate::shelf::{NoTool, Shelf};
 use crate::tools::explain;
 
@@ -69,6 +70,10 @@ impl Surroundings for AgentSurroundings<'_> {
             Err(NoTool::Missing) => ToolState::Missing,
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
         }
+    }
+
+    fn offer(&self, name: &str) -> OfferState {
+        offers::state(self.shelf, name)
     }
 
     fn own_tool(&self, _name: &str) -> bool {

@@ -8,7 +8,7 @@ use hotcell_engine::{
     Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Observer, OpenQuestion, People, Ports, RunError,
     RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
 };
-use hotcell_models::{Model, ModelError, ModelName, Providers};
+use hotcell_models::{Model, ModelError, ModelName, Providers, Recorder, Replay};
 use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stores, StoresError, Trust};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,8 @@ pub struct HostOptions {
     pub environment: Environment,
     /// The names of the models that exist; none means that it shows when they are called
     pub models: Option<Vec<String>>,
+    /// Who answers requests to models
+    pub model_source: ModelSource,
     /// Is told about work that takes long
     pub progress: Option<OnProgress>,
 }
@@ -57,9 +59,21 @@ impl Default for HostOptions {
             stores: StoresChoice::Default,
             environment: Environment::process(),
             models: None,
+            model_source: ModelSource::Providers,
             progress: None,
         }
     }
+}
+
+/// Who answers requests to models.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelSource {
+    /// The providers that the environment names
+    Providers,
+    /// The same, and every exchange is added to this file
+    Record(PathBuf),
+    /// This file of recorded exchanges, without any network
+    Replay(PathBuf),
 }
 
 impl HostOptions {
@@ -192,6 +206,7 @@ struct Inner {
     kitchen: Kitchen,
     journal: Arc<dyn Journal>,
     providers: Arc<Providers>,
+    model: Arc<dyn Model>,
     environment: Environment,
     plugins: Vec<PathBuf>,
     index: Option<PathBuf>,
@@ -283,11 +298,17 @@ impl Host {
         let mut plugins = options.plugins;
         plugins.extend(user_plugins);
         let environment = options.environment;
-        let providers = Providers::from_environment(&|name| environment.get(name))?;
+        let providers = Arc::new(Providers::from_environment(&|name| environment.get(name))?);
+        let model: Arc<dyn Model> = match &options.model_source {
+            ModelSource::Providers => providers.clone(),
+            ModelSource::Record(file) => Arc::new(Recorder::wrap(providers.clone(), file)?),
+            ModelSource::Replay(file) => Arc::new(Replay::open(file)?),
+        };
         Ok(Host(Arc::new(Inner {
             kitchen,
             journal,
-            providers: Arc::new(providers),
+            providers,
+            model,
             environment,
             plugins,
             index: dirs::cache_dir().map(|folder| folder.join("hotcell").join("plugins.json")),
@@ -338,11 +359,12 @@ impl Host {
         let ports = Ports {
             scripts: agent.scripts.clone(),
             tools: agent.tools.clone(),
-            model: self.0.providers.clone(),
+            model: self.0.model.clone(),
             default_model: self.0.providers.default_model().cloned(),
             people: session.people.clone(),
             observer: session.observer.clone(),
             hooks: agent.hooks.clone(),
+            offers: agent.offers.clone(),
         };
         Engine::new(ports, self.0.journal.clone())
     }
@@ -438,7 +460,7 @@ impl Host {
     }
 
     pub(crate) fn model(&self) -> Arc<dyn Model> {
-        self.0.providers.clone()
+        self.0.model.clone()
     }
 
     pub(crate) fn default_model(&self) -> Option<ModelName> {

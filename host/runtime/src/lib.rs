@@ -9,13 +9,16 @@ mod environment;
 mod folder;
 mod hooks;
 mod host;
+mod offers;
 mod scripts;
 mod shelf;
 mod tools;
 
 pub use agent::{Agent, LoadFailure};
 pub use environment::Environment;
-pub use host::{Host, HostError, HostOptions, JournalChoice, OnProgress, Progress, Session, StoresChoice, cells_cache};
+pub use host::{
+    Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, Session, StoresChoice, cells_cache,
+};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_engine::{
     Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer, OpenQuestion, Outcome,

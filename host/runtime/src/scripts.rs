@@ -172,7 +172,7 @@ pub(crate) fn into_report(name: &str, report: hotcell_cells::Report<String>, pur
 }
 
 /// The state of a run as cells see it.
-struct StateOfRun(SharedState);
+pub(crate) struct StateOfRun(pub(crate) SharedState);
 
 impl StateView for StateOfRun {
     fn get(&self, path: &str) -> Option<String> {

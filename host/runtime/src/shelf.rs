@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use hotcell_budget::Budget;
-use hotcell_cells::{Cell, Cells, Terms, ToolDescription};
+use hotcell_cells::{Cell, Cells, ConnectorDescription, NodeDescription, Terms, ToolDescription};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{AgentFolder, Catalogue, Plugin, Standing};
 
@@ -14,6 +14,8 @@ use crate::scripts::granted_variables;
 
 /// What a plugin's tool is called in full: `plugin/tool`.
 const SEPARATOR: char = '/';
+/// What the connector of a plugin is called.
+const CONNECTOR: &str = "connector";
 
 /// The plugins of an agent.
 pub(crate) struct Shelf {
@@ -43,6 +45,28 @@ pub(crate) struct Shelved {
 pub(crate) struct FoundTool<'s> {
     pub(crate) shelved: &'s Shelved,
     pub(crate) tool: &'s ToolDescription,
+}
+
+/// Something that was found by its full name.
+pub(crate) struct FoundOffer<'s> {
+    pub(crate) shelved: &'s Shelved,
+    pub(crate) offer: Offer<'s>,
+}
+
+/// What a plugin offers as a node of a graph.
+pub(crate) enum Offer<'s> {
+    Node(&'s NodeDescription),
+    Tool(&'s ToolDescription),
+    Connector(&'s ConnectorDescription),
+}
+
+/// Why a full name stands for nothing that can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum NoOffer {
+    /// There is nothing of that name; this one is near
+    Missing(Option<String>),
+    /// Its plugin may not be used; the text says why and what to do
+    Held(String),
 }
 
 /// Why a name is not that of a tool that can be used.
@@ -131,6 +155,33 @@ impl Shelf {
         }
         let tool = shelved.plugin.description.tools.get(place.tool).ok_or(NoTool::Missing)?;
         Ok(FoundTool { shelved, tool })
+    }
+
+    /// What a full name, `plugin/name`, stands for: a node type, a tool, or `connector`.
+    pub(crate) fn offer(&self, name: &str) -> Result<FoundOffer<'_>, NoOffer> {
+        let (plugin, own) = name.rsplit_once(SEPARATOR).unwrap_or((name, ""));
+        let Some(shelved) = self.plugins.get(plugin) else {
+            let near = hotcell_graph::closest(plugin, self.plugins.keys().map(String::as_str));
+            return Err(NoOffer::Missing(near.map(|plugin| format!("{plugin}{SEPARATOR}{own}"))));
+        };
+        if let Some(reason) = shelved.held() {
+            return Err(NoOffer::Held(reason));
+        }
+        let description = &shelved.plugin.description;
+        if let Some(node) = description.nodes.iter().find(|node| node.node_type == own) {
+            return Ok(FoundOffer { shelved, offer: Offer::Node(node) });
+        }
+        if let Some(tool) = description.tools.iter().find(|tool| tool.name == own) {
+            return Ok(FoundOffer { shelved, offer: Offer::Tool(tool) });
+        }
+        if let (CONNECTOR, Some(connector)) = (own, &description.connector) {
+            return Ok(FoundOffer { shelved, offer: Offer::Connector(connector) });
+        }
+        let nodes = description.nodes.iter().map(|node| node.node_type.as_str());
+        let names = nodes.chain(description.tools.iter().map(|tool| tool.name.as_str()));
+        let names = names.chain(description.connector.iter().map(|_| CONNECTOR));
+        let near = hotcell_graph::closest(own, names);
+        Err(NoOffer::Missing(near.map(|own| format!("{plugin}{SEPARATOR}{own}"))))
     }
 
     pub(crate) fn plugin(&self, name: &str) -> Option<&Shelved> {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::{Purse, Usage};
-use hotcell_cells::{ServiceError, ServiceReply, Services};
+use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
 use hotcell_engine::{CallReport, ToolCall, Tools};
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::scripts::into_report;
-use crate::shelf::{FoundTool, NoTool, Shelf};
+use crate::shelf::{FoundTool, NoTool, Shelf, Shelved};
 
 /// The tools within reach of an agent, and the model that its plugins may ask.
 #[derive(Clone)]
@@ -35,21 +35,30 @@ impl AgentTools {
         depth: u32,
         purse: &Arc<Purse>,
     ) -> Result<hotcell_cells::Report<String>, String> {
-        let shelf = self.shelf.clone();
-        let cell = self.shelf.cell(found.shelved)?;
-        let mut terms = found.shelved.terms.clone();
-        terms.budget = purse.lend(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
-        terms.depth = depth;
-        if terms.grants.llm || !terms.grants.tool.is_empty() {
-            terms.services = Some(Arc::new(RunServices { tools: self.clone(), purse: purse.clone() }));
-        }
+        let (cell, terms) = self.prepare(found.shelved, depth, purse)?;
         let call = hotcell_cells::ToolCall {
             tool: found.tool.name.clone(),
             arguments: arguments.to_owned(),
             answers: answers.to_vec(),
             terms,
         };
-        Ok(shelf.cells().call_tool(&cell, call).await)
+        Ok(self.shelf.cells().call_tool(&cell, call).await)
+    }
+
+    /// The compiled plugin and the terms of one call of it, `depth` calls of plugins deep.
+    pub(crate) fn prepare(&self, shelved: &Shelved, depth: u32, purse: &Arc<Purse>) -> Result<(Cell, Terms), String> {
+        let cell = self.shelf.cell(shelved)?;
+        let mut terms = shelved.terms.clone();
+        terms.budget = purse.lend(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
+        terms.depth = depth;
+        if terms.grants.llm || !terms.grants.tool.is_empty() {
+            terms.services = Some(Arc::new(RunServices { tools: self.clone(), purse: purse.clone() }));
+        }
+        Ok((cell, terms))
+    }
+
+    pub(crate) fn shelf(&self) -> &Shelf {
+        &self.shelf
     }
 }
 

@@ -11,7 +11,8 @@ use crate::narration::counted;
 use crate::screen::GOOD;
 
 pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failure> {
-    let host = context.host(HostArguments { plugins: arguments.plugins, ..HostArguments::default() })?;
+    let host =
+        context.host(HostArguments { plugins: arguments.plugins, without_runs: true, ..HostArguments::default() })?;
     let mut errors = 0;
     let mut warnings = 0;
     for path in &arguments.paths {

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::render;
-use hotcell_runtime::{Agent, Event, Host, HostError, Observer, OpenQuestion, Outcome, Question, RunReport, RunStatus};
+use hotcell_runtime::{
+    Agent, Event, Host, HostError, ModelSource, Observer, OpenQuestion, Outcome, Question, RunReport, RunStatus,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Context, HostArguments, print, quoted};
@@ -41,7 +43,14 @@ impl<'a> Drive<'a> {
     pub(super) fn new(context: &'a Context, mut arguments: Session) -> Result<Self, Failure> {
         let plugins = std::mem::take(&mut arguments.plugins);
         let model = arguments.model.take();
-        let host = context.host(HostArguments { plugins, model, quiet: arguments.quiet, trust: arguments.trust })?;
+        let source = match (arguments.record.take(), arguments.replay.take()) {
+            (Some(file), _) => ModelSource::Record(file),
+            (None, Some(file)) => ModelSource::Replay(file),
+            (None, None) => ModelSource::Providers,
+        };
+        let (quiet, trust) = (arguments.quiet, arguments.trust);
+        let host =
+            context.host(HostArguments { plugins, model, source: Some(source), quiet, trust, without_runs: false })?;
         let narrator = Arc::new(Narrator::new(context.screen.clone()));
         Ok(Drive { context, host, arguments, narrator })
     }

@@ -8,7 +8,11 @@ use crate::exit::{Exit, Failure};
 use crate::picture::{History, Picture};
 
 pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failure> {
-    let host = context.host(HostArguments { plugins: arguments.plugins.clone(), ..HostArguments::default() })?;
+    let host = context.host(HostArguments {
+        plugins: arguments.plugins.clone(),
+        without_runs: arguments.run.is_none(),
+        ..HostArguments::default()
+    })?;
     let record = arguments.run.as_deref().map(|name| host.journal().find(name)).transpose()?;
     let path = match (&arguments.path, &record) {
         (Some(path), _) => path.clone(),

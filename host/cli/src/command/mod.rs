@@ -16,7 +16,8 @@ use clap::CommandFactory;
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::plugins::Trust;
 use hotcell_runtime::{
-    Agent, Environment, Host, HostError, HostOptions, JournalChoice, JournalError, LoadFailure, Progress, RunError,
+    Agent, Environment, Host, HostError, HostOptions, JournalChoice, JournalError, LoadFailure, ModelSource, Progress,
+    RunError,
 };
 
 use crate::arguments::{Arguments, Command, Completions, Global};
@@ -54,12 +55,17 @@ struct HostArguments {
     quiet: bool,
     /// Whether every folder may grant what it says
     trust: bool,
+    /// Who answers requests to models
+    source: Option<ModelSource>,
+    /// Whether the command has nothing to do with runs, so that it needs no journal
+    without_runs: bool,
 }
 
 impl Context {
     /// A host as the command line describes it.
     fn host(&self, arguments: HostArguments) -> Result<Host, Failure> {
         let journal = match &self.global.journal {
+            _ if arguments.without_runs => JournalChoice::Memory,
             None => JournalChoice::Default,
             Some(path) if path == Path::new("memory") => JournalChoice::Memory,
             Some(path) => JournalChoice::File(path.clone()),
@@ -78,6 +84,7 @@ impl Context {
             journal,
             plugins: arguments.plugins,
             trust: arguments.trust.then_some(Trust::Everything),
+            model_source: arguments.source.unwrap_or(ModelSource::Providers),
             environment,
             progress: (!arguments.quiet).then(|| Arc::new(progress) as Arc<dyn Fn(&Progress) + Send + Sync>),
             ..HostOptions::default()

@@ -8,7 +8,7 @@ use crate::exit::{Exit, Failure};
 use crate::untrusted::{lines, one_line};
 
 pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Failure> {
-    let host = context.host(HostArguments::default())?;
+    let host = context.host(HostArguments { without_runs: true, ..HostArguments::default() })?;
     let shown = arguments.folder.display();
     if arguments.forget {
         host.trust().forget(&arguments.folder).map_err(|error| Failure::failed(error.to_string()))?;

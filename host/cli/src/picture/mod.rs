@@ -159,6 +159,7 @@ fn form(action: &Action) -> Form {
         Action::Model(_) => Form::Model,
         Action::Ask(_) => Form::Question,
         Action::Map(_) => Form::Map,
+        Action::Offer(_) => Form::Script,
         Action::End { .. } => Form::End,
         _ => Form::Step,
     }

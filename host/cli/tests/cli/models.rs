@@ -90,3 +90,27 @@ fn the_example_is_better_with_a_model() {
     // A mail that holds a template is data: it is not expanded.
     assert!(requests[0].mentions("{{messages}}"));
 }
+
+#[test]
+fn a_run_is_recorded_once_and_replayed_without_a_model() {
+    let desk = Desk::with(ASK, &[]);
+    let model = server(&json!([{ "content": "four" }]));
+    let recorded = desk
+        .hotcell(&["run", ".", "two and two?", "--model", "test:small", "--record", "exchanges.jsonl", "--quiet"])
+        .env("HOTCELL_MODEL_URL", model.base_url())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&recorded.stdout), "four\n", "{recorded:?}");
+    drop(model);
+    let replay = |prompt: &str| {
+        desk.hotcell(&["run", ".", prompt, "--model", "test:small", "--replay", "exchanges.jsonl", "--quiet"])
+            .env("HOTCELL_MODEL_URL", "http://127.0.0.1:9")
+            .output()
+            .unwrap()
+    };
+    assert_eq!(String::from_utf8_lossy(&replay("two and two?").stdout), "four\n");
+    // What was not recorded is a failed model call, which a Loki node tells in its output.
+    let unknown = replay("three and three?");
+    let told = String::from_utf8_lossy(&unknown.stdout);
+    assert!(told.starts_with("LLM node failed: ") && told.contains("exchanges.jsonl"), "{unknown:?}");
+}

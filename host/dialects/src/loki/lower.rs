@@ -6,17 +6,18 @@ use std::sync::Arc;
 use hotcell_graph::Template;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AskAction, Expression, Graph, MapAction, ModelAction, Next, Node as IrNode, NodeIds, OnFailure, RunLimits,
-    ScriptAction, Structure, Update as IrUpdate, Variable, VisitCap,
+    Action, AskAction, Expression, Graph, MapAction, ModelAction, Next, Node as IrNode, NodeIds, OfferAction,
+    OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate, Variable, VisitCap,
 };
 use indexmap::IndexMap;
 
-use super::schema::{Approval, Body, Input, Llm, Map, Node, Script, Source};
+use super::schema::{Approval, Body, Given, Input, Llm, Map, Node, Offer, Route, Script, Source, Tree};
 use super::{INPUT_KEY, tool_name};
 use crate::document::SourceText;
+use crate::surroundings::{OfferState, Surroundings};
 
 /// The graph of a file that has no errors. None if something is missing after all.
-pub(super) fn graph(source: &Source) -> Option<Graph> {
+pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<Graph> {
     // With `validate_before_run: false` a name may be that of no node. It then leads to a node of its own that fails.
     let known: HashSet<&str> = source.nodes.iter().map(|node| &*node.id.value).collect();
     let mut absent: IndexMap<&str, &Span> = IndexMap::new();
@@ -26,7 +27,7 @@ pub(super) fn graph(source: &Source) -> Option<Graph> {
         }
     }
     let ids = NodeIds::new(source.nodes.iter().map(|node| &*node.id.value).chain(absent.keys().copied()));
-    let mut nodes = source.nodes.iter().map(|node| lower(node, &ids)).collect::<Option<Vec<_>>>()?;
+    let mut nodes = source.nodes.iter().map(|node| lower(node, &ids, surroundings)).collect::<Option<Vec<_>>>()?;
     nodes.extend(absent.iter().map(|(name, span)| absent_node(name, span)));
     let mut graph = Graph::new(&*source.name.as_ref()?.value, nodes, source.start.as_ref()?)?;
     graph.description = source.description.as_deref().map(str::to_owned);
@@ -63,6 +64,10 @@ fn targets(node: &Node) -> Vec<&SourceText> {
             targets.extend(&approval.on_other);
         }
         Body::End(_) => {}
+        Body::Offer(offer) => {
+            targets.extend(offer.routes.iter().map(|route| &route.target));
+            targets.extend(&node.next);
+        }
         Body::Map(map) => targets.extend(node.next.iter().chain(&map.branch)),
         _ => targets.extend(&node.next),
     }
@@ -83,13 +88,14 @@ fn absent_node(name: &str, span: &Span) -> IrNode {
     }
 }
 
-fn lower(node: &Node, ids: &NodeIds) -> Option<IrNode> {
+fn lower(node: &Node, ids: &NodeIds, surroundings: &dyn Surroundings) -> Option<IrNode> {
     let (action, timeout) = match &node.body {
         Body::Script(script) => (self::script(script)?, Some(script.timeout)),
         Body::Approval(approval) => (self::approval(approval)?, None),
         Body::Input(input) => (self::input(input)?, None),
         Body::Llm(llm) => (Action::Model(Box::new(self::llm(llm)?)), llm.timeout),
         Body::Map(map) => (self::map(map, ids)?, None),
+        Body::Offer(offer) => (self::offer(offer, surroundings), offer.timeout),
         Body::End(end) => {
             let output = end.output.as_ref().map_or_else(|| Template::parse(""), |output| Template::parse(output));
             (Action::End { output: Expression::Strict(output) }, None)
@@ -128,12 +134,20 @@ fn next(node: &Node, ids: &NodeIds) -> Option<Next> {
     if let Body::End(_) = &node.body {
         return Some(Next::To(Vec::new()));
     }
+    if let Body::Offer(offer) = &node.body
+        && !offer.routes.is_empty()
+    {
+        let route = |route: &Route| Some((route.answer.value.to_string(), ids.get(&route.target)?));
+        let routes: Vec<_> = offer.routes.iter().map(route).collect::<Option<_>>()?;
+        let otherwise = node.next.first().or(offer.routes.first().map(|route| &route.target))?;
+        return Some(Next::ByAnswer { routes, otherwise: ids.get(otherwise)? });
+    }
     node.next.iter().map(|target| ids.get(target)).collect::<Option<_>>().map(Next::To)
 }
 
 /// Scripts and model calls are forgiving: `fallback`, else where success leads, else nothing is left but failing.
 fn on_failure(node: &Node, ids: &NodeIds) -> Option<OnFailure> {
-    if !matches!(node.body, Body::Script(_) | Body::Llm(_)) {
+    if !matches!(node.body, Body::Script(_) | Body::Llm(_) | Body::Offer(_)) {
         return Some(OnFailure::Fail);
     }
     Some(match node.fallback() {
@@ -201,6 +215,39 @@ fn llm(llm: &Llm) -> Option<ModelAction> {
         bind: "output",
         failure_prefix: Some("LLM node failed: "),
     })
+}
+
+/// A node that a plugin offers. One that cannot be used fails when a run comes to it; checks have said so.
+fn offer(offer: &Offer, surroundings: &dyn Surroundings) -> Action {
+    let name = offer.offer.to_string();
+    let offered = match surroundings.offer(&name) {
+        OfferState::Usable(offered) => offered,
+        OfferState::Missing(_) => return Action::Fail(format!("no plugin offers the type `{name}`")),
+        OfferState::Unusable(reason) => return Action::Fail(reason),
+    };
+    Action::Offer(Box::new(OfferAction {
+        offer: name,
+        kind: offered.kind,
+        with: given(&offer.with),
+        inputs: given(&offer.inputs),
+        branches: offered.branches,
+        bind: "output",
+    }))
+}
+
+fn given(given: &Given) -> Expression {
+    Expression::Object(given.entries.iter().map(|(key, value)| (Arc::clone(&key.value), tree(value))).collect())
+}
+
+fn tree(tree: &Tree) -> Expression {
+    match tree {
+        Tree::Text(text) => lenient(text),
+        Tree::Value(value) => Expression::Value(value.clone()),
+        Tree::List(items) => Expression::List(items.iter().map(self::tree).collect()),
+        Tree::Object(entries) => {
+            Expression::Object(entries.iter().map(|(key, value)| (Arc::clone(key), self::tree(value))).collect())
+        }
+    }
 }
 
 fn map(map: &Map, ids: &NodeIds) -> Option<Action> {

@@ -75,7 +75,7 @@ fn read_and_lower(
     checks::run(&source, &reader, surroundings);
     let has_error = |diagnostics: &[Diagnostic]| diagnostics.iter().any(|one| one.severity == Severity::Error);
     let found = reader.into_diagnostics();
-    let graph = if has_error(&found) || has_error(diagnostics) { None } else { lower::graph(&source) };
+    let graph = if has_error(&found) || has_error(diagnostics) { None } else { lower::graph(&source, surroundings) };
     diagnostics.extend(found);
     let owned = |texts: &[document::SourceText]| texts.iter().map(|text| text.to_string()).collect();
     let declarations = Declarations {

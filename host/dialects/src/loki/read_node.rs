@@ -11,7 +11,8 @@ use hotcell_graph::ir::{Comparison, LengthCheck};
 use super::output_schema::output_schema;
 use super::read::{at_least_one, duration, key, model};
 use super::schema::{
-    Agent, Approval, Body, End, Input, Llm, Map, Node, Rag, Retrieval, Route, Script, ScriptPath, Update,
+    Agent, Approval, Body, End, Given, Input, Llm, Map, Node, Offer, Rag, Retrieval, Route, Script, ScriptPath, Tree,
+    Update,
 };
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Owner, Reader, SourceText, Spanned};
@@ -44,7 +45,16 @@ pub(super) fn node<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Node {
     let Some(mut fields) = reader.fields(&entry.value, owner) else { return node };
     check_id(&mut fields, &id);
     node.description = fields.text("description", Optional);
-    let Some(kind) = kind(&mut fields) else { return node };
+    let Some(written) = fields.text("type", Required) else { return node };
+    if written.contains('/') {
+        fields.set_owner_name(format!("nodes of type `{}`", &*written));
+        next(&mut fields, &mut node);
+        node.updates = updates(&mut fields);
+        node.body = offer(&mut fields, written);
+        fields.finish(|_| None);
+        return node;
+    }
+    let Some(kind) = kind(&mut fields, &written) else { return node };
     fields.set_owner_name(format!("`{kind}` nodes"));
     next(&mut fields, &mut node);
     node.updates = updates(&mut fields);
@@ -78,16 +88,15 @@ fn check_id(fields: &mut Fields<'_, '_>, key: &Spanned<Arc<str>>) {
     }
 }
 
-fn kind(fields: &mut Fields<'_, '_>) -> Option<&'static str> {
-    let written = fields.text("type", Required)?;
-    let found = TYPES.into_iter().find(|kind| *kind == &*written);
+fn kind(fields: &mut Fields<'_, '_>, written: &SourceText) -> Option<&'static str> {
+    let found = TYPES.into_iter().find(|kind| *kind == &**written);
     if found.is_none() {
         let all = TYPES.join("`, `");
-        let help = match closest(&written, TYPES) {
+        let help = match closest(written, TYPES) {
             Some(near) => format!("did you mean `{near}`? The types are `{all}`"),
             None => format!("the types are `{all}`"),
         };
-        let error = fields.error(format!("`{}` is not a type of node", &*written), &written.span).help(help);
+        let error = fields.error(format!("`{}` is not a type of node", &**written), &written.span).help(help);
         fields.reader().report(error);
     }
     found
@@ -162,18 +171,57 @@ pub(super) fn normalise(path: &str) -> Option<String> {
 }
 
 fn approval(fields: &mut Fields<'_, '_>) -> Body {
-    let reader = fields.reader();
     let question = fields.text("question", Required);
     let options = fields.texts("options", Required).unwrap_or_default();
+    let routes = routes(fields, Required);
+    let on_other = fields.text("on_other", Required);
+    Body::Approval(Approval { question, options, routes, on_other })
+}
+
+fn routes(fields: &mut Fields<'_, '_>, need: crate::document::Need) -> Vec<Route> {
+    let reader = fields.reader();
     let mut routes = Vec::new();
-    for entry in fields.map("routes", Required).map(|(entries, _)| entries).unwrap_or_default() {
+    for entry in fields.map("routes", need).map(|(entries, _)| entries).unwrap_or_default() {
         let what = || format!("the route `{}`", entry.key);
         if let Some(target) = reader.text(&entry.value, what, fields.owner()) {
             routes.push(Route { answer: key(reader, entry), target });
         }
     }
-    let on_other = fields.text("on_other", Required);
-    Body::Approval(Approval { question, options, routes, on_other })
+    routes
+}
+
+/// A node of a type that a plugin offers.
+fn offer(fields: &mut Fields<'_, '_>, offer: SourceText) -> Body {
+    Body::Offer(Box::new(Offer {
+        offer,
+        with: given(fields, "with"),
+        inputs: given(fields, "inputs"),
+        routes: routes(fields, Optional),
+        fallback: fields.text("fallback", Optional),
+        timeout: duration(fields, "timeout"),
+    }))
+}
+
+fn given(fields: &mut Fields<'_, '_>, name: &'static str) -> Given {
+    let reader = fields.reader();
+    let Some((entries, _)) = fields.map(name, Optional) else { return Given::default() };
+    Given {
+        entries: entries.iter().map(|entry| (key(reader, entry), tree(reader, &entry.value, fields.owner()))).collect(),
+    }
+}
+
+fn tree<'d>(reader: &Reader<'d>, node: &'d crate::document::Node, owner: &Owner) -> Tree {
+    match &node.kind {
+        Kind::Text(_) => match reader.text(node, || "a value".into(), owner) {
+            Some(text) => Tree::Text(text),
+            None => Tree::Value(node.to_value()),
+        },
+        Kind::List(items) => Tree::List(items.iter().map(|item| tree(reader, item, owner)).collect()),
+        Kind::Map(entries) => Tree::Object(
+            entries.iter().map(|entry| (Arc::clone(&entry.key), tree(reader, &entry.value, owner))).collect(),
+        ),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) => Tree::Value(node.to_value()),
+    }
 }
 
 fn input(fields: &mut Fields<'_, '_>) -> Body {

@@ -107,6 +107,7 @@ pub(super) enum Body {
     Rag(Box<Rag>),
     Map(Map),
     End(End),
+    Offer(Box<Offer>),
     /// The type is missing or unknown, or the node is no mapping
     Unknown,
 }
@@ -217,6 +218,44 @@ impl Map {
     }
 }
 
+/// A node of a type that a plugin offers.
+#[derive(Debug)]
+pub(super) struct Offer {
+    /// `plugin/name`
+    pub(super) offer: SourceText,
+    pub(super) with: Given,
+    pub(super) inputs: Given,
+    pub(super) routes: Vec<Route>,
+    pub(super) fallback: Option<SourceText>,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Values that are handed to a plugin, by their names.
+#[derive(Debug, Default)]
+pub(super) struct Given {
+    pub(super) entries: Vec<(Spanned<Arc<str>>, Tree)>,
+}
+
+/// A value in which every text is a template.
+#[derive(Debug)]
+pub(super) enum Tree {
+    Text(SourceText),
+    Value(Value),
+    List(Vec<Tree>),
+    Object(Vec<(Arc<str>, Tree)>),
+}
+
+impl Tree {
+    fn texts<'t>(&'t self, texts: &mut Vec<&'t SourceText>) {
+        match self {
+            Tree::Text(text) => texts.push(text),
+            Tree::Value(_) => {}
+            Tree::List(items) => items.iter().for_each(|item| item.texts(texts)),
+            Tree::Object(entries) => entries.iter().for_each(|(_, value)| value.texts(texts)),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct End {
     pub(super) output: Option<SourceText>,
@@ -234,6 +273,7 @@ impl Body {
             Body::Rag(_) => "rag",
             Body::Map(_) => "map",
             Body::End(_) => "end",
+            Body::Offer(_) => "plugin",
             Body::Unknown => "unknown",
         }
     }
@@ -243,7 +283,7 @@ impl Node {
     /// The name that stands for the node's result in its own `state_updates`.
     pub(super) fn scoped_name(&self) -> Option<&'static str> {
         match &self.body {
-            Body::Agent(_) | Body::Llm(_) | Body::Rag(_) => Some("output"),
+            Body::Agent(_) | Body::Llm(_) | Body::Rag(_) | Body::Offer(_) => Some("output"),
             Body::Approval(_) => Some("choice"),
             Body::Input(_) => Some("input"),
             Body::Script(_) | Body::Map(_) | Body::End(_) | Body::Unknown => None,
@@ -262,6 +302,7 @@ impl Node {
         match &self.body {
             Body::Script(script) => script.fallback.as_ref(),
             Body::Llm(llm) => llm.fallback.as_ref(),
+            Body::Offer(offer) => offer.fallback.as_ref(),
             _ => None,
         }
     }
@@ -276,6 +317,11 @@ impl Node {
             Body::Rag(rag) => [rag.query.as_ref(), None],
             Body::Map(map) => [map.over.as_ref(), None],
             Body::End(end) => [end.output.as_ref(), None],
+            Body::Offer(offer) => {
+                let mut texts = Vec::new();
+                offer.with.entries.iter().chain(&offer.inputs.entries).for_each(|(_, value)| value.texts(&mut texts));
+                return texts;
+            }
             Body::Script(_) | Body::Unknown => [None, None],
         };
         fields.into_iter().flatten().collect()

@@ -1,6 +1,7 @@
 //! The world that the tests pretend to be in.
 
-use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, Surroundings, ToolState};
+use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, Offered, Surroundings, ToolState};
+use hotcell_graph::ir::OfferKind;
 
 /// Scripts and documents are there unless their name says otherwise; see each method for the rest.
 pub(crate) struct Fake;
@@ -19,6 +20,22 @@ impl Surroundings for Fake {
             "search" | "add" => ToolState::Usable,
             "held" => ToolState::Unusable("the tool `held` cannot be used: nobody has decided".to_owned()),
             _ => ToolState::Missing,
+        }
+    }
+
+    fn offer(&self, name: &str) -> OfferState {
+        match name {
+            "acme:geo/look" => {
+                let object = |text: &str| hotcell_graph::value::parse_json(text).unwrap_or_default();
+                OfferState::Usable(Offered {
+                    kind: OfferKind::Node,
+                    with: object(r#"{"properties":{"units":{}}}"#),
+                    inputs: object(r#"{"properties":{"place":{}},"required":["place"]}"#),
+                    branches: vec!["found".to_owned(), "missing".to_owned()],
+                })
+            }
+            "held/look" => OfferState::Unusable("plugin `held` waits".to_owned()),
+            name => OfferState::Missing(name.starts_with("acme:geo/").then(|| "acme:geo/look".to_owned())),
         }
     }
 

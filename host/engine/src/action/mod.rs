@@ -3,6 +3,7 @@
 mod ask;
 mod map;
 mod model;
+mod offer;
 mod script;
 mod structure;
 mod tool;
@@ -102,16 +103,17 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::Script(action) => script::perform(turn, graph, node, action, state).await,
         Action::Ask(action) => ask::perform(turn, action, state).await,
         Action::Map(action) => map::perform(turn, graph, action, state).await,
-        Action::Model(action) => {
-            let work = model::perform(turn, graph, action, state);
-            match node.timeout {
-                None => work.await,
-                Some(limit) => match tokio::time::timeout(limit, work).await {
-                    Ok(result) => result,
-                    Err(_) => Err(Stop::Failed(format!("timed out after {} s", limit.as_secs_f64()))),
-                },
-            }
-        }
+        Action::Model(action) => in_time(node, model::perform(turn, graph, action, state)).await,
+        Action::Offer(action) => in_time(node, offer::perform(turn, node, action, state)).await,
+    }
+}
+
+/// The work of a node, unless it takes longer than the node may.
+async fn in_time(node: &Node, work: impl Future<Output = Result<Performed, Stop>>) -> Result<Performed, Stop> {
+    let Some(limit) = node.timeout else { return work.await };
+    match tokio::time::timeout(limit, work).await {
+        Ok(result) => result,
+        Err(_) => Err(Stop::Failed(format!("timed out after {} s", limit.as_secs_f64()))),
     }
 }
 

@@ -60,7 +60,10 @@ impl SqliteJournal {
             .pragma_query_value(None, "user_version", |row| row.get(0))
             .map_err(|error| fail(error.to_string()))?;
         if layout != LAYOUT {
-            return Err(fail(format!("its layout is {layout}, this version of hotcell reads {LAYOUT}")));
+            return Err(fail(format!(
+                "its layout is {layout}, this version of hotcell reads {LAYOUT}; finish its runs with the version that made \
+                 it, or move the file away"
+            )));
         }
         Ok(SqliteJournal { path: path.into(), connection: Mutex::new(connection) })
     }

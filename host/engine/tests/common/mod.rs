@@ -71,6 +71,7 @@ impl World {
     pub(crate) fn ports(self: &Arc<Self>) -> Ports {
         Ports {
             hooks: Arc::new(Nobody),
+            offers: Arc::new(Nobody),
             scripts: self.clone(),
             tools: self.clone(),
             model: self.clone(),

@@ -76,6 +76,7 @@ pub(crate) fn ports() -> Ports {
         people: Arc::new(hotcell_engine::Nobody),
         observer: Arc::new(hotcell_engine::Nobody),
         hooks: Arc::new(hotcell_engine::Nobody),
+        offers: Arc::new(hotcell_engine::Nobody),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be measured.
 
 mod engine;
+mod plugins;
 mod process;
 mod scripts;
 mod waiting;
@@ -48,6 +49,16 @@ pub(crate) fn all() -> Vec<Work> {
             name: "start-up",
             about: "`hotcell run` of a graph with three nodes, whole process, warm cache",
             run: |rounds| Box::pin(process::start_up(rounds)),
+        },
+        Work {
+            name: "plugin-list",
+            about: "finding 1,000 different plugins in a folder; none of them is compiled or run",
+            run: |rounds| Box::pin(plugins::listing(rounds)),
+        },
+        Work {
+            name: "neighbours",
+            about: "16 concurrent runs beside one that loops and floods",
+            run: |rounds| Box::pin(plugins::neighbours(rounds)),
         },
         Work {
             name: "waiting",

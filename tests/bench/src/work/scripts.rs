@@ -69,7 +69,7 @@ pub(crate) fn session() -> Session {
 }
 
 /// A folder with a graph of `nodes` nodes that all run `script`, and the state they find.
-fn write_graph(
+pub(super) fn write_graph(
     folder: &Path,
     script: &str,
     contents: &[u8],

@@ -2,7 +2,9 @@
 //! steer. Tests use it to see that the host lets through what was granted, and nothing else.
 
 use contract::exports::hotcell::plugin::call_tool::{Error, Guest as Tools, Json};
+use contract::exports::hotcell::plugin::connect::{Guest as Connect, Reply, Request};
 use contract::exports::hotcell::plugin::hook::{Guest as Hook, Verdict};
+use contract::exports::hotcell::plugin::run_node::{Guest as Node, Outcome};
 use contract::hotcell::plugin::types::Failure;
 use contract::hotcell::plugin::{ask, config, kv, llm, log, other_tools, secrets};
 use serde_json::{Value, json};
@@ -12,6 +14,8 @@ mod contract {
         inline: "package test:probe; world probe {
             include hotcell:plugin/tools@0.2.0;
             include hotcell:plugin/hooks@0.2.0;
+            include hotcell:plugin/node@0.2.0;
+            include hotcell:plugin/connector@0.2.0;
         }",
         path: "../../../wit",
         generate_all,
@@ -62,6 +66,36 @@ impl Hook for Probe {
                 Ok(Verdict::Change(event.to_string()))
             }
         }
+    }
+}
+
+impl Node for Probe {
+    /// Answers with its fields and inputs, asks first if an input `ask` says so, and leaves by the input `branch`.
+    fn run(_: String, fields: Json, inputs: Json) -> Result<Outcome, Error> {
+        let parse = |text: &str| serde_json::from_str::<Value>(text).map_err(|error| invalid(&error.to_string()));
+        let (fields, inputs) = (parse(&fields)?, parse(&inputs)?);
+        let answer = match inputs["ask"].as_str() {
+            Some(question) => Some(ask::ask(question)?),
+            None => None,
+        };
+        Ok(Outcome {
+            outputs: json!({ "fields": fields, "inputs": inputs, "answer": answer }).to_string(),
+            branch: inputs["branch"].as_str().map(str::to_owned),
+            metadata: Vec::new(),
+        })
+    }
+}
+
+impl Connect for Probe {
+    fn send(request: Request) -> Result<Reply, Error> {
+        if request.input.contains("later") {
+            return Ok(Reply::Accepted);
+        }
+        Ok(Reply::Done(format!("{{\"sent\":{},\"config\":{}}}", request.input, request.config)))
+    }
+
+    fn receive(_: Request, body: Json) -> Result<Json, Error> {
+        Ok(body)
     }
 }
 

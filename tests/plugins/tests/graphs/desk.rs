@@ -51,6 +51,13 @@ impl Desk {
             "contract": "0.2.0", "name": name,
             "tools": [{ "name": tool, "description": "Does what it is told", "parameters": { "type": "object" } }],
             "hooks": hooks,
+            "nodes": [{
+                "type": "work",
+                "fields": { "type": "object", "properties": { "units": {} } },
+                "inputs": { "type": "object", "properties": { "branch": {}, "ask": {}, "more": {} } },
+                "branches": ["left", "right"],
+            }],
+            "connector": { "modes": ["sync", "callback"], "config": { "properties": { "url": {} }, "required": ["url"] } },
             "capabilities": asks,
         });
         let mut bytes = PROBE.to_vec();

@@ -4,3 +4,4 @@ mod budget;
 mod capabilities;
 mod desk;
 mod hooks;
+mod nodes;

@@ -46,7 +46,8 @@ struct Desk {
 
 impl Desk {
     fn new(context: &Context, shelf: &Shelf) -> Result<Self, Failure> {
-        let arguments = HostArguments { plugins: shelf.plugins.clone(), ..HostArguments::default() };
+        let arguments =
+            HostArguments { plugins: shelf.plugins.clone(), without_runs: true, ..HostArguments::default() };
         let host = context.host(arguments)?;
         let folder = host.agent_folder(&shelf.folder)?;
         let catalogue = host.catalogue(&shelf.folder);

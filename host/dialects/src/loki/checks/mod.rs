@@ -7,6 +7,7 @@ mod edges;
 mod files;
 mod flow;
 mod map;
+mod offers;
 mod parallel;
 mod people;
 mod state;
@@ -40,6 +41,7 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
         files::knowledge(&check);
         tools::models(&check);
         tools::tools(&check);
+        offers::offers(&check);
         parallel::people_in_branches(&check);
         parallel::shared_keys(&check);
         map::branches(&check);

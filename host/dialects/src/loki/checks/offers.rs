@@ -1,0 +1,97 @@
+//! Nodes whose type a plugin offers: that it is there, and that the node fits what it declares.
+
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::{Value, closest};
+
+use super::super::schema::{Body, Given, Node, Offer};
+use super::{Check, list};
+use crate::surroundings::{OfferState, Offered};
+
+pub(super) fn offers(check: &Check<'_>) {
+    for node in check.nodes() {
+        let Body::Offer(offer) = &node.body else { continue };
+        let name = &offer.offer;
+        let error = match check.surroundings.offer(name) {
+            OfferState::Usable(offered) => {
+                fits(check, node, offer, &offered);
+                continue;
+            }
+            OfferState::Unusable(reason) => check.error(node, reason, &name.span),
+            OfferState::Missing(near) => {
+                let help = match near {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "put the component of the plugin into the plugins folder".to_owned(),
+                };
+                check.error(node, format!("no plugin offers the type `{}`", &**name), &name.span).help(help)
+            }
+        };
+        check.reader.report(error);
+    }
+}
+
+fn fits(check: &Check<'_>, node: &Node, offer: &Offer, offered: &Offered) {
+    for (field, given, schema) in [("with", &offer.with, &offered.with), ("inputs", &offer.inputs, &offered.inputs)] {
+        known(check, node, offer, field, given, schema);
+    }
+    let branches: Vec<&str> = offered.branches.iter().map(String::as_str).collect();
+    for route in &offer.routes {
+        if branches.contains(&&*route.answer.value) {
+            continue;
+        }
+        let message = format!("`{}` has no branch `{}`", &*offer.offer, route.answer.value);
+        let help = match (closest(&route.answer.value, branches.iter().copied()), branches.is_empty()) {
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, false) => format!("its branches are {}", list(&branches)),
+            (None, true) => "it has none: say with `next` where it goes on".to_owned(),
+        };
+        check.reader.report(check.error(node, message, &route.answer.span).help(help));
+    }
+    let open: Vec<&str> = branches
+        .iter()
+        .copied()
+        .filter(|branch| offer.routes.iter().all(|route| *route.answer.value != **branch))
+        .collect();
+    if !open.is_empty() && node.next.is_empty() {
+        let message = format!("nothing says where node `{}` goes by {}", node.id.value, list(&open));
+        let help = "add it to `routes`, or say with `next` where all other branches lead";
+        check.reader.report(check.error(node, message, &offer.offer.span).help(help));
+    }
+    if node.next.len() > 1 && !branches.is_empty() {
+        let message = format!(
+            "`{}` leaves by branches, so `next` of node `{}` can only be one node",
+            &*offer.offer, node.id.value
+        );
+        check.reader.report(check.error(node, message, &offer.offer.span));
+    }
+}
+
+/// The names that are given, against those that the plugin declares.
+fn known(check: &Check<'_>, node: &Node, offer: &Offer, field: &str, given: &Given, schema: &Value) {
+    let schema = schema.as_object();
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let declared: Vec<&str> = properties.map(|all| all.iter().map(|(key, _)| &**key).collect()).unwrap_or_default();
+    let open = match schema.and_then(|schema| schema.get("additionalProperties")) {
+        Some(Value::Bool(false)) => false,
+        Some(_) => true,
+        // A schema that declares nothing says nothing.
+        None => declared.is_empty(),
+    };
+    for (key, _) in given.entries.iter().filter(|(key, _)| !open && !declared.contains(&&*key.value)) {
+        let message = format!("`{}` has no `{}` in `{field}`", &*offer.offer, key.value);
+        let help = match closest(&key.value, declared.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if declared.is_empty() => format!("it takes nothing in `{field}`"),
+            None => format!("it takes {}", list(&declared)),
+        };
+        check.reader.report(check.error(node, message, &key.span).help(help));
+    }
+    let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_list);
+    for name in required.into_iter().flat_map(|names| names.iter()).filter_map(Value::as_text) {
+        if given.entries.iter().any(|(key, _)| &*key.value == name) {
+            continue;
+        }
+        let message = format!("`{}` needs `{name}` in `{field}`", &*offer.offer);
+        let error: Diagnostic = check.error(node, message, &offer.offer.span);
+        check.reader.report(error.help(format!("add `{field}: {{ {name}: ... }}`")));
+    }
+}

@@ -1,0 +1,98 @@
+//! Node types and connectors of plugins as the engine and front ends see them.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hotcell_budget::Account;
+use hotcell_cells::{CellError, ConnectorCall, ConnectorReply, NodeCall, Report};
+use hotcell_dialects::{OfferState, Offered};
+use hotcell_engine::{CallError, OfferAnswer, OfferCall, OfferReport, Offers};
+use hotcell_graph::Value;
+use hotcell_graph::ir::OfferKind;
+
+use crate::scripts::{StateOfRun, into_report};
+use crate::shelf::{FoundOffer, NoOffer, Offer, Shelf};
+use crate::tools::AgentTools;
+
+/// What a front end is told of an offer.
+pub(crate) fn state(shelf: &Shelf, name: &str) -> OfferState {
+    match shelf.offer(name) {
+        Ok(FoundOffer { offer, .. }) => OfferState::Usable(match offer {
+            Offer::Node(node) => Offered {
+                kind: OfferKind::Node,
+                with: Value::from(&node.fields),
+                inputs: Value::from(&node.inputs),
+                branches: node.branches.clone(),
+            },
+            Offer::Tool(tool) => Offered {
+                kind: OfferKind::Tool,
+                with: nothing(),
+                inputs: Value::from(&tool.parameters),
+                branches: Vec::new(),
+            },
+            Offer::Connector(connector) => Offered {
+                kind: OfferKind::Connector,
+                with: Value::from(&connector.config),
+                inputs: Value::Object(Default::default()),
+                branches: Vec::new(),
+            },
+        }),
+        Err(NoOffer::Missing(near)) => OfferState::Missing(near),
+        Err(NoOffer::Held(reason)) => OfferState::Unusable(reason),
+    }
+}
+
+/// A schema that nothing fits but the empty object.
+fn nothing() -> Value {
+    Value::from(&serde_json::json!({ "type": "object", "additionalProperties": false }))
+}
+
+#[async_trait]
+impl Offers for AgentTools {
+    async fn take(&self, call: OfferCall<'_>) -> OfferReport {
+        let failed =
+            |reason: String| OfferReport { result: Err(CallError::Failed(reason)), account: Account::default() };
+        let found = match self.shelf().offer(call.offer) {
+            Ok(found) => found,
+            Err(NoOffer::Missing(_)) => return failed(format!("there is no `{}`", call.offer)),
+            Err(NoOffer::Held(reason)) => return failed(reason),
+        };
+        let plugin = found.shelved.plugin.description.name.clone();
+        let (cell, terms) = match self.prepare(found.shelved, 0, &call.purse) {
+            Ok(prepared) => prepared,
+            Err(reason) => return failed(reason),
+        };
+        let cells = self.shelf().cells();
+        let (with, inputs) = (call.with.to_owned(), call.inputs.to_owned());
+        match found.offer {
+            Offer::Node(node) => {
+                let state = Arc::new(StateOfRun(call.state.clone()));
+                let node_type = node.node_type.clone();
+                let answers = call.answers.to_vec();
+                let call_of_node = NodeCall { node_type, fields: with, inputs, state, answers, terms };
+                let report = cells.run_node(&cell, call_of_node).await;
+                let branch = report.result.as_ref().ok().and_then(|outcome| outcome.branch.clone());
+                answer(&plugin, report.map(|outcome| outcome.outputs), branch, &call)
+            }
+            Offer::Connector(_) => {
+                let request = ConnectorCall { input: inputs, config: with, callback: None, body: None, terms };
+                let mut report = cells.call_connector(&cell, request).await;
+                if matches!(report.result, Ok(ConnectorReply::Accepted)) {
+                    let message = "it accepted the request and answers later, for which it was given no address";
+                    report.result = Err(CellError::WrongKind { message: message.to_owned() });
+                }
+                let text = |reply| match reply {
+                    ConnectorReply::Done(text) => text,
+                    ConnectorReply::Accepted => String::new(),
+                };
+                answer(&plugin, report.map(text), None, &call)
+            }
+            Offer::Tool(_) => failed(format!("`{}` is a tool, which is called as one", call.offer)),
+        }
+    }
+}
+
+fn answer(plugin: &str, report: Report<String>, branch: Option<String>, call: &OfferCall<'_>) -> OfferReport {
+    let report = into_report(plugin, report, &call.purse);
+    OfferReport { result: report.result.map(|outputs| OfferAnswer { outputs, branch }), account: report.account }
+}
