@@ -18,13 +18,15 @@ use super::{Entry, Journal, JournalError, Place, RunHeader, RunId, RunLock, RunR
 /// The layout this version writes, kept in `user_version`.
 const LAYOUT: i64 = 2;
 
+/// Entries hang on the number of their run, not its name: numbers grow, so a new entry goes to the end of the tree.
 const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS runs (
-        id TEXT PRIMARY KEY, graph TEXT NOT NULL, source TEXT NOT NULL, digest TEXT NOT NULL, given TEXT NOT NULL,
-        status TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, outcome TEXT
-    ) WITHOUT ROWID;
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL, source TEXT NOT NULL,
+        digest TEXT NOT NULL, given TEXT NOT NULL, status TEXT NOT NULL, created INTEGER NOT NULL,
+        updated INTEGER NOT NULL, outcome TEXT
+    );
     CREATE TABLE IF NOT EXISTS entries (
-        run TEXT NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+        run INTEGER NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
         PRIMARY KEY (run, number)
     ) WITHOUT ROWID;
 ";
@@ -152,14 +154,17 @@ impl Journal for SqliteJournal {
 
     fn append(&self, run: &RunId, entry: &Entry) -> Result<(), JournalError> {
         let (kind, body) = encode(&entry.fact);
-        self.connection()
+        let added = self
+            .connection()
             .prepare_cached(
                 "INSERT INTO entries (run, number, place, kind, body)
-                 SELECT ?1, coalesce(max(number), 0) + 1, ?2, ?3, ?4 FROM entries WHERE run = ?1",
+                 SELECT runs.number,
+                        (SELECT coalesce(max(number), 0) + 1 FROM entries WHERE run = runs.number), ?2, ?3, ?4
+                 FROM runs WHERE id = ?1",
             )
             .and_then(|mut statement| statement.execute(params![run.as_str(), entry.place.0, kind, body]))
             .map_err(self.error("written"))?;
-        Ok(())
+        if added == 1 { Ok(()) } else { Err(JournalError::NoSuchRun(run.to_string())) }
     }
 
     fn set_status(&self, run: &RunId, status: RunStatus, outcome: Option<&str>) -> Result<(), JournalError> {
@@ -176,7 +181,10 @@ impl Journal for SqliteJournal {
     fn entries(&self, run: &RunId) -> Result<Vec<Entry>, JournalError> {
         let rows: Vec<(String, String, String)> = self
             .connection()
-            .prepare_cached("SELECT place, kind, body FROM entries WHERE run = ?1 ORDER BY number")
+            .prepare_cached(
+                "SELECT place, kind, body FROM entries WHERE run = (SELECT number FROM runs WHERE id = ?1)
+                 ORDER BY number",
+            )
             .and_then(|mut statement| {
                 statement.query_map([run.as_str()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
             })
