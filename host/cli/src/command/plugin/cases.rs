@@ -169,7 +169,7 @@ fn report(context: &Context, name: &str, played: &Played) -> Result<(), Failure>
     let colour = context.colours_output();
     let painted =
         |style: anstyle::Style, text: &str| if colour { format!("{style}{text}{style:#}") } else { text.to_owned() };
-    let used = format!("{} fuel, {}", played.usage.fuel, played.usage.peak_memory);
+    let used = format!("{}, {}", played.usage.fuel, played.usage.peak_memory);
     if played.problems.is_empty() {
         return print(&format!("{}  {name}  ({used})", painted(GOOD, "ok  ")));
     }
