@@ -82,10 +82,12 @@ pub struct RunBudget {
 
 /// The run has used up what it may.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("run-budget: all calls of the run together may use {allowed}, and have")]
+#[error("run-budget: the run has used up the {cap} that its graph allows it as `budget.{key}`")]
 pub struct Overdrawn {
-    /// What is used up, with its cap.
-    pub allowed: String,
+    /// The part of [`RunBudget`] that is used up.
+    pub key: &'static str,
+    /// Its cap.
+    pub cap: u64,
 }
 
 /// What a run may still use. Everything that works for the run shares one.
@@ -96,12 +98,19 @@ pub struct Overdrawn {
 pub struct Purse {
     cap: RunBudget,
     spent: Mutex<Usage>,
+    /// Whoever gave this purse: what is taken out of this one is taken out of that one too.
+    giver: Option<Arc<Purse>>,
 }
 
 impl Purse {
     /// A purse of which `spent` is gone already.
     pub fn new(cap: RunBudget, spent: Usage) -> Self {
-        Self { cap, spent: Mutex::new(spent) }
+        Self { cap, spent: Mutex::new(spent), giver: None }
+    }
+
+    /// A purse within this one, for a part of the run that has a cap of its own.
+    pub fn part(self: &Arc<Self>, cap: RunBudget, spent: Usage) -> Self {
+        Self { cap, spent: Mutex::new(spent), giver: Some(self.clone()) }
     }
 
     /// The budget of one call, cut to what is left.
@@ -109,15 +118,17 @@ impl Purse {
     /// # Errors
     /// When nothing is left.
     pub fn lend(&self, budget: &Budget) -> Result<Budget, Overdrawn> {
+        let from_giver = self.giver.as_ref().map(|giver| giver.lend(budget)).transpose()?;
+        let budget = from_giver.as_ref().unwrap_or(budget);
         if self.cap == RunBudget::default() {
             return Ok(budget.clone());
         }
         let spent = self.spent();
         let cap = &self.cap;
-        left(cap.calls, spent.calls, |cap| format!("{cap} calls"))?;
-        let fuel = left(cap.fuel.map(|fuel| fuel.0), spent.fuel.0, |cap| format!("{cap} fuel"))?;
+        left("calls", cap.calls, spent.calls)?;
+        let fuel = left("fuel", cap.fuel.map(|fuel| fuel.0), spent.fuel.0)?;
         let used = u64::try_from(spent.wall_clock.as_millis()).unwrap_or(u64::MAX);
-        let time = left(cap.wall_clock_ms, used, |cap| format!("{cap} ms"))?;
+        let time = left("wall_clock_ms", cap.wall_clock_ms, used)?;
         // A call that sends nothing may go on when no request is left.
         let requests = cap.http_requests.map(|cap| cap.saturating_sub(spent.http_requests));
         let bytes = cap.http_bytes.map(|cap| cap.0.saturating_sub((spent.http_sent + spent.http_received).0));
@@ -136,15 +147,21 @@ impl Purse {
     /// # Errors
     /// When no request or token is left.
     pub fn may_ask_model(&self) -> Result<(), Overdrawn> {
+        if let Some(giver) = &self.giver {
+            giver.may_ask_model()?;
+        }
         let spent = self.spent();
-        left(self.cap.model_requests, spent.model_requests, |cap| format!("{cap} requests to models"))?;
-        left(self.cap.tokens, spent.input_tokens.saturating_add(spent.output_tokens), |cap| format!("{cap} tokens"))?;
+        left("model_requests", self.cap.model_requests, spent.model_requests)?;
+        left("tokens", self.cap.tokens, spent.input_tokens.saturating_add(spent.output_tokens))?;
         Ok(())
     }
 
     /// Takes out what was used.
     pub fn spend(&self, usage: &Usage) {
         *self.spent() += usage.clone();
+        if let Some(giver) = &self.giver {
+            giver.spend(usage);
+        }
     }
 
     fn spent(&self) -> MutexGuard<'_, Usage> {
@@ -153,9 +170,9 @@ impl Purse {
 }
 
 /// What is left of a cap, if there is one; an error if it is nothing.
-fn left(cap: Option<u64>, spent: u64, named: impl Fn(u64) -> String) -> Result<Option<u64>, Overdrawn> {
+fn left(key: &'static str, cap: Option<u64>, spent: u64) -> Result<Option<u64>, Overdrawn> {
     match cap {
-        Some(cap) if spent >= cap => Err(Overdrawn { allowed: named(cap) }),
+        Some(cap) if spent >= cap => Err(Overdrawn { key, cap }),
         Some(cap) => Ok(Some(cap - spent)),
         None => Ok(None),
     }
@@ -176,7 +193,27 @@ mod tests {
         }
         assert_eq!(lent, [100, 100, 50]);
         let error = purse.lend(&call).map_err(|error| error.to_string());
-        assert_eq!(error, Err("run-budget: all calls of the run together may use 250 fuel, and have".to_owned()));
+        assert_eq!(
+            error,
+            Err("run-budget: the run has used up the 250 that its graph allows it as `budget.fuel`".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_run_is_held_by_its_own_cap_and_by_the_whole_run() {
+        let cap = |fuel| RunBudget { fuel: Some(Fuel(fuel)), ..RunBudget::default() };
+        let whole = Arc::new(Purse::new(cap(250), Usage::default()));
+        let part = whole.part(cap(150), Usage::default());
+        let spend = |purse: &Purse| {
+            let lent = purse.lend(&Budget { fuel: Fuel(100), ..Budget::default() })?;
+            purse.spend(&Usage { fuel: lent.fuel, ..Usage::default() });
+            Ok::<u64, Overdrawn>(lent.fuel.0)
+        };
+        assert_eq!([spend(&part), spend(&part)], [Ok(100), Ok(50)]);
+        assert_eq!(spend(&part), Err(Overdrawn { key: "fuel", cap: 150 }));
+        assert_eq!(spend(&whole), Ok(100));
+        let other = whole.part(RunBudget::default(), Usage::default());
+        assert_eq!(spend(&other), Err(Overdrawn { key: "fuel", cap: 250 }));
     }
 
     #[test]

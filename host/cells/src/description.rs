@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn attack_80_a_description_has_to_fit_the_exports() {
+    fn a_description_has_to_fit_the_exports() {
         let plugin = |rest: &str| format!(r#"{{ "contract": "0.2.0", "name": "x"{rest} }}"#);
         let call_tool: &[&str] = &["hotcell:plugin/call-tool@0.2.0"];
         let run_node: &[&str] = &["hotcell:plugin/run-node@0.2.0"];

@@ -124,6 +124,11 @@ impl WasiHttpHooks for Egress {
     }
 }
 
+/// Sends a request of the host's own.
+pub(crate) async fn get(egress: &Egress, request: HttpRequest<WasiBody>) -> Sent {
+    send(egress.shared.clone(), request, RequestOptions::default()).await
+}
+
 /// The work that has to go on while a response is read.
 type Rest = Box<dyn Future<Output = Result<(), Error>> + Send>;
 /// A response, and the work that has to go on while its body is read.

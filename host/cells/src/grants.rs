@@ -12,6 +12,9 @@
 //! llm = true
 //! tool = ["search"]
 //! ask = true
+//!
+//! [grants."mcp:library"]             # a server that is a program of this machine
+//! process = true
 //! ```
 //!
 //! This module holds and parses grants; what a grant allows is decided in [`policy`](crate::policy) alone.
@@ -57,6 +60,10 @@ pub struct Grants {
     /// Questions to the person the graph works for.
     #[serde(skip_serializing_if = "is_default")]
     pub ask: bool,
+    /// Running as a program of this machine, with everything that the person who runs hotcell may do: for servers that
+    /// are programs. No cell can be granted this.
+    #[serde(skip_serializing_if = "is_default")]
+    pub process: bool,
 }
 
 /// A secret that a guest may send to some servers without ever seeing it.
@@ -69,7 +76,7 @@ pub struct SecretGrant {
     pub servers: Vec<HttpGrant>,
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

@@ -44,6 +44,7 @@ mod description;
 mod egress;
 mod engine;
 mod entries;
+mod fetch;
 mod files;
 mod grants;
 mod guest;
@@ -73,6 +74,7 @@ pub use description::{
     HookDescription, NodeDescription, ToolDescription,
 };
 pub use engine::{ENGINE, PrecompileError, precompile};
+pub use fetch::{Fetched, fetch};
 pub use grants::{
     Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme, SecretGrant,
 };

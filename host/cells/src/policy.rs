@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
-use url::Host;
+use url::{Host, Url};
 
 use crate::grants::{Access, ClockGrant, Grants, HostGrant, HttpGrant, RandomGrant, Scheme};
 
@@ -83,6 +83,8 @@ pub enum Request<'a> {
     },
     /// A question to a person.
     Ask,
+    /// Running as a program of this machine.
+    Process,
 }
 
 /// What became of a request.
@@ -99,6 +101,18 @@ impl Decision {
     pub fn is_allowed(&self) -> bool {
         matches!(self, Self::Allow)
     }
+}
+
+/// Decides a request to a URL, before any name is resolved; none if it is not one of a web server.
+pub fn decide_url(grants: &Grants, url: &Url, method: &str) -> Option<Decision> {
+    let scheme = match url.scheme() {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return None,
+    };
+    let host = url.host()?.to_owned();
+    let port = url.port().unwrap_or(scheme.default_port());
+    Some(decide(grants, &Request::Http { scheme, host: &host, port, method }))
 }
 
 /// Decides one request.
@@ -144,6 +158,7 @@ pub fn decide(grants: &Grants, request: &Request<'_>) -> Decision {
             Capability::Tool { name: (*name).to_owned() },
         ),
         Request::Ask => (grants.ask, Capability::Ask),
+        Request::Process => (grants.process, Capability::Process),
     };
     if allowed { Decision::Allow } else { Decision::Deny(capability) }
 }
@@ -277,6 +292,8 @@ pub enum Capability {
     },
     /// A question to a person.
     Ask,
+    /// Running as a program of this machine.
+    Process,
 }
 
 /// Scheme, host and port as a URL.
@@ -316,6 +333,7 @@ impl Capability {
             Self::Model => Some("llm = true".to_owned()),
             Self::Tool { name } => Some(format!("tool = [{}]", quoted(name))),
             Self::Ask => Some("ask = true".to_owned()),
+            Self::Process => Some("process = true".to_owned()),
         }
     }
 }
@@ -339,6 +357,7 @@ impl fmt::Display for Capability {
             Self::Model => f.write_str("`llm`, the model of the run"),
             Self::Tool { name } => write!(f, "`tool` `{name}`"),
             Self::Ask => f.write_str("`ask`, questions to a person"),
+            Self::Process => f.write_str("`process`, running as a program of this machine"),
         }
     }
 }
@@ -413,6 +432,7 @@ mod tests {
             Request::Model,
             Request::Tool { name: "search" },
             Request::Ask,
+            Request::Process,
         ];
         for request in requests {
             assert!(!decide(&Grants::default(), &request).is_allowed(), "{request:?}");

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HttpGrant, RandomGrant, SecretGrant};
+use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HttpGrant, RandomGrant, SecretGrant, is_default};
 
 /// The capabilities a plugin asks for. The default is none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,10 +39,6 @@ pub struct Requests {
     /// Questions to a person.
     #[serde(skip_serializing_if = "is_default")]
     pub ask: bool,
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// A directory that a plugin asks for.
@@ -106,19 +102,22 @@ impl Requests {
                 beyond.push(format!("`fs` for `{}`", grant.guest));
             }
         }
-        let any = self.http.iter().any(|asked| matches!(asked, HttpRequested::Any(_)));
-        for grant in &grants.http {
-            let asked = |asked: &HttpRequested| matches!(asked, HttpRequested::Server(server) if server.covers(grant));
-            if !any && !self.http.iter().any(asked) {
-                beyond.push(format!("`http` for `{grant}`"));
-            }
+        for grant in grants.http.iter().filter(|grant| !self.asks_for_server(grant)) {
+            beyond.push(format!("`http` for `{grant}`"));
         }
         for name in grants.env.iter().filter(|name| !self.env.contains(name)) {
             beyond.push(format!("`env` for `{name}`"));
         }
-        for SecretGrant { name, .. } in &grants.secret {
-            if !self.secret.iter().any(|asked| asked.name == *name) {
+        for SecretGrant { name, servers } in &grants.secret {
+            let Some(asked) = self.secret.iter().find(|asked| asked.name == *name) else {
                 beyond.push(format!("`secret` `{name}`"));
+                continue;
+            };
+            for server in servers {
+                // Without servers it asks for some that the operator names. A request to them needs its own grant.
+                if !asked.servers.is_empty() && !asked.servers.iter().any(|asked| asked.covers(server)) {
+                    beyond.push(format!("`secret` `{name}` for `{server}`"));
+                }
             }
         }
         for name in &grants.tool {
@@ -130,12 +129,20 @@ impl Requests {
             ("kv", grants.kv, self.kv),
             ("llm", grants.llm, self.llm),
             ("ask", grants.ask, self.ask),
+            ("process", grants.process, false),
             ("clock", grants.clock == ClockGrant::Precise, self.clock == ClockGrant::Precise),
         ];
         beyond.extend(
             flags.iter().filter(|(_, granted, asked)| *granted && !asked).map(|(name, ..)| format!("`{name}`")),
         );
         beyond
+    }
+
+    fn asks_for_server(&self, server: &HttpGrant) -> bool {
+        self.http.iter().any(|asked| match asked {
+            HttpRequested::Server(asked) => asked.covers(server),
+            HttpRequested::Any(_) => true,
+        })
     }
 
     /// What it asks for in plain words, one line each.
@@ -172,7 +179,7 @@ impl Requests {
         }
         for name in &self.tool {
             words.push(match name.as_str() {
-                "*" => "call any tool of the graph".to_owned(),
+                "*" => "call any tool of any plugin that is here".to_owned(),
                 name => format!("call the tool `{}`", shown(name)),
             });
         }
@@ -212,6 +219,9 @@ impl Grants {
             ..Requests::default()
         };
         words.extend(same.in_words());
+        if self.process {
+            words.push("run as a program of this machine, with everything that you may do".to_owned());
+        }
         words
     }
 }
@@ -245,7 +255,7 @@ mod tests {
     fn grants_may_be_narrower_than_the_request_and_not_wider() {
         let asked = requests(
             r#"{ "http": ["https://*.x.org", "http://y.org"], "fs": [{ "guest": "/d", "access": "read" }], "env": ["A"],
-                 "secret": [{ "name": "K" }], "tool": ["t"], "kv": true }"#,
+                 "secret": [{ "name": "K" }, { "name": "M", "servers": ["https://*.x.org"] }], "tool": ["t"], "kv": true }"#,
         );
         let cases = [
             ("", 0),
@@ -258,6 +268,8 @@ mod tests {
             ("fs = [{ host = 'x', guest = '/d', access = 'read-write' }, { host = 'x', guest = '/e' }]", 2),
             ("env = ['B']\ntool = ['*']\nllm = true\nask = true\nclock = 'precise'", 5),
             ("secret = [{ name = 'K', servers = ['https://a.x.org'] }]", 0),
+            ("secret = [{ name = 'M', servers = ['https://a.x.org'] }]", 0),
+            ("secret = [{ name = 'M', servers = ['https://evil.org'] }]", 1),
             ("secret = [{ name = 'L', servers = ['https://a.x.org'] }]", 1),
         ];
         for (text, beyond) in cases {
@@ -283,7 +295,7 @@ mod tests {
                 "send requests to servers that you name",
                 "send requests to `https://x.org`",
                 "send the secret `K` to `https://x.org`, without seeing it",
-                "call any tool of the graph",
+                "call any tool of any plugin that is here",
                 "put questions to you",
             ]
         );

@@ -44,6 +44,8 @@ const TRANSFER_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhauste
 const MAX_METADATA: usize = 32;
 /// Bytes of the reason a hook gives for refusing.
 const MAX_REASON: usize = 4_096;
+/// Bytes of the name of a branch.
+const MAX_BRANCH: usize = 200;
 /// How the engine words the end of handles.
 const HANDLES_EXHAUSTED: &str = "store handle limit exceeded";
 
@@ -395,6 +397,7 @@ impl Enter {
                 let (result,) = run.call_async(&mut *store, (&node_type, &fields, &inputs)).await?;
                 Ok(Returned::Plugin(result.map(|outcome| {
                     let GuestOutcome { outputs, branch, metadata } = outcome;
+                    let branch = branch.map(|branch| crate::text::one_line(&branch, MAX_BRANCH));
                     Answer::Outcome(NodeOutcome { outputs, branch, metadata: shown_metadata(&metadata) })
                 })))
             }

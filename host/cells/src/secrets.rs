@@ -95,12 +95,22 @@ impl Vault {
         filled
     }
 
+    /// The forms in which a server may send a value back, the longest first, and what is shown instead.
+    fn forms(&self) -> impl Iterator<Item = (String, String)> {
+        self.values.iter().filter(|(_, value)| value.len() >= MIN_SCRUBBED).flat_map(|(name, value)| {
+            let mut forms = vec![in_json(value).into_owned(), in_url(value).into_owned(), value.clone()];
+            forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+            forms.dedup();
+            forms.into_iter().map(|form| (form, shown(name)))
+        })
+    }
+
     /// `bytes` with placeholders in the place of values.
     pub(crate) fn scrub_bytes(&self, bytes: Bytes) -> Bytes {
         let mut scrubbed = bytes;
-        for (name, value) in &self.values {
-            if value.len() >= MIN_SCRUBBED && find(&scrubbed, value.as_bytes()).is_some() {
-                scrubbed = replace(&scrubbed, value.as_bytes(), shown(name).as_bytes()).into();
+        for (form, shown) in self.forms() {
+            if find(&scrubbed, form.as_bytes()).is_some() {
+                scrubbed = replace(&scrubbed, form.as_bytes(), shown.as_bytes()).into();
             }
         }
         scrubbed
@@ -109,9 +119,9 @@ impl Vault {
     /// `text` with the names of secrets in the place of their values.
     pub(crate) fn scrub(&self, text: String) -> String {
         let mut scrubbed = text;
-        for (name, value) in &self.values {
-            if value.len() >= MIN_SCRUBBED && scrubbed.contains(value.as_str()) {
-                scrubbed = scrubbed.replace(value.as_str(), &shown(name));
+        for (form, shown) in self.forms() {
+            if scrubbed.contains(form.as_str()) {
+                scrubbed = scrubbed.replace(form.as_str(), &shown);
             }
         }
         scrubbed
@@ -204,6 +214,8 @@ mod tests {
         assert_eq!(fill(in_url), "a=s3%22cr+et&b=s3%22cr+et");
         assert_eq!(vault.fill(text.as_bytes(), &[], as_is), text.as_bytes());
         assert_eq!(vault.scrub("x s3\"cr et y".to_owned()), "x (secret KEY) y");
+        assert_eq!(vault.scrub(r#"{"k":"s3\"cr et"}"#.to_owned()), r#"{"k":"(secret KEY)"}"#);
+        assert_eq!(vault.scrub("k=s3%22cr+et&l".to_owned()), "k=(secret KEY)&l");
         assert_eq!(&vault.scrub_bytes(bytes::Bytes::from_static(b"\xffs3\"cr et"))[..], b"\xff(secret KEY)");
     }
 

@@ -61,10 +61,39 @@ pub(crate) enum Command {
     /// Write, grant and sign plugins
     #[command(subcommand)]
     Plugin(Box<Plugin>),
+    /// Offer plugins and agents as tools to programs that speak the Model Context Protocol
+    Mcp(Mcp),
     /// Let the `hotcell.toml` of a folder grant what it says, or no longer
     Trust(Trust),
     /// Print a completion script for a shell
     Completions(Completions),
+}
+
+/// Serves over standard input and output, the way clients start servers, or over HTTP.
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Folders: their plugins are offered, and the agent in each or the agents in the folders below it
+    #[arg(default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// One more folder of plugins; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// The model of nodes that name none, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Serve Streamable HTTP at this address, path `/mcp`; port 0 takes a free one. There is no login: keep it to this
+    /// machine, or put something in front that has one
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) http: Option<std::net::SocketAddr>,
+    /// A name by which the server may be addressed besides those of this machine; repeatable
+    #[arg(long = "host", value_name = "NAME[:PORT]", requires = "http")]
+    pub(crate) hosts: Vec<String>,
+    /// The origin of web pages that may use it besides those of this machine; repeatable
+    #[arg(long = "origin", value_name = "URL", requires = "http")]
+    pub(crate) origins: Vec<String>,
+    /// Let the `hotcell.toml` of the folders grant what they say
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]
@@ -72,7 +101,8 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     /// A graph file, or the folder it is in
     pub(crate) path: PathBuf,
-    /// What you want from the graph; `-` reads it from standard input
+    /// What you want from the graph; `-` reads it from standard input; without one, on a terminal, you are asked for
+    /// messages, and each runs the graph
     pub(crate) prompt: Option<String>,
     /// Give a variable of the graph its value; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]

@@ -82,7 +82,15 @@ impl Narrator {
 
 impl Observer for Narrator {
     fn event(&self, event: &Event<'_>) {
+        self.narrate("", event);
+    }
+}
+
+impl Narrator {
+    /// Tells of an event; `within` names the agents in which it happened.
+    fn narrate(&self, within: &str, event: &Event<'_>) {
         match event {
+            Event::Within { agent, within: event, .. } => self.narrate(&format!("{within}{agent} › "), event),
             Event::RunStarted { graph, start, resumed: false, .. } => {
                 self.tell(&format!("graph: {graph} (start: {start})"));
             }
@@ -92,7 +100,7 @@ impl Observer for Narrator {
             Event::NodeStarted { node, kind, visit, .. } => {
                 self.counts(|counts| counts.active += 1);
                 let visit = if *visit > 1 { format!(", visit {visit}") } else { String::new() };
-                self.tell(&format!("{node} ({kind}{visit})"));
+                self.tell(&format!("{within}{node} ({kind}{visit})"));
             }
             Event::ItemStarted { node, branch, item } => {
                 let started = self.counts(|counts| {
@@ -101,15 +109,15 @@ impl Observer for Narrator {
                     *started
                 });
                 match started.cmp(&(ITEMS_TOLD + 1)) {
-                    Ordering::Less => self.tell(&format!("{node}: item {item} -> {branch}")),
-                    Ordering::Equal => self.tell(&format!("{node}: more items -> {branch}")),
+                    Ordering::Less => self.tell(&format!("{within}{node}: item {item} -> {branch}")),
+                    Ordering::Equal => self.tell(&format!("{within}{node}: more items -> {branch}")),
                     Ordering::Greater => {}
                 }
             }
             Event::ModelRequested { node, model, tools } => {
                 let model = one_line(model.unwrap_or("<active>"), SHOWN);
                 let tools = if tools.is_empty() { "<none>".to_owned() } else { tools.join(",") };
-                self.tell(&format!("llm call: model={model} tools={tools}{}", self.whose(node)));
+                self.tell(&format!("{within}llm call: model={model} tools={tools}{}", self.whose(node)));
             }
             Event::ModelAnswered { prompt_tokens, completion_tokens, .. } => self.counts(|counts| {
                 counts.model_calls += 1;
@@ -121,7 +129,7 @@ impl Observer for Narrator {
                 self.tell(&format!("llm call: attempt {attempt}{}", self.whose(node)));
             }
             Event::ToolCalled { node, tool, error: None, .. } => {
-                self.tell(&format!("tool: {}{}", one_line(tool, SHOWN), self.whose(node)));
+                self.tell(&format!("{within}tool: {}{}", one_line(tool, SHOWN), self.whose(node)));
             }
             Event::ToolCalled { node, tool, error: Some(error), .. } => {
                 let tool = one_line(tool, SHOWN);
@@ -134,11 +142,11 @@ impl Observer for Narrator {
                 });
                 if let Some(failure) = failure {
                     // A refused capability is told over several lines: what to write into `hotcell.toml`.
-                    self.warn(&format!("{node} failed: {}", indented(&capped(failure, 5 * SHOWN))));
+                    self.warn(&format!("{within}{node} failed: {}", indented(&capped(failure, 5 * SHOWN))));
                 }
                 if !next.is_empty() {
                     let reason = if failure.is_some() { " (after the failure)" } else { "" };
-                    self.tell(&format!("{node} -> {}{reason}", next.join(", ")));
+                    self.tell(&format!("{within}{node} -> {}{reason}", next.join(", ")));
                 }
             }
             Event::RunCompleted { elapsed, .. } => {

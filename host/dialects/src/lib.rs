@@ -9,4 +9,6 @@ mod recognise;
 mod surroundings;
 
 pub use recognise::{Dialect, recognise};
-pub use surroundings::{AgentFolder, FileState, KnowledgeBase, OfferState, Offered, Surroundings, ToolState};
+pub use surroundings::{
+    AgentFolder, FileState, KnowledgeBase, OfferState, Offered, ServerState, Surroundings, ToolState,
+};

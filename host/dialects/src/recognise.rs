@@ -3,7 +3,7 @@
 /// A source language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// A Loki graph agent (`graph.yaml`)
+    /// A Loki agent (`graph.yaml`, or `config.yaml` for one with a tool loop)
     Loki,
 }
 
@@ -11,7 +11,8 @@ pub enum Dialect {
 /// file being well formed: a broken file of a known name is still of that language, so that its errors are reported.
 pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
-    let is_loki = matches!(name, "graph.yaml" | "graph.yml") || has_top_level_keys(text, &["nodes", "start"]);
+    let is_loki =
+        matches!(name, "graph.yaml" | "graph.yml" | "config.yaml") || has_top_level_keys(text, &["nodes", "start"]);
     is_loki.then_some(Dialect::Loki)
 }
 

@@ -25,11 +25,8 @@ pub trait Surroundings {
     /// Whether a model of that name exists; none when that cannot be told before it is called.
     fn model(&self, name: &str) -> Option<bool>;
 
-    /// Whether an MCP server of that name is configured.
-    fn mcp_server(&self, name: &str) -> bool;
-
-    /// Whether a configured MCP server has a function of that name; none when that cannot be told before it runs.
-    fn mcp_function(&self, server: &str, function: &str) -> Option<bool>;
+    /// An MCP server that the graph may use.
+    fn mcp_server(&self, name: &str) -> ServerState;
 
     /// What the folder of another agent holds.
     fn agent(&self, name: &str) -> AgentFolder;
@@ -43,6 +40,17 @@ pub trait Surroundings {
 pub enum ToolState {
     /// It can
     Usable,
+    /// There is none of that name
+    Missing,
+    /// There is one and it cannot be used, for this reason
+    Unusable(String),
+}
+
+/// Whether an MCP server can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// It can, and has these functions
+    Usable(Vec<String>),
     /// There is none of that name
     Missing,
     /// There is one and it cannot be used, for this reason

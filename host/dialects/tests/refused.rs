@@ -27,7 +27,8 @@ fn every_kind_of_bad_input_is_explained() {
             let name = path.file_stem().unwrap().to_str().unwrap();
             let text = std::fs::read_to_string(&path).unwrap();
             let file = Arc::new(SourceFile { name: format!("{name}.yaml"), text });
-            let loaded = loki::load(&file, &Fake);
+            let loaded =
+                if name.starts_with("config_") { loki::load_config(&file, &Fake) } else { loki::load(&file, &Fake) };
             let errors = loaded.diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
             assert!(!loaded.diagnostics.is_empty(), "{name} is not complained about");
             assert_eq!(errors == 0, name.starts_with("warning_"), "{name} has {errors} errors");

@@ -99,6 +99,15 @@ pub enum Event<'a> {
         /// The node that asked
         node: &'a str,
     },
+    /// Something happened in an agent that a node called
+    Within {
+        /// The node that called it
+        node: &'a str,
+        /// The agent
+        agent: &'a str,
+        /// What happened
+        within: &'a Event<'a>,
+    },
     /// A node's turn is over and committed
     NodeCompleted {
         /// The node's id

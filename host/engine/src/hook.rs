@@ -33,6 +33,10 @@ pub enum HookPoint {
     BeforeToolCall,
     /// A tool answered: `node`, `tool`, `result`. The result may be changed; may be refused, which the model is told.
     AfterToolCall,
+    /// An agent is about to be called: `node`, `agent`, `prompt`. The prompt may be changed; may be refused.
+    BeforeAgentCall,
+    /// An agent answered: `node`, `agent`, `output`. The output may be changed; may be refused.
+    AfterAgentCall,
     /// A person is about to be asked: `node`, `question`. The question may be changed; may be refused.
     BeforeQuestion,
     /// A person answered: `node`, `question`, `answer`. The answer may be changed; may be refused.
@@ -41,7 +45,7 @@ pub enum HookPoint {
 
 impl HookPoint {
     /// All of them.
-    pub const ALL: [HookPoint; 11] = [
+    pub const ALL: [HookPoint; 13] = [
         HookPoint::BeforeRun,
         HookPoint::AfterRun,
         HookPoint::BeforeNode,
@@ -51,6 +55,8 @@ impl HookPoint {
         HookPoint::AfterModelCall,
         HookPoint::BeforeToolCall,
         HookPoint::AfterToolCall,
+        HookPoint::BeforeAgentCall,
+        HookPoint::AfterAgentCall,
         HookPoint::BeforeQuestion,
         HookPoint::AfterQuestion,
     ];
@@ -67,9 +73,16 @@ impl HookPoint {
             HookPoint::AfterModelCall => "after-model-call",
             HookPoint::BeforeToolCall => "before-tool-call",
             HookPoint::AfterToolCall => "after-tool-call",
+            HookPoint::BeforeAgentCall => "before-agent-call",
+            HookPoint::AfterAgentCall => "after-agent-call",
             HookPoint::BeforeQuestion => "before-question",
             HookPoint::AfterQuestion => "after-question",
         }
+    }
+
+    /// Whether a hook may change something there.
+    pub fn takes_changes(self) -> bool {
+        !matches!(self, HookPoint::BeforeRun | HookPoint::AfterRun | HookPoint::BeforeNode | HookPoint::NodeFailed)
     }
 }
 

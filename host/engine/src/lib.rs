@@ -6,7 +6,9 @@
 
 mod action;
 mod branch;
+mod drive;
 mod event;
+mod given;
 mod hook;
 mod journal;
 mod ports;
@@ -17,15 +19,16 @@ mod turn;
 
 pub use branch::{Write, WriteError};
 pub use event::Event;
+pub use given::Given;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use journal::{
     Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place, Question, RunHeader, RunId,
     RunLock, RunRecord, RunStatus, SqliteJournal, open_questions,
 };
 pub use ports::{
-    CallError, CallReport, Nobody, Observer, OfferAnswer, OfferCall, OfferReport, Offers, People, Ports, ScriptCall,
-    Scripts, SharedState, ToolCall, Tools,
+    Agents, CallError, CallReport, Callee, Found, Knowledge, Lookup, Nobody, Observer, OfferAnswer, OfferCall,
+    OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools,
 };
-pub use run::{Engine, Given, Outcome, RunError, RunReport, RunRequest};
+pub use run::{Engine, Outcome, RunError, RunReport, RunRequest};
 pub use schedule::Turn;
 pub use timing::{NodeTiming, Timings};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Purse};
-use hotcell_graph::ir::OfferKind;
+use hotcell_graph::ir::{Graph, OfferKind};
 use hotcell_graph::{Key, Path, State, Value};
 use hotcell_models::{Model, ModelName, ToolSpec};
 
@@ -33,6 +33,77 @@ pub struct Ports {
     pub hooks: Arc<dyn Hooks>,
     /// What plugins offer as nodes
     pub offers: Arc<dyn Offers>,
+    /// What its nodes may look up
+    pub knowledge: Arc<dyn Knowledge>,
+    /// The agents that its nodes may call
+    pub agents: Arc<dyn Agents>,
+}
+
+/// An agent that a node of another graph may call.
+#[derive(Clone)]
+pub struct Callee {
+    /// Its graph
+    pub graph: Arc<Graph>,
+    /// Its own programs
+    pub scripts: Arc<dyn Scripts>,
+    /// Its own tools
+    pub tools: Arc<dyn Tools>,
+    /// What plugins offer it
+    pub offers: Arc<dyn Offers>,
+    /// What it may look up
+    pub knowledge: Arc<dyn Knowledge>,
+    /// Whoever may change or refuse what it does: those of whoever calls it, and its own
+    pub hooks: Arc<dyn Hooks>,
+}
+
+impl Callee {
+    /// The ports of its part of a run. Everything that is not its own is that of whoever calls it.
+    pub(crate) fn ports(&self, caller: &Ports, observer: Arc<dyn Observer>) -> Ports {
+        Ports {
+            scripts: self.scripts.clone(),
+            tools: self.tools.clone(),
+            offers: self.offers.clone(),
+            knowledge: self.knowledge.clone(),
+            hooks: self.hooks.clone(),
+            observer,
+            ..caller.clone()
+        }
+    }
+}
+
+/// The agents that a run may call, by name.
+pub trait Agents: Send + Sync {
+    /// The agent of that name; the error is why it cannot be called.
+    fn find(&self, name: &str) -> Result<Callee, String>;
+}
+
+/// Something to look up in a knowledge base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lookup<'a> {
+    /// The knowledge base
+    pub base: &'a str,
+    /// What is looked for
+    pub query: &'a str,
+    /// How many passages are wanted; none means as many as the base itself says
+    pub top_k: Option<usize>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    /// The passages with their sources, ready for a prompt
+    pub context: String,
+    /// The sources, each once, the best first
+    pub sources: Vec<String>,
+    /// Who used what for it
+    pub account: Account,
+}
+
+/// Knowledge bases.
+#[async_trait]
+pub trait Knowledge: Send + Sync {
+    /// Looks something up; the error is why that cannot be done.
+    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, String>;
 }
 
 /// A call into a cell and what it used, which is reported whether it succeeded or not.
@@ -180,6 +251,19 @@ impl Offers for Nobody {
     async fn take(&self, call: OfferCall<'_>) -> OfferReport {
         let error = CallError::Failed(format!("there is no `{}`", call.offer));
         OfferReport { result: Err(error), account: Account::default() }
+    }
+}
+
+impl Agents for Nobody {
+    fn find(&self, _name: &str) -> Result<Callee, String> {
+        Err("it is not there".to_owned())
+    }
+}
+
+#[async_trait]
+impl Knowledge for Nobody {
+    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, String> {
+        Err(format!("there is no knowledge base `{}`", lookup.base))
     }
 }
 

@@ -4,19 +4,19 @@
 //! repeated after a crash, or after a person answered hours later, gets the same answers at the same numbers and goes
 //! on where it stopped, without asking anyone twice.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use std::sync::{Arc, Mutex, PoisonError};
-
-use hotcell_budget::{Account, Purse};
+use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Key, Value};
 
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
-use crate::journal::{Entry, Fact, Journal, JournalError, Place, Question, RunId};
+use crate::journal::{Completed, Entry, Fact, Journal, JournalError, Place, Question, RunId};
 use crate::ports::Ports;
+use crate::schedule::Turn;
 
 /// Why a turn has no result.
 #[derive(Debug)]
@@ -43,7 +43,31 @@ pub(crate) struct RunContext {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) variables: Arc<[(Key, String)]>,
     pub(crate) purse: Arc<Purse>,
-    pub(crate) remembered: Mutex<Remembered>,
+    pub(crate) remembered: Arc<Mutex<Remembered>>,
+    /// Where in a run this is, for an agent that a node of the run called
+    pub(crate) base: Option<Place>,
+    /// How many agents deep
+    pub(crate) depth: u32,
+}
+
+impl RunContext {
+    /// Where entries about a turn belong.
+    pub(crate) fn place_of(&self, turn: Turn) -> Place {
+        self.base.as_ref().map_or_else(|| Place::of_turn(turn), |base| base.within(turn))
+    }
+
+    /// The turn that a place means.
+    pub(crate) fn turn_at(&self, place: &Place) -> Option<Turn> {
+        match &self.base {
+            None => place.0.parse().ok(),
+            Some(base) => place.0.strip_prefix(&base.0)?.strip_prefix('.')?.parse().ok(),
+        }
+    }
+
+    /// The memory of the run, shared with the agents it calls.
+    pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What is known of turns that began in an earlier process.
@@ -51,22 +75,48 @@ pub(crate) struct RunContext {
 pub(crate) struct Remembered {
     effects: HashMap<(Place, u32), Value>,
     answers: HashMap<(Place, u32), Option<String>>,
+    /// Completed turns of agents, by where the agent was called
+    agents: HashMap<Place, Vec<(Place, Completed)>>,
 }
 
 impl Remembered {
-    pub(crate) fn add(&mut self, entry: Entry) {
-        match entry.fact {
-            Fact::Effect { number, answer, .. } => {
-                self.effects.insert((entry.place, number), answer);
+    /// What the entries of a run say: beside the memory, its own completed turns in order, and what was used.
+    pub(crate) fn of(entries: Vec<Entry>) -> (Self, Vec<(Place, Completed)>, Usage) {
+        let mut remembered = Self::default();
+        let mut own = Vec::new();
+        // What an agent's turns used is in the account of the turn that called it, once that is completed.
+        let mut spent: BTreeMap<Place, Usage> = BTreeMap::new();
+        for Entry { place, fact } in entries {
+            match fact {
+                Fact::Effect { number, answer, .. } => {
+                    remembered.effects.insert((place, number), answer);
+                }
+                Fact::Asked { number, .. } => {
+                    remembered.answers.entry((place, number)).or_default();
+                }
+                Fact::Answered { number, text } => {
+                    remembered.answers.insert((place, number), Some(text));
+                }
+                Fact::Completed(completed) => {
+                    spent.retain(|inner, _| !inner.is_within(&place));
+                    spent.insert(place.clone(), completed.account.total());
+                    match place.around() {
+                        None => own.push((place, completed)),
+                        Some(base) => remembered.agents.entry(base).or_default().push((place, completed)),
+                    }
+                }
             }
-            Fact::Asked { number, .. } => {
-                self.answers.entry((entry.place, number)).or_default();
-            }
-            Fact::Answered { number, text } => {
-                self.answers.insert((entry.place, number), Some(text));
-            }
-            Fact::Completed(_) => {}
         }
+        let spent = spent.into_values().fold(Usage::default(), |mut sum, usage| {
+            sum += usage;
+            sum
+        });
+        (remembered, own, spent)
+    }
+
+    /// The completed turns of the agent that was called there.
+    pub(crate) fn take_agent(&mut self, base: &Place) -> Vec<(Place, Completed)> {
+        self.agents.remove(base).unwrap_or_default()
     }
 }
 
@@ -87,6 +137,11 @@ impl NodeTurn {
     /// A turn within this one, for a part that runs beside others and therefore needs numbers of its own.
     pub(crate) fn part(&self, part: usize, node: Key) -> Self {
         NodeTurn::new(self.context.clone(), self.place.within(part), node)
+    }
+
+    /// Where the next effect runs, if it has turns of its own.
+    pub(crate) fn base_of_next(&self) -> Place {
+        self.place.within(format_args!("agent{}", self.number))
     }
 
     fn next_number(&mut self) -> u32 {
@@ -111,7 +166,7 @@ impl NodeTurn {
     {
         let number = self.next_number();
         let known = {
-            let mut remembered = self.context.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut remembered = self.context.remembered();
             remembered.effects.remove(&(self.place.clone(), number))
         };
         if let Some(answer) = known {
@@ -126,7 +181,7 @@ impl NodeTurn {
     pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Stop> {
         let number = self.next_number();
         let known = {
-            let mut remembered = self.context.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut remembered = self.context.remembered();
             remembered.answers.remove(&(self.place.clone(), number))
         };
         match known {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-pub use hotcell_budget::{Bytes, Fuel, RunBudget};
+use hotcell_budget::RunBudget;
 
 use crate::diagnostic::Span;
 use crate::reducer::Reducer;
@@ -183,6 +183,10 @@ pub enum Action {
     Map(MapAction),
     /// Hands over to something that a plugin offers
     Offer(Box<OfferAction>),
+    /// Calls another agent, which runs as a part of this run
+    Agent(Box<AgentAction>),
+    /// Looks something up in a knowledge base
+    LookUp(LookUpAction),
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
     /// notices
     Fail(String),
@@ -200,6 +204,33 @@ pub struct ScriptAction {
     pub file: String,
     /// The key of its answer that names the next node and is not written
     pub route_key: Option<&'static str>,
+}
+
+/// Calls another agent.
+#[derive(Clone, Debug)]
+pub struct AgentAction {
+    /// The agent's name
+    pub agent: Key,
+    /// The text it is given
+    pub prompt: Expression,
+    /// The structure that its answer is brought into afterwards
+    pub structure: Option<Structure>,
+    /// The name under which updates see the answer
+    pub bind: &'static str,
+}
+
+/// Looks something up in a knowledge base; the answer is an object with `context`, a text for a prompt, and `sources`,
+/// a list of texts.
+#[derive(Clone, Debug)]
+pub struct LookUpAction {
+    /// The knowledge base
+    pub base: String,
+    /// What is looked for
+    pub query: Expression,
+    /// How many passages are wanted; none means as many as the base itself says
+    pub top_k: Option<usize>,
+    /// The name under which updates see the answer
+    pub bind: &'static str,
 }
 
 /// Hands over to something that a plugin offers.

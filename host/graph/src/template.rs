@@ -44,6 +44,12 @@ impl Template {
     ///
     /// A reference is `{{`, optional blanks, a path of letters, digits, `_`, `-`, `.`, `[`, `]`, optional blanks, `}}`.
     pub fn parse(source: &str) -> Self {
+        Self::parse_only(source, |_| true)
+    }
+
+    /// Parses a template in which only references count whose first name (none for what is no path) is `known`; every
+    /// other one is text.
+    pub fn parse_only(source: &str, known: impl Fn(Option<&str>) -> bool) -> Self {
         let mut parts = Vec::new();
         let mut text = String::new();
         let mut rest = source;
@@ -51,14 +57,14 @@ impl Template {
             let (before, from) = rest.split_at(at);
             text.push_str(before);
             match reference(from) {
-                Some((path, after)) => {
+                Some((path, after)) if known(Path::parse(path).root()) => {
                     if !text.is_empty() {
                         parts.push(Part::Text(std::mem::take(&mut text).into()));
                     }
                     parts.push(Part::Reference(Path::parse(path)));
                     rest = after;
                 }
-                None => {
+                _ => {
                     text.push('{');
                     rest = &from[1..];
                 }

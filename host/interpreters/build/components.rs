@@ -1,4 +1,4 @@
-//! Compiles the guests to components: two with cargo, the Python one with `componentize-py`.
+//! Compiles the guests to components: three with cargo, the Python one with `componentize-py`.
 
 use std::env;
 use std::error::Error;
@@ -29,15 +29,16 @@ pub(crate) struct Components {
     pub(crate) shell: Component,
     /// Missing where `componentize-py` is.
     pub(crate) python: Option<Component>,
+    /// The plugin that reads documents, which hotcell itself uses.
+    pub(crate) documents: Vec<u8>,
 }
 
 /// Builds all of them.
 pub(crate) fn build_all(root: &Path, wit: &Path, kept: &Kept) -> Result<Components, Box<dyn Error>> {
-    let built = build_rust(root)?;
-    let read = |file: &str| {
-        let path = built.join(file);
-        fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-    };
+    let built = build_rust(&root.join("plugins/interpreters"), &[])?;
+    let plugins = build_rust(&root.join("plugins"), &["--package", "documents"])?;
+    let read_from = |path: PathBuf| fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    let read = |file: &str| read_from(built.join(file));
     let python = build_python(root, wit, kept)?;
     Ok(Components {
         javascript: Component {
@@ -48,26 +49,27 @@ pub(crate) fn build_all(root: &Path, wit: &Path, kept: &Kept) -> Result<Componen
         },
         shell: Component { name: "shell", extensions: &["sh"], wasm: read("hotcell_shell.wasm")?, started: false },
         python: python.map(|wasm| Component { name: "python", extensions: &["py"], wasm, started: true }),
+        documents: read_from(plugins.join("documents.wasm"))?,
     })
 }
 
-/// Runs cargo in `plugins/interpreters` and gives the directory of what it made.
-fn build_rust(root: &Path) -> Result<PathBuf, Box<dyn Error>> {
-    let plugins = root.join("plugins/interpreters");
-    let target_directory = plugins.join("target");
+/// Runs cargo in a workspace and gives the directory of what it made.
+fn build_rust(workspace: &Path, selection: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
+    let target_directory = workspace.join("target");
     add_target()?;
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo
-        .current_dir(&plugins)
+        .current_dir(workspace)
         .args(["build", "--release", "--locked", "--target", TARGET, "--target-dir"])
-        .arg(&target_directory);
+        .arg(&target_directory)
+        .args(selection);
     // The outer cargo's settings are for this machine, not for the guests.
     for (name, _) in env::vars_os() {
         if belongs_to_outer_build(&name) {
             cargo.env_remove(&name);
         }
     }
-    run(&mut cargo, "the guests in `plugins/interpreters`")?;
+    run(&mut cargo, &format!("the guests in `{}`", workspace.display()))?;
     Ok(target_directory.join(TARGET).join("release"))
 }
 

@@ -1,4 +1,5 @@
-//! Builds the interpreters that hotcell carries, starts each of them once and embeds the started image.
+//! Builds the interpreters that hotcell carries, starts each of them once and embeds the started image; and embeds the
+//! plugin that reads documents as it is.
 //!
 //! Three steps a guest: compile it to a component, run its `init` and snapshot the memory it leaves, compile that
 //! ahead of time with the engine the host uses. Every step is kept under the digest of what goes into it, in
@@ -32,6 +33,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         &wit,
         &root.join("plugins/interpreters/Cargo.toml"),
         &root.join("plugins/interpreters/Cargo.lock"),
+        &root.join("plugins/Cargo.lock"),
+        &root.join("plugins/documents"),
+        &root.join("sdk/rust/hotcell-plugin"),
+        &root.join("sdk/rust/hotcell-plugin-macros"),
     ] {
         println!("cargo::rerun-if-changed={}", path.display());
     }
@@ -54,6 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         None => "None".to_owned(),
     };
     writeln!(items, "pub(crate) static PYTHON: Option<Interpreter> = {python};")?;
+    // A plugin like any other: it is loaded as such, and compiled when the first document needs it.
+    fs::write(out.join("documents.wasm"), &components.documents)?;
     fs::write(out.join("embedded.rs"), items)?;
     Ok(())
 }

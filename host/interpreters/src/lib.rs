@@ -54,6 +54,11 @@ pub fn python() -> Option<&'static Interpreter> {
     embedded::PYTHON.as_ref()
 }
 
+/// The plugin that reads documents, which hotcell itself uses: a component with the tool `read_document`.
+pub fn documents() -> &'static [u8] {
+    include_bytes!(concat!(env!("OUT_DIR"), "/documents.wasm"))
+}
+
 /// The interpreter for a file extension, which is compared without regard to case.
 pub fn for_extension(extension: &str) -> Lookup {
     let extension = extension.to_ascii_lowercase();

@@ -23,7 +23,7 @@ pub use error::ModelError;
 pub use exchange::{Finish, Message, ProviderState, Reply, Request, Role, TokenUsage, ToolCallRequest, ToolSpec};
 pub use model::{Model, OnText};
 pub use name::ModelName;
-pub use providers::{HttpLimits, Protocol, ProviderSettings, Providers, Secret};
+pub use providers::{HttpClient, HttpLimits, ModelServer, Protocol, ProviderSettings, Providers, Secret};
 pub use record::Recorder;
 pub use replay::Replay;
 pub use scripted::Scripted;

@@ -10,6 +10,7 @@ use hotcell_cells::{Description, Survey, survey};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomically;
+use crate::signature::signature_file;
 
 /// Bytes that a plugin's file may have; larger ones are not even read.
 const MAX_FILE: u64 = 96 << 20;
@@ -31,6 +32,8 @@ pub struct Found {
     pub file: PathBuf,
     /// The plugin, or why it is none
     pub plugin: Result<Plugin, String>,
+    /// Whether it says of itself that it has hooks: a run without it would not be guarded
+    pub guards: bool,
 }
 
 /// A plugin that says what it is.
@@ -74,12 +77,35 @@ impl Plugin {
     }
 }
 
-/// Puts a copy of a component where plugins are looked for. Whoever looks meanwhile sees the old file or the new one.
+/// Puts a copy of a component, with its signature if it has one, where plugins are looked for. Whoever looks meanwhile
+/// sees the old file or the new one.
 ///
 /// # Errors
 /// When a file cannot be read or written.
 pub fn install(file: &Path, place: &Path) -> std::io::Result<()> {
-    write_atomically(place, &std::fs::read(file)?)
+    let bytes = std::fs::read(file)?;
+    match std::fs::read(signature_file(file)) {
+        Ok(signature) => write_atomically(&signature_file(place), &signature)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => remove_if_there(&signature_file(place))?,
+        Err(error) => return Err(error),
+    }
+    write_atomically(place, &bytes)
+}
+
+/// Deletes a component and its signature.
+///
+/// # Errors
+/// When one of them is there and cannot be deleted.
+pub fn uninstall(file: &Path) -> std::io::Result<()> {
+    std::fs::remove_file(file)?;
+    remove_if_there(&signature_file(file))
+}
+
+fn remove_if_there(file: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 impl Catalogue {
@@ -118,7 +144,9 @@ impl Catalogue {
         let mut found = refused;
         for (number, (file, _)) in jobs.iter().enumerate() {
             let Some(remembered) = fresh.get(&number).or_else(|| known.get(file)) else { continue };
-            found.push(Found { file: file.clone(), plugin: as_plugin(remembered.survey.clone()) });
+            let plugin = as_plugin(remembered.survey.clone());
+            let guards = plugin.as_ref().is_ok_and(|plugin| !plugin.description.hooks.is_empty());
+            found.push(Found { file: file.clone(), plugin, guards });
             files.insert(file.clone(), remembered.clone());
         }
         if let (true, Some(index)) = (changed, index) {
@@ -155,7 +183,8 @@ fn list(folder: &Path, jobs: &mut Vec<(PathBuf, Stamp)>, refused: &mut Vec<Found
     files.sort();
     let inside = folder.canonicalize().ok();
     for file in files {
-        let mut refuse = |reason: String| refused.push(Found { file: file.clone(), plugin: Err(reason) });
+        let mut refuse =
+            |reason: String| refused.push(Found { file: file.clone(), plugin: Err(reason), guards: false });
         // A link that leads elsewhere would make a file of somebody else's look like one of this folder.
         match (file.canonicalize(), &inside) {
             (Ok(real), Some(inside)) if real.starts_with(inside) => {}
@@ -211,7 +240,10 @@ fn refuse_twins(found: &mut [Found]) {
     }
     for claimants in claims.into_values().filter(|claimants| claimants.len() > 1) {
         let files: Vec<String> = claimants.iter().map(|number| found[*number].file.display().to_string()).collect();
+        // Whoever takes a guard's name takes the guard away.
+        let guards = claimants.iter().any(|number| found[*number].guards);
         for number in claimants {
+            found[number].guards = guards;
             let others: Vec<&str> = files
                 .iter()
                 .filter(|file| **file != found[number].file.display().to_string())
@@ -290,6 +322,31 @@ mod tests {
         assert_eq!(catalogue.plugins().count(), 1);
         let reasons = reasons(&catalogue);
         assert!(reasons.len() == 2 && reasons[0].contains("claims the name `same`, and so does"), "{reasons:?}");
+    }
+
+    #[test]
+    fn whoever_takes_the_name_of_a_guard_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.wasm"), crate::testing::hook_plugin("guard")).unwrap();
+        std::fs::write(folder.path().join("b.wasm"), tool_plugin(&describe("guard", "forecast", ""))).unwrap();
+        let catalogue = Catalogue::of_folders(&[folder.path().to_owned()], None);
+        assert!(catalogue.found().iter().all(|found| found.plugin.is_err() && found.guards), "{catalogue:?}");
+    }
+
+    #[test]
+    fn a_signature_comes_and_goes_with_its_component() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (file, place) = (from.path().join("a.wasm"), to.path().join("plugins/b.wasm"));
+        std::fs::write(&file, "component").unwrap();
+        std::fs::write(from.path().join("a.wasm.minisig"), "signature").unwrap();
+        install(&file, &place).unwrap();
+        let signature = to.path().join("plugins/b.wasm.minisig");
+        assert_eq!(std::fs::read_to_string(&signature).unwrap(), "signature");
+        std::fs::remove_file(from.path().join("a.wasm.minisig")).unwrap();
+        install(&file, &place).unwrap();
+        assert!(!signature.exists(), "a signature of the old component says nothing of the new one");
+        uninstall(&place).unwrap();
+        assert!(!place.exists());
     }
 
     #[cfg(unix)]

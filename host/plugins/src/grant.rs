@@ -10,7 +10,7 @@ use toml_edit::{DocumentMut, Item, Table};
 use crate::atomic::write_atomically;
 use crate::catalogue::Plugin;
 use crate::lock::Locked;
-use crate::settings::SETTINGS_FILE;
+use crate::settings::{SETTINGS_FILE, Settings};
 use crate::standing::{AgentFolder, FolderError};
 use crate::trust::Trust;
 
@@ -168,16 +168,23 @@ impl AgentFolder {
             return Err(GrantError::Untrusted(self.path().display().to_string()));
         }
         let file = self.path().join(SETTINGS_FILE);
-        let before = std::fs::read_to_string(&file).unwrap_or_default();
-        let after = edited(&file, &before, name, grants)?;
+        let failed = |cause: String| GrantError::File { file: file.display().to_string(), cause };
+        // What was decided on is what is changed: not a text that came in the meantime.
+        if Settings::text(self.path()).map_err(FolderError::from)?.as_deref() != self.text() {
+            return Err(failed("it was changed a moment ago; try again".to_owned()));
+        }
+        let before = self.text().unwrap_or_default();
+        let after = edited(&file, before, name, grants)?;
+        // A grant without its pin waits; a pin without its grant grants nothing. So the settings come last.
         lock.write(self.path()).map_err(FolderError::from)?;
-        if after != before {
-            let failed =
-                |error: std::io::Error| GrantError::File { file: file.display().to_string(), cause: error.to_string() };
-            write_atomically(&file, after.as_bytes()).map_err(failed)?;
+        if after != before
+            && let Err(error) = write_atomically(&file, after.as_bytes())
+        {
+            self.lock.write(self.path()).map_err(FolderError::from)?;
+            return Err(failed(error.to_string()));
         }
         *self = Self::open(self.path(), &Trust::Everything)?;
-        if !after.is_empty() {
+        if !after.is_empty() || !self.lock.plugin.is_empty() {
             AgentFolder::trust(self, trust)?;
         }
         Ok(())
@@ -283,6 +290,7 @@ mod tests {
         assert_eq!(desk.standing(&plugin), Standing::Waiting { asks });
 
         let grants = GrantOrder::default().grants("acme:weather", &plugin.description.capabilities).unwrap();
+        desk.open().trust(&desk.trust).unwrap();
         desk.open().grant(&plugin, &grants, &desk.trust).unwrap();
         assert_eq!(desk.standing(&plugin), Standing::Ready);
         assert_eq!(*desk.open().settings().grants("acme:weather"), grants);
@@ -330,6 +338,11 @@ mod tests {
         assert_eq!((desk.text("hotcell.toml").as_str(), desk.text("hotcell.lock").as_str()), (settings, ""));
         folder.trust(&desk.trust).unwrap();
         assert!(desk.open().settings().grants("acme:weather").kv);
+        assert!(matches!(desk.standing(&plugin), Standing::Waiting { .. }), "nothing pins the grant yet");
+        let lock = format!("[plugin.\"acme:weather\"]\ndigest = \"{}\"\n", plugin.survey.digest);
+        std::fs::write(desk.folder.path().join("hotcell.lock"), lock).unwrap();
+        assert!(!desk.open().is_trusted(), "a lock that came later is a new wish");
+        assert!(matches!(desk.standing(&plugin), Standing::Waiting { .. }), "and pins nothing");
         std::fs::write(desk.folder.path().join("hotcell.toml"), format!("{settings}llm = true\n")).unwrap();
         assert!(!desk.open().is_trusted(), "a changed file is a new wish");
     }

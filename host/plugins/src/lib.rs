@@ -16,7 +16,7 @@ mod standing;
 mod testing;
 mod trust;
 
-pub use catalogue::{Catalogue, Found, Plugin, install};
+pub use catalogue::{Catalogue, Found, Plugin, install, uninstall};
 pub use grant::{GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
 pub use kv::{Stores, StoresError};

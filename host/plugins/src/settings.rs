@@ -121,18 +121,58 @@ impl Settings {
     }
 
     /// The same settings as they count in a folder that nobody trusts: nothing is granted, no limit is above the
-    /// default.
+    /// default, and nothing is said about hooks and settings of plugins, because those may be the user's own guards.
     #[must_use]
     pub(crate) fn distrusted(mut self) -> Self {
         self.grants.clear();
         self.secrets.clear();
+        self.plugins.clear();
+        self.hooks = HookSettings::default();
         self.distrusted = true;
         self
     }
 
     /// Whether trusting these settings would change anything.
     pub(crate) fn wish_for_something(&self) -> bool {
-        !self.grants.is_empty() || !self.secrets.is_empty() || !self.budget.is_empty()
+        let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
+        let given = !self.grants.is_empty() || !self.secrets.is_empty();
+        given || hooks || !self.budget.is_empty() || !self.plugins.is_empty()
+    }
+
+    /// What trusting these settings would change, in plain words: by the name of a script or plugin, or an empty name
+    /// for all of them.
+    pub(crate) fn wishes(&self) -> Vec<(String, Vec<String>)> {
+        let mut wishes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (name, grants) in &self.grants {
+            wishes.entry(name).or_default().extend(grants.in_words());
+        }
+        for (name, budget) in &self.budget {
+            let limits = budget.iter().map(|(limit, value)| format!("use up to {value} as its `{limit}`"));
+            wishes.entry(name).or_default().extend(limits);
+        }
+        for (name, plugin) in &self.plugins {
+            let set = plugin.config.iter().map(|(key, value)| format!("be told `{value}` as its `{key}`"));
+            wishes.entry(name).or_default().extend(set);
+        }
+        for name in &self.hooks.optional {
+            wishes.entry(name).or_default().push("fail as a hook without stopping what it guards".to_owned());
+        }
+        let mut all = Vec::new();
+        for (name, source) in &self.secrets {
+            all.push(match source {
+                SecretSource::Env(variable) => {
+                    format!("the secret `{name}` is the value of the environment variable `{variable}`")
+                }
+                SecretSource::File(file) => format!("the secret `{name}` is read from `{}`", file.display()),
+            });
+        }
+        match self.hooks.order.as_deref() {
+            Some([]) => all.push("no hook is told anything".to_owned()),
+            Some(order) => all.push(format!("only these hooks are told what happens: `{}`", order.join("`, `"))),
+            None => {}
+        }
+        let all = (!all.is_empty()).then(|| (String::new(), all));
+        all.into_iter().chain(wishes.into_iter().map(|(name, lines)| (name.to_owned(), lines))).collect()
     }
 
     /// All grants, by the names of scripts and plugins.
@@ -237,15 +277,16 @@ mod tests {
     }
 
     #[test]
-    fn attack_65_settings_that_nobody_trusts_grant_nothing_and_widen_nothing() {
-        let text = "[grants.a]\nkv = true\n[budget.a]\nfuel = 9000000000\nlog_lines = 3\n[plugins.a.config]\nx = 'y'\n";
+    fn settings_that_nobody_trusts_grant_nothing_and_widen_nothing() {
+        let text = "[hooks]\norder = []\noptional = ['a']\n[grants.a]\nkv = true\n[budget.a]\nfuel = 9000000000\nlog_lines = 3\n[plugins.a.config]\nx = 'y'\n";
         let settings = settings(text).unwrap();
         assert!(settings.wish_for_something() && settings.grants("a").kv);
         let settings = settings.distrusted();
         let budget = settings.budget("a", Budget::default()).unwrap();
         assert_eq!((budget.fuel, budget.log_lines), (Budget::default().fuel, 3));
         assert!(!settings.grants("a").kv);
-        assert_eq!(settings.config("a").len(), 1);
+        assert_eq!((settings.config("a").len(), settings.hook_order()), (0, None));
+        assert!(!settings.is_optional_hook("a"));
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl KeyPair {
 }
 
 /// Where the signature of a component lies.
-fn signature_file(component: &Path) -> PathBuf {
+pub(crate) fn signature_file(component: &Path) -> PathBuf {
     let mut name = component.as_os_str().to_owned();
     name.push(".");
     name.push(SIGNATURE_EXTENSION);

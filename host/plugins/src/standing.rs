@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hotcell_cells::Requests;
-use sha2::{Digest as _, Sha256};
+use hotcell_cells::{Requests, digest};
 use thiserror::Error;
 
 use crate::catalogue::{Catalogue, Plugin};
@@ -21,7 +20,10 @@ pub struct AgentFolder {
     written: Settings,
     text: Option<String>,
     trusted: bool,
+    /// What counts of `hotcell.lock`.
     pub(crate) lock: Lock,
+    /// What is written in it, whether it is trusted or not.
+    written_lock: Lock,
 }
 
 /// Why what is said about a folder cannot be used.
@@ -73,12 +75,14 @@ impl AgentFolder {
             Some(text) => Settings::parse(path, text)?,
             None => Settings::default(),
         };
-        let trusted = match &text {
-            Some(text) => !written.wish_for_something() || trust.covers(path, &digest(text)),
-            None => true,
-        };
-        let settings = if trusted { written.clone() } else { written.clone().distrusted() };
-        Ok(Self { path: path.to_owned(), settings, written, text, trusted, lock: Lock::of_folder(path)? })
+        // A lock that came with the folder pins what the folder likes: it counts only together with the settings.
+        let lock = Lock::of_folder(path)?;
+        let says_nothing = !written.wish_for_something() && lock == Lock::default();
+        let trusted = says_nothing || trust.covers(path, &pin(text.as_deref(), &lock));
+        let written_lock = lock.clone();
+        let (settings, lock) =
+            if trusted { (written.clone(), lock) } else { (written.clone().distrusted(), Lock::default()) };
+        Ok(Self { path: path.to_owned(), settings, written, text, trusted, lock, written_lock })
     }
 
     /// A folder about which nothing is said.
@@ -90,12 +94,18 @@ impl AgentFolder {
             text: None,
             trusted: true,
             lock: Lock::default(),
+            written_lock: Lock::default(),
         }
     }
 
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The text of `hotcell.toml` as it was read.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.text.as_deref()
     }
 
     /// The settings that count.
@@ -108,11 +118,15 @@ impl AgentFolder {
         self.trusted
     }
 
-    /// What `hotcell.toml` would grant if it were trusted, in plain words: the name of a script or plugin, and a line
-    /// for each grant.
+    /// What `hotcell.toml` would change if it were trusted, in plain words: the name of a script or plugin (empty for
+    /// what concerns the whole folder), and a line for each thing.
     pub fn wishes(&self) -> Vec<(String, Vec<String>)> {
-        let grants = self.written.all_grants().iter();
-        grants.map(|(name, grants)| (name.clone(), grants.in_words())).collect()
+        self.written.wishes()
+    }
+
+    /// The components that `hotcell.lock` pins grants to: name and SHA-256 digest.
+    pub fn pins(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.written_lock.plugin.iter().map(|(name, locked)| (name.as_str(), locked.digest.as_str()))
     }
 
     /// Whether anything was granted to, or pinned for, the plugin of that name.
@@ -125,10 +139,13 @@ impl AgentFolder {
     /// # Errors
     /// When there is no such file, or the list of trusted folders cannot be written.
     pub fn trust(&mut self, trust: &Trust) -> Result<(), FolderError> {
-        let Some(text) = &self.text else {
+        let lock = Lock::of_folder(&self.path)?;
+        if self.text.is_none() && lock == Lock::default() {
             return Err(TrustError::Nothing { folder: self.path.clone() }.into());
-        };
-        trust.set(&self.path, Some(&digest(text)))?;
+        }
+        trust.set(&self.path, Some(&pin(self.text.as_deref(), &lock)))?;
+        self.written_lock = lock.clone();
+        self.lock = lock;
         self.trusted = true;
         self.settings = self.written.clone();
         Ok(())
@@ -137,7 +154,7 @@ impl AgentFolder {
     /// Whether a plugin may be used here.
     pub fn standing(&self, file: &Path, plugin: &Plugin, signatures: &SignaturePolicy) -> Standing {
         if signatures.required
-            && let Err(error) = check_signature(file, signatures)
+            && let Err(error) = check_signature(file, &plugin.survey.digest, signatures)
         {
             return Standing::Refused { reason: error };
         }
@@ -174,12 +191,17 @@ impl AgentFolder {
     }
 }
 
-fn check_signature(file: &Path, signatures: &SignaturePolicy) -> Result<(), String> {
+/// The signature has to be one of the very bytes that were looked at.
+fn check_signature(file: &Path, looked_at: &str, signatures: &SignaturePolicy) -> Result<(), String> {
     let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+    if digest(&bytes) != looked_at {
+        return Err("it was changed a moment ago; try again".to_owned());
+    }
     signer_of(file, &bytes, &signatures.keys).map(drop).map_err(|error| error.to_string())
 }
 
-/// What pins the text of `hotcell.toml`.
-fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+/// What pins the text of `hotcell.toml` and what `hotcell.lock` says.
+fn pin(text: Option<&str>, lock: &Lock) -> String {
+    let locked = serde_json::to_string(lock).unwrap_or_default();
+    digest(format!("{}\0{locked}", text.unwrap_or_default()).as_bytes())
 }

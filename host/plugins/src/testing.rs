@@ -11,7 +11,17 @@ pub(crate) fn describe(name: &str, tool: &str, rest: &str) -> String {
 
 /// A component that says it has tools. It cannot be called: nothing here calls plugins.
 pub(crate) fn tool_plugin(description: &str) -> Vec<u8> {
-    let text = r#"(component (instance $i) (export "hotcell:plugin/call-tool@0.2.0" (instance $i)))"#;
+    plugin("call-tool", description)
+}
+
+/// A component that says it has hooks.
+pub(crate) fn hook_plugin(name: &str) -> Vec<u8> {
+    let hooks = r#""hooks":[{"point":"before-run"}]"#;
+    plugin("hook", &format!(r#"{{"contract":"0.2.0","name":"{name}","version":"1.0.0",{hooks}}}"#))
+}
+
+fn plugin(export: &str, description: &str) -> Vec<u8> {
+    let text = format!(r#"(component (instance $i) (export "hotcell:plugin/{export}@0.2.0" (instance $i)))"#);
     let mut bytes = wat::parse_str(text).unwrap();
     CustomSection { name: "hotcell:description".into(), data: description.as_bytes().into() }
         .append_to_component(&mut bytes);

@@ -1,19 +1,23 @@
-//! Loading an agent: the graph file of a folder, everything it names, and everything that is wrong with it.
+//! Loading an agent: the file of a folder, everything it names, every agent it may call, and everything that is wrong.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_dialects::{Dialect, loki, recognise};
-use hotcell_engine::{Hooks, Offers, Scripts, Tools};
+use hotcell_engine::Callee;
+use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Graph};
-use hotcell_plugins::{AgentFolder, SETTINGS_FILE};
+use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 
-use crate::folder::{AgentSurroundings, GRAPH_FILE, both_files};
-use crate::hooks::AgentHooks;
+use crate::family::Family;
+use crate::folder::{AgentSurroundings, CONFIG_FILE, GRAPH_FILE, both_files};
+use crate::hooks::{AgentHooks, HookList};
 use crate::host::Host;
+use crate::knowledge::{self, AgentKnowledge};
 use crate::scripts::AgentScripts;
+use crate::servers::{self, AgentServers, ServersFile};
 use crate::shelf::Shelf;
 use crate::tools::AgentTools;
 
@@ -35,11 +39,10 @@ pub struct Agent {
     pub folder: PathBuf,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
+    /// Identifies the texts of the agent and of all that it may call
     pub(crate) digest: String,
-    pub(crate) scripts: Arc<dyn Scripts>,
-    pub(crate) tools: Arc<dyn Tools>,
-    pub(crate) hooks: Arc<dyn Hooks>,
-    pub(crate) offers: Arc<dyn Offers>,
+    pub(crate) own: Callee,
+    pub(crate) family: Arc<Family>,
 }
 
 impl fmt::Debug for Agent {
@@ -69,18 +72,85 @@ impl From<Diagnostic> for LoadFailure {
     }
 }
 
-/// Loads the agent at `path`, a graph file or the folder that holds one.
+/// Loads the agent at `path`, the file of an agent or the folder that holds one, and every agent that it may call.
 pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
+    let (mut one, mut diagnostics) = load_one(host, path, &HookList::default())?;
+    let mut digests = vec![one.digest.clone()];
+    let mut family = Family::default();
+    let mut names = std::mem::take(&mut one.calls);
+    // By name, because all agents lie side by side: each is loaded once, however they call each other.
+    while let Some((name, of_checked)) = names.pop() {
+        if family.knows(&name) {
+            continue;
+        }
+        let folder = one.folder.parent().unwrap_or(&one.folder).join(&*name);
+        // Where the caller is checked before it runs, what is wrong with an agent keeps the run from starting.
+        match load_one(host, &folder, &one.hooks) {
+            Ok((child, found)) => {
+                diagnostics.extend(found);
+                digests.push(child.digest);
+                names.extend(child.calls);
+                family.add(name, Ok(child.callee), child.knowledge);
+            }
+            Err(failure) => {
+                let reason = failure.to_string();
+                let mut found = failure.diagnostics;
+                if !of_checked {
+                    found.clear();
+                }
+                diagnostics.extend(found);
+                family.add(name, Err(reason), Arc::new(AgentKnowledge::none()));
+            }
+        }
+    }
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return Err(LoadFailure { diagnostics });
+    }
+    family.add_knowledge(one.knowledge);
+    digests.sort();
+    Ok(Agent {
+        graph: one.callee.graph.clone(),
+        warnings: diagnostics,
+        dialect: one.dialect,
+        file: one.file,
+        folder: one.folder,
+        conversation_starters: one.conversation_starters,
+        digest: match &digests[..] {
+            [digest] => digest.clone(),
+            several => blake3::hash(several.concat().as_bytes()).to_hex().to_string(),
+        },
+        own: one.callee,
+        family: Arc::new(family),
+    })
+}
+
+/// One agent, without those that it calls.
+struct One {
+    callee: Callee,
+    dialect: Dialect,
+    file: PathBuf,
+    folder: PathBuf,
+    conversation_starters: Vec<String>,
+    digest: String,
+    hooks: HookList,
+    knowledge: Arc<AgentKnowledge>,
+    /// The agents that its nodes call, and whether those nodes are checked before the run
+    calls: Vec<(Key, bool)>,
+}
+
+/// Loads one agent; `told` are hooks that are told of it anyway.
+fn load_one(host: &Host, path: &Path, told: &HookList) -> Result<(One, Vec<Diagnostic>), LoadFailure> {
     let (file, text) = read(path)?;
     let shown = path_to_show(path, &file);
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
-    if both_files(&folder) && file.file_name().is_some_and(|name| name == GRAPH_FILE) {
+    let is_config = file.file_name().is_some_and(|name| name == CONFIG_FILE);
+    if both_files(&folder) && (is_config || file.file_name().is_some_and(|name| name == GRAPH_FILE)) {
         return Err(loki::both_files(&folder.display().to_string()).into());
     }
     let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
     let source = Arc::new(SourceFile { name: shown.clone(), text });
     let Some(dialect) = recognise(&shown, &source.text) else {
-        return Err(Diagnostic::error(format!("`{shown}` is not a graph in any language that hotcell reads"))
+        return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
             .help("a Loki graph has `nodes` and `start` at its top level")
             .into());
     };
@@ -104,22 +174,33 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
     let (shelf, found) = Shelf::new(host, &catalogue, &said);
     diagnostics.extend(found);
     let shelf = Arc::new(shelf);
-    let (hooks, found) = AgentHooks::new(shelf.clone(), settings);
+    let servers = servers(host, &folder, settings, &mut diagnostics);
+    let tools = AgentTools::new(shelf.clone(), servers.clone(), host.model(), host.default_model());
+    let (hooks, found) = AgentHooks::new(tools.clone(), settings, told);
     diagnostics.extend(found);
 
-    let surroundings = AgentSurroundings::new(host, &folder, &shelf);
+    let surroundings = AgentSurroundings::new(host, &folder, &shelf, &servers);
     let loaded = match dialect {
+        Dialect::Loki if is_config => loki::load_config(&source, &surroundings),
         Dialect::Loki => loki::load(&source, &surroundings),
     };
     diagnostics.extend(loaded.diagnostics);
 
     let mut scripts = AgentScripts::new(host.kitchen().cells().clone());
+    let checked = loaded.declarations.checked_before_run;
+    let mut calls = Vec::new();
     if let Some(graph) = &loaded.graph {
         for (_, node) in graph.nodes() {
-            let Action::Script(script) = &node.action else { continue };
-            let loaded_script = scripts.load(host.kitchen(), &folder, &script.file, settings, host.environment());
-            match loaded_script {
-                Err(reason) if loaded.declarations.checked_before_run => {
+            let script = match &node.action {
+                Action::Script(script) => script,
+                Action::Agent(action) => {
+                    calls.push((action.agent.clone(), checked));
+                    continue;
+                }
+                _ => continue,
+            };
+            match scripts.load(host.kitchen(), &folder, &script.file, settings, host.environment()) {
+                Err(reason) if checked => {
                     diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
                 }
                 Err(reason) => scripts.leave_broken(&script.file, reason),
@@ -127,7 +208,8 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
             }
         }
         for name in settings.names() {
-            if !scripts.has(name) && shelf.plugin(name).is_none() {
+            let of_other_kind = name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX);
+            if !of_other_kind && !scripts.has(name) && shelf.plugin(name).is_none() {
                 diagnostics.push(
                     Diagnostic::warning(format!(
                         "`{SETTINGS_FILE}` has settings for `{name}`, which this graph does not use"
@@ -138,40 +220,64 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
         }
     }
     let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    let tools = Arc::new(AgentTools::new(shelf, host.model(), host.default_model()));
-    match loaded.graph {
-        Some(graph) if !broken => Ok(Agent {
+    let Some(graph) = loaded.graph.filter(|_| !broken) else { return Err(LoadFailure { diagnostics }) };
+    let tools = Arc::new(tools);
+    let bases = loaded.declarations.knowledge_bases;
+    let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants(name)));
+    let listed = hooks.list();
+    let one = One {
+        callee: Callee {
             graph: Arc::new(graph),
-            warnings: diagnostics,
-            dialect,
-            file,
-            folder,
-            conversation_starters: loaded.declarations.conversation_starters,
-            digest,
             scripts: Arc::new(scripts),
             tools: tools.clone(),
             offers: tools,
+            knowledge: knowledge.clone(),
             hooks: Arc::new(hooks),
-        }),
-        _ => Err(LoadFailure { diagnostics }),
-    }
+        },
+        dialect,
+        file,
+        folder,
+        conversation_starters: loaded.declarations.conversation_starters,
+        digest,
+        hooks: listed,
+        knowledge,
+        calls,
+    };
+    Ok((one, diagnostics))
 }
 
-/// The graph file that `path` means, absolute and without links, and its text.
+/// The MCP servers within reach of an agent.
+fn servers(host: &Host, folder: &Path, settings: &Settings, diagnostics: &mut Vec<Diagnostic>) -> AgentServers {
+    let environment = host.environment();
+    let to_servers = |name: &&str| name.starts_with(servers::PREFIX);
+    // A file that came with a folder gets at no variable that was not granted.
+    let granted = |variable: &str| {
+        let granted =
+            settings.names().filter(to_servers).any(|name| settings.grants(name).env.iter().any(|one| one == variable));
+        granted.then(|| environment.get(variable)).flatten()
+    };
+    let any = |variable: &str| environment.get(variable);
+    let mut files = vec![ServersFile { file: folder.join(servers::SERVERS_FILE), variable: &granted }];
+    files.extend(host.users_servers().map(|file| ServersFile { file: file.to_owned(), variable: &any }));
+    let (servers, problems) = AgentServers::new(host.connections(), &files, |name| settings.grants(name));
+    diagnostics.extend(problems.into_iter().map(Diagnostic::error));
+    servers
+}
+
+/// The file of an agent that `path` means, absolute and without links, and its text.
 fn read(path: &Path) -> Result<(PathBuf, String), LoadFailure> {
     let fail =
         |path: &Path, error: &dyn fmt::Display| Diagnostic::error(format!("cannot read `{}`: {error}", path.display()));
     let mut file = path.to_path_buf();
     if path.is_dir() {
-        file = path.join(GRAPH_FILE);
         if both_files(path) {
             return Err(loki::both_files(&path.display().to_string()).into());
         }
-        if !file.exists() {
-            return Err(Diagnostic::error(format!("there is no `{GRAPH_FILE}` in `{}`", path.display()))
-                .help("give the folder that holds the graph, or the graph file itself")
-                .into());
-        }
+        let candidates = [GRAPH_FILE, CONFIG_FILE].map(|name| path.join(name));
+        file = candidates.into_iter().find(|file| file.exists()).ok_or_else(|| {
+            Diagnostic::error(format!("there is neither `{GRAPH_FILE}` nor `{CONFIG_FILE}` in `{}`", path.display()))
+                .help("give the folder that holds an agent, or its file itself")
+        })?;
     }
     let size = std::fs::metadata(&file).map_err(|error| fail(&file, &error))?.len();
     if size > MAX_SOURCE {

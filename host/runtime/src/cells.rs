@@ -51,4 +51,9 @@ impl Kitchen {
         loaded.insert(interpreter.name, cell.clone());
         Ok(cell)
     }
+
+    /// The cell that reads documents which have to be parsed.
+    pub(crate) fn documents(&self) -> Result<Cell, String> {
+        self.cells.load("documents", hotcell_interpreters::documents()).map_err(|error| error.to_string())
+    }
 }

@@ -2,18 +2,20 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, Surroundings, ToolState};
+use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, ServerState, Surroundings, ToolState};
 use hotcell_models::ModelError;
 
 use crate::host::Host;
+use crate::knowledge::AgentKnowledge;
 use crate::offers;
+use crate::servers::AgentServers;
 use crate::shelf::{NoTool, Shelf};
 use crate::tools::explain;
 
 /// The file that makes a folder a graph agent.
 pub(crate) const GRAPH_FILE: &str = "graph.yaml";
 /// The file that makes a folder an agent with a tool loop.
-const CONFIG_FILE: &str = "config.yaml";
+pub(crate) const CONFIG_FILE: &str = "config.yaml";
 
 /// Whether a folder holds both kinds of agent, which is an error.
 pub(crate) fn both_files(folder: &Path) -> bool {
@@ -24,11 +26,12 @@ pub(crate) struct AgentSurroundings<'a> {
     host: &'a Host,
     folder: &'a Path,
     shelf: &'a Shelf,
+    servers: &'a AgentServers,
 }
 
 impl<'a> AgentSurroundings<'a> {
-    pub(crate) fn new(host: &'a Host, folder: &'a Path, shelf: &'a Shelf) -> Self {
-        AgentSurroundings { host, folder, shelf }
+    pub(crate) fn new(host: &'a Host, folder: &'a Path, shelf: &'a Shelf, servers: &'a AgentServers) -> Self {
+        AgentSurroundings { host, folder, shelf, servers }
     }
 
     /// Whether a path below the folder is there, links followed.
@@ -92,12 +95,8 @@ impl Surroundings for AgentSurroundings<'_> {
         }
     }
 
-    fn mcp_server(&self, _name: &str) -> bool {
-        false
-    }
-
-    fn mcp_function(&self, _server: &str, _function: &str) -> Option<bool> {
-        Some(false)
+    fn mcp_server(&self, name: &str) -> ServerState {
+        self.servers.state(name)
     }
 
     fn agent(&self, name: &str) -> AgentFolder {
@@ -112,7 +111,11 @@ impl Surroundings for AgentSurroundings<'_> {
         }
     }
 
-    fn knowledge_base(&self, _node: &str) -> KnowledgeBase {
-        KnowledgeBase::NotBuilt
+    fn knowledge_base(&self, node: &str) -> KnowledgeBase {
+        match (AgentKnowledge::file(self.folder, node).exists(), self.host.is_interactive()) {
+            (true, _) => KnowledgeBase::Built,
+            (false, true) => KnowledgeBase::Askable,
+            (false, false) => KnowledgeBase::NotBuilt,
+        }
     }
 }

@@ -1,37 +1,45 @@
 //! Hooks of plugins as the engine sees them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Purse};
 use hotcell_cells::{HookCall, Verdict};
-use hotcell_engine::{HookPoint, HookVerdict, Hooks};
+use hotcell_engine::{CallError, HookPoint, HookVerdict, Hooks};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Value};
 use hotcell_plugins::{SETTINGS_FILE, Settings};
 
-use crate::shelf::Shelf;
+use crate::settle::settle;
+use crate::tools::AgentTools;
 
 /// The hook plugins of an agent.
 pub(crate) struct AgentHooks {
-    shelf: Arc<Shelf>,
+    tools: AgentTools,
     hooks: Vec<Hook>,
 }
+
+/// Hook plugins by name and the digest of their component.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HookList(HashSet<(String, String)>);
 
 /// One hook plugin.
 struct Hook {
     plugin: String,
+    digest: String,
     points: Vec<HookPoint>,
     /// What it guards goes on when it fails
     optional: bool,
 }
 
 impl AgentHooks {
-    /// The hooks that count for an agent. A hook that cannot be used is an error: a guard that is left out in silence
-    /// guards nothing.
-    pub(crate) fn new(shelf: Arc<Shelf>, settings: &Settings) -> (Self, Vec<Diagnostic>) {
+    /// The hooks that count for an agent, without those that are `told` anyway. A hook that cannot be used is an error:
+    /// a guard that is left out in silence guards nothing.
+    pub(crate) fn new(tools: AgentTools, settings: &Settings, told: &HookList) -> (Self, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
+        let shelf = tools.shelf();
         let all: Vec<String> = shelf
             .plugins()
             .filter(|(_, shelved)| !shelved.plugin.description.hooks.is_empty())
@@ -52,10 +60,19 @@ impl AgentHooks {
             let described = &shelved.plugin.description.hooks;
             let points =
                 HookPoint::ALL.into_iter().filter(|point| described.iter().any(|hook| hook.point == point.name()));
+            let digest = shelved.plugin.survey.digest.clone();
+            if told.0.contains(&(name.clone(), digest.clone())) {
+                continue;
+            }
             let optional = settings.is_optional_hook(&name);
-            hooks.push(Hook { plugin: name.clone(), points: points.collect(), optional });
+            hooks.push(Hook { plugin: name.clone(), digest, points: points.collect(), optional });
         }
-        (AgentHooks { shelf, hooks }, diagnostics)
+        (AgentHooks { tools, hooks }, diagnostics)
+    }
+
+    /// Who is told.
+    pub(crate) fn list(&self) -> HookList {
+        HookList(self.hooks.iter().map(|hook| (hook.plugin.clone(), hook.digest.clone())).collect())
     }
 
     /// What one hook makes of an event; the error is why it failed.
@@ -67,22 +84,17 @@ impl AgentHooks {
         purse: &Arc<Purse>,
         account: &mut Account,
     ) -> Result<Verdict, String> {
-        let shelved = self.shelf.plugin(&hook.plugin).ok_or("it is gone")?;
-        let cell = self.shelf.cell(shelved)?;
-        let mut terms = shelved.terms.clone();
-        terms.budget = purse.lend(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
+        let shelf = self.tools.shelf();
+        let shelved = shelf.plugin(&hook.plugin).ok_or("it is gone")?;
+        let (cell, terms) = self.tools.prepare(shelved, 0, purse)?;
         let event = Value::Object(event.clone()).to_json();
         let call = HookCall { point: point.name().to_owned(), event, terms };
-        let report = self.shelf.cells().call_hook(&cell, call).await;
-        for line in &report.logs {
-            tracing::info!(target: "hotcell::plugin", plugin = hook.plugin, level = ?line.level, "{}", line.message);
-        }
-        purse.spend(&report.usage);
-        account.add(hook.plugin.as_str(), report.usage);
-        for (who, usage) in report.nested {
-            account.add(who, usage);
-        }
-        report.result.map_err(|error| error.to_string())
+        let (result, used) = settle(&hook.plugin, shelf.cells().call_hook(&cell, call).await, purse);
+        *account += used;
+        result.map_err(|error| match error {
+            CallError::Failed(reason) => reason,
+            CallError::Asks(question) => format!("a hook cannot put questions, and it asked: {question}"),
+        })
     }
 }
 
@@ -99,6 +111,9 @@ impl Hooks for AgentHooks {
             let plugin = &hook.plugin;
             let event = changed.as_ref().unwrap_or(&event);
             let verdict = match self.tell_one(hook, point, event, purse, &mut account).await {
+                Ok(Verdict::Change(_)) if !point.takes_changes() => {
+                    Err(format!("nothing may be changed at `{}`, and it wanted to", point.name()))
+                }
                 Ok(Verdict::Change(text)) => match parse_json(&text) {
                     Ok(Value::Object(object)) => {
                         changed = Some(object);
@@ -120,5 +135,55 @@ impl Hooks for AgentHooks {
             }
         }
         (changed.map_or(HookVerdict::Proceed, HookVerdict::Change), account)
+    }
+}
+
+/// Two sets of hooks, one told after the other.
+pub(crate) struct Stacked {
+    pub(crate) first: Arc<dyn Hooks>,
+    pub(crate) second: Arc<dyn Hooks>,
+}
+
+#[async_trait]
+impl Hooks for Stacked {
+    fn listens(&self, point: HookPoint) -> bool {
+        self.first.listens(point) || self.second.listens(point)
+    }
+
+    async fn tell(&self, point: HookPoint, event: Object, purse: &Arc<Purse>) -> (HookVerdict, Account) {
+        let (verdict, mut account) = self.first.tell(point, event.clone(), purse).await;
+        let changed = match verdict {
+            HookVerdict::Refuse(_) => return (verdict, account),
+            HookVerdict::Change(event) => Some(event),
+            HookVerdict::Proceed => None,
+        };
+        if !self.second.listens(point) {
+            return (changed.map_or(HookVerdict::Proceed, HookVerdict::Change), account);
+        }
+        let (verdict, used) = self.second.tell(point, changed.clone().unwrap_or(event), purse).await;
+        account += used;
+        match (verdict, changed) {
+            (HookVerdict::Proceed, Some(event)) => (HookVerdict::Change(event), account),
+            (verdict, _) => (verdict, account),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_cells::HOOK_POINTS;
+    use hotcell_engine::HookPoint;
+
+    #[test]
+    fn the_contract_its_text_and_the_engine_name_the_same_points() {
+        let engine: Vec<&str> = HookPoint::ALL.iter().map(|point| point.name()).collect();
+        assert!(engine.iter().all(|name| HOOK_POINTS.contains(name)), "{engine:?}");
+        let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        for file in ["wit/worlds.wit", "sdk/rust/hotcell-plugin-macros/src/hook.rs"] {
+            let text = std::fs::read_to_string(format!("{repository}/{file}")).unwrap();
+            for point in HOOK_POINTS {
+                assert!(text.contains(point), "`{file}` does not name `{point}`");
+            }
+        }
     }
 }

@@ -1,13 +1,15 @@
 //! The host: what a process needs to load and run agents.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_cells::{CellsError, CompileEvent};
 use hotcell_engine::{
     Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Observer, OpenQuestion, People, Ports, RunError,
     RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
 };
+use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelError, ModelName, Providers, Recorder, Replay};
 use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stores, StoresError, Trust};
 use thiserror::Error;
@@ -16,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{self, Agent, LoadFailure};
 use crate::cells::{Kitchen, OnCompile};
 use crate::environment::Environment;
+use crate::family::Guarded;
+use crate::servers::{Connections, SERVERS_FILE};
 
 /// The folder of plugins beside a graph.
 const PLUGIN_FOLDER: &str = "plugins";
@@ -43,6 +47,10 @@ pub struct HostOptions {
     pub models: Option<Vec<String>>,
     /// Who answers requests to models
     pub model_source: ModelSource,
+    /// The user's own file of MCP servers; none means that of the system
+    pub servers: Option<PathBuf>,
+    /// Whether a person is there who can be asked before a run begins
+    pub interactive: bool,
     /// Is told about work that takes long
     pub progress: Option<OnProgress>,
 }
@@ -60,6 +68,8 @@ impl Default for HostOptions {
             environment: Environment::process(),
             models: None,
             model_source: ModelSource::Providers,
+            servers: None,
+            interactive: false,
             progress: None,
         }
     }
@@ -87,6 +97,7 @@ impl HostOptions {
             signatures: Some(SignaturePolicy::default()),
             stores: StoresChoice::Memory,
             environment: Environment::of([("", ""); 0]),
+            servers: Some(PathBuf::new()),
             ..HostOptions::default()
         }
     }
@@ -132,6 +143,26 @@ pub enum Progress {
         name: String,
         /// How long it took
         elapsed: std::time::Duration,
+    },
+    /// A knowledge base is being built
+    Indexing {
+        /// Its node
+        node: String,
+        /// Documents that are in it
+        documents: usize,
+        /// Documents that are to be in it
+        total: usize,
+        /// Chunks that were embedded
+        chunks: usize,
+    },
+    /// It is built
+    Indexed {
+        /// Its node
+        node: String,
+        /// Its documents
+        documents: usize,
+        /// Its chunks
+        chunks: usize,
     },
 }
 
@@ -182,6 +213,12 @@ pub enum HostError {
         /// How it stands
         status: RunStatus,
     },
+    /// A knowledge base cannot be used
+    #[error("{0}")]
+    Knowledge(String),
+    /// Somebody stopped the work before the run began
+    #[error("stopped before the run began; what is built of its knowledge bases is kept")]
+    Stopped,
     /// There is no folder to keep things in
     #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
     NoHome,
@@ -215,6 +252,11 @@ struct Inner {
     stores: StoresChoice,
     opened_stores: OnceLock<Stores>,
     models: Option<Vec<String>>,
+    servers: Option<PathBuf>,
+    connections: Arc<Connections>,
+    embedders: Mutex<HashMap<String, Arc<dyn Embedder>>>,
+    interactive: bool,
+    progress: Option<OnProgress>,
 }
 
 /// The folder in the user's cache where compiled cells are kept, if the user has a cache.
@@ -245,8 +287,11 @@ fn config_file(name: &str) -> Option<PathBuf> {
     dirs::config_dir().map(|folder| folder.join("hotcell").join(name))
 }
 
-/// Where runs and the data of plugins are kept.
-fn state_folder() -> Result<PathBuf, HostError> {
+/// Where runs, the data of plugins and the like are kept.
+///
+/// # Errors
+/// When the user has no home folder.
+pub fn state_folder() -> Result<PathBuf, HostError> {
     let folder = dirs::state_dir().or_else(dirs::data_local_dir).ok_or(HostError::NoHome)?;
     Ok(folder.join("hotcell"))
 }
@@ -317,6 +362,11 @@ impl Host {
             stores: options.stores,
             opened_stores: OnceLock::new(),
             models: options.models,
+            servers: options.servers.or_else(|| config_file(SERVERS_FILE)),
+            connections: Arc::default(),
+            embedders: Mutex::default(),
+            interactive: options.interactive,
+            progress: options.progress,
         })))
     }
 
@@ -333,6 +383,7 @@ impl Host {
             digest: agent.digest.clone(),
             given,
         };
+        self.prepare(agent, &session).await?;
         let engine = self.engine(agent, &session);
         Ok(engine.start(request, session.cancel).await?)
     }
@@ -351,20 +402,35 @@ impl Host {
         if agent.digest != record.header.digest {
             return Err(HostError::Changed { run, file: agent.file });
         }
+        self.prepare(&agent, &session).await?;
         let engine = self.engine(&agent, &session);
         Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel).await?)
     }
 
+    /// Builds and opens what the nodes of an agent, and of those that it may call, look things up in.
+    async fn prepare(&self, agent: &Agent, session: &Session) -> Result<(), HostError> {
+        for knowledge in agent.family.knowledge() {
+            tokio::select! {
+                biased;
+                () = session.cancel.cancelled() => return Err(HostError::Stopped),
+                ready = knowledge.prepare(self, &*session.people) => ready.map_err(HostError::Knowledge)?,
+            }
+        }
+        Ok(())
+    }
+
     fn engine(&self, agent: &Agent, session: &Session) -> Engine {
         let ports = Ports {
-            scripts: agent.scripts.clone(),
-            tools: agent.tools.clone(),
+            scripts: agent.own.scripts.clone(),
+            tools: agent.own.tools.clone(),
             model: self.0.model.clone(),
             default_model: self.0.providers.default_model().cloned(),
             people: session.people.clone(),
             observer: session.observer.clone(),
-            hooks: agent.hooks.clone(),
-            offers: agent.offers.clone(),
+            hooks: agent.own.hooks.clone(),
+            offers: agent.own.offers.clone(),
+            knowledge: agent.own.knowledge.clone(),
+            agents: Arc::new(Guarded { family: agent.family.clone(), guards: agent.own.hooks.clone() }),
         };
         Engine::new(ports, self.0.journal.clone())
     }
@@ -401,6 +467,34 @@ impl Host {
 
     pub(crate) fn kitchen(&self) -> &Kitchen {
         &self.0.kitchen
+    }
+
+    /// The user's own file of MCP servers.
+    pub(crate) fn users_servers(&self) -> Option<&Path> {
+        self.0.servers.as_deref().filter(|file| !file.as_os_str().is_empty())
+    }
+
+    pub(crate) fn connections(&self) -> Arc<Connections> {
+        self.0.connections.clone()
+    }
+
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.0.interactive
+    }
+
+    pub(crate) fn progress(&self, progress: &Progress) {
+        if let Some(told) = &self.0.progress {
+            told(progress);
+        }
+    }
+
+    /// A model that makes vectors, if it was used before.
+    pub(crate) fn embedder(&self, name: &str) -> Option<Arc<dyn Embedder>> {
+        self.0.embedders.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn keep_embedder(&self, name: &str, embedder: Arc<dyn Embedder>) {
+        self.0.embedders.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), embedder);
     }
 
     pub(crate) fn environment(&self) -> &Environment {

@@ -6,11 +6,17 @@
 mod agent;
 mod cells;
 mod environment;
+mod family;
 mod folder;
 mod hooks;
 mod host;
+mod knowledge;
+mod live;
 mod offers;
 mod scripts;
+mod serve;
+mod servers;
+mod settle;
 mod shelf;
 mod tools;
 
@@ -18,6 +24,7 @@ pub use agent::{Agent, LoadFailure};
 pub use environment::Environment;
 pub use host::{
     Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, Session, StoresChoice, cells_cache,
+    state_folder,
 };
 pub use hotcell_dialects::Dialect;
 pub use hotcell_engine::{
@@ -26,5 +33,8 @@ pub use hotcell_engine::{
     open_questions,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
+pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;
+pub use live::{LiveOffering, Make};
+pub use serve::{Offering, agents_in};
 pub use tokio_util::sync::CancellationToken;

@@ -10,7 +10,8 @@ use hotcell_engine::{CallError, OfferAnswer, OfferCall, OfferReport, Offers};
 use hotcell_graph::Value;
 use hotcell_graph::ir::OfferKind;
 
-use crate::scripts::{StateOfRun, into_report};
+use crate::scripts::StateOfRun;
+use crate::settle::into_report;
 use crate::shelf::{FoundOffer, NoOffer, Offer, Shelf};
 use crate::tools::AgentTools;
 
@@ -78,7 +79,8 @@ impl Offers for AgentTools {
                 let request = ConnectorCall { input: inputs, config: with, callback: None, body: None, terms };
                 let mut report = cells.call_connector(&cell, request).await;
                 if matches!(report.result, Ok(ConnectorReply::Accepted)) {
-                    let message = "it accepted the request and answers later, for which it was given no address";
+                    let message = "it accepted the request and answers later, and graphs do not wait for callbacks of connectors yet; set it up to \
+                                   answer at once (mode `sync`)";
                     report.result = Err(CellError::WrongKind { message: message.to_owned() });
                 }
                 let text = |reply| match reply {

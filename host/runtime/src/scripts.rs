@@ -5,13 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Budget, Purse};
+use hotcell_budget::Budget;
 use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
-use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, SharedState};
+use hotcell_engine::{CallReport, ScriptCall, Scripts, SharedState};
 use hotcell_plugins::Settings;
 
 use crate::cells::Kitchen;
 use crate::environment::Environment;
+use crate::settle::{into_report, log_of};
 
 /// Bytes that the text of a script may have.
 const MAX_SOURCE: u64 = 8 << 20;
@@ -88,6 +89,7 @@ impl AgentScripts {
             secrets: settings.secrets(file, &|variable| environment.get(variable)),
             config: settings.config(file),
             budget: settings.budget(file, base)?,
+            listener: Some(log_of(file)),
             ..Terms::new(file)
         };
         self.scripts.insert(file.to_owned(), LoadedScript { cell, source, terms });
@@ -140,35 +142,6 @@ impl Scripts for AgentScripts {
             .await;
         into_report(&call.file, report, &call.purse)
     }
-}
-
-/// What the engine gets of a cell's report; logs go to the log, and what it used comes out of the purse. What others
-/// used for it they have paid for themselves.
-pub(crate) fn into_report(name: &str, report: hotcell_cells::Report<String>, purse: &Purse) -> CallReport {
-    purse.spend(&report.usage);
-    let mut account = Account::of(name, report.usage);
-    for (who, usage) in report.nested {
-        account.add(who, usage);
-    }
-    for line in &report.logs {
-        tracing::info!(target: "hotcell::plugin", plugin = name, level = ?line.level, "{}", line.message);
-    }
-    if !report.stderr.is_empty() {
-        tracing::debug!(target: "hotcell::plugin", plugin = name, "stderr: {}", report.stderr);
-    }
-    let result = report.result.map_err(|error| match error {
-        hotcell_cells::CellError::Suspended { question } => CallError::Asks(question),
-        other => {
-            // Whoever reads that it failed wants to read what would let it succeed.
-            let mut text = other.to_string();
-            for denial in &report.denials {
-                text.push('\n');
-                text.push_str(&denial.to_string());
-            }
-            CallError::Failed(text)
-        }
-    });
-    CallReport { result, account }
 }
 
 /// The state of a run as cells see it.

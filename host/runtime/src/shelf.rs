@@ -11,6 +11,7 @@ use hotcell_plugins::{AgentFolder, Catalogue, Plugin, Standing};
 
 use crate::host::Host;
 use crate::scripts::granted_variables;
+use crate::settle::log_of;
 
 /// What a plugin's tool is called in full: `plugin/tool`.
 const SEPARATOR: char = '/';
@@ -90,7 +91,9 @@ impl Shelf {
         let mut diagnostics = Vec::new();
         for found in catalogue.found() {
             if let Err(reason) = &found.plugin {
-                diagnostics.push(Diagnostic::warning(format!("plugin `{}`: {reason}", found.file.display())));
+                let text = format!("plugin `{}`: {reason}", found.file.display());
+                // A guard that is left out guards nothing.
+                diagnostics.push(if found.guards { Diagnostic::error(text) } else { Diagnostic::warning(text) });
             }
         }
         for (file, plugin, standing) in folder.standings(catalogue, host.signatures()) {
@@ -118,13 +121,15 @@ impl Shelf {
                 kv,
                 grants,
                 budget,
+                listener: Some(log_of(&name)),
                 ..Terms::new(name.clone())
             };
             for (number, tool) in plugin.description.tools.iter().enumerate() {
                 let place = ToolPlace { plugin: name.clone(), tool: number };
                 let full = format!("{name}{SEPARATOR}{}", tool.name);
                 let spoken = full.replace([':', '/', '.'], "_");
-                for called in [tool.name.clone(), full, spoken] {
+                let spoken_alone = tool.name.replace('.', "_");
+                for called in [tool.name.clone(), spoken_alone, full, spoken] {
                     let places = shelf.tools.entry(called).or_default();
                     if !places.contains(&place) {
                         places.push(place.clone());

@@ -10,20 +10,27 @@ use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::scripts::into_report;
+use crate::servers::AgentServers;
+use crate::settle::into_report;
 use crate::shelf::{FoundTool, NoTool, Shelf, Shelved};
 
 /// The tools within reach of an agent, and the model that its plugins may ask.
 #[derive(Clone)]
 pub(crate) struct AgentTools {
     shelf: Arc<Shelf>,
+    servers: AgentServers,
     model: Arc<dyn Model>,
     default_model: Option<ModelName>,
 }
 
 impl AgentTools {
-    pub(crate) fn new(shelf: Arc<Shelf>, model: Arc<dyn Model>, default_model: Option<ModelName>) -> Self {
-        AgentTools { shelf, model, default_model }
+    pub(crate) fn new(
+        shelf: Arc<Shelf>,
+        servers: AgentServers,
+        model: Arc<dyn Model>,
+        default_model: Option<ModelName>,
+    ) -> Self {
+        AgentTools { shelf, servers, model, default_model }
     }
 
     /// One call of a tool, `depth` calls of plugins deep.
@@ -76,6 +83,9 @@ pub(crate) fn explain(name: &str, problem: &NoTool) -> String {
 #[async_trait]
 impl Tools for AgentTools {
     fn describe(&self, name: &str) -> Option<ToolSpec> {
+        if AgentServers::is_function(name) {
+            return self.servers.describe(name);
+        }
         let found = self.shelf.tool(name).ok()?;
         // Models take names without the marks that separate a plugin from its tool.
         let spoken = name.replace([':', '/', '.'], "_");
@@ -87,6 +97,9 @@ impl Tools for AgentTools {
     }
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        if AgentServers::is_function(call.name) {
+            return self.servers.call(call.name, call.arguments, call.answers, &call.purse).await;
+        }
         let found = match self.shelf.tool(call.name) {
             Ok(found) => found,
             Err(problem) => return CallReport::failed(explain(call.name, &problem)),

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::{Diagnostic, Severity};
 use hotcell_graph::{Key, Object, Value};
 use hotcell_loopback::{Loopback, Script, ScriptError};
+use hotcell_runtime::mcp::{HttpServer, HttpSettings, Identity, serve_http};
 use hotcell_runtime::{
-    Agent, CancellationToken, Environment, Given, Host, HostError, HostOptions, Outcome, RunReport, Session,
+    Agent, CancellationToken, Environment, Given, Host, HostError, HostOptions, Offering, Outcome, RunReport, Session,
 };
 use thiserror::Error;
 
@@ -29,9 +30,6 @@ pub enum PlayError {
     /// A key of the case means nothing for this dialect
     #[error("`{0}` means nothing in a case of the dialect `loki`")]
     Foreign(&'static str),
-    /// The case needs a server that the runner does not have
-    #[error("the tool `{0}` belongs to an MCP server, which the runner cannot provide yet")]
-    ServerTool(String),
     /// The input is no text
     #[error("`{0}` of a Loki case has to be a text")]
     Input(&'static str),
@@ -66,6 +64,7 @@ pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, P
     let model = Loopback::start(script)?;
     let canary = if case.canary { Some(Canary::start()?) } else { None };
     let host = host(case, &model, stage)?;
+    let _servers = serve(world, &host, stage)?;
     let mut observed = match host.load(world.entry()) {
         Err(failure) => {
             let (errors, warnings): (Vec<_>, Vec<_>) =
@@ -117,10 +116,26 @@ fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
     if let Some((key, _)) = foreign.into_iter().find(|(_, is_there)| *is_there) {
         return Err(PlayError::Foreign(key));
     }
-    if let Some((name, _)) = case.tools.iter().find(|(_, tool)| tool.server.is_some()) {
-        return Err(PlayError::ServerTool(name.clone()));
-    }
     Ok(())
+}
+
+/// Starts the MCP servers of the case on 127.0.0.1: hotcell itself, with the tools of the case as sealed plugins.
+fn serve(world: &World, host: &Host, stage: &Stage) -> Result<Vec<HttpServer>, PlayError> {
+    let mut running = Vec::new();
+    let mut known = Vec::new();
+    for (name, folder) in world.servers()? {
+        let mut offering = Offering::new(host.clone());
+        offering.add_plugins(&folder).map_err(|error| PlayError::Host(error.to_string()))?;
+        let identity = Identity { name: name.clone(), version: "1".to_owned() };
+        let served = serve_http(Arc::new(offering), identity, HttpSettings::default(), &stage.end);
+        let server = stage.runtime.block_on(served).map_err(|error| PlayError::Host(error.to_string()))?;
+        known.push((name, format!("http://{}/mcp", server.address())));
+        running.push(server);
+    }
+    if !known.is_empty() {
+        world.connect(&known)?;
+    }
+    Ok(running)
 }
 
 fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayError> {

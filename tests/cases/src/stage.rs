@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hotcell_runtime::{Host, HostError, HostOptions};
+use hotcell_runtime::{CancellationToken, Host, HostError, HostOptions};
 use thiserror::Error;
 
 /// What all cases share.
@@ -17,6 +17,8 @@ pub struct Stage {
     pub limit: Duration,
     /// The host whose engine and compiled cells the hosts of all cases use
     pub host: Host,
+    /// Ends the servers of all cases when the stage goes
+    pub end: CancellationToken,
 }
 
 /// Why there is no stage.
@@ -37,7 +39,7 @@ impl Stage {
     /// When WebAssembly cannot be used here or there is no folder for compiled cells.
     pub fn build(runtime: tokio::runtime::Handle, limit: Duration) -> Result<Self, StageError> {
         let host = Host::new(HostOptions { cache_dir: Some(cache()?), ..HostOptions::isolated() })?;
-        Ok(Stage { runtime, limit, host })
+        Ok(Stage { runtime, limit, host, end: CancellationToken::new() })
     }
 }
 

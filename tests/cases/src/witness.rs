@@ -88,6 +88,12 @@ fn calls_of_reply(entry: &Entry) -> Vec<(String, Value)> {
 
 impl Observer for Witness {
     fn event(&self, event: &Event<'_>) {
+        // The nodes of an agent that a node called are its own affair; its questions and calls are the run's.
+        let event = match event {
+            Event::Within { within: Event::NodeStarted { .. }, .. } => return,
+            Event::Within { within, .. } => return self.event(within),
+            event => event,
+        };
         let mut seen = self.seen();
         match event {
             Event::NodeStarted { node, turn, .. } if seen.nodes.iter().all(|(known, _)| known != turn) => {
@@ -109,7 +115,7 @@ impl Observer for Witness {
                 seen.calls.iter_mut().for_each(|call| call.asked &= call.node != *node);
                 if !repeats {
                     // A call that the host answers by itself uses nothing.
-                    let reached = usage.fuel.0 > 0;
+                    let reached = usage.calls > 0;
                     seen.calls.push(Call { node: (*node).to_owned(), tool: (*tool).to_owned(), reached, asked: false });
                 }
             }

@@ -4,12 +4,13 @@ use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use indexmap::IndexMap;
 use tempfile::TempDir;
 use thiserror::Error;
 
 use hotcell_runtime::plugins::{AgentFolder, GrantOrder, Plugin, Trust};
 
-use crate::case_file::CaseFile;
+use crate::case_file::{CaseFile, Tool};
 use crate::tools;
 
 /// A scratch copy. It is removed when it is dropped.
@@ -17,7 +18,11 @@ use crate::tools;
 pub struct World {
     scratch: TempDir,
     entry: PathBuf,
+    servers: IndexMap<String, Tools>,
 }
+
+/// Tools by their names.
+type Tools = IndexMap<String, Tool>;
 
 /// Why a case has no place to be played in.
 #[derive(Debug, Error)]
@@ -60,11 +65,72 @@ impl World {
         // by accident and nothing else lies beside it.
         let copy = scratch.path().join("case");
         copy_folder(directory, &copy, true)?;
-        let world = World { entry: copy.join(&case.entry), scratch };
-        if !case.tools.is_empty() {
-            world.install_tools(case)?;
+        let mut world = World { entry: copy.join(&case.entry), scratch, servers: IndexMap::new() };
+        let (of_servers, global): (Tools, Tools) = case
+            .tools
+            .iter()
+            .map(|(name, tool)| (name.clone(), tool.clone()))
+            .partition(|(_, tool)| tool.server.is_some());
+        for folder in world.agent_folders() {
+            if !global.is_empty() {
+                install(&folder, &global)?;
+            }
+        }
+        for (name, tool) in of_servers {
+            if let Some(server) = tool.server.clone() {
+                world.servers.entry(server).or_default().insert(name, tool);
+            }
         }
         Ok(world)
+    }
+
+    /// The MCP servers of the case, each as a folder with its tools as a plugin.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn servers(&self) -> Result<Vec<(String, PathBuf)>, WorldError> {
+        let folder_of = |(name, tools): (&String, &Tools)| {
+            let folder = self.scratch.path().join("servers").join(name);
+            install(&folder, tools)?;
+            Ok((name.clone(), folder))
+        };
+        self.servers.iter().map(folder_of).collect()
+    }
+
+    /// Makes servers known to every agent of the case, by name and address, the way an operator would.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn connect(&self, servers: &[(String, String)]) -> Result<(), WorldError> {
+        let entries: serde_json::Map<String, serde_json::Value> =
+            servers.iter().map(|(name, url)| (name.clone(), serde_json::json!({ "url": url }))).collect();
+        for folder in self.agent_folders() {
+            let file = serde_json::json!({ "mcpServers": entries }).to_string();
+            write(&folder.join("mcp.json"), file.as_bytes())?;
+            let mut settings = read_settings(&folder)?;
+            let grants = settings.entry("grants").or_insert_with(|| toml::Table::new().into());
+            let toml::Value::Table(grants) = grants else {
+                return Err(WorldError::Settings("`grants` is not a table".to_owned()));
+            };
+            for (name, url) in servers {
+                let origin = url.split('/').take(3).collect::<Vec<_>>().join("/");
+                let granted = toml::Table::from_iter([("http".to_owned(), vec![origin].into())]);
+                grants.insert(format!("mcp:{name}"), granted.into());
+            }
+            write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The folder of the entry, and those of the agents beside it.
+    fn agent_folders(&self) -> Vec<PathBuf> {
+        let own = self.entry.parent().unwrap_or(&self.entry).to_owned();
+        let beside = own.parent().filter(|parent| parent.starts_with(self.scratch.path().join("case")));
+        let entries = beside.and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        let agents = entries
+            .map(|entry| entry.path())
+            .filter(|path| *path != own && ["graph.yaml", "config.yaml"].iter().any(|file| path.join(file).is_file()));
+        std::iter::once(own.clone()).chain(agents).collect()
     }
 
     /// The configuration file to load.
@@ -82,38 +148,42 @@ impl World {
         }
         text
     }
+}
 
-    fn install_tools(&self, case: &CaseFile) -> Result<(), WorldError> {
-        let folder = self.entry.parent().unwrap_or(&self.entry);
-        let plugins = folder.join("plugins");
-        fs::create_dir_all(&plugins).map_err(|source| WorldError::File {
-            doing: "create",
-            path: plugins.clone(),
-            source,
-        })?;
-        let component = plugins.join(format!("{}.wasm", tools::PLUGIN));
-        write(&component, &tools::component(&case.tools))?;
+/// Puts tools into a folder as a plugin with its settings.
+fn install(folder: &Path, offered: &Tools) -> Result<(), WorldError> {
+    let plugins = folder.join("plugins");
+    fs::create_dir_all(&plugins).map_err(|source| WorldError::File {
+        doing: "create",
+        path: plugins.clone(),
+        source,
+    })?;
+    let component = plugins.join(format!("{}.wasm", tools::PLUGIN));
+    write(&component, &tools::component(offered))?;
 
-        let file = folder.join("hotcell.toml");
-        let mut settings: toml::Table = match fs::read_to_string(&file) {
-            Ok(text) => toml::from_str(&text).map_err(|error| WorldError::Settings(error.to_string()))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => toml::Table::new(),
-            Err(source) => return Err(WorldError::File { doing: "read", path: file, source }),
-        };
-        let plugins = settings.entry("plugins").or_insert_with(|| toml::Table::new().into());
-        let toml::Value::Table(plugins) = plugins else {
-            return Err(WorldError::Settings("`plugins` is not a table".to_owned()));
-        };
-        plugins.insert(tools::PLUGIN.to_owned(), tools::settings(&case.tools).into());
-        write(&file, settings.to_string().as_bytes())?;
+    let mut settings = read_settings(folder)?;
+    let plugins = settings.entry("plugins").or_insert_with(|| toml::Table::new().into());
+    let toml::Value::Table(plugins) = plugins else {
+        return Err(WorldError::Settings("`plugins` is not a table".to_owned()));
+    };
+    plugins.insert(tools::PLUGIN.to_owned(), tools::settings(offered).into());
+    write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())?;
 
-        // Whoever runs the case lets its tools do what the case needs them for.
-        let failed = |error: String| WorldError::Settings(error);
-        let mut said = AgentFolder::open(folder, &Trust::Everything).map_err(|error| failed(error.to_string()))?;
-        let plugin = Plugin::read(&component).map_err(failed)?;
-        let grants = GrantOrder::default().grants(tools::PLUGIN, &plugin.description.capabilities);
-        let granted = grants.and_then(|grants| said.grant(&plugin, &grants, &Trust::Everything));
-        granted.map_err(|error| failed(error.to_string()))
+    // Whoever runs the case lets its tools do what the case needs them for.
+    let failed = |error: String| WorldError::Settings(error);
+    let mut said = AgentFolder::open(folder, &Trust::Everything).map_err(|error| failed(error.to_string()))?;
+    let plugin = Plugin::read(&component).map_err(failed)?;
+    let grants = GrantOrder::default().grants(tools::PLUGIN, &plugin.description.capabilities);
+    let granted = grants.and_then(|grants| said.grant(&plugin, &grants, &Trust::Everything));
+    granted.map_err(|error| failed(error.to_string()))
+}
+
+fn read_settings(folder: &Path) -> Result<toml::Table, WorldError> {
+    let file = folder.join("hotcell.toml");
+    match fs::read_to_string(&file) {
+        Ok(text) => toml::from_str(&text).map_err(|error| WorldError::Settings(error.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(toml::Table::new()),
+        Err(source) => Err(WorldError::File { doing: "read", path: file, source }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Driving a run on behalf of a person: what `hotcell run` and `hotcell runs resume` share.
 
 use std::future::Future;
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,8 +50,16 @@ impl<'a> Drive<'a> {
             (None, None) => ModelSource::Providers,
         };
         let (quiet, trust) = (arguments.quiet, arguments.trust);
-        let host =
-            context.host(HostArguments { plugins, model, source: Some(source), quiet, trust, without_runs: false })?;
+        let interactive = !arguments.no_input && std::io::stdin().is_terminal() && context.screen.is_terminal();
+        let host = context.host(HostArguments {
+            plugins,
+            model,
+            source: Some(source),
+            quiet,
+            trust,
+            interactive,
+            without_runs: false,
+        })?;
         let narrator = Arc::new(Narrator::new(context.screen.clone()));
         Ok(Drive { context, host, arguments, narrator })
     }
@@ -81,7 +90,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Runs to where it ends or waits, and tells the outcome.
-    pub(super) fn go<F>(self, run: impl FnOnce(Host, hotcell_runtime::Session) -> F) -> Result<Exit, Failure>
+    pub(super) fn go<F>(&self, run: impl FnOnce(Host, hotcell_runtime::Session) -> F) -> Result<Exit, Failure>
     where
         F: Future<Output = Result<RunReport, HostError>>,
     {

@@ -3,7 +3,9 @@
 mod check;
 mod drive;
 mod graph;
+mod mcp;
 mod plugin;
+mod repl;
 mod run;
 mod runs;
 mod trust;
@@ -34,6 +36,7 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Graph(arguments) => graph::perform(&context, arguments),
         Command::Runs(arguments) => runs::perform(&context, arguments),
         Command::Plugin(arguments) => plugin::perform(&context, *arguments),
+        Command::Mcp(arguments) => mcp::perform(&context, arguments),
         Command::Trust(arguments) => trust::perform(&context, &arguments),
         Command::Completions(arguments) => completions(&arguments),
     }
@@ -57,6 +60,8 @@ struct HostArguments {
     trust: bool,
     /// Who answers requests to models
     source: Option<ModelSource>,
+    /// Whether a person is there who can be asked before a run begins
+    interactive: bool,
     /// Whether the command has nothing to do with runs, so that it needs no journal
     without_runs: bool,
 }
@@ -83,6 +88,7 @@ impl Context {
         let options = HostOptions {
             journal,
             plugins: arguments.plugins,
+            interactive: arguments.interactive,
             trust: arguments.trust.then_some(Trust::Everything),
             model_source: arguments.source.unwrap_or(ModelSource::Providers),
             environment,
@@ -166,7 +172,11 @@ fn quoted(word: &str) -> String {
 fn show(screen: &Screen, progress: &Progress) {
     match progress {
         Progress::Compiling { name } => screen.working(&format!("compiling {}", one_line(name, 200))),
-        Progress::Compiled { .. } => screen.worked(),
+        Progress::Indexing { node, documents, total, chunks } => {
+            let node = one_line(node, 100);
+            screen.working(&format!("indexing {node}: {documents} of {total} documents, {chunks} chunks"));
+        }
+        Progress::Compiled { .. } | Progress::Indexed { .. } => screen.worked(),
         _ => {}
     }
 }
@@ -181,7 +191,9 @@ impl From<HostError> for Failure {
             | HostError::Changed { .. }
             | HostError::Config { .. }
             | HostError::NothingAsked { .. }
+            | HostError::Knowledge(_)
             | HostError::NoHome => Exit::Refused,
+            HostError::Stopped => Exit::Interrupted,
             HostError::Cells(_) => Exit::Failed,
         };
         Failure { exit, message: Some(lines(error.to_string().trim_end())), help: None }

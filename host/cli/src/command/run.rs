@@ -1,20 +1,26 @@
 //! `hotcell run`
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal as _, Read};
 
 use hotcell_graph::{Key, Value};
 use hotcell_runtime::Given;
 
-use super::Context;
 use super::drive::Drive;
+use super::{Context, repl};
 use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
 
 pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
     let given = Given { input: input(arguments.prompt)?, variables: variables(arguments.variables)? };
+    let on_a_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && context.screen.is_terminal();
+    let session = &arguments.session;
+    let converse = given.input.is_none() && on_a_terminal && !session.no_input && !session.json;
     let drive = Drive::new(context, arguments.session)?;
     let agent = drive.load(&arguments.path)?;
+    if converse {
+        return repl::perform(context, &drive, &arguments.path, agent, given.variables);
+    }
     drive.go(|host, session| async move { host.run(&agent, given, session).await })
 }
 

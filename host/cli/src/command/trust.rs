@@ -16,15 +16,25 @@ pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Fail
         return Ok(Exit::Done);
     }
     let mut folder = host.agent_folder(&arguments.folder)?;
-    if folder.is_trusted() && !folder.wishes().is_empty() {
-        print(&format!("the `{SETTINGS_FILE}` of `{shown}` is trusted already"))?;
+    if folder.is_trusted() {
+        print(&match folder.wishes().is_empty() {
+            true => format!("there is nothing in `{shown}` that would have to be trusted"),
+            false => format!("the `{SETTINGS_FILE}` of `{shown}` is trusted already"),
+        })?;
         return Ok(Exit::Done);
     }
-    for (name, grants) in folder.wishes() {
-        context.screen.line(&format!("`{}` may", one_line(&name, 200)));
-        for grant in grants {
-            context.screen.line(&format!("  - {}", one_line(&grant, 500)));
+    for (name, wishes) in folder.wishes() {
+        context.screen.line(&match name.is_empty() {
+            true => "for all plugins".to_owned(),
+            false => format!("`{}` may", one_line(&name, 200)),
+        });
+        for wish in wishes {
+            context.screen.line(&format!("  - {}", one_line(&wish, 500)));
         }
+    }
+    for (name, digest) in folder.pins() {
+        let (name, digest) = (one_line(name, 200), one_line(digest, 100));
+        context.screen.line(&format!("grants to `{name}` count for the component {digest}"));
     }
     if !arguments.yes {
         context.confirm(&format!("Trust the `{SETTINGS_FILE}` of `{shown}` with this?"))?;

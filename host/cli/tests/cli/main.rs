@@ -4,6 +4,7 @@ mod answers;
 mod basics;
 mod crash;
 mod desk;
+mod mcp;
 mod models;
 mod pictures;
 mod plugins;

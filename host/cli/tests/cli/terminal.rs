@@ -42,6 +42,11 @@ struct Talk {
 
 impl Talk {
     fn start(desk: &Desk, arguments: &[&str]) -> Self {
+        Self::with_output(desk, arguments, false)
+    }
+
+    /// The same with standard output on the terminal too, or not.
+    fn with_output(desk: &Desk, arguments: &[&str], on_terminal: bool) -> Self {
         let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
@@ -51,8 +56,12 @@ impl Talk {
             .hotcell(arguments)
             .env("TERM", "xterm")
             .stdin(Stdio::from(OwnedFd::from(terminal.try_clone().unwrap())))
+            .stdout(if on_terminal {
+                Stdio::from(OwnedFd::from(terminal.try_clone().unwrap()))
+            } else {
+                Stdio::piped()
+            })
             .stderr(Stdio::from(OwnedFd::from(terminal)))
-            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         let keyboard = File::from(controller);
@@ -91,7 +100,7 @@ impl Talk {
 #[test]
 fn options_are_chosen_and_texts_typed() {
     let desk = Desk::with(GRAPH, &[]);
-    let mut talk = Talk::start(&desk, &["run", "."]);
+    let mut talk = Talk::start(&desk, &["run", ".", "go"]);
     talk.wait_for("your answer [somebody]");
     talk.press("Ada\r");
     talk.wait_for("(type another answer)");
@@ -104,7 +113,7 @@ fn options_are_chosen_and_texts_typed() {
 #[test]
 fn an_own_answer_and_a_default() {
     let desk = Desk::with(GRAPH, &[]);
-    let mut talk = Talk::start(&desk, &["run", "."]);
+    let mut talk = Talk::start(&desk, &["run", ".", "go"]);
     talk.wait_for("your answer [somebody]");
     talk.press("\r");
     talk.wait_for("(type another answer)");
@@ -121,7 +130,7 @@ fn an_own_answer_and_a_default() {
 #[test]
 fn escape_leaves_the_question_for_later() {
     let desk = Desk::with(GRAPH, &[]);
-    let mut talk = Talk::start(&desk, &["run", ".", "--answer", "Ada"]);
+    let mut talk = Talk::start(&desk, &["run", ".", "go", "--answer", "Ada"]);
     talk.wait_for("(type another answer)");
     talk.press("\u{1b}");
     let (code, stdout, seen) = talk.end();
@@ -132,7 +141,7 @@ fn escape_leaves_the_question_for_later() {
 #[test]
 fn ctrl_c_at_a_question_interrupts() {
     let desk = Desk::with(GRAPH, &[]);
-    let mut talk = Talk::start(&desk, &["run", "."]);
+    let mut talk = Talk::start(&desk, &["run", ".", "go"]);
     talk.wait_for("your answer [somebody]");
     talk.press("\u{3}");
     let (code, _, seen) = talk.end();
@@ -146,4 +155,41 @@ fn no_input_never_asks() {
     let (code, _, seen) = Talk::start(&desk, &["run", ".", "--no-input"]).end();
     assert_eq!(code, Some(3), "{seen}");
     assert!(!seen.contains("your answer"), "{seen}");
+}
+
+#[test]
+fn without_a_prompt_each_message_runs_the_graph() {
+    let graph = "name: parrot\nconversation_starters: [\"hello there\"]\nstart: done\nnodes:\n  done: { type: end, output: \"you said: {{initial_prompt}}\" }\n";
+    let desk = Desk::with(graph, &[]);
+    let mut talk = Talk::with_output(&desk, &["run", "."], true);
+    talk.wait_for("Ctrl-D leaves");
+    talk.press("first {{x}}\r");
+    talk.wait_for("you said: first {{x}}");
+    // A wrong command is named, a message that the author suggests is completed.
+    talk.press("/hepl\r");
+    talk.wait_for("did you mean /help?");
+    talk.press("hel\t\r");
+    talk.wait_for("you said: hello there");
+    talk.press("/quit\r");
+    let (code, _, seen) = talk.end();
+    assert_eq!(code, Some(0), "{seen}");
+}
+
+#[test]
+fn a_graph_that_changes_meanwhile_counts_from_the_next_message_on() {
+    let graph =
+        |word: &str| format!("name: x\nstart: done\nnodes:\n  done: {{ type: end, output: \"it is {word}\" }}\n");
+    let desk = Desk::with(&graph("one"), &[]);
+    let mut talk = Talk::with_output(&desk, &["run", "."], true);
+    talk.wait_for("Ctrl-D leaves");
+    talk.press("a\r");
+    talk.wait_for("it is one");
+    std::fs::write(desk.path("graph.yaml"), "name: [broken").unwrap();
+    talk.press("b\r");
+    talk.wait_for("is not closed");
+    std::fs::write(desk.path("graph.yaml"), graph("two")).unwrap();
+    talk.press("c\r");
+    talk.wait_for("it is two");
+    talk.press("\u{4}");
+    assert_eq!(talk.end().0, Some(0));
 }

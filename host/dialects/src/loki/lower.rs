@@ -6,15 +6,17 @@ use std::sync::Arc;
 use hotcell_graph::Template;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AskAction, Expression, Graph, MapAction, ModelAction, Next, Node as IrNode, NodeIds, OfferAction,
-    OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate, Variable, VisitCap,
+    Action, AgentAction, AskAction, Expression, Graph, LookUpAction, MapAction, ModelAction, Next, Node as IrNode,
+    NodeIds, OfferAction, OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate, Variable, VisitCap,
 };
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 
-use super::schema::{Approval, Body, Given, Input, Llm, Map, Node, Offer, Route, Script, Source, Tree};
-use super::{INPUT_KEY, tool_name};
+use super::schema::{
+    Agent, Approval, Body, Given, Input, Llm, Map, Node, Offer, Rag, Route, Schema, Script, Source, Tree,
+};
+use super::{INPUT_KEY, mcp_function, tool_name};
 use crate::document::SourceText;
-use crate::surroundings::{OfferState, Surroundings};
+use crate::surroundings::{OfferState, ServerState, Surroundings};
 
 /// The graph of a file that has no errors. None if something is missing after all.
 pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<Graph> {
@@ -27,7 +29,8 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
         }
     }
     let ids = NodeIds::new(source.nodes.iter().map(|node| &*node.id.value).chain(absent.keys().copied()));
-    let mut nodes = source.nodes.iter().map(|node| lower(node, &ids, surroundings)).collect::<Option<Vec<_>>>()?;
+    let mut nodes =
+        source.nodes.iter().map(|node| lower(source, node, &ids, surroundings)).collect::<Option<Vec<_>>>()?;
     nodes.extend(absent.iter().map(|(name, span)| absent_node(name, span)));
     let mut graph = Graph::new(&*source.name.as_ref()?.value, nodes, source.start.as_ref()?)?;
     graph.description = source.description.as_deref().map(str::to_owned);
@@ -88,19 +91,21 @@ fn absent_node(name: &str, span: &Span) -> IrNode {
     }
 }
 
-fn lower(node: &Node, ids: &NodeIds, surroundings: &dyn Surroundings) -> Option<IrNode> {
+fn lower(source: &Source, node: &Node, ids: &NodeIds, surroundings: &dyn Surroundings) -> Option<IrNode> {
     let (action, timeout) = match &node.body {
         Body::Script(script) => (self::script(script)?, Some(script.timeout)),
         Body::Approval(approval) => (self::approval(approval)?, None),
         Body::Input(input) => (self::input(input)?, None),
-        Body::Llm(llm) => (Action::Model(Box::new(self::llm(llm)?)), llm.timeout),
+        Body::Llm(llm) => (Action::Model(Box::new(self::llm(source, llm, surroundings)?)), llm.timeout),
         Body::Map(map) => (self::map(map, ids)?, None),
         Body::Offer(offer) => (self::offer(offer, surroundings), offer.timeout),
         Body::End(end) => {
             let output = end.output.as_ref().map_or_else(|| Template::parse(""), |output| Template::parse(output));
             (Action::End { output: Expression::Strict(output) }, None)
         }
-        Body::Agent(_) | Body::Rag(_) | Body::Unknown => return None,
+        Body::Agent(agent) => (self::agent(agent)?, Some(agent.timeout)),
+        Body::Rag(rag) => (look_up(&node.id.value, rag), Some(rag.retrieval.timeout)),
+        Body::Unknown => return None,
     };
     Some(IrNode {
         id: Arc::clone(&node.id.value),
@@ -192,28 +197,67 @@ fn input(input: &Input) -> Option<Action> {
     }))
 }
 
-fn llm(llm: &Llm) -> Option<ModelAction> {
-    let mut tools: Vec<String> = Vec::new();
+fn llm(source: &Source, llm: &Llm, surroundings: &dyn Surroundings) -> Option<ModelAction> {
+    let mut tools: IndexSet<String> = IndexSet::new();
     for tool in &llm.tools {
-        let name = tool_name(tool);
-        if !tools.iter().any(|known| known == name) {
-            tools.push(name.to_owned());
-        }
+        tools.extend(tools_of(source, tool, surroundings));
     }
     Some(ModelAction {
         settings: llm.model.settings(),
         instructions: llm.instructions.as_ref().map(strict),
         prompt: strict(llm.prompt.as_ref()?),
-        tools,
+        tools: tools.into_iter().collect(),
         max_requests: llm.max_iterations,
         attempts: llm.max_attempts,
-        structure: llm.output_schema.as_ref().map(|schema| Structure {
-            schema: schema.value.clone(),
-            hint: true,
-            merge: schema.properties.iter().map(|key| Arc::clone(&key.value)).collect(),
-        }),
+        structure: llm.output_schema.as_ref().map(|schema| structure(schema, true)),
         bind: "output",
         failure_prefix: Some("LLM node failed: "),
+    })
+}
+
+/// The tools that an entry of `tools` stands for. A function of an MCP server is called `mcp:server/function`.
+fn tools_of(source: &Source, entry: &str, surroundings: &dyn Surroundings) -> Vec<String> {
+    if let Some(server) = entry.strip_prefix("mcp:") {
+        return server_functions(server, surroundings);
+    }
+    let name = tool_name(entry);
+    let declared = source.global_tools.iter().any(|tool| tool_name(tool) == name);
+    let function = if declared { None } else { mcp_function(source, surroundings, name) };
+    vec![function.unwrap_or_else(|| name.to_owned())]
+}
+
+/// All functions of an MCP server, as tools.
+pub(super) fn server_functions(server: &str, surroundings: &dyn Surroundings) -> Vec<String> {
+    match surroundings.mcp_server(server) {
+        ServerState::Usable(functions) => functions.iter().map(|function| format!("mcp:{server}/{function}")).collect(),
+        ServerState::Missing | ServerState::Unusable(_) => Vec::new(),
+    }
+}
+
+fn structure(schema: &Schema, hint: bool) -> Structure {
+    Structure {
+        schema: schema.value.clone(),
+        hint,
+        merge: schema.properties.iter().map(|key| Arc::clone(&key.value)).collect(),
+    }
+}
+
+fn agent(agent: &Agent) -> Option<Action> {
+    Some(Action::Agent(Box::new(AgentAction {
+        agent: Arc::clone(&agent.agent.as_ref()?.value),
+        prompt: strict(agent.prompt.as_ref()?),
+        structure: agent.output_schema.as_ref().map(|schema| structure(schema, false)),
+        bind: "output",
+    })))
+}
+
+fn look_up(node: &str, rag: &Rag) -> Action {
+    let of_the_caller = || Expression::Strict(Template::parse(&format!("{{{{{INPUT_KEY}}}}}")));
+    Action::LookUp(LookUpAction {
+        base: node.to_owned(),
+        query: rag.query.as_ref().map_or_else(of_the_caller, strict),
+        top_k: rag.retrieval.top_k.map(|top_k| top_k as usize),
+        bind: "output",
     })
 }
 

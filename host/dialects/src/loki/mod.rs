@@ -4,6 +4,7 @@
 //! IR. A graph comes out only if there is no error.
 
 mod checks;
+mod config;
 mod lower;
 mod output_schema;
 mod read;
@@ -12,12 +13,14 @@ mod schema;
 
 use std::sync::Arc;
 
-use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
+use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile, Span};
 use hotcell_graph::ir::Graph;
 
 use crate::document::{self, Document, Reader};
-use crate::surroundings::Surroundings;
+use crate::surroundings::{ServerState, Surroundings};
 
+/// What to do about an MCP server that is not configured.
+const SERVER_HELP: &str = "name it in `mcp.json`, beside this file or in your own configuration folder";
 /// The state key that receives the prompt of a run.
 const INPUT_KEY: &str = "initial_prompt";
 
@@ -45,16 +48,51 @@ pub struct Declarations {
     pub mcp_servers: Vec<String>,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
+    /// What has to be built before its nodes can look things up
+    pub knowledge_bases: Vec<KnowledgeBaseSource>,
     /// Whether the author wants everything checked before the first node runs; otherwise what is broken shows when a
     /// run comes to it
     pub checked_before_run: bool,
 }
 
+/// A knowledge base as a node describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnowledgeBaseSource {
+    /// The node; the base is stored as `<node>.yaml`
+    pub node: String,
+    /// Files, folders, patterns, addresses and `loader:path`, as they are written
+    pub documents: Vec<String>,
+    /// The model that makes vectors of texts
+    pub embedding_model: Option<String>,
+    /// Tokens of a chunk
+    pub chunk_size: Option<u32>,
+    /// Tokens that a chunk shares with the one before
+    pub chunk_overlap: Option<u32>,
+    /// The model that ranks what was found once more
+    pub reranker_model: Option<String>,
+    /// How many texts go into one request for vectors
+    pub batch_size: Option<u32>,
+    /// Where the node is written
+    pub span: Span,
+}
+
+/// Reads, checks and lowers the file of an agent with a tool loop (`config.yaml`).
+pub fn load_config(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
+    load_with(file, |document, diagnostics| config::read_and_lower(document, surroundings, diagnostics))
+}
+
 /// Reads, checks and lowers a graph file.
 pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
+    load_with(file, |document, diagnostics| read_and_lower(document, surroundings, diagnostics))
+}
+
+fn load_with(
+    file: &Arc<SourceFile>,
+    read_and_lower: impl FnOnce(&Document, &mut Vec<Diagnostic>) -> (Declarations, Option<Graph>),
+) -> Loaded {
     let (document, mut diagnostics) = document::parse(file);
     let (declarations, graph) = match &document {
-        Some(document) => read_and_lower(document, surroundings, &mut diagnostics),
+        Some(document) => read_and_lower(document, &mut diagnostics),
         None => Default::default(),
     };
     diagnostic::sort(&mut diagnostics);
@@ -84,15 +122,36 @@ fn read_and_lower(
         global_tools: source.global_tools.iter().map(|tool| tool_name(tool).to_owned()).collect(),
         mcp_servers: owned(&source.mcp_servers),
         conversation_starters: owned(&source.conversation_starters),
+        knowledge_bases: source.nodes.iter().filter_map(knowledge_base).collect(),
         checked_before_run: source.settings.validate_before_run,
     };
     (declarations, graph)
+}
+
+fn knowledge_base(node: &schema::Node) -> Option<KnowledgeBaseSource> {
+    let schema::Body::Rag(rag) = &node.body else { return None };
+    Some(KnowledgeBaseSource {
+        node: node.id.value.to_string(),
+        documents: rag.documents.iter().map(|document| document.to_string()).collect(),
+        embedding_model: rag.embedding_model.as_deref().map(str::to_owned),
+        chunk_size: rag.chunk_size,
+        chunk_overlap: rag.chunk_overlap,
+        reranker_model: rag.retrieval.reranker_model.as_deref().map(str::to_owned),
+        batch_size: rag.retrieval.batch_size,
+        span: node.id.span.clone(),
+    })
 }
 
 /// The error of an agent's folder that holds both `config.yaml` and `graph.yaml`.
 pub fn both_files(folder: &str) -> Diagnostic {
     Diagnostic::error(format!("the folder `{folder}` holds both `config.yaml` and `graph.yaml`"))
         .help("remove one of them: `config.yaml` is for a tool loop, `graph.yaml` for a graph")
+}
+
+/// The full name of a function of one of the file's MCP servers, `mcp:server/function`, if one has it.
+fn mcp_function(source: &schema::Source, surroundings: &dyn Surroundings, name: &str) -> Option<String> {
+    let has = |server: &str| matches!(surroundings.mcp_server(server), ServerState::Usable(all) if all.iter().any(|one| one == name));
+    source.mcp_servers.iter().find(|server| has(server)).map(|server| format!("mcp:{}/{name}", &**server))
 }
 
 /// The name of a tool: an entry of `global_tools` may name its file instead.

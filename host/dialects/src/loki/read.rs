@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotcell_budget::{Bytes, Fuel, RunBudget};
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::ir::{Bytes, Fuel, RunBudget};
 use hotcell_graph::{Reducer, closest};
 
 use super::read_node::node;
@@ -201,7 +201,7 @@ pub(super) fn duration(fields: &mut Fields<'_, '_>, name: &'static str) -> Optio
     Some(Duration::from_secs_f64(seconds.value))
 }
 
-fn variables(fields: &mut Fields<'_, '_>) -> Vec<Variable> {
+pub(super) fn variables(fields: &mut Fields<'_, '_>) -> Vec<Variable> {
     let mut variables = Vec::new();
     let mut declared = HashMap::new();
     let reader = fields.reader();

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotcell_budget::RunBudget;
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{LengthCheck, ModelSettings, RunBudget};
+use hotcell_graph::ir::{LengthCheck, ModelSettings};
 use hotcell_graph::{Reducer, Value};
 
 use crate::document::{SourceText, Spanned};
@@ -116,7 +117,6 @@ pub(super) enum Body {
 pub(super) struct Agent {
     pub(super) agent: Option<SourceText>,
     pub(super) prompt: Option<SourceText>,
-    #[expect(dead_code, reason = "lowered once agent nodes run")]
     pub(super) timeout: Duration,
     pub(super) output_schema: Option<Schema>,
 }
@@ -187,13 +187,11 @@ pub(super) struct Rag {
     pub(super) embedding_model: Option<SourceText>,
     pub(super) chunk_size: Option<u32>,
     pub(super) chunk_overlap: Option<u32>,
-    #[expect(dead_code, reason = "lowered once rag nodes run")]
     pub(super) retrieval: Retrieval,
 }
 
 /// The fields of a `rag` node that only retrieval needs.
 #[derive(Debug)]
-#[expect(dead_code, reason = "lowered once rag nodes run")]
 pub(super) struct Retrieval {
     pub(super) top_k: Option<u32>,
     pub(super) timeout: Duration,

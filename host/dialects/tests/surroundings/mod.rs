@@ -1,6 +1,8 @@
 //! The world that the tests pretend to be in.
 
-use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, Offered, Surroundings, ToolState};
+use hotcell_dialects::{
+    AgentFolder, FileState, KnowledgeBase, OfferState, Offered, ServerState, Surroundings, ToolState,
+};
 use hotcell_graph::ir::OfferKind;
 
 /// Scripts and documents are there unless their name says otherwise; see each method for the rest.
@@ -47,12 +49,12 @@ impl Surroundings for Fake {
         name.starts_with("test:").then_some(matches!(name, "test:large" | "test:small"))
     }
 
-    fn mcp_server(&self, name: &str) -> bool {
-        name == "library"
-    }
-
-    fn mcp_function(&self, server: &str, function: &str) -> Option<bool> {
-        Some(server == "library" && function == "lend")
+    fn mcp_server(&self, name: &str) -> ServerState {
+        match name {
+            "library" => ServerState::Usable(vec!["lend".to_owned(), "search_books".to_owned()]),
+            "waiting" => ServerState::Unusable("the MCP server `waiting` is a program that nobody allowed".to_owned()),
+            _ => ServerState::Missing,
+        }
     }
 
     fn agent(&self, name: &str) -> AgentFolder {

@@ -1,6 +1,8 @@
 //! What nodes do: one module per action, and the frame around all of them (failure, updates, route).
 
+mod agent;
 mod ask;
+mod look_up;
 mod map;
 mod model;
 mod offer;
@@ -105,6 +107,8 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::Map(action) => map::perform(turn, graph, action, state).await,
         Action::Model(action) => in_time(node, model::perform(turn, graph, action, state)).await,
         Action::Offer(action) => in_time(node, offer::perform(turn, node, action, state)).await,
+        Action::Agent(action) => in_time(node, agent::perform(turn, graph, action, state)).await,
+        Action::LookUp(action) => in_time(node, look_up::perform(turn, action, state)).await,
     }
 }
 

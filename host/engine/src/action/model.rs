@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use hotcell_budget::{Account, Usage};
-use hotcell_graph::ir::{Graph, ModelAction, ModelSettings};
+use hotcell_graph::ir::{Graph, ModelAction, ModelSettings, Structure};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
 use hotcell_models::{Message, ModelName, OnText, Reply, Request, ToolCallRequest, ToolSpec};
 
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
-use super::tool;
+use super::tool::{self, Wanted};
 use crate::branch::Write;
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
@@ -60,9 +60,21 @@ pub(super) async fn perform(
     let (Some(schema), Some(structure)) = (&call.schema, &action.structure) else {
         return Ok(Performed { answer: Some((action.bind, Value::text(answer))), ..Performed::default() });
     };
-    let value = match schema.read(&answer) {
+    let (value, writes) = structured(turn, &call.settings, schema, structure, &answer).await?;
+    Ok(Performed { answer: Some((action.bind, value)), writes, route: None })
+}
+
+/// A text as a value of the schema, extracted if need be, and what of it is written.
+pub(super) async fn structured(
+    turn: &mut NodeTurn,
+    settings: &ModelSettings,
+    schema: &Schema,
+    structure: &Structure,
+    text: &str,
+) -> Result<(Value, Vec<Write>), Stop> {
+    let value = match schema.read(text) {
         Ok(value) => value,
-        Err(_) => extract(turn, &call.settings, schema, &answer).await?,
+        Err(_) => extract(turn, settings, schema, text).await?,
     };
     let mut writes = Vec::new();
     if let Value::Object(object) = &value {
@@ -72,7 +84,7 @@ pub(super) async fn perform(
             }
         }
     }
-    Ok(Performed { answer: Some((action.bind, value)), writes, route: None })
+    Ok((value, writes))
 }
 
 /// One call of a model with everything evaluated that does not change between attempts.
@@ -81,6 +93,8 @@ struct Call<'a> {
     settings: ModelSettings,
     messages: Vec<Message>,
     tools: Vec<ToolSpec>,
+    /// The full names of the tools, in the same order
+    full_names: &'a [String],
     schema: Option<Schema>,
     state: SharedState,
 }
@@ -112,13 +126,19 @@ impl<'a> Call<'a> {
         let mut tools = Vec::with_capacity(action.tools.len());
         for name in &action.tools {
             let tool = turn.context.ports.tools.describe(name);
-            tools.push(tool.ok_or_else(|| Stop::Failed(format!("there is no tool `{name}`")))?);
+            let mut tool: ToolSpec = tool.ok_or_else(|| Stop::Failed(format!("there is no tool `{name}`")))?;
+            // Two servers may have functions of one name; a model takes names without the marks between their parts.
+            if tools.iter().any(|known: &ToolSpec| known.name == tool.name) {
+                tool.name = name.replace([':', '/', '.'], "_");
+            }
+            tools.push(tool);
         }
         Ok(Call {
             action,
             settings: action.settings.or(&graph.model),
             messages,
             tools,
+            full_names: &action.tools,
             schema,
             state: SharedState::new(state.clone()),
         })
@@ -154,7 +174,8 @@ impl<'a> Call<'a> {
     /// What the model is told about its call. Only a question to a person and the journal stop the node; every other
     /// failure is an answer.
     async fn call_tool(&self, turn: &mut NodeTurn, call: &ToolCallRequest) -> Result<String, Stop> {
-        let refusal = match self.tools.iter().find(|tool| tool.name == call.name) {
+        let place = self.tools.iter().position(|tool| tool.name == call.name);
+        let refusal = match place.map(|place| &self.tools[place]) {
             Some(tool) => check_arguments(tool, &call.arguments)
                 .err()
                 .map(|problem| format!("error: the arguments of `{}` cannot be used: {problem}", call.name)),
@@ -169,9 +190,10 @@ impl<'a> Call<'a> {
             turn.emit(&Event::ToolCalled { node: &turn.node, tool: &call.name, error: Some(&error), usage: &usage });
             return Ok(error);
         }
+        let full_name = place.and_then(|place| self.full_names.get(place)).map_or(&call.name, |name| name);
         let mut answers = Vec::new();
         loop {
-            let outcome = self.reach_tool(turn, call, &answers).await?;
+            let outcome = self.reach_tool(turn, call, full_name, &answers).await?;
             let text = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
             if let Some(question) = text("asks") {
                 let question = Question {
@@ -192,7 +214,13 @@ impl<'a> Call<'a> {
     }
 
     /// One call into the tool's cell, as an effect: `value`, `error` or the question it `asks`.
-    async fn reach_tool(&self, turn: &mut NodeTurn, call: &ToolCallRequest, answers: &[String]) -> Result<Value, Stop> {
+    async fn reach_tool(
+        &self,
+        turn: &mut NodeTurn,
+        call: &ToolCallRequest,
+        full_name: &str,
+        answers: &[String],
+    ) -> Result<Value, Stop> {
         let state = self.state.clone();
         let mut used = Account::default();
         let node = turn.node.clone();
@@ -201,8 +229,8 @@ impl<'a> Call<'a> {
                 let used = &mut used;
                 async move {
                     let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-                    let called = tool::call(&context, used, &node, &call.name, arguments, answers, state).await;
-                    Ok(called.into_value())
+                    let wanted = Wanted { tool: full_name, spoken: &call.name, arguments, answers, state };
+                    Ok(tool::call(&context, used, &node, wanted).await.into_value())
                 }
             })
             .await;

@@ -5,7 +5,8 @@ use hotcell_graph::ir::{Next, Node, NodeIndex, OfferAction, OfferKind};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
 
-use super::{Performed, tool};
+use super::Performed;
+use super::tool::{self, Wanted};
 use crate::journal::Question;
 use crate::ports::{CallError, OfferCall, SharedState};
 use crate::turn::{NodeTurn, Stop};
@@ -60,9 +61,9 @@ async fn once(
             let used = &mut used;
             async move {
                 if action.kind == OfferKind::Tool {
-                    return Ok(tool::call(&context, used, &node, &action.offer, inputs, answers, state)
-                        .await
-                        .into_value());
+                    let (tool, arguments) = (&*action.offer, inputs);
+                    let wanted = Wanted { tool, spoken: tool, arguments, answers, state };
+                    return Ok(tool::call(&context, used, &node, wanted).await.into_value());
                 }
                 let (offer, kind, purse) = (&*action.offer, action.kind, context.purse.clone());
                 let call = OfferCall { offer, kind, with, inputs, answers, state, purse };

@@ -21,18 +21,25 @@ impl Called {
     }
 }
 
+/// A call of a tool.
+pub(super) struct Wanted<'a> {
+    /// The tool's full name
+    pub(super) tool: &'a str,
+    /// What whoever calls it calls it
+    pub(super) spoken: &'a str,
+    /// A JSON object
+    pub(super) arguments: &'a str,
+    /// What a person answered to the tool's questions so far, in order
+    pub(super) answers: &'a [String],
+    /// The state it may read
+    pub(super) state: SharedState,
+}
+
 /// Calls a tool for a node. What it used is added to the account; a hook that refuses is an error of the call.
-pub(super) async fn call(
-    context: &RunContext,
-    account: &mut Account,
-    node: &Key,
-    tool: &str,
-    arguments: &str,
-    answers: &[String],
-    state: SharedState,
-) -> Called {
+pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key, wanted: Wanted<'_>) -> Called {
     let mut used = Account::default();
-    let called = match around(context, &mut used, node, tool, arguments, answers, state).await {
+    let tool = wanted.spoken;
+    let called = match around(context, &mut used, node, wanted).await {
         Ok(called) => called,
         Err(Stop::Failed(reason)) => Called { key: "error", value: Value::text(reason) },
         Err(Stop::Waiting | Stop::Journal(_)) => Called { key: "error", value: Value::text("a hook cannot wait") },
@@ -43,15 +50,8 @@ pub(super) async fn call(
     called
 }
 
-async fn around(
-    context: &RunContext,
-    account: &mut Account,
-    node: &Key,
-    tool: &str,
-    arguments: &str,
-    answers: &[String],
-    state: SharedState,
-) -> Result<Called, Stop> {
+async fn around(context: &RunContext, account: &mut Account, node: &Key, wanted: Wanted<'_>) -> Result<Called, Stop> {
+    let Wanted { tool, arguments, answers, state, .. } = wanted;
     let parsed = || parse_json(arguments).unwrap_or_else(|_| Value::text(arguments));
     let event = || hook::event([("node", Value::Text(node.clone())), ("tool", tool.into()), ("arguments", parsed())]);
     let changed = hook::tell(context, account, HookPoint::BeforeToolCall, event).await?;

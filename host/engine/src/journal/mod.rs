@@ -125,7 +125,8 @@ pub struct RunRecord {
     pub outcome: Option<String>,
 }
 
-/// Where an entry belongs: the turn of a node, or something within it (`7`, `7.2`).
+/// Where an entry belongs: the turn of a node (`7`), something within it (`7.2`), or the turn of a node of an agent that
+/// was called there (`7.agent0.3`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(pub String);
 
@@ -136,6 +137,16 @@ impl Place {
 
     pub(crate) fn within(&self, part: impl fmt::Display) -> Self {
         Place(format!("{}.{part}", self.0))
+    }
+
+    /// The place of which this is a part; none for the turn of a run's own node.
+    pub(crate) fn around(&self) -> Option<Self> {
+        self.0.rsplit_once('.').map(|(around, _)| Place(around.to_owned()))
+    }
+
+    /// Whether this is a part of that place.
+    pub(crate) fn is_within(&self, place: &Place) -> bool {
+        self.0.strip_prefix(&place.0).is_some_and(|rest| rest.starts_with('.'))
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct World {
     pub(crate) answers: Mutex<Vec<String>>,
     pub(crate) ran: Mutex<Vec<String>>,
     pub(crate) events: Mutex<Vec<String>>,
+    /// Whether calls are paid from the purse
+    pub(crate) lends: bool,
 }
 
 pub(crate) type ScriptBehaviour = fn(&ScriptCall) -> Result<String, String>;
@@ -72,6 +74,8 @@ impl World {
         Ports {
             hooks: Arc::new(Nobody),
             offers: Arc::new(Nobody),
+            knowledge: Arc::new(Nobody),
+            agents: Arc::new(Nobody),
             scripts: self.clone(),
             tools: self.clone(),
             model: self.clone(),
@@ -88,11 +92,18 @@ impl Scripts for World {
         self.ran.lock().unwrap().push(call.file.clone());
         // Longer names take longer, so that branches finish in another order than they are declared.
         tokio::time::sleep(Duration::from_millis(call.file.len() as u64)).await;
+        let usage = Usage { calls: 1, ..Usage::default() };
+        if self.lends {
+            if let Err(overdrawn) = call.purse.lend(&hotcell_budget::Budget::default()) {
+                return CallReport::failed(overdrawn.to_string());
+            }
+            call.purse.spend(&usage);
+        }
         let result = match self.scripts.get(call.file.as_str()) {
             Some(behaviour) => behaviour(&call).map_err(CallError::Failed),
             None => Ok("{}".into()),
         };
-        CallReport { result, account: Account::of("script", Usage { calls: 1, ..Usage::default() }) }
+        CallReport { result, account: Account::of("script", usage) }
     }
 }
 

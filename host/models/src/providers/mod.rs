@@ -46,6 +46,23 @@ const COMPATIBLE: Dialect = Dialect::gateway("openai-compatible", "", "");
 /// a number.
 const ANTHROPIC_MAX_TOKENS: u64 = 8192;
 
+/// An HTTP client that follows no redirect and keeps the limits on connections to providers. It is the HTTP library's
+/// own, because whoever asks in another form than ours speaks HTTP by himself.
+pub type HttpClient = reqwest::Client;
+
+/// Where a model is.
+#[derive(Debug, Clone)]
+pub struct ModelServer {
+    /// What the server calls the model.
+    pub model: String,
+    /// The address before the path of a request.
+    pub base_url: String,
+    /// What it is paid with.
+    pub key: Option<Secret>,
+    /// The way to it.
+    pub client: HttpClient,
+}
+
 /// The providers that can be asked, by name.
 #[derive(Debug)]
 pub struct Providers {
@@ -129,6 +146,26 @@ impl Providers {
     /// When its provider does not exist, cannot be told from the name, or lacks a key.
     pub fn check(&self, name: &ModelName) -> Result<(), ModelError> {
         self.resolve(name).map(|_| ())
+    }
+
+    /// Where a model is that is asked for something else than a reply, such as vectors or a ranking, in the form that
+    /// OpenAI gave such requests.
+    ///
+    /// # Errors
+    ///
+    /// As [`Providers::check`], and when no connection to it can be set up.
+    pub fn server(&self, name: &ModelName) -> Result<ModelServer, ModelError> {
+        let (provider, model) = self.resolve(name)?;
+        let transport = self
+            .connections
+            .transport(&provider.url)
+            .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))?;
+        Ok(ModelServer {
+            model: model.to_owned(),
+            base_url: provider.base_url().to_owned(),
+            key: provider.key.clone(),
+            client: transport.client(),
+        })
     }
 
     /// The provider for `name` and what that provider calls the model.

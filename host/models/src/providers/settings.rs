@@ -17,7 +17,9 @@ impl Secret {
         Self(key.into())
     }
 
-    pub(super) fn expose(&self) -> &str {
+    /// The key itself, for whoever sends it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }

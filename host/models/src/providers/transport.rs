@@ -137,6 +137,11 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
+    /// The client behind it.
+    pub(crate) fn client(&self) -> reqwest::Client {
+        self.client.clone()
+    }
+
     /// The error's cause in the words of this module. The URL is left out: Gemini's holds the key.
     fn classify(limits: HttpLimits, error: reqwest::Error) -> TransportError {
         let error = error.without_url();

@@ -77,6 +77,8 @@ pub(crate) fn ports() -> Ports {
         observer: Arc::new(hotcell_engine::Nobody),
         hooks: Arc::new(hotcell_engine::Nobody),
         offers: Arc::new(hotcell_engine::Nobody),
+        knowledge: Arc::new(hotcell_engine::Nobody),
+        agents: Arc::new(hotcell_engine::Nobody),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What can be measured.
 
+mod agents;
 mod engine;
 mod plugins;
 mod process;
@@ -59,6 +60,16 @@ pub(crate) fn all() -> Vec<Work> {
             name: "neighbours",
             about: "16 concurrent runs beside one that loops and floods",
             run: |rounds| Box::pin(plugins::neighbours(rounds)),
+        },
+        Work {
+            name: "map",
+            about: "a map over 1,000 items through a sealed script, and one process for each item",
+            run: |rounds| Box::pin(agents::map(rounds)),
+        },
+        Work {
+            name: "child-agent",
+            about: "what calling an agent costs beside the agent's own nodes",
+            run: |rounds| Box::pin(agents::child(rounds)),
         },
         Work {
             name: "waiting",

@@ -16,14 +16,14 @@ use tokio::process::Command;
 use super::Failure;
 use crate::measure::{Row, Samples, Value};
 
-const WASM: &[u8] = include_bytes!(env!("HOTCELL_BENCH_SCRIPT"));
+pub(super) const WASM: &[u8] = include_bytes!(env!("HOTCELL_BENCH_SCRIPT"));
 const JAVASCRIPT: &str = "const s = JSON.parse(process.env.GRAPH_STATE);\n\
     console.log(JSON.stringify({ upper: s.text.toUpperCase(), length: s.text.length }));\n";
-const PYTHON: &str = "import json, os\ns = json.loads(os.environ[\"GRAPH_STATE\"])\n\
+pub(super) const PYTHON: &str = "import json, os\ns = json.loads(os.environ[\"GRAPH_STATE\"])\n\
     print(json.dumps({\"upper\": s[\"text\"].upper(), \"length\": len(s[\"text\"])}))\n";
 const SHELL: &str = "#!/usr/bin/env bash\ntext=$(echo \"$GRAPH_STATE\" | jq -r .text)\n\
     echo \"$GRAPH_STATE\" | jq -c --arg upper \"${text^^}\" '{upper: $upper, length: (.text | length)}'\n";
-const TEXT: &str = "the quick brown fox jumps over the lazy dog";
+pub(super) const TEXT: &str = "the quick brown fox jumps over the lazy dog";
 
 /// How many script nodes one measured run has, so that what a run costs does not count as a node.
 const NODES: u32 = 50;
@@ -101,13 +101,13 @@ async fn node_time(host: &Host, folder: &Path) -> Result<Vec<Duration>, Failure>
 }
 
 /// The Python behind `python3`: a version manager's wrapper would make the comparison too easy.
-async fn real_python() -> Result<String, Failure> {
+pub(super) async fn real_python() -> Result<String, Failure> {
     let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().await?;
     Ok(String::from_utf8(output.stdout)?.trim().to_owned())
 }
 
 /// One subprocess with the state in its environment, from start to parsed answer.
-async fn subprocess(program: &str, script: &Path, state: &str) -> Result<Duration, Failure> {
+pub(super) async fn subprocess(program: &str, script: &Path, state: &str) -> Result<Duration, Failure> {
     let begun = Instant::now();
     let output = Command::new(program)
         .arg(script)

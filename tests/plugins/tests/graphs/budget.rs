@@ -23,7 +23,7 @@ async fn attack_11_a_run_ends_calls_when_its_budget_is_used_up() {
         { "content": "done" },
     ]);
     let (_, model) = capped("calls: 1").run(twice).await;
-    assert_eq!(told(&model), "error: run-budget: all calls of the run together may use 1 calls, and have");
+    assert_eq!(told(&model), "error: run-budget: the run has used up the 1 that its graph allows it as `budget.calls`");
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn calls_of_plugins_by_plugins_draw_on_the_same_budget() {
 async fn models_are_asked_only_as_often_as_the_run_may() {
     let (report, model) = capped("model_requests: 1").run(calls("probe", json!({ "do": "say", "text": "x" }))).await;
     let told = format!("{:?}", report.state);
-    let expected = "run-budget: all calls of the run together may use 1 requests to models, and have";
+    let expected = "run-budget: the run has used up the 1 that its graph allows it as `budget.model_requests`";
     assert!(told.contains(expected) || error(&report).contains(expected), "{told}");
     assert_eq!(model.requests().len(), 1);
 }

@@ -4,4 +4,6 @@ mod budget;
 mod capabilities;
 mod desk;
 mod hooks;
+mod knowledge;
 mod nodes;
+mod servers;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hotcell_runtime::plugins::{Plugin as Component, Standing, install};
+use hotcell_runtime::plugins::{Plugin as Component, Standing, install, uninstall};
 
 use super::{Context, Desk, explained, print, word};
 use crate::arguments::Shelf;
@@ -28,6 +28,10 @@ pub(super) fn add(context: &Context, file: &Path, shelf: &Shelf, replace: bool) 
         Some((there, _)) => there.to_owned(),
         None => shelf.folder.join("plugins").join(format!("{}.wasm", name.replace(':', "-"))),
     };
+    if place.exists() && desk.catalogue.find(name).is_none() && !replace {
+        return Err(Failure::refused(format!("there is a file `{}` already, which is not `{name}`", place.display()))
+            .help("move it away, or give `--replace` to overwrite it"));
+    }
     install(file, &place).map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", place.display())))?;
     let standing = desk.folder.standing(&place, &component, desk.host.signatures());
     print(&format!("added `{name}` as `{}`: {}", place.display(), word(&standing)))?;
@@ -67,8 +71,7 @@ pub(super) fn remove(context: &Context, name: &str, shelf: &Shelf) -> Result<Exi
         let trust = desk.host.trust().clone();
         desk.folder.revoke(name, &trust)?;
     }
-    std::fs::remove_file(&file)
-        .map_err(|error| Failure::failed(format!("cannot delete `{}`: {error}", file.display())))?;
+    uninstall(&file).map_err(|error| Failure::failed(format!("cannot delete `{}`: {error}", file.display())))?;
     print(&format!("removed `{name}`"))?;
     Ok(Exit::Done)
 }

@@ -12,7 +12,6 @@ mod parallel;
 mod people;
 mod state;
 mod tools;
-mod unsupported;
 
 use std::collections::HashMap;
 
@@ -53,7 +52,6 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
             flow::nowhere_to_go(&check);
         }
     }
-    unsupported::nodes(&check);
 }
 
 /// A source with what all rules look up.

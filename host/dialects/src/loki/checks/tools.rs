@@ -4,10 +4,10 @@ use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
 
 use super::super::schema::Body;
-use super::super::tool_name;
+use super::super::{SERVER_HELP, mcp_function, tool_name};
 use super::Check;
 use crate::document::SourceText;
-use crate::surroundings::ToolState;
+use crate::surroundings::{ServerState, ToolState};
 
 pub(super) fn models(check: &Check<'_>) {
     let unknown =
@@ -41,12 +41,14 @@ pub(super) fn tools(check: &Check<'_>) {
         check.reader.report(warning.at(&tool.span));
     }
     for server in &check.source.mcp_servers {
-        if !check.surroundings.mcp_server(server) {
-            let warning = Diagnostic::warning(format!("the MCP server `{}` is not configured", &**server))
-                .at(&server.span)
-                .help("configure it, or remove the entry");
-            check.reader.report(warning);
-        }
+        let warning = match check.surroundings.mcp_server(server) {
+            ServerState::Usable(_) => continue,
+            ServerState::Missing => {
+                Diagnostic::warning(format!("the MCP server `{}` is not configured", &**server)).help(SERVER_HELP)
+            }
+            ServerState::Unusable(reason) => Diagnostic::warning(reason),
+        };
+        check.reader.report(warning.at(&server.span));
     }
     for node in check.nodes() {
         let Body::Llm(llm) = &node.body else { continue };
@@ -59,15 +61,16 @@ pub(super) fn tools(check: &Check<'_>) {
 }
 
 /// What is wrong with an entry of a node's `tools`.
-pub(super) fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
+fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
     let source = check.source;
     if let Some(server) = tool.strip_prefix("mcp:") {
         let declared = source.mcp_servers.iter().any(|declared| **declared == *server);
-        if declared && check.surroundings.mcp_server(server) {
-            return None;
-        }
         let (problem, help) = if declared {
-            ("is not configured", "configure the server on the host".to_owned())
+            match check.surroundings.mcp_server(server) {
+                ServerState::Usable(_) => return None,
+                ServerState::Missing => ("is not configured", SERVER_HELP.to_owned()),
+                ServerState::Unusable(reason) => return Some(Diagnostic::error(reason)),
+            }
         } else {
             let near = closest(server, source.mcp_servers.iter().map(|declared| &**declared));
             (
@@ -102,9 +105,7 @@ pub(super) fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic
     Some(Diagnostic::error(format!("the tool `{}` is not among the graph's tools", &**tool)).help(help))
 }
 
-/// Whether a declared MCP server has a function of that name, or might have one.
-pub(super) fn is_mcp_function(check: &Check<'_>, name: &str) -> bool {
-    check.source.mcp_servers.iter().any(|server| {
-        check.surroundings.mcp_server(server) && check.surroundings.mcp_function(server, name) == Some(true)
-    })
+/// Whether a declared MCP server has a function of that name.
+fn is_mcp_function(check: &Check<'_>, name: &str) -> bool {
+    mcp_function(check.source, check.surroundings, name).is_some()
 }

@@ -1,10 +1,10 @@
 const order = [];
-setTimeout(() => order.push("timeout 2"), 2);
-setTimeout((tag) => order.push(tag), 1, "timeout 1");
+setTimeout(() => order.push("timeout 2"), 400);
+setTimeout((tag) => order.push(tag), 200, "timeout 1");
 setImmediate(() => order.push("immediate"));
 process.nextTick(() => order.push("tick"));
 Promise.resolve().then(() => order.push("promise"));
 let beats = 0;
-const timer = setInterval(() => { beats += 1; if (beats === 3) { clearInterval(timer); console.log(JSON.stringify({ order, beats })); } }, 2);
+const timer = setInterval(() => { beats += 1; if (beats === 3) { clearInterval(timer); console.log(JSON.stringify({ order, beats })); } }, 250);
 clearTimeout(setTimeout(() => order.push("never"), 1));
 order.push("sync");

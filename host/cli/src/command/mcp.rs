@@ -1,0 +1,81 @@
+//! `hotcell mcp`: plugins and agents as tools for any program that speaks the Model Context Protocol. What is added to the
+//! folders or changed in them counts from the next call on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, render};
+use hotcell_runtime::mcp::{HttpSettings, Identity, serve_http, serve_stdio};
+use hotcell_runtime::{CancellationToken, Host, LiveOffering, Make, Offering, agents_in};
+
+use super::{Context, HostArguments};
+use crate::arguments::Mcp;
+use crate::exit::{Exit, Failure};
+use crate::stop;
+
+pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure> {
+    let host = context.host(HostArguments {
+        plugins: arguments.plugins,
+        model: arguments.model,
+        // Standard error is where clients look for what went wrong; progress bars are for terminals.
+        quiet: true,
+        trust: arguments.trust,
+        ..HostArguments::default()
+    })?;
+    let screen = &context.screen;
+    let mut told = Vec::new();
+    let offering = offer(&host, &arguments.paths, &mut told);
+    if !told.is_empty() {
+        screen.line(render(&told, screen.colour()).trim_end());
+    }
+    let offering = offering?;
+    if offering.is_empty() {
+        return Err(Failure::refused("there is nothing to offer").help("name a folder with agents or plugins"));
+    }
+    let count = offering.len();
+    let identity = Identity { name: "hotcell".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+    let served = runtime.block_on(async {
+        let shutdown = CancellationToken::new();
+        stop::on_signal(screen.clone(), shutdown.clone());
+        let paths = arguments.paths.clone();
+        let make: Make = Arc::new(move || {
+            let mut told = Vec::new();
+            offer(&host, &paths, &mut told).map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)))
+        });
+        let offering = Arc::new(LiveOffering::new(offering, arguments.paths, make));
+        let Some(address) = arguments.http else { return serve_stdio(offering, identity, shutdown).await };
+        let settings = HttpSettings { address, hosts: arguments.hosts, origins: arguments.origins };
+        let server = serve_http(offering, identity, settings, &shutdown).await?;
+        screen.line(&format!("{count} tools at http://{}/mcp; Ctrl-C ends it", server.address()));
+        server.ended().await
+    });
+    runtime.shutdown_background();
+    served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string()))
+}
+
+/// What the folders offer as they are now; what is or may be wrong is told.
+fn offer(host: &Host, paths: &[PathBuf], told: &mut Vec<Diagnostic>) -> Result<Offering, Failure> {
+    let mut offering = Offering::new(host.clone());
+    for path in paths {
+        if path.is_dir() {
+            told.extend(offering.add_plugins(path)?);
+        } else if !path.exists() {
+            return Err(Failure::refused(format!("there is no `{}`", path.display())));
+        }
+        let agents = if path.is_dir() { agents_in(path) } else { vec![path.clone()] };
+        for agent in agents {
+            match offering.add_agent(&agent) {
+                Ok(warnings) => told.extend(warnings),
+                Err(failure) => {
+                    told.extend(failure.diagnostics);
+                    return Err(Failure::said(Exit::Refused));
+                }
+            }
+        }
+    }
+    Ok(offering)
+}

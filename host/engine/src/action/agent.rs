@@ -1,0 +1,169 @@
+//! Calling another agent. It runs as a part of the run: in the same journal, out of the same purse, in front of the same
+//! people, with a state of its own.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use hotcell_budget::{Account, Usage};
+use hotcell_graph::ir::{AgentAction, Graph};
+use hotcell_graph::{Key, State, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::Performed;
+use super::model::structured;
+use super::structure::Schema;
+use crate::drive::Drive;
+use crate::event::Event;
+use crate::given::{Given, check_variables};
+use crate::hook::{self, HookPoint};
+use crate::journal::Place;
+use crate::ports::Observer;
+use crate::run::{Outcome, RunError};
+use crate::schedule::initial_state;
+use crate::turn::{NodeTurn, RunContext, Stop};
+
+/// How many agents deep a run may go.
+const MAX_DEPTH: u32 = 3;
+
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    action: &AgentAction,
+    state: &State,
+) -> Result<Performed, Stop> {
+    let prompt = action.prompt.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`prompt`: {missing}")))?;
+    let schema = match &action.structure {
+        Some(structure) => Some(Schema::compile(structure).map_err(Stop::Failed)?),
+        None => None,
+    };
+    let (base, node) = (turn.base_of_next(), turn.node.clone());
+    let mut used = Account::default();
+    let answer = turn
+        .effect("agent", |context| {
+            let used = &mut used;
+            async move { call(&context, used, node, base, &action.agent, prompt).await.map(Value::text) }
+        })
+        .await;
+    turn.account += used;
+    let answer = answer?;
+    let (Some(schema), Some(structure)) = (schema, &action.structure) else {
+        return Ok(Performed { answer: Some((action.bind, answer)), ..Performed::default() });
+    };
+    let (value, writes) = structured(turn, &graph.model, &schema, structure, &answer.to_display()).await?;
+    Ok(Performed { answer: Some((action.bind, value)), writes, route: None })
+}
+
+/// One call of an agent, with the hooks around it: its final text.
+async fn call(
+    context: &Arc<RunContext>,
+    used: &mut Account,
+    node: Key,
+    base: Place,
+    agent: &Key,
+    mut prompt: String,
+) -> Result<String, Stop> {
+    let told = |key: &str, text: &str| {
+        hook::event([("node", Value::Text(node.clone())), ("agent", Value::Text(agent.clone())), (key, text.into())])
+    };
+    let changed = hook::tell(context, used, HookPoint::BeforeAgentCall, || told("prompt", &prompt)).await?;
+    if let Some(text) = changed.as_ref().and_then(|event| event.get("prompt")?.as_text()) {
+        text.clone_into(&mut prompt);
+    }
+    let named = |stop: Stop| match stop {
+        Stop::Failed(reason) => Stop::Failed(format!("agent `{agent}`: {reason}")),
+        other => other,
+    };
+    let (account, result) = run(context.clone(), node.clone(), base, agent.clone(), prompt).await;
+    *used += account;
+    let output = result.map_err(named)?;
+    let changed = hook::tell(context, used, HookPoint::AfterAgentCall, || told("output", &output)).await?;
+    let changed = changed.as_ref().and_then(|event| event.get("output")?.as_text());
+    Ok(changed.map_or(output, str::to_owned))
+}
+
+/// Runs an agent's graph to its end, or to where it waits.
+///
+/// Boxed, because the nodes of an agent's graph are run by the same function as the node that calls it.
+fn run(
+    caller: Arc<RunContext>,
+    node: Key,
+    base: Place,
+    agent: Key,
+    prompt: String,
+) -> BoxFuture<'static, (Account, Result<String, Stop>)> {
+    Box::pin(async move {
+        let (mut drive, ended) = match prepare(&caller, node, base, &agent, prompt) {
+            Ok(prepared) => prepared,
+            Err(stop) => return (Account::default(), Err(stop)),
+        };
+        let outcome = match ended {
+            Some(ended) => Ok(ended),
+            // Whoever calls it stops it by dropping it.
+            None => drive.go(CancellationToken::new()).await,
+        };
+        let result = match outcome {
+            Ok((Outcome::Completed { output }, _)) => Ok(output),
+            Ok((Outcome::Failed { error, .. }, _)) => Err(Stop::Failed(error)),
+            Ok((Outcome::Waiting { .. } | Outcome::Interrupted, _)) => Err(Stop::Waiting),
+            Err(RunError::Journal(error)) => Err(Stop::Journal(error)),
+            Err(other) => Err(Stop::Failed(other.to_string())),
+        };
+        (drive.account, result)
+    })
+}
+
+/// An agent's graph where the journal left it, and how it ended, if it had.
+fn prepare(
+    caller: &RunContext,
+    node: Key,
+    base: Place,
+    agent: &Key,
+    prompt: String,
+) -> Result<(Drive, Option<(Outcome, State)>), Stop> {
+    let failed = |error: RunError| Stop::Failed(error.to_string());
+    if caller.depth >= MAX_DEPTH {
+        return Err(Stop::Failed(format!("agents may call each other to a depth of {MAX_DEPTH}, and this is deeper")));
+    }
+    let callee = caller.ports.agents.find(agent).map_err(Stop::Failed)?;
+    let given = Given::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
+    let variables = check_variables(&callee.graph, &given).map_err(failed)?;
+    let state = initial_state(&callee.graph, &given.variables, given.input.as_deref());
+    let completed = caller.remembered().take_agent(&base);
+    let spent = completed.iter().fold(Usage::default(), |mut sum, (_, completed)| {
+        sum += completed.account.total();
+        sum
+    });
+    let observer = Arc::new(Within { node, agent: agent.clone(), observer: caller.ports.observer.clone() });
+    let purse = caller.purse.part(callee.graph.limits.budget.clone(), spent);
+    let context = RunContext {
+        graph: callee.graph.clone(),
+        run: caller.run.clone(),
+        ports: callee.ports(&caller.ports, observer),
+        journal: caller.journal.clone(),
+        variables,
+        purse: Arc::new(purse),
+        remembered: caller.remembered.clone(),
+        base: Some(base),
+        depth: caller.depth + 1,
+    };
+    let mut drive = Drive::new(Arc::new(context), state);
+    let ended = drive.replay(completed).map_err(failed)?;
+    Ok((drive, ended))
+}
+
+/// Tells of what happens in an agent as something within the run that called it.
+struct Within {
+    node: Key,
+    agent: Key,
+    observer: Arc<dyn Observer>,
+}
+
+impl Observer for Within {
+    fn event(&self, event: &Event<'_>) {
+        self.observer.event(&Event::Within { node: &self.node, agent: &self.agent, within: event });
+    }
+
+    fn wants_text(&self) -> bool {
+        self.observer.wants_text()
+    }
+}

@@ -1,0 +1,188 @@
+//! Asking a knowledge base.
+
+use std::{fs, sync::Arc};
+
+use async_trait::async_trait;
+use hotcell_knowledge::{KnowledgeBase, RerankError, Reranker, Signal};
+use tempfile::TempDir;
+
+use crate::fakes::{Words, build, open, run, write};
+
+async fn animals() -> (TempDir, hotcell_knowledge::Build, Arc<Words>) {
+    let folder = TempDir::new().expect("a directory");
+    write(
+        folder.path(),
+        &[
+            (
+                "knowledge/bees.md",
+                "# Bees\n\nA honeybee colony keeps its brood nest warm. Error E-4021 is a cold nest.",
+            ),
+            ("knowledge/glass.md", "# Glass\n\nFloat glass is poured onto a bath of molten tin."),
+            ("knowledge/tides.md", "# Tides\n\nSpring tides follow the new moon and the full moon."),
+        ],
+    );
+    let embedder = Words::new("test:words");
+    let build = build(folder.path(), &["./knowledge/"], &embedder);
+    run(&build).await.expect("a report");
+    (folder, build, embedder)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn passages_come_with_context_and_sources() {
+    let (_folder, build, embedder) = animals().await;
+    let base = open(&build).await;
+    let found = base.search("molten glass", Some(1)).await.expect("passages");
+    assert_eq!(
+        found.context(),
+        "[Source: ./knowledge/glass.md]\n# Glass\n\nFloat glass is poured onto a bath of molten tin."
+    );
+    assert_eq!(found.sources(), ["./knowledge/glass.md"]);
+    let before = embedder.count();
+    let found = base.search("tides, glass and bees", None).await.expect("passages");
+    assert_eq!((found.passages.len(), found.sources().len(), embedder.count() - before), (3, 3, 1));
+    assert_eq!(found.context().matches("\n\n[Source: ").count(), 2);
+    assert!(found.passages.is_sorted_by(|a, b| a.score >= b.score));
+    assert_eq!(base.search("tides, glass and bees", None).await.expect("passages"), found);
+    assert_eq!(base.search("  \n", None).await.expect("passages").passages, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_data() {
+    let (_folder, build, _) = animals().await;
+    let base = open(&build).await;
+    let long = "moon ".repeat(20_000);
+    for question in [
+        "\"a\" OR NEAR(",
+        "*",
+        "-x",
+        "\"",
+        "'",
+        "''; DROP TABLE chunks; --",
+        "text : moon",
+        "^moon",
+        "moon*",
+        "{a b}",
+        "( ( (",
+        "AND OR NOT",
+        "?? !! --",
+        "\u{0}",
+        "a\u{0}b",
+        "\u{fffd}",
+        "the of and",
+        "🌕",
+        "e\u{301}",
+        "½ ² ①",
+        "מים",
+        "月",
+        &long,
+    ] {
+        base.search(question, Some(3)).await.unwrap_or_else(|error| panic!("{question}: {error}"));
+        base.search_by(Signal::Words, question, Some(3)).await.unwrap_or_else(|error| panic!("{question}: {error}"));
+    }
+    for question in ["E-4021", "what is `E-4021`?", "moon* OR e-4021", "honeybees"] {
+        let found = base.search_by(Signal::Words, question, Some(3)).await.expect("passages");
+        assert!(found.sources().contains(&"./knowledge/bees.md"), "{question}: {found:?}");
+    }
+    let none = base.search_by(Signal::Words, "xylophone", Some(3)).await.expect("passages");
+    assert_eq!(none.passages, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_model_is_refused() {
+    let (_folder, build, _) = animals().await;
+    let error = KnowledgeBase::open(&build.file, Words::new("test:other")).await.err().expect("an error").to_string();
+    assert!(error.contains("built with the embedding model `test:words`, and `test:other`"), "{error}");
+    assert!(error.contains("kb.db") && error.contains("delete the file"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_files_are_refused() {
+    let (folder, build, embedder) = animals().await;
+    let damaged = {
+        let mut bytes = fs::read(&build.file).expect("the file");
+        let half = bytes.len() / 2;
+        bytes[100..half].fill(0x5a);
+        bytes
+    };
+    let foreign = {
+        let path = folder.path().join("foreign.db");
+        let connection = rusqlite::Connection::open(&path).expect("SQLite");
+        connection.execute_batch("CREATE TABLE a (b)").expect("a table");
+        drop(connection);
+        fs::read(path).expect("the file")
+    };
+    let newer = {
+        let path = folder.path().join("newer.db");
+        fs::copy(&build.file, &path).expect("a copy");
+        let connection = rusqlite::Connection::open(&path).expect("SQLite");
+        connection.execute_batch("PRAGMA user_version = 99").expect("a version");
+        drop(connection);
+        fs::read(path).expect("the file")
+    };
+    for (bytes, part) in [
+        (&b""[..], "is not a knowledge base of hotcell; delete it"),
+        (b"nodes:\n  - a\n", "is not a knowledge base of hotcell"),
+        (&foreign, "is not a knowledge base of hotcell"),
+        (&newer, "has format 99, and this version reads format 1"),
+        (&damaged, "delete it to have it built again"),
+    ] {
+        let path = folder.path().join("other.db");
+        fs::write(&path, bytes).expect("a file");
+        let error = KnowledgeBase::open(&path, embedder.clone()).await.err().expect(part).to_string();
+        assert!(error.contains(part) && error.contains("other.db"), "{part}: {error}");
+        assert_eq!(fs::read(&path).expect("the file"), bytes);
+    }
+    let error = KnowledgeBase::open(folder.path(), embedder.clone()).await.err().expect("an error").to_string();
+    assert!(error.contains("is not a knowledge base"), "{error}");
+    let error = KnowledgeBase::open(folder.path().join("x"), embedder).await.err().expect("an error").to_string();
+    assert!(error.contains("there is no knowledge base"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_ask_at_once() {
+    let (_folder, build, _) = animals().await;
+    let base = Arc::new(open(&build).await);
+    let alone = base.search("molten glass moon", None).await.expect("passages");
+    let tasks: Vec<_> = (0..40)
+        .map(|_| {
+            let base = base.clone();
+            tokio::spawn(async move { base.search("molten glass moon", None).await.expect("passages") })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(task.await.expect("a task"), alone);
+    }
+}
+
+/// Prefers the longest passage, or answers wrongly.
+struct Longest {
+    wrong: bool,
+}
+
+#[async_trait]
+impl Reranker for Longest {
+    fn name(&self) -> &str {
+        "test:longest"
+    }
+
+    async fn rerank(&self, _: &str, passages: &[String], top: usize) -> Result<Vec<(usize, f64)>, RerankError> {
+        let mut ranked: Vec<_> = passages.iter().enumerate().map(|(at, text)| (at, text.len() as f64)).collect();
+        ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
+        if self.wrong {
+            ranked[0].0 = 99;
+        }
+        ranked.truncate(top);
+        Ok(ranked)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reranker_has_the_last_word() {
+    let (_folder, build, _) = animals().await;
+    let base = open(&build).await.with_reranker(Arc::new(Longest { wrong: false }));
+    let found = base.search("molten glass", Some(1)).await.expect("passages");
+    assert_eq!(found.sources(), ["./knowledge/bees.md"]);
+    let base = open(&build).await.with_reranker(Arc::new(Longest { wrong: true }));
+    let error = base.search("molten glass", Some(1)).await.expect_err("an error").to_string();
+    assert!(error.contains("`test:longest` answered with passage 99 of 3"), "{error}");
+}

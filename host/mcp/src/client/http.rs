@@ -1,0 +1,204 @@
+//! The way to servers over HTTP, and what its failures are called.
+//!
+//! Whoever has rules about which addresses may be reached brings a client that keeps them; this makes the plain one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error as StdError;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue};
+use reqwest::redirect::Policy;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
+};
+use rustls::RootCertStore;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use url::{Host, Url};
+
+use super::ending::Ending;
+use super::paced::Paced;
+use crate::error::McpError;
+use crate::settings::{Limits, ServerSettings, TlsSettings, Transport};
+use crate::text::shown;
+
+/// How long connecting may take, unless the server has less time in all.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+/// The longest time between two attempts to get a lost stream back.
+const RETRY_EVERY: Duration = Duration::from_secs(60);
+/// How many requests may be under way at a time; more have to wait.
+const MOST_REQUESTS: usize = 64;
+
+/// A client for the server that these settings describe: no redirects, no second attempts, the certificates that are
+/// set, and no proxy for addresses on this machine.
+///
+/// # Errors
+/// A certificate or key cannot be read or used, or the settings are those of a program.
+pub fn http_client(settings: &ServerSettings) -> Result<reqwest::Client, McpError> {
+    let wrong = |reason: String| McpError::Settings { server: settings.name.clone(), reason };
+    let (Transport::StreamableHttp { url, tls, .. } | Transport::Sse { url, tls, .. }) = &settings.transport else {
+        return Err(wrong("it is a program and is not reached over HTTP".to_owned()));
+    };
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls_config(url, tls).map_err(wrong)?)
+        .redirect(Policy::none())
+        .retry(reqwest::retry::never())
+        .connect_timeout(CONNECT_WITHIN.min(settings.limits.connect))
+        .user_agent(concat!("hotcell/", env!("CARGO_PKG_VERSION")));
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| wrong(explain(&error)))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+fn tls_config(url: &Url, tls: &TlsSettings) -> Result<rustls::ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    match &tls.ca_file {
+        Some(file) => {
+            for certificate in certificates(file)? {
+                roots.add(certificate).map_err(|error| unusable(file, &error))?;
+            }
+        }
+        None if url.scheme() == "https" => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            if roots.is_empty() {
+                return Err("this machine trusts no certificates; name those to trust in `tls.ca_file`".to_owned());
+            }
+        }
+        None => {}
+    }
+    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots);
+    match (&tls.client_certificate, &tls.client_key) {
+        (Some(certificate), Some(key)) => {
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
+            let chain = certificates(certificate)?;
+            config.with_client_auth_cert(chain, private).map_err(|error| unusable(certificate, &error))
+        }
+        (None, None) => Ok(config.with_no_client_auth()),
+        _ => Err("a client certificate needs its key, and a key its certificate".to_owned()),
+    }
+}
+
+fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(certificates) if certificates.is_empty() => Err(format!("`{}` holds no certificate", file.display())),
+        Ok(certificates) => Ok(certificates),
+        Err(error) => Err(unusable(file, &error)),
+    }
+}
+
+fn unusable(file: &Path, error: &dyn StdError) -> String {
+    format!("`{}` cannot be used: {error}", file.display())
+}
+
+/// The headers of every request. The settings were checked when they were read, but may come from elsewhere.
+pub(crate) fn header_map(headers: &BTreeMap<String, String>) -> Result<HashMap<HeaderName, HeaderValue>, String> {
+    let read = |(name, value): (&String, &String)| {
+        let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value).ok());
+        let (name, mut value) = parsed.ok_or_else(|| format!("`headers.{name}` is no header"))?;
+        value.set_sensitive(true);
+        Ok((name, value))
+    };
+    headers.iter().map(read).collect()
+}
+
+/// A connection by Streamable HTTP; it is opened by the first message.
+pub(crate) fn streamable(
+    client: reqwest::Client,
+    url: &Url,
+    headers: &BTreeMap<String, String>,
+    limits: &Limits,
+    ending: Arc<Ending>,
+) -> Result<StreamableHttpClientTransport<Paced>, String> {
+    let mut retries = ExponentialBackoff::default();
+    retries.max_delay = Some(RETRY_EVERY);
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+    config.custom_headers = header_map(headers)?;
+    config.retry_config = Arc::new(retries);
+    config.max_concurrent_requests = MOST_REQUESTS;
+    Ok(StreamableHttpClientTransport::with_client(Paced::new(client, limits.message_bytes, ending), config))
+}
+
+/// What a failed request is called. Never with its address, which may hold a key.
+pub(crate) fn explain(error: &reqwest::Error) -> String {
+    if let Some(status) = error.status() {
+        return format!("HTTP {status}");
+    }
+    let mut deepest = None;
+    let mut cause = error.source();
+    while let Some(current) = cause {
+        deepest = Some(current);
+        cause = current.source();
+    }
+    match deepest {
+        Some(cause) => shown(&cause.to_string()),
+        None if error.is_timeout() => "it took too long".to_owned(),
+        None => "the request failed".to_owned(),
+    }
+}
+
+/// What a failure to send or to receive over HTTP is called.
+pub(crate) fn failure(server: &str, error: &(dyn StdError + Send + Sync + 'static)) -> McpError {
+    let unauthorized = || McpError::Unauthorized { server: server.to_owned() };
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+    let mut known = None;
+    while let Some(current) = cause {
+        known = known.or(current.downcast_ref::<StreamableHttpError<reqwest::Error>>());
+        cause = current.source();
+    }
+    let reason = match known {
+        Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
+            return unauthorized();
+        }
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) if text.starts_with("HTTP 401") => {
+            return unauthorized();
+        }
+        Some(StreamableHttpError::Client(error)) => explain(error),
+        Some(other) => shown(&other.to_string()),
+        None => shown(&error.to_string()),
+    };
+    McpError::Unreachable { server: server.to_owned(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(url: &str, tls: TlsSettings) -> ServerSettings {
+        let url = Url::parse(url).expect("a URL");
+        let transport = Transport::StreamableHttp { url, headers: BTreeMap::new(), tls };
+        ServerSettings { name: "s".to_owned(), transport, limits: Limits::default() }
+    }
+
+    #[test]
+    fn a_client_needs_readable_certificates() {
+        assert!(http_client(&settings("http://localhost:1/mcp", TlsSettings::default())).is_ok());
+        let missing = TlsSettings { ca_file: Some("/nowhere/ca.pem".into()), ..TlsSettings::default() };
+        let error = http_client(&settings("https://localhost:1/mcp", missing)).expect_err("no file").to_string();
+        assert!(error.contains("`s`") && error.contains("/nowhere/ca.pem"), "{error}");
+    }
+
+    #[test]
+    fn headers_are_not_shown() {
+        let headers = BTreeMap::from([("Authorization".to_owned(), "Bearer s3cret".to_owned())]);
+        let map = header_map(&headers).expect("headers");
+        assert!(!format!("{map:?}").contains("s3cret"));
+        assert!(header_map(&BTreeMap::from([("a b".to_owned(), "c".to_owned())])).is_err());
+    }
+}

@@ -1,0 +1,66 @@
+//! How much of a stranger's talk is taken within a second.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// What may be taken within one second, in the smallest unit.
+const BUDGET: u32 = 20_000;
+
+/// The cost of something that was asked for: 20,000 of these a second.
+pub(crate) const ANSWER: u32 = 1;
+/// The cost of something that was not asked for, or means nothing: 1,000 of these a second.
+pub(crate) const UNASKED: u32 = 20;
+/// The cost of a new stream: 10 of these a second.
+pub(crate) const STREAM: u32 = 2_000;
+
+/// Counts what was taken, and says when to go on.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    second: Instant,
+    spent: u32,
+    resume: Option<Instant>,
+}
+
+impl Pace {
+    pub(crate) fn new() -> Self {
+        Pace { second: Instant::now(), spent: 0, resume: None }
+    }
+
+    /// Something was taken.
+    pub(crate) fn spend(&mut self, cost: u32) {
+        let now = Instant::now();
+        if now.duration_since(self.second) >= Duration::from_secs(1) {
+            (self.second, self.spent) = (now, 0);
+        }
+        self.spent += cost;
+        if self.spent >= BUDGET {
+            self.resume = Some(self.second + Duration::from_secs(1));
+        }
+    }
+
+    /// Waits until more may be taken. Whoever stops waiting changes nothing.
+    pub(crate) async fn ready(&mut self) {
+        if let Some(resume) = self.resume {
+            tokio::time::sleep_until(resume).await;
+            self.resume = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_second_has_room_for_so_much() {
+        for (cost, taken, seconds) in [(ANSWER, 10_000, 0), (UNASKED, 1_500, 1), (STREAM, 15, 1)] {
+            let (start, mut pace) = (Instant::now(), Pace::new());
+            for _ in 0..taken {
+                pace.ready().await;
+                pace.spend(cost);
+            }
+            assert_eq!(start.elapsed().as_secs(), seconds, "{cost}");
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! One client's session: requests of the protocol become calls of the catalog.
+
+#![expect(deprecated, reason = "the library warns of logs, which all supported revisions have")]
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ContentBlock, ElicitRequest,
+    ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation, ListToolsResult,
+    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ResourceContents, ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, Tool,
+};
+use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RequestContext, RequestHandle};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::context::{ElicitError, Note};
+use super::{CallContext, Called, Catalog, CatalogError, Content, Identity, OfferedTool};
+use crate::exchange::{Elicited, LogLevel};
+use crate::text::shown;
+
+/// How long a cancelled call may take to come to an end.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What one client is offered.
+pub(super) struct Offer {
+    catalog: Arc<dyn Catalog>,
+    identity: Identity,
+    /// The least serious lines of logs that the client wants, as the number of the level
+    level: AtomicU8,
+    /// Ends what was started for this session
+    session: CancellationToken,
+    _ends: DropGuard,
+}
+
+impl Offer {
+    pub(super) fn new(catalog: Arc<dyn Catalog>, identity: Identity) -> Self {
+        let session = CancellationToken::new();
+        let ends = session.clone().drop_guard();
+        Offer { catalog, identity, level: AtomicU8::new(LogLevel::Info as u8), session, _ends: ends }
+    }
+
+    async fn note(&self, note: Note, call: &mut Telling<'_>) {
+        let sent = match note {
+            Note::Progress { done, total, message } => {
+                let Some(token) = call.token.clone().filter(|_| done > call.done) else { return };
+                call.done = done;
+                let mut params = ProgressNotificationParam::new(token, done);
+                (params.total, params.message) = (total, message);
+                call.peer.notify_progress(params).await
+            }
+            Note::Log { level, text } => {
+                if (level as u8) < self.level.load(Ordering::Relaxed) {
+                    return;
+                }
+                let params = LoggingMessageNotificationParam::new(level.into(), Value::String(text));
+                call.peer.notify_logging_message(params).await
+            }
+            Note::Ask { answer, .. } if call.over => {
+                drop(answer.send(Err(ElicitError::Failed("the call was cancelled".to_owned()))));
+                return;
+            }
+            Note::Ask { message, schema, answer } => {
+                match ask(call.peer, message, schema).await {
+                    Ok(handle) => call.questions.push(Question { handle: Some(handle), answer: Some(answer) }.wait()),
+                    Err(error) => drop(answer.send(Err(error))),
+                }
+                return;
+            }
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%error, "a report could not be sent");
+        }
+    }
+}
+
+/// What one call has told its client so far.
+struct Telling<'a> {
+    peer: &'a Peer<RoleServer>,
+    token: Option<ProgressToken>,
+    done: f64,
+    /// The client does not want the answer any more
+    over: bool,
+    questions: FuturesUnordered<futures::future::BoxFuture<'static, ()>>,
+}
+
+impl ServerHandler for Offer {
+    fn get_info(&self) -> ServerConfig {
+        let mut capabilities = ServerCapabilities::builder().enable_tools().build();
+        if let Some(tools) = &mut capabilities.tools {
+            tools.list_changed = self.catalog.changes().map(|_| true);
+        }
+        capabilities.logging = Some(serde_json::Map::new());
+        ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(self.identity.name.clone(), self.identity.version.clone()))
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+
+    /// Up to the last revision in which a server can put a question in the middle of a call.
+    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
+        Cow::Borrowed(ProtocolVersion::known_up_to(&ProtocolVersion::LATEST_WITH_INITIALIZE))
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let Some(mut changes) = self.catalog.changes() else { return };
+        changes.mark_unchanged();
+        let telling = async move {
+            while changes.changed().await.is_ok() {
+                if context.peer.notify_tool_list_changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        tokio::spawn(self.session.clone().run_until_cancelled_owned(telling));
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.level.store(LogLevel::from(request.level) as u8, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut names = HashSet::new();
+        let mut tools = self.catalog.tools();
+        tools.retain(|tool| names.insert(tool.name.clone()));
+        Ok(ListToolsResult::with_all_items(tools.into_iter().map(described).collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if !self.catalog.tools().iter().any(|tool| tool.name == request.name) {
+            return Err(ErrorData::invalid_params(format!("unknown tool: {}", shown(&request.name)), None));
+        }
+        // A client of the first revision with questions only says that it takes them, not in which form.
+        let can_ask = context
+            .client_capabilities()
+            .and_then(|capabilities| capabilities.elicitation)
+            .is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
+        let (call, mut notes) = CallContext::new(context.ct.clone(), can_ask);
+        let mut telling = Telling {
+            peer: &context.peer,
+            token: context.meta.get_progress_token(),
+            done: f64::NEG_INFINITY,
+            over: false,
+            questions: FuturesUnordered::new(),
+        };
+        let mut calling = self.catalog.call(&request.name, request.arguments.unwrap_or_default(), call);
+        let overdue = async {
+            context.ct.cancelled().await;
+            tokio::time::sleep(CANCELLED_WITHIN).await;
+        };
+        tokio::pin!(overdue);
+        let called = loop {
+            tokio::select! {
+                biased;
+                () = context.ct.cancelled(), if !telling.over => {
+                    telling.over = true;
+                    telling.questions.clear();
+                }
+                Some(note) = notes.recv() => self.note(note, &mut telling).await,
+                Some(()) = telling.questions.next() => {}
+                called = &mut calling => break called,
+                () = &mut overdue => {
+                    return Err(ErrorData::internal_error("the call was cancelled", None));
+                }
+            }
+        };
+        while let Ok(note) = notes.try_recv() {
+            if !matches!(note, Note::Ask { .. }) {
+                self.note(note, &mut telling).await;
+            }
+        }
+        match called {
+            Ok(called) => Ok(CallToolResponse::Complete(result(called))),
+            Err(CatalogError::InvalidArguments(reason)) => Err(ErrorData::invalid_params(reason, None)),
+            Err(CatalogError::Unavailable(reason)) => Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, reason, None)),
+        }
+    }
+}
+
+async fn ask(
+    peer: &Peer<RoleServer>,
+    message: String,
+    schema: Value,
+) -> Result<RequestHandle<RoleServer>, ElicitError> {
+    let requested_schema = serde_json::from_value(schema).map_err(|error| ElicitError::Schema(error.to_string()))?;
+    let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
+    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
+    sent.map_err(|error| ElicitError::Failed(shown(&error.to_string())))
+}
+
+/// A question that waits for its answer. If it is dropped before, the client is told that nobody waits any more.
+struct Question {
+    handle: Option<RequestHandle<RoleServer>>,
+    answer: Option<oneshot::Sender<Result<Elicited, ElicitError>>>,
+}
+
+impl Question {
+    fn wait(mut self) -> futures::future::BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let (Some(handle), Some(answer)) = (&mut self.handle, &mut self.answer) else { return };
+            let result = tokio::select! {
+                result = &mut handle.rx => result,
+                () = answer.closed() => return,
+            };
+            self.handle = None;
+            let elicited = match result {
+                Ok(Ok(ClientResult::ElicitResult(result))) => Ok(elicited(result)),
+                Ok(Ok(_)) => Err(ElicitError::Failed("it is not an answer to the question".to_owned())),
+                Ok(Err(error)) => Err(ElicitError::Failed(shown(&error.to_string()))),
+                Err(_) => Err(ElicitError::Failed("the connection was lost".to_owned())),
+            };
+            if let Some(answer) = self.answer.take() {
+                // Whoever asked may have gone meanwhile.
+                let _ = answer.send(elicited);
+            }
+        })
+    }
+}
+
+impl Drop for Question {
+    fn drop(&mut self) {
+        let (Some(handle), Ok(runtime)) = (self.handle.take(), tokio::runtime::Handle::try_current()) else { return };
+        runtime.spawn(async move {
+            if let Err(error) = handle.cancel(Some("not wanted".to_owned())).await {
+                tracing::debug!(%error, "a question could not be taken back");
+            }
+        });
+    }
+}
+
+fn elicited(result: ElicitResult) -> Elicited {
+    match result.action {
+        ElicitationAction::Accept => {
+            Elicited::Accept(result.content.unwrap_or_else(|| Value::Object(Default::default())))
+        }
+        ElicitationAction::Decline => Elicited::Decline,
+        _ => Elicited::Cancel,
+    }
+}
+
+fn described(tool: OfferedTool) -> Tool {
+    let mut described = Tool::new(tool.name, tool.description, tool.input_schema);
+    described.title = tool.title;
+    described.output_schema = tool.output_schema.map(Arc::new);
+    described
+}
+
+fn result(called: Called) -> CallToolResult {
+    let content = called.content.into_iter().map(|content| match content {
+        Content::Text(text) => ContentBlock::text(text),
+        Content::Image { mime_type, data } => ContentBlock::image(data, mime_type),
+        Content::Audio { mime_type, data } => ContentBlock::audio(data, mime_type),
+        Content::Document { uri, mime_type, text } => {
+            ContentBlock::resource(ResourceContents::text(text, uri).with_mime_type(mime_type))
+        }
+    });
+    let mut result = CallToolResult::success(content.collect());
+    result.structured_content = called.structured;
+    result.is_error = Some(called.is_error);
+    result
+}

@@ -1,0 +1,395 @@
+//! The knowledge bases of an agent: built before its first run, opened once, asked by its nodes.
+//!
+//! What a build needs of the world it gets from here, each under the rules of its kind: addresses through the same
+//! policy as a guest's requests, formats that have to be parsed in a sealed cell, loaders as tools of plugins.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hotcell_budget::{Account, Budget, Bytes, Fuel, Purse};
+use hotcell_cells::{Grants, Terms};
+use hotcell_dialects::loki::KnowledgeBaseSource;
+use hotcell_engine::{CallError, Found, Knowledge, Lookup, People, Question, SharedState, ToolCall, Tools};
+use hotcell_knowledge::{
+    Build, Embedder, Endpoint, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
+    Progress, Protocol, RemoteEmbedder, RemoteReranker, Reranker, Settings,
+};
+use hotcell_models::ModelName;
+use serde_json::{Value, json};
+
+use crate::cells::Kitchen;
+use crate::host::Host;
+use crate::tools::AgentTools;
+
+/// What grants to a node that looks things up are given to, before the node's id.
+pub(crate) const GRANT_PREFIX: &str = "rag:";
+/// The variable that names the embedding model of nodes that name none.
+const MODEL_VARIABLE: &str = "HOTCELL_EMBEDDING_MODEL";
+/// The embedding models on this machine: `local:DIRECTORY`.
+const LOCAL: &str = "local:";
+/// Where the cell finds a document that it is to read.
+const DOCUMENTS: &str = "/documents";
+
+/// What an agent looks things up in.
+pub(crate) struct AgentKnowledge {
+    folder: PathBuf,
+    sources: Vec<KnowledgeBaseSource>,
+    /// By node: what its documents may be fetched from.
+    grants: HashMap<String, Arc<Grants>>,
+    tools: Option<Arc<AgentTools>>,
+    open: Mutex<HashMap<String, Arc<KnowledgeBase>>>,
+}
+
+impl AgentKnowledge {
+    pub(crate) fn new(
+        folder: &Path,
+        sources: Vec<KnowledgeBaseSource>,
+        tools: Arc<AgentTools>,
+        grants: impl Fn(&str) -> Arc<Grants>,
+    ) -> Self {
+        let grants = sources
+            .iter()
+            .map(|source| (source.node.clone(), grants(&format!("{GRANT_PREFIX}{}", source.node))))
+            .collect();
+        AgentKnowledge { folder: folder.to_owned(), sources, grants, tools: Some(tools), open: Mutex::default() }
+    }
+
+    /// Nothing to look things up in.
+    pub(crate) fn none() -> Self {
+        let (folder, sources) = (PathBuf::new(), Vec::new());
+        AgentKnowledge { folder, sources, grants: HashMap::new(), tools: None, open: Mutex::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    /// Where the knowledge base of a node is kept.
+    pub(crate) fn file(folder: &Path, node: &str) -> PathBuf {
+        folder.join(format!("{node}.yaml"))
+    }
+
+    /// Builds what is not built and opens everything, so that nothing of that happens in the middle of a run. People
+    /// are asked for what the source leaves open.
+    ///
+    /// # Errors
+    /// Why a knowledge base cannot be used; names the node.
+    pub(crate) async fn prepare(&self, host: &Host, people: &dyn People) -> Result<(), String> {
+        for source in &self.sources {
+            if self.opened().contains_key(&source.node) {
+                continue;
+            }
+            let named = |error: String| format!("the knowledge base of node `{}`: {error}", source.node);
+            let base = self.ready(host, source, people).await.map_err(named)?;
+            self.opened().insert(source.node.clone(), Arc::new(base));
+        }
+        Ok(())
+    }
+
+    fn opened(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<KnowledgeBase>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One knowledge base, built if need be.
+    async fn ready(
+        &self,
+        host: &Host,
+        source: &KnowledgeBaseSource,
+        people: &dyn People,
+    ) -> Result<KnowledgeBase, String> {
+        let file = Self::file(&self.folder, &source.node);
+        let said = |error: &dyn std::error::Error| error.to_string();
+        if !file.exists() {
+            let settings = complete(host, source, people).await?;
+            self.build(host, source, settings, file.clone()).await?;
+        }
+        let about = KnowledgeBase::about_file(&file).await.map_err(|error| said(&error))?;
+        let model = source.embedding_model.as_deref().unwrap_or(&about.embedding_model);
+        let embedder = embedder(host, &self.folder, model).await?;
+        let base = KnowledgeBase::open(&file, embedder).await.map_err(|error| said(&error))?;
+        Ok(match source.reranker_model.as_deref().or(about.reranker.as_deref()) {
+            Some(model) => base.with_reranker(reranker(host, model)?),
+            None => base,
+        })
+    }
+
+    async fn build(
+        &self,
+        host: &Host,
+        source: &KnowledgeBaseSource,
+        complete: Complete,
+        file: PathBuf,
+    ) -> Result<(), String> {
+        let build = Build {
+            file,
+            folder: self.folder.clone(),
+            documents: source.documents.clone(),
+            settings: complete.settings,
+            embedder: embedder(host, &self.folder, &complete.embedding_model).await?,
+            outside: Outside {
+                fetch: Arc::new(ByPolicy {
+                    name: format!("{GRANT_PREFIX}{}", source.node),
+                    grants: self.grants.get(&source.node).cloned().unwrap_or_default(),
+                }),
+                loader: Arc::new(ByTool(self.tools.clone())),
+                extract: Arc::new(InCell(host.kitchen().clone())),
+            },
+        };
+        let told = |progress: Progress| {
+            host.progress(&crate::host::Progress::Indexing {
+                node: source.node.clone(),
+                documents: progress.documents,
+                total: progress.total,
+                chunks: progress.chunks,
+            });
+        };
+        let report = build.run(&told).await.map_err(|error| error.to_string())?;
+        host.progress(&crate::host::Progress::Indexed {
+            node: source.node.clone(),
+            documents: report.documents,
+            chunks: report.chunks,
+        });
+        let left_out = report.unknown.iter().map(|file| format!("`{file}` was left out: its format is not known"));
+        let empty = report.empty.iter().map(|file| format!("`{file}` was left out: it is empty"));
+        for warning in report.warnings.iter().cloned().chain(left_out).chain(empty) {
+            tracing::warn!(target: "hotcell::knowledge", node = source.node, "{warning}");
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Knowledge for AgentKnowledge {
+    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, String> {
+        let base = self.opened().get(lookup.base).cloned();
+        let base = base.ok_or_else(|| format!("the knowledge base `{}` is not open", lookup.base))?;
+        let retrieved = base.search(lookup.query, lookup.top_k).await.map_err(|error| error.to_string())?;
+        let sources = retrieved.sources().into_iter().map(str::to_owned).collect();
+        Ok(Found { context: retrieved.context(), sources, account: Account::default() })
+    }
+}
+
+/// Everything that a build needs to know.
+struct Complete {
+    embedding_model: String,
+    settings: Settings,
+}
+
+/// What the source says, completed by the person who runs it.
+async fn complete(host: &Host, source: &KnowledgeBaseSource, people: &dyn People) -> Result<Complete, String> {
+    let defaults = Settings::default();
+    let fully_said = source.embedding_model.is_some() && source.chunk_size.is_some() && source.chunk_overlap.is_some();
+    let node = source.node.as_str();
+    if !fully_said && !host.is_interactive() {
+        return Err(
+            "it is not built; set `embedding_model`, `chunk_size` and `chunk_overlap` in the node, or run the \
+                    graph once on a terminal"
+                .to_owned(),
+        );
+    }
+    if !fully_said {
+        let question = format!("The knowledge base of `{node}` is not built yet. Build it now?");
+        let answer = ask(people, node, question, &["yes", "no"], Some("yes")).await?;
+        if !answer.eq_ignore_ascii_case("yes") {
+            return Err("it is not built, and you chose not to build it".to_owned());
+        }
+    }
+    let number = |text: &str, what: &str| {
+        text.trim().parse::<usize>().map_err(|_| format!("`{text}` is no number of tokens for the {what}"))
+    };
+    let embedding_model = match &source.embedding_model {
+        Some(model) => model.clone(),
+        None => {
+            let default = host.environment().get(MODEL_VARIABLE);
+            ask(people, node, "Which embedding model?".to_owned(), &[], default.as_deref()).await?
+        }
+    };
+    let chunk_size = match source.chunk_size {
+        Some(size) => size as usize,
+        None => {
+            let default = defaults.chunk_size.to_string();
+            number(
+                &ask(people, node, "How many tokens may a chunk have?".to_owned(), &[], Some(&default)).await?,
+                "size",
+            )?
+        }
+    };
+    let chunk_overlap = match source.chunk_overlap {
+        Some(overlap) => overlap as usize,
+        None => {
+            let default = defaults.chunk_overlap.min(chunk_size / 2).to_string();
+            let question = "How many tokens may a chunk share with the one before?".to_owned();
+            number(&ask(people, node, question, &[], Some(&default)).await?, "overlap")?
+        }
+    };
+    let settings = Settings {
+        chunk_size,
+        chunk_overlap,
+        reranker: source.reranker_model.clone(),
+        batch_size: source.batch_size.map_or(defaults.batch_size, |size| size as usize),
+        ..defaults
+    };
+    Ok(Complete { embedding_model, settings })
+}
+
+async fn ask(
+    people: &dyn People,
+    node: &str,
+    text: String,
+    options: &[&str],
+    default: Option<&str>,
+) -> Result<String, String> {
+    let question = Question {
+        node: node.to_owned(),
+        text,
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        default: default.map(str::to_owned),
+    };
+    let answer = people.ask(&question).await.ok_or("it is not built, and nobody is there to be asked")?;
+    match (answer.trim(), default) {
+        ("", Some(default)) => Ok(default.to_owned()),
+        ("", None) => Err("it is not built, for want of an answer".to_owned()),
+        (answer, _) => Ok(answer.to_owned()),
+    }
+}
+
+/// The model that makes vectors, by its name: `local:DIRECTORY`, or as names of models are.
+async fn embedder(host: &Host, folder: &Path, name: &str) -> Result<Arc<dyn Embedder>, String> {
+    // Directories are relative to the agent's folder, so one name may mean several.
+    let directory = name.strip_prefix(LOCAL).map(|directory| folder.join(directory));
+    let key = directory.as_ref().map_or_else(|| name.to_owned(), |directory| directory.display().to_string());
+    if let Some(known) = host.embedder(&key) {
+        return Ok(known);
+    }
+    let embedder: Arc<dyn Embedder> = match directory {
+        Some(directory) => Arc::new(LocalEmbedder::open(name, directory).await.map_err(|error| error.to_string())?),
+        None => {
+            let (client, endpoint) = endpoint(host, name)?;
+            Arc::new(RemoteEmbedder::new(client, Protocol::OpenAi, endpoint).map_err(|error| error.to_string())?)
+        }
+    };
+    host.keep_embedder(&key, embedder.clone());
+    Ok(embedder)
+}
+
+fn reranker(host: &Host, name: &str) -> Result<Arc<dyn Reranker>, String> {
+    let (client, endpoint) = endpoint(host, name)?;
+    Ok(Arc::new(RemoteReranker::new(client, endpoint).map_err(|error| error.to_string())?))
+}
+
+fn endpoint(host: &Host, name: &str) -> Result<(hotcell_models::HttpClient, Endpoint), String> {
+    let parsed: ModelName = name.parse().map_err(|error: hotcell_models::ModelError| error.to_string())?;
+    let server = host.providers().server(&parsed).map_err(|error| error.to_string())?;
+    let key = server.key.map(|key| key.expose().to_owned());
+    Ok((server.client, Endpoint { key, ..Endpoint::new(name, server.model, server.base_url) }))
+}
+
+/// Addresses, as far as the operator granted their servers to the node.
+struct ByPolicy {
+    name: String,
+    grants: Arc<Grants>,
+}
+
+#[async_trait]
+impl Fetch for ByPolicy {
+    async fn get(&self, url: &str) -> Result<Fetched, String> {
+        let budget = Budget {
+            http_requests: 16,
+            http_bytes: Bytes(64 << 20),
+            wall_clock: Duration::from_secs(120),
+            ..Budget::default()
+        };
+        let terms = Terms { grants: self.grants.clone(), budget, ..Terms::new(self.name.clone()) };
+        let fetched = hotcell_cells::fetch(&terms, url).await?;
+        Ok(Fetched { content_type: fetched.content_type, bytes: fetched.bytes })
+    }
+}
+
+/// Loaders are tools of plugins: `name:path` calls the tool `name` with `path`.
+struct ByTool(Option<Arc<AgentTools>>);
+
+#[async_trait]
+impl Loader for ByTool {
+    async fn load(&self, loader: &str, path: &str) -> Result<String, String> {
+        let arguments = json!({ "path": path }).to_string();
+        let tools = self.0.as_ref().ok_or("there are no tools here")?;
+        if tools.describe(loader).is_none() {
+            return Err(format!(
+                "there is no tool `{loader}` that could load it; put its plugin into the plugins folder"
+            ));
+        }
+        let call = ToolCall {
+            name: loader,
+            arguments: &arguments,
+            answers: &[],
+            state: SharedState::new(Default::default()),
+            purse: Arc::new(Purse::default()),
+        };
+        match tools.call(call).await.result {
+            Ok(text) => Ok(text_of(&text)),
+            Err(CallError::Failed(reason)) => Err(reason),
+            Err(CallError::Asks(question)) => Err(format!("a loader cannot put questions, and it asked: {question}")),
+        }
+    }
+}
+
+/// What a tool answered: a text, or an object with one.
+fn text_of(answer: &str) -> String {
+    match serde_json::from_str(answer) {
+        Ok(Value::String(text)) => text,
+        Ok(Value::Object(object)) => match object.get("text").and_then(Value::as_str) {
+            Some(text) => text.to_owned(),
+            None => answer.to_owned(),
+        },
+        _ => answer.to_owned(),
+    }
+}
+
+/// Formats that have to be parsed are parsed in a cell that sees the one document and nothing else.
+struct InCell(Kitchen);
+
+#[async_trait]
+impl Extract for InCell {
+    async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, String> {
+        let failed = |error: std::io::Error| format!("cannot hand it to the cell that reads it: {error}");
+        let cell = self.0.documents()?;
+        let folder = tempfile::Builder::new().prefix("hotcell-document-").tempdir().map_err(failed)?;
+        tokio::fs::write(folder.path().join("document"), bytes).await.map_err(failed)?;
+        let format = match format {
+            Format::Pdf => "pdf",
+            Format::Html => "html",
+        };
+        let grants = Grants {
+            fs: vec![hotcell_cells::DirectoryGrant {
+                host: folder.path().to_owned(),
+                guest: DOCUMENTS.to_owned(),
+                access: hotcell_cells::Access::Read,
+            }],
+            ..Grants::default()
+        };
+        let terms = Terms { grants: Arc::new(grants), budget: reading(), ..Terms::new("documents") };
+        let call = hotcell_cells::ToolCall {
+            tool: "read_document".to_owned(),
+            arguments: json!({ "path": format!("{DOCUMENTS}/document"), "format": format }).to_string(),
+            answers: Vec::new(),
+            terms,
+        };
+        let report = self.0.cells().call_tool(&cell, call).await;
+        report.result.map(|answer| text_of(&answer)).map_err(|error| error.to_string())
+    }
+}
+
+/// What reading one document may use: a large book is read in seconds, and nothing may take for ever.
+fn reading() -> Budget {
+    Budget {
+        fuel: Fuel(200_000_000_000),
+        memory: Bytes(1 << 30),
+        wall_clock: Duration::from_secs(120),
+        output: Bytes(64 << 20),
+        transfer: Bytes(256 << 20),
+        ..Budget::default()
+    }
+}

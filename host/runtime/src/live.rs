@@ -1,0 +1,109 @@
+//! An offering that follows its folders: what is added, replaced or removed counts from the next call on, and calls that
+//! are under way finish with what they began with.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use hotcell_mcp::{CallContext, Called, Catalog, CatalogError, OfferedTool};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::serve::Offering;
+
+/// How often folders are looked at.
+const EVERY: Duration = Duration::from_millis(500);
+/// How deep below a folder files are looked at: agents lie in it, with their scripts and plugins in folders of their own.
+const DEPTH: usize = 3;
+/// Files that are looked at; further ones do not count.
+const MOST_FILES: usize = 10_000;
+
+/// Makes an offering from the folders as they are now.
+pub type Make = Arc<dyn Fn() -> Result<Offering, String> + Send + Sync>;
+
+/// An offering that is made anew when its folders change.
+pub struct LiveOffering {
+    current: Arc<RwLock<Arc<Offering>>>,
+    changes: watch::Receiver<u64>,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl LiveOffering {
+    /// Follows these folders. What cannot be made, for example because a file is half written, changes nothing and is
+    /// tried again with the next change. Has to be called within a tokio runtime.
+    pub fn new(first: Offering, folders: Vec<PathBuf>, make: Make) -> Self {
+        let current = Arc::new(RwLock::new(Arc::new(first)));
+        let (sender, changes) = watch::channel(0);
+        let shared = current.clone();
+        let watching = tokio::spawn(async move {
+            let mut seen = stamp(&folders);
+            loop {
+                tokio::time::sleep(EVERY).await;
+                let now = stamp(&folders);
+                if now == seen {
+                    continue;
+                }
+                seen = now;
+                let make = make.clone();
+                match tokio::task::spawn_blocking(move || make()).await {
+                    Ok(Ok(offering)) => {
+                        *shared.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offering);
+                        sender.send_modify(|version| *version += 1);
+                    }
+                    Ok(Err(reason)) => tracing::warn!(target: "hotcell::mcp", "what changed is not offered: {reason}"),
+                    Err(error) => tracing::error!(target: "hotcell::mcp", "looking at what changed failed: {error}"),
+                }
+            }
+        });
+        LiveOffering { current, changes, _watch: AbortOnDropHandle::new(watching) }
+    }
+
+    fn now(&self) -> Arc<Offering> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl Catalog for LiveOffering {
+    fn tools(&self) -> Vec<OfferedTool> {
+        self.now().tools()
+    }
+
+    async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Called, CatalogError> {
+        self.now().call(name, arguments, call).await
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.changes.clone())
+    }
+}
+
+/// What changes when a file below the folders changes.
+fn stamp(folders: &[PathBuf]) -> Vec<(PathBuf, u64, u128)> {
+    let mut files = Vec::new();
+    for folder in folders {
+        add(folder, DEPTH, &mut files);
+    }
+    files.sort();
+    files
+}
+
+fn add(path: &Path, depth: usize, files: &mut Vec<(PathBuf, u64, u128)>) {
+    let Ok(metadata) = std::fs::metadata(path) else { return };
+    if metadata.is_file() {
+        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        files.push((path.to_owned(), metadata.len(), modified.map_or(0, |time| time.as_nanos())));
+        return;
+    }
+    if depth == 0 {
+        return;
+    }
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if files.len() >= MOST_FILES {
+            return;
+        }
+        add(&entry.path(), depth - 1, files);
+    }
+}

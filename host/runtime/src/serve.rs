@@ -1,0 +1,287 @@
+//! What a host offers to other programs as tools: the tools of plugins, and agents, each as one tool that takes a prompt.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use hotcell_budget::Purse;
+use hotcell_engine::{CallError, Event, Given, Observer, Outcome, People, Question, SharedState, ToolCall, Tools};
+use hotcell_graph::Key;
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_mcp::{CallContext, Called, Catalog, CatalogError, Elicited, OfferedTool};
+use hotcell_plugins::FolderError;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Agent, LoadFailure};
+use crate::host::{Host, Session};
+use crate::servers::AgentServers;
+use crate::shelf::Shelf;
+use crate::tools::AgentTools;
+
+/// The argument of an agent's tool that is the message to the agent.
+const PROMPT: &str = "prompt";
+
+/// Tools for other programs.
+pub struct Offering {
+    host: Host,
+    plugins: Vec<(OfferedTool, AgentTools)>,
+    agents: Vec<(OfferedTool, Agent)>,
+}
+
+impl Offering {
+    /// Nothing yet.
+    pub fn new(host: Host) -> Self {
+        Offering { host, plugins: Vec::new(), agents: Vec::new() }
+    }
+
+    /// Offers the tools of the plugins within reach of a folder, on the terms that the folder has for them. What cannot be
+    /// used is left out; the diagnostics say why.
+    ///
+    /// # Errors
+    /// When what is said about the folder cannot be used.
+    pub fn add_plugins(&mut self, folder: &Path) -> Result<Vec<Diagnostic>, FolderError> {
+        let said = self.host.agent_folder(folder)?;
+        let (shelf, mut diagnostics) = Shelf::new(&self.host, &self.host.catalogue(folder), &said);
+        let shelf = Arc::new(shelf);
+        let servers = AgentServers::none(self.host.connections());
+        let tools = AgentTools::new(shelf.clone(), servers, self.host.model(), self.host.default_model());
+        for (name, shelved) in shelf.plugins() {
+            if let Some(reason) = shelved.held() {
+                diagnostics.push(Diagnostic::warning(reason));
+                continue;
+            }
+            // Loaded now, so that a call never meets a file that was replaced in the meantime.
+            if let Err(reason) = shelf.cell(shelved) {
+                diagnostics.push(Diagnostic::warning(reason));
+                continue;
+            }
+            for tool in &shelved.plugin.description.tools {
+                let full = format!("{name}/{}", tool.name);
+                let name = match self.shows(&tool.name) || shelf.tool(&tool.name).is_err() {
+                    false => tool.name.clone(),
+                    true => full.replace([':', '/'], "_"),
+                };
+                let offered = OfferedTool {
+                    name,
+                    title: None,
+                    description: tool.description.clone(),
+                    input_schema: object(&tool.parameters),
+                    output_schema: None,
+                };
+                self.plugins.push((offered, tools.clone()));
+            }
+        }
+        Ok(diagnostics)
+    }
+
+    /// Offers an agent, as a tool of the name of its folder or file. Gives its warnings.
+    ///
+    /// # Errors
+    /// When it cannot be loaded.
+    pub fn add_agent(&mut self, path: &Path) -> Result<Vec<Diagnostic>, LoadFailure> {
+        let agent = self.host.load(path)?;
+        let warnings = agent.warnings.clone();
+        let mut name = tool_name(&agent);
+        let mut number = 1;
+        while self.shows(&name) {
+            number += 1;
+            name = format!("{}_{number}", tool_name(&agent));
+        }
+        let mut properties = Map::new();
+        let about = agent.conversation_starters.first().map_or_else(
+            || "What you want from the agent".to_owned(),
+            |starter| format!("What you want from the agent, for example: {starter}"),
+        );
+        properties.insert(PROMPT.to_owned(), json!({ "type": "string", "description": about }));
+        let mut required = vec![PROMPT.to_owned()];
+        for variable in &agent.graph.variables {
+            let mut schema = json!({ "type": "string", "description": variable.description });
+            match &variable.default {
+                Some(default) => schema["default"] = default.as_str().into(),
+                None => required.push(variable.name.to_string()),
+            }
+            properties.insert(variable.name.to_string(), schema);
+        }
+        let schema =
+            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+        let description = agent.graph.description.clone();
+        let offered = OfferedTool {
+            name,
+            title: Some(agent.graph.name.clone()),
+            description: description.unwrap_or_else(|| format!("Runs the agent {}", agent.graph.name)),
+            input_schema: object(&schema),
+            output_schema: None,
+        };
+        self.agents.push((offered, agent));
+        Ok(warnings)
+    }
+
+    /// How many tools there are.
+    pub fn len(&self) -> usize {
+        self.plugins.len() + self.agents.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn shows(&self, name: &str) -> bool {
+        self.all().any(|offered| offered.name == name)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &OfferedTool> {
+        self.plugins.iter().map(|(offered, _)| offered).chain(self.agents.iter().map(|(offered, _)| offered))
+    }
+
+    async fn call_plugin(
+        &self,
+        name: &str,
+        tools: &AgentTools,
+        arguments: &Map<String, Value>,
+        call: &CallContext,
+    ) -> Called {
+        let arguments = Value::Object(arguments.clone()).to_string();
+        let mut answers = Vec::new();
+        loop {
+            let wanted = ToolCall {
+                name,
+                arguments: &arguments,
+                answers: &answers,
+                state: SharedState::new(Default::default()),
+                purse: Arc::new(Purse::default()),
+            };
+            let report = tokio::select! {
+                biased;
+                () = call.cancelled().cancelled() => return Called::failed("it was cancelled"),
+                report = tools.call(wanted) => report,
+            };
+            match report.result {
+                Ok(text) => return answered(&text),
+                Err(CallError::Failed(reason)) => return Called::failed(reason),
+                Err(CallError::Asks(question)) => match ask(call, &question, &[]).await {
+                    Some(answer) => answers.push(answer),
+                    None => return Called::failed(format!("it asks, and nobody answered: {question}")),
+                },
+            }
+        }
+    }
+
+    async fn call_agent(&self, agent: &Agent, arguments: &Map<String, Value>, call: CallContext) -> Called {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let mut given = Given { input: arguments.get(PROMPT).map(text), ..Given::default() };
+        for (name, value) in arguments.iter().filter(|(name, _)| *name != PROMPT) {
+            given.variables.insert(Key::from(name.as_str()), hotcell_graph::Value::text(text(value)));
+        }
+        let cancel: CancellationToken = call.cancelled().clone();
+        let told = Arc::new(Told { call });
+        let session = Session { people: told.clone(), observer: told.clone(), cancel };
+        let report = match self.host.run(agent, given, session).await {
+            Ok(report) => report,
+            Err(error) => return Called::failed(error.to_string()),
+        };
+        match report.outcome {
+            Outcome::Completed { output } => Called::text(output),
+            Outcome::Failed { error, .. } => Called::failed(error),
+            Outcome::Waiting { questions } => {
+                let asked: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
+                Called::failed(format!("run {} waits for a person: {}", report.run, asked.join("; ")))
+            }
+            Outcome::Interrupted => Called::failed(format!("run {} was stopped; it can be resumed", report.run)),
+        }
+    }
+}
+
+#[async_trait]
+impl Catalog for Offering {
+    fn tools(&self) -> Vec<OfferedTool> {
+        self.all().cloned().collect()
+    }
+
+    async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Called, CatalogError> {
+        let all = || self.all().find(|offered| offered.name == name);
+        let offered = all().ok_or_else(|| CatalogError::Unavailable(format!("there is no tool `{name}`")))?;
+        check(&offered.input_schema, &arguments).map_err(CatalogError::InvalidArguments)?;
+        if let Some((_, tools)) = self.plugins.iter().find(|(offered, _)| offered.name == name) {
+            return Ok(self.call_plugin(name, tools, &arguments, &call).await);
+        }
+        match self.agents.iter().find(|(offered, _)| offered.name == name) {
+            Some((_, agent)) => Ok(self.call_agent(agent, &arguments, call).await),
+            None => Err(CatalogError::Unavailable(format!("there is no tool `{name}`"))),
+        }
+    }
+}
+
+/// The agents below a folder: the folder itself, or each folder in it that holds one.
+pub fn agents_in(folder: &Path) -> Vec<PathBuf> {
+    let holds_one = |folder: &Path| ["graph.yaml", "config.yaml"].iter().any(|file| folder.join(file).is_file());
+    if holds_one(folder) {
+        return vec![folder.to_owned()];
+    }
+    let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| holds_one(path)).collect();
+    found.sort();
+    found
+}
+
+fn object(schema: &Value) -> Map<String, Value> {
+    schema.as_object().cloned().unwrap_or_else(|| Map::from_iter([("type".to_owned(), "object".into())]))
+}
+
+/// A name that every client takes.
+fn tool_name(agent: &Agent) -> String {
+    let folder = agent.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+    folder.unwrap_or_else(|| agent.graph.name.clone()).chars().map(plain).take(128).collect()
+}
+
+fn check(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> Result<(), String> {
+    // A plugin whose own schema is broken gets what it is sent.
+    let Ok(validator) = jsonschema::validator_for(&Value::Object(schema.clone())) else { return Ok(()) };
+    let arguments = Value::Object(arguments.clone());
+    let problems: Vec<String> = validator.iter_errors(&arguments).take(5).map(|error| error.to_string()).collect();
+    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+}
+
+/// JSON of a plugin: an object is also the structured answer.
+fn answered(text: &str) -> Called {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::String(text)) => Called::text(text),
+        Ok(value @ Value::Object(_)) => Called { structured: Some(value), ..Called::text(text) },
+        _ => Called::text(text),
+    }
+}
+
+/// The answer of the person at the client, if there is one.
+async fn ask(call: &CallContext, question: &str, options: &[String]) -> Option<String> {
+    let mut answer = json!({ "type": "string", "title": "Your answer" });
+    if !options.is_empty() {
+        answer["description"] = format!("{}, or any other text", options.join(", ")).into();
+    }
+    let schema = json!({ "type": "object", "properties": { "answer": answer }, "required": ["answer"] });
+    match call.elicit(question, schema).await {
+        Ok(Elicited::Accept(value)) => value.get("answer").and_then(Value::as_str).map(str::to_owned),
+        Ok(Elicited::Decline | Elicited::Cancel) | Err(_) => None,
+    }
+}
+
+/// The client of a call, as a run sees it: whoever answers questions and is told how far it is.
+struct Told {
+    call: CallContext,
+}
+
+#[async_trait]
+impl People for Told {
+    async fn ask(&self, question: &Question) -> Option<String> {
+        ask(&self.call, &question.text, &question.options).await
+    }
+}
+
+impl Observer for Told {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::NodeStarted { node, turn, .. } = event {
+            self.call.progress(*turn as f64, None, Some((*node).to_owned()));
+        }
+    }
+}
