@@ -20,7 +20,7 @@ use url::{Host, Url};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
-use self::connection::{Metered, connect};
+use self::connection::{Metered, Resolve, System, connect};
 use crate::call::Terms;
 use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
@@ -49,6 +49,7 @@ struct Shared {
     denials: Denials,
     vault: Arc<Vault>,
     tape: Option<Arc<dyn HttpTape>>,
+    names: Arc<dyn Resolve>,
 }
 
 /// What the requests of a call came to.
@@ -62,6 +63,16 @@ pub(crate) struct EgressReport {
 
 impl Egress {
     pub(crate) fn new(terms: &Terms, budget: &Budget, denials: Denials, vault: Arc<Vault>) -> Self {
+        Self::with_names(terms, budget, denials, vault, Arc::new(System))
+    }
+
+    fn with_names(
+        terms: &Terms,
+        budget: &Budget,
+        denials: Denials,
+        vault: Arc<Vault>,
+        names: Arc<dyn Resolve>,
+    ) -> Self {
         let now = Instant::now();
         Self {
             shared: Arc::new(Shared {
@@ -76,6 +87,7 @@ impl Egress {
                 denials,
                 vault,
                 tape: terms.tape.clone(),
+                names,
             }),
         }
     }

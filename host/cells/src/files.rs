@@ -11,7 +11,7 @@ use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::preopens::Host as _;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, ErrorCode, Host as _, HostDescriptor as _, OpenFlags, PathFlags,
+    DescriptorFlags, DescriptorType, ErrorCode, Host as _, HostDescriptor as _, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::{FsPerms, OpenMode};
 
@@ -51,6 +51,12 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
                 let in_root = guest.root == Some(directory.rep());
                 let shown = in_root.then(|| path.clone());
                 let mut files = guest.filesystem();
+                if !open_flags.contains(OpenFlags::DIRECTORY) {
+                    let there = files.stat_at(Resource::new_borrow(directory.rep()), path_flags, path.clone()).await;
+                    if there.is_ok_and(|there| is_special(there.type_)) {
+                        return Ok((Opened::Err(ErrorCode::NotPermitted),));
+                    }
+                }
                 let opened = files.open_at(directory, path_flags, path, open_flags, flags).await;
                 let opened: Opened = match opened {
                     Ok(opened) => Ok(opened),
@@ -65,6 +71,15 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     )?;
     linker.allow_shadowing(false);
     Ok(())
+}
+
+/// Whether opening a thing of this kind can block a thread of the host, or do something other than read and write a
+/// file: a pipe, a socket, a device.
+///
+/// Guests cannot make such things. Somebody else who puts one in the place of a file between the look and the opening
+/// has the same rights in the directory as the operator who granted it.
+fn is_special(kind: DescriptorType) -> bool {
+    !matches!(kind, DescriptorType::RegularFile | DescriptorType::Directory | DescriptorType::SymbolicLink)
 }
 
 impl GuestState {

@@ -178,6 +178,11 @@ fn foreign(bytes: &[u8]) -> InspectError {
     match bytes {
         [] => InspectError::NotWasm { what: "empty" },
         _ if bytes.starts_with(b"\x7fELF") => InspectError::Precompiled,
+        // Nothing is ever unpacked: what lies in an archive, and where it would go, does not matter.
+        _ if bytes.starts_with(b"PK\x03\x04") => InspectError::NotWasm { what: "a zip archive" },
+        _ if bytes.starts_with(b"\x1f\x8b") => InspectError::NotWasm { what: "a gzip archive" },
+        _ if bytes.starts_with(b"\x28\xb5\x2f\xfd") => InspectError::NotWasm { what: "a zstd archive" },
+        _ if bytes.get(257..262) == Some(b"ustar") => InspectError::NotWasm { what: "a tar archive" },
         _ if text.starts_with(b"(") || text.starts_with(b";;") => InspectError::NotWasm { what: "WebAssembly text" },
         _ if bytes.len() < 4 && b"\0asm".starts_with(bytes) => InspectError::NotWasm { what: "cut off" },
         _ if bytes.iter().take(1_000).all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace()) => {
@@ -322,6 +327,32 @@ mod tests {
             (b"\x89PNG\r\n", "it is some other binary file,"),
             (b"\x7fELF\x02\x01\x01", "give the `.wasm` it was made from"),
             (&cut[..cut.len() - 3], "it is not valid: "),
+        ];
+        for (bytes, expected) in cases {
+            let message = message(bytes);
+            assert!(message.contains(expected), "`{expected}` is not in `{message}`");
+        }
+    }
+
+    #[test]
+    fn attack_62_an_archive_is_no_plugin_and_is_not_unpacked() {
+        let tar = |name: &str| {
+            let mut block = vec![0; 1_024];
+            block[..name.len()].copy_from_slice(name.as_bytes());
+            block[257..262].copy_from_slice(b"ustar");
+            block
+        };
+        let mut zip = b"PK\x03\x04".to_vec();
+        zip.extend([0; 22]);
+        zip.extend(b"\x0e\0\0\0../../evil.wasm\0asm");
+        let manifest = br#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[]}"#;
+        let cases: [(&[u8], &str); 6] = [
+            (&zip, "it is a zip archive,"),
+            (&tar("../../evil.wasm"), "it is a tar archive,"),
+            (&tar("/etc/evil.wasm"), "it is a tar archive,"),
+            (b"\x1f\x8b\x08\0layer", "it is a gzip archive,"),
+            (b"\x28\xb5\x2f\xfdlayer", "it is a zstd archive,"),
+            (manifest, "it is a text file,"),
         ];
         for (bytes, expected) in cases {
             let message = message(bytes);

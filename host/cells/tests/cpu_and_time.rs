@@ -224,3 +224,51 @@ async fn attack_14_calls_that_are_dropped_half_way_leave_nothing_behind() {
     let quick = load(&cells, &script("", "(func $run (result i32) (call $ok (i32.const 1024) (i32.const 2)))"));
     assert_eq!(run(&cells, &quick, Budget::default()).await.result.as_deref(), Ok("{}"));
 }
+
+/// A guest that could catch the end of its fuel could go on for ever.
+#[tokio::test]
+async fn attack_10_running_out_of_fuel_cannot_be_caught() {
+    let cells = cells();
+    let catcher = support::wasm(
+        "(module (func $spin (loop $again (br $again)))
+            (func (export \"_start\") (loop $again (block $caught
+                (try_table (catch_all $caught) (call $spin))) (br $again))))",
+    );
+    let refused = cells.load("catcher.wasm", &catcher).map_err(|error| error.to_string());
+    assert!(refused.is_err_and(|message| message.starts_with("cannot load `catcher.wasm`: ")));
+
+    // Nothing after the endless part is reached: neither in the function that called it, nor in a component that
+    // calls the endless one.
+    let imports = r#"(import "hotcell:plugin/log@0.2.0" "log" (func $log (param i32 i32 i32)))"#;
+    let body = "(table 1 funcref) (elem (i32.const 0) $spin) (func $spin (loop $again (br $again)))
+        (func $run (result i32)
+            (call_indirect (i32.const 0))
+            (call $log (i32.const 2) (i32.const 1024) (i32.const 2))
+            (call $ok (i32.const 1024) (i32.const 2)))";
+    let nested = support::wasm(
+        r#"(component
+            (component $inner
+                (core module $m (func (export "spin") (loop $again (br $again))))
+                (core instance $i (instantiate $m))
+                (func (export "spin") (canon lift (core func $i "spin"))))
+            (component $outer
+                (import "spin" (func $spin))
+                (core func $spin (canon lower (func $spin)))
+                (core module $m (import "inner" "spin" (func $spin))
+                    (func (export "run") (result i32) (call $spin) (i32.const 0)))
+                (core instance $i (instantiate $m (with "inner" (instance (export "spin" (func $spin))))))
+                (func (export "run") (result (result)) (canon lift (core func $i "run"))))
+            (instance $inner (instantiate $inner))
+            (instance $outer (instantiate $outer (with "spin" (func $inner "spin"))))
+            (instance $exports (export "run" (func $outer "run")))
+            (export "wasi:cli/run@0.2.0" (instance $exports)))"#,
+    );
+    for bytes in [script(imports, body), nested] {
+        let cell = load(&cells, &bytes);
+        for _ in 0..3 {
+            let report = run(&cells, &cell, little_fuel()).await;
+            assert_limit(&report, Limit::OutOfFuel);
+            assert_eq!((report.logs.len(), report.usage.fuel), (0, Fuel(1_000_000)));
+        }
+    }
+}

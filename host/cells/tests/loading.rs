@@ -4,10 +4,11 @@ mod support;
 
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use hotcell_budget::Budget;
+use hotcell_budget::{Budget, Limit};
 use hotcell_cells::{Cells, CellsOptions, CompileEvent, ScriptKind, precompile};
-use support::{TestResult, cells, cells_with, command, load, run, script, wasm};
+use support::{TestResult, cells, cells_with, command, load, run, script, tools, wasm};
 
 const ANSWER: &str = "(func $run (result i32) (call $ok (i32.const 1024) (i32.const 2)))";
 
@@ -23,6 +24,25 @@ fn attack_58_artefacts_are_never_taken_for_plugins() -> TestResult {
     let artefact = precompile(&script("", ANSWER))?;
     let message = refusal(&cells(), &artefact);
     assert!(message.contains("ahead-of-time compiled artefact; give the `.wasm`"), "{message}");
+    Ok(())
+}
+
+/// What a plugin says about itself is read and never asked for: there is no function that could loop.
+#[tokio::test]
+async fn attack_03_a_plugin_is_surveyed_and_loaded_without_running_any_of_it() -> TestResult {
+    let body = "(func $loop (loop $again (br $again))) (start $loop)
+        (func $call (param i32 i32 i32 i32) (result i32) (unreachable))";
+    let bytes = tools("", body);
+    let started = Instant::now();
+    let survey = hotcell_cells::survey(&bytes)?;
+    let cells = cells();
+    let cell = load(&cells, &bytes);
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    for description in [survey.description.as_ref(), cell.description()] {
+        assert_eq!(description.map(|description| description.tools.len()), Some(1));
+    }
+    let report = support::call_tool(&cells, &cell, "{}", &[]).await;
+    support::assert_limit(&report, Limit::OutOfFuel);
     Ok(())
 }
 

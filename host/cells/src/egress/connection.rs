@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
+use async_trait::async_trait;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use url::Host;
@@ -15,11 +16,29 @@ use super::{Destination, Shared};
 use crate::grants::Scheme;
 use crate::policy::{Decision, Request, decide};
 
-/// Connects to the first address of the destination that the policy allows and that answers.
+/// Who knows the addresses of a name.
+#[async_trait]
+pub(super) trait Resolve: Send + Sync {
+    /// The addresses of a name, with this port.
+    async fn resolve(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>>;
+}
+
+/// The system knows.
+pub(super) struct System;
+
+#[async_trait]
+impl Resolve for System {
+    async fn resolve(&self, name: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+        Ok(tokio::net::lookup_host((name, port)).await?.collect())
+    }
+}
+
+/// Connects to the first address of the destination that the policy allows and that answers. The name is looked up
+/// once: an address that was checked is the one that is connected, whatever the name means a moment later.
 pub(super) async fn connect(shared: &Arc<Shared>, destination: &Destination, method: &str) -> Result<Metered, Error> {
     let mut denied = None;
     let mut failed = None;
-    for address in addresses(destination).await? {
+    for address in addresses(shared, destination).await? {
         let request = Request::Address {
             scheme: destination.scheme,
             host: &destination.host,
@@ -46,15 +65,15 @@ pub(super) async fn connect(shared: &Arc<Shared>, destination: &Destination, met
     }
 }
 
-async fn addresses(destination: &Destination) -> Result<Vec<SocketAddr>, Error> {
+async fn addresses(shared: &Shared, destination: &Destination) -> Result<Vec<SocketAddr>, Error> {
     let port = destination.port;
     match &destination.host {
         Host::Ipv4(address) => Ok(vec![SocketAddr::from((*address, port))]),
         Host::Ipv6(address) => Ok(vec![SocketAddr::from((*address, port))]),
-        Host::Domain(name) => match tokio::net::lookup_host((name.as_str(), port)).await {
-            Ok(addresses) => Ok(addresses.collect()),
-            Err(_) => Err(Error::DnsError { rcode: None, info_code: None }),
-        },
+        Host::Domain(name) => {
+            let found = shared.names.resolve(name, port).await;
+            found.map_err(|_| Error::DnsError { rcode: None, info_code: None })
+        }
     }
 }
 

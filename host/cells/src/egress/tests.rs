@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use wasmtime_wasi_http::{Error, WasiBody};
 
-use super::{Denials, Egress, HttpRequest, Vault, send};
+use super::{Denials, Egress, HttpRequest, Resolve, Vault, send};
 use crate::call::Terms;
 use crate::secrets::Secrets;
 
@@ -201,6 +201,132 @@ async fn a_server_that_never_answers_is_given_up_with_the_call() -> TestResult {
     let egress = egress(&format!("http = ['http://{}']", server.address), &budget);
     let outcome = get(&egress, &format!("http://{}/", server.address)).await;
     assert!(matches!(outcome, Err(Error::HttpResponseTimeout | Error::ConnectionTimeout)), "{outcome:?}");
+    Ok(())
+}
+
+/// A server that sends without end after the head of its answer, and counts what it got rid of.
+async fn serve_without_end(piece: usize, pause: Duration) -> std::io::Result<(SocketAddr, Arc<AtomicUsize>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let (address, sent) = (listener.local_addr()?, Arc::new(AtomicUsize::new(0)));
+    let counter = sent.clone();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let counter = counter.clone();
+            tokio::spawn(async move {
+                let mut head = vec![0; 4_096];
+                let _ = stream.read(&mut head).await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
+                let piece = vec![b'x'; piece];
+                while let Ok(written) = stream.write(&piece).await {
+                    counter.fetch_add(written, Ordering::SeqCst);
+                    tokio::time::sleep(pause).await;
+                }
+            });
+        }
+    });
+    Ok((address, sent))
+}
+
+/// What a server can push into a body that nobody reads is what the two ends of the connection hold.
+#[tokio::test]
+async fn attack_22_a_body_that_is_never_read_is_not_kept_by_the_host() -> TestResult {
+    let (address, sent) = serve_without_end(64 << 10, Duration::ZERO).await?;
+    let budget = Budget { http_bytes: Bytes(1 << 30), ..Budget::default() };
+    let egress = egress(&format!("http = ['http://{address}']"), &budget);
+    let body: WasiBody = Empty::new().map_err(Error::from).boxed_unsync();
+    let request = HttpRequest::get(format!("http://{address}/")).body(body)?;
+    let (response, rest) = send(egress.shared.clone(), request, Default::default()).await?;
+    let rest = tokio::spawn(Box::into_pin(rest));
+    let mut before = usize::MAX;
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let now = sent.load(Ordering::SeqCst);
+        if now == before {
+            break;
+        }
+        before = now;
+    }
+    assert_eq!(sent.load(Ordering::SeqCst), before, "the server is still sending");
+    let received = egress.report().received;
+    assert!(received < Bytes::mib(2), "the host took {received} that nobody asked for");
+    drop(response);
+    rest.abort();
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_23_a_response_without_end_meets_the_byte_limit_or_the_deadline() -> TestResult {
+    let (flood, _) = serve_without_end(64 << 10, Duration::ZERO).await?;
+    let budget = Budget { http_bytes: Bytes::kib(300), ..Budget::default() };
+    let flooded = egress(&format!("http = ['http://{flood}']"), &budget);
+    assert!(get(&flooded, &format!("http://{flood}/")).await.is_err());
+    assert!(flooded.report().exhausted.is_some());
+    assert!(flooded.report().received < Bytes::mib(1), "{}", flooded.report().received);
+
+    // Where secrets are in use the host itself reads to the end, and it is the host that has to stop.
+    let (drip, _) = serve_without_end(1, Duration::from_millis(10)).await?;
+    let budget = Budget { wall_clock: Duration::from_millis(200), ..Budget::default() };
+    let grants = format!("http = ['http://{drip}']\nsecret = [{{ name = 'KEY', servers = ['http://{drip}'] }}]");
+    let dripped = egress(&grants, &budget);
+    dripped.shared.vault.placeholder("KEY").ok_or("it is granted")?;
+    let outcome = get(&dripped, &format!("http://{drip}/")).await;
+    assert!(matches!(outcome, Err(Error::HttpResponseTimeout)), "{outcome:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn attack_26_a_response_with_too_many_headers_is_an_error() -> TestResult {
+    let many = "x-filler: 0123456789012345678901234567890123456789\r\n".repeat(3_000);
+    let server = serve(answer("200 OK", &many, "")).await?;
+    let budget = Budget::default();
+    let egress = egress(&format!("http = ['http://{}']", server.address), &budget);
+    assert!(get(&egress, &format!("http://{}/", server.address)).await.is_err());
+    assert!(egress.report().received < Bytes::kib(200), "{}", egress.report().received);
+    Ok(())
+}
+
+/// Names whose meaning changes with every look-up.
+struct Rebinding {
+    answers: Vec<Vec<SocketAddr>>,
+    asked: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Resolve for Rebinding {
+    async fn resolve(&self, _: &str, _: u16) -> std::io::Result<Vec<SocketAddr>> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        Ok(self.answers[number % self.answers.len()].clone())
+    }
+}
+
+fn rebinding(grants: &str, answers: &[&[SocketAddr]]) -> (Egress, Arc<Rebinding>) {
+    let names = Arc::new(Rebinding {
+        answers: answers.iter().map(|answer| answer.to_vec()).collect(),
+        asked: AtomicUsize::new(0),
+    });
+    let grants = toml::from_str(grants).unwrap_or_else(|error| panic!("{error}"));
+    let terms = Terms { grants: Arc::new(grants), ..Terms::new("test") };
+    let vault = Arc::new(Vault::new(&terms, None));
+    (Egress::with_names(&terms, &Budget::default(), Denials::new("test"), vault, names.clone()), names)
+}
+
+/// A name that leads elsewhere when it is looked up again finds no second look-up.
+#[tokio::test]
+async fn attack_45_the_address_that_was_checked_is_the_one_that_is_connected() -> TestResult {
+    let (first, second) = (serve(answer("200 OK", "", "first")).await?, serve(answer("200 OK", "", "second")).await?);
+    let connections = || [&first, &second].map(|server| server.connections.load(Ordering::SeqCst));
+    let url = "http://rebound.example/";
+    let grants = "http = [{ url = 'http://rebound.example', private = true }]";
+    let (egress, names) = rebinding(grants, &[&[first.address], &[second.address]]);
+    assert_eq!(get(&egress, url).await?, (200, "first".to_owned()));
+    assert_eq!((names.asked.load(Ordering::SeqCst), connections()), (1, [1, 0]));
+
+    // Without `private` every address is looked at, also those that come after one that is allowed but dead.
+    let (egress, names) = rebinding("http = ['http://rebound.example']", &[&[first.address, second.address]]);
+    let outcome = get(&egress, url).await;
+    assert!(matches!(outcome, Err(Error::DestinationIpProhibited)), "{outcome:?}");
+    assert_eq!((names.asked.load(Ordering::SeqCst), connections()), (1, [1, 0]));
+    assert_eq!(egress.shared.denials.take().len(), 1);
     Ok(())
 }
 
