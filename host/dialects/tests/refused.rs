@@ -46,6 +46,37 @@ fn a_file_that_is_too_large_is_not_read() {
     assert_eq!(only.message, "the file has 16777222 bytes, and at most 16777216 are read");
 }
 
+/// Each is refused with its place, soon, and without taking memory for what it stands for.
+#[test]
+fn attack_70_yaml_that_grows_or_nests_without_end_is_refused_with_its_place() {
+    let mut laughs = "l0: &l0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..10 {
+        let entry = format!("*l{}, ", level - 1).repeat(10);
+        laughs.push_str(&format!("l{level}: &l{level} [{}]\n", entry.trim_end_matches(", ")));
+    }
+    let deep = format!("name: {}{}\n", "[".repeat(100_000), "]".repeat(100_000));
+    let steps: String = (0..100_000).map(|level| format!("{}a:\n", " ".repeat(level % 2_000))).collect();
+    let cases = [
+        ("bomb", laughs),
+        ("deep", deep),
+        ("stairs", steps),
+        ("twins", "name: a\nstart: b\nname: c\nnodes: { b: { type: end, output: x } }\n".to_owned()),
+        ("circle", "name: &a [*a]\n".to_owned()),
+        ("unknown", "name: *nobody\n".to_owned()),
+        ("merge", "a: &a { <<: *a }\nname: x\n".to_owned()),
+    ];
+    for (name, text) in cases {
+        let started = std::time::Instant::now();
+        let loaded = loki::load(&Arc::new(SourceFile { name: "graph.yaml".into(), text }), &Fake);
+        assert!(loaded.graph.is_none(), "{name} was taken");
+        assert!(loaded.diagnostics.iter().any(|one| one.span.is_some()), "{name}: {:?}", loaded.diagnostics.first());
+        assert!(started.elapsed() < std::time::Duration::from_secs(20), "{name}: {:?}", started.elapsed());
+    }
+    // One long text is only a long text.
+    let text = format!("name: {}\nstart: b\nnodes: {{ b: {{ type: end, output: x }} }}\n", "x".repeat(10 << 20));
+    loki::load(&Arc::new(SourceFile { name: "graph.yaml".into(), text }), &Fake);
+}
+
 #[test]
 fn endless_mistakes_are_cut_off() {
     let text = format!("name: g\nstart: a\nnodes:\n{}", "  a: 1\n".repeat(5000));

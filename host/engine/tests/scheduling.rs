@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{World, end, graph, node, pass, script, shown};
 use hotcell_engine::{Engine, Given, MemoryJournal, Outcome, RunReport, RunRequest};
-use hotcell_graph::ir::{Action, Graph, MapAction, OnFailure, VisitCap};
+use hotcell_graph::ir::{Action, AskAction, Expression, Graph, MapAction, OnFailure, VisitCap};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template};
 use tokio_util::sync::CancellationToken;
@@ -114,7 +114,7 @@ async fn branches_in_two_ends_fail_and_one_end_waits_for_all() {
 }
 
 #[tokio::test]
-async fn a_loop_ends_at_the_visit_cap() {
+async fn attack_79_a_script_that_routes_in_circles_meets_the_visit_cap() {
     let mut graph =
         graph(&["spin", "done"], |ids| vec![script(ids, "spin", "spin", &[], &["done"]), end(ids, "done", "x")]);
     graph.limits.visits_per_node = Some(VisitCap { visits: 3, setting: "max_loop_iterations" });
@@ -124,6 +124,68 @@ async fn a_loop_ends_at_the_visit_cap() {
     assert!(failed(&report).starts_with("node 'spin' visited 4 times (max_loop_iterations=3)"));
     assert_eq!(world.ran.lock().unwrap().len(), 3);
     assert_eq!(shown(&report.state, "n"), "1");
+}
+
+/// What a guest, a model or a person says is put into texts and never read as one.
+#[tokio::test]
+async fn attack_78_text_from_outside_is_never_a_template_or_an_expression() {
+    const TEXT: &str = "{{secret}} ${secret} {{{{secret}}}} {%secret%} =1+1 state.secret == 'x' || true";
+    let hostile: common::ScriptBehaviour = |_| Ok(format!(r#"{{"said":"{TEXT}","{{{{secret}}}}":1}}"#));
+    let mut built = graph(&["say", "person", "done"], |ids| {
+        let ask = Action::Ask(AskAction {
+            question: Expression::Strict(Template::parse("{{said}}?")),
+            options: Vec::new(),
+            default: None,
+            check: None,
+            trim: true,
+            bind: "input",
+        });
+        vec![
+            script(ids, "say", "say", &[("again", "{{said}}"), ("said", "{{again}}")], &["person"]),
+            common::node(ids, "person", ask, &[("heard", "{{input}}")], &["done"]),
+            end(ids, "done", "{{said}}|{{heard}}"),
+        ]
+    });
+    built.initial_state = vec![("secret".into(), "x".into()), ("said".into(), "".into())];
+    let answers = std::sync::Mutex::new(vec![TEXT.to_owned()]);
+    let world = World { scripts: [("say", hostile)].into(), answers, ..World::default() };
+    let (report, _) = run(built, world).await;
+    let output = completed(&report);
+    assert!(output.ends_with(&format!("|{TEXT}")), "{output}");
+    assert!(report.state.get("secret").is_some_and(|secret| secret.to_json() == "\"x\""));
+
+    // Nor is it the name of a node.
+    let route: common::ScriptBehaviour = |_| Ok(r#"{"_next":"{{goal}}"}"#.into());
+    let mut routed =
+        graph(&["say", "done"], |ids| vec![script(ids, "say", "say", &[], &["done"]), end(ids, "done", "x")]);
+    routed.initial_state = vec![("goal".into(), "done".into())];
+    let (report, _) = run(routed, World { scripts: [("say", route)].into(), ..World::default() }).await;
+    assert!(failed(&report).contains("`{{goal}}`, which does not exist"), "{}", failed(&report));
+}
+
+#[tokio::test]
+async fn attack_72_json_that_is_broken_deep_or_ambiguous_fails_the_node_or_means_one_thing() {
+    let refused: [(common::ScriptBehaviour, &str); 7] = [
+        (|_| Ok("{\"a\":".repeat(100_000)), ""),
+        (|_| Ok(format!("{}1{}", "{\"a\":".repeat(100_000), "}".repeat(100_000))), ""),
+        (|_| Ok(format!("{{\"a\":{}{}}}", "[".repeat(130), "]".repeat(130))), "nested more than 128 levels deep"),
+        (|_| Ok(r#"{"a":NaN}"#.into()), ""),
+        (|_| Ok(r#"{"a":Infinity}"#.into()), ""),
+        (|_| Ok(r#"{"a":1e999}"#.into()), ""),
+        (|_| Ok("<html>".into()), ""),
+    ];
+    for (number, (behaviour, expected)) in refused.into_iter().enumerate() {
+        let one = graph(&["s", "done"], |ids| vec![script(ids, "s", "s", &[], &["done"]), end(ids, "done", "x")]);
+        let (report, _) = run(one, World { scripts: [("s", behaviour)].into(), ..World::default() }).await;
+        let message = failed(&report);
+        assert!(message.contains("script `s`") && message.contains(expected), "{number}: {message}");
+        assert!(message.len() < 2_000, "{number}: the message has {} bytes", message.len());
+    }
+    // Of two values under one key the last counts, here and in everything that reads the journal.
+    let twice: common::ScriptBehaviour = |_| Ok(r#"{"n":1,"n":2,"_next":"nowhere","_next":"done"}"#.into());
+    let one = graph(&["s", "done"], |ids| vec![script(ids, "s", "s", &[], &["done"]), end(ids, "done", "{{n}}")]);
+    let (report, _) = run(one, World { scripts: [("s", twice)].into(), ..World::default() }).await;
+    assert_eq!(completed(&report), "2");
 }
 
 #[tokio::test]

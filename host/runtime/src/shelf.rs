@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use hotcell_budget::Budget;
-use hotcell_cells::{Cell, Cells, ConnectorDescription, NodeDescription, Terms, ToolDescription};
+use hotcell_cells::{Cell, Cells, ConnectorDescription, NodeDescription, Terms, ToolDescription, digest};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{AgentFolder, Catalogue, Plugin, Standing};
 
@@ -211,11 +211,11 @@ impl Shelf {
         let name = &shelved.plugin.description.name;
         let bytes = std::fs::read(&shelved.file)
             .map_err(|error| format!("cannot read plugin `{}`: {error}", shelved.file.display()))?;
-        let cell = self.cells.load(name, &bytes).map_err(|error| error.to_string())?;
-        if cell.digest() != shelved.plugin.survey.digest {
+        // Before anything else is done with them: a file that is half written is not worth a look.
+        if digest(&bytes) != shelved.plugin.survey.digest {
             return Err(format!("plugin `{name}` was changed while it was in use; run the graph again"));
         }
-        Ok(cell)
+        self.cells.load(name, &bytes).map_err(|error| error.to_string())
     }
 }
 

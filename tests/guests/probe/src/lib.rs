@@ -31,6 +31,7 @@ impl Tools for Probe {
         let text = |key: &str| arguments[key].as_str().unwrap_or_default().to_owned();
         match text("do").as_str() {
             "say" => Ok(arguments["text"].to_string()),
+            "put out" => Ok(text("text")),
             "model" => llm::complete(&json!({ "messages": [{ "role": "user", "content": text("text") }] }).to_string()),
             "tool" => other_tools::call(&text("tool"), &arguments["arguments"].to_string()),
             "ask" => ask::ask(&text("text")).map(|answer| json!(answer).to_string()),
@@ -39,6 +40,14 @@ impl Tools for Probe {
                 let before = kv::get("k")?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
                 kv::set("k", text("text").as_bytes())?;
                 Ok(json!(before).to_string())
+            }
+            // Calls a tool between a look at its store and a change of it.
+            "remember around" => {
+                kv::set("k", b"before")?;
+                let called = other_tools::call(&text("tool"), &arguments["arguments"].to_string())?;
+                let after = kv::get("k")?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                kv::set("k", b"at the end")?;
+                Ok(json!([called, after]).to_string())
             }
             "loop" => endless(),
             "flood" => loop {
