@@ -306,6 +306,20 @@ pub(crate) enum Plugin {
         #[arg(long = "key", value_name = "KEY")]
         keys: Vec<String>,
     },
+    /// Run hostile guests against this set-up, and see what stops them
+    ///
+    /// Each is one sealed call without any grant, under the limits that `hotcell.toml` sets for a plugin named
+    /// `hostile`, beside a harmless guest that has to keep answering. It exits with 1 if one of them was not stopped,
+    /// or by something else than what it expects.
+    Attack {
+        /// A folder of `.wat` and `.wasm` files [default: the guests that hotcell brings]
+        ///
+        /// A guest succeeds only if it gets what it wants. A comment `;; expect: deadline or out-of-fuel` at the
+        /// beginning of a `.wat` file says what has to stop it, otherwise anything may.
+        hostile: Option<PathBuf>,
+        #[command(flatten)]
+        shelf: Shelf,
+    },
     /// Sign a component; the signature is put beside it
     Sign {
         /// The component

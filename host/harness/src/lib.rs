@@ -22,6 +22,7 @@
 mod baseline;
 mod case;
 mod expect;
+mod hostile;
 mod measure;
 mod play;
 mod replies;
@@ -30,6 +31,9 @@ pub use baseline::{BASELINE_FILE, Baseline, BaselineError, Compared};
 pub use hotcell_cells::ENGINE;
 
 pub use case::{Call, Case, CaseError, Expectation, HostCall, HostReply, read_cases};
+pub use hostile::{
+    ATTACK_NAME, Attack, AttackError, Attacked, NEIGHBOUR_NAME, Neighbour, Siege, Stop, built_in_attacks, read_attacks,
+};
 pub use measure::Measured;
 pub use play::{Harness, HarnessError, Played};
 

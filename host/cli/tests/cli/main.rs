@@ -1,6 +1,7 @@
 //! The `hotcell` command from outside: what it prints, how it exits, and that nothing committed is ever lost.
 
 mod answers;
+mod attack;
 mod basics;
 mod crash;
 mod desk;

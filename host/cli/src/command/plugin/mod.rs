@@ -1,5 +1,6 @@
 //! `hotcell plugin`: what authors make, and what the operator of a folder sees and decides of its plugins.
 
+mod attack;
 mod author;
 mod cases;
 mod change;
@@ -32,6 +33,7 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
         Plugin::Revoke { plugin, shelf } => change::revoke(context, &plugin, &shelf),
         Plugin::Remove { plugin, shelf } => change::remove(context, &plugin, &shelf),
         Plugin::Verify { plugin, shelf, keys } => verify::perform(context, plugin.as_deref(), &shelf, &keys),
+        Plugin::Attack { hostile, shelf } => attack::perform(context, hostile.as_deref(), &shelf),
         Plugin::Sign { file, key } => sign::sign(context, &file, &key),
         Plugin::Keygen { file } => sign::keygen(context, &file),
     }

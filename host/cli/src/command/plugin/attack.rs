@@ -1,0 +1,84 @@
+//! `hotcell plugin attack`: hostile guests against this machine, this build and the limits of a folder.
+
+use std::path::Path;
+
+use hotcell_budget::Budget;
+use hotcell_harness::{ATTACK_NAME, Attack, Attacked, NEIGHBOUR_NAME, Siege, Stop, built_in_attacks, read_attacks};
+
+use super::{Context, Desk, print};
+use crate::arguments::Shelf;
+use crate::exit::{Exit, Failure};
+use crate::narration::short;
+use crate::screen::{ERROR, GOOD};
+use crate::table::{Align, Table};
+use crate::untrusted::one_line;
+
+pub(super) fn perform(context: &Context, hostile: Option<&Path>, shelf: &Shelf) -> Result<Exit, Failure> {
+    let attacks = match hostile {
+        Some(folder) => read_attacks(folder),
+        None => built_in_attacks(),
+    };
+    let attacks = attacks.map_err(|error| Failure::refused(one_line(&error.to_string(), 1_000)))?;
+    if attacks.is_empty() {
+        return Err(Failure::refused("there is no `.wat` or `.wasm` file in that folder"));
+    }
+    let desk = Desk::new(context, shelf)?;
+    let settings = desk.folder.settings();
+    let budget = |name| settings.budget(name, Budget::default()).map_err(Failure::refused);
+    let siege = Siege::new(hotcell_runtime::cells_cache(), budget(ATTACK_NAME)?, budget(NEIGHBOUR_NAME)?)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+
+    let colour = context.colours_output();
+    let painted =
+        |style: anstyle::Style, text: &str| if colour { format!("{style}{text}{style:#}") } else { text.to_owned() };
+    let mut table = Table::new([
+        ("", Align::Left),
+        ("GUEST", Align::Left),
+        ("TRIES", Align::Left),
+        ("STOPPED BY", Align::Left),
+        ("TOOK", Align::Right),
+        ("NEIGHBOUR", Align::Right),
+    ]);
+    let mut problems = Vec::new();
+    for attack in &attacks {
+        if context.screen.is_terminal() {
+            context.screen.working(&format!("attacking with {}", one_line(&attack.name, 100)));
+        }
+        let attacked = runtime.block_on(siege.attack(attack));
+        table.row([
+            if attacked.passed { painted(GOOD, "ok") } else { painted(ERROR, "FAIL") },
+            one_line(&attack.name, 40),
+            one_line(&attack.tries, 80),
+            attacked.stopped.map_or_else(|| "nothing".to_owned(), |stop| stop.word().into_owned()),
+            short(attacked.took),
+            short(attacked.neighbour.slowest),
+        ]);
+        problems.extend(problem(attack, &attacked));
+    }
+    context.screen.worked();
+    print(&table.lines(0, str::to_owned).join("\n"))?;
+    for problem in &problems {
+        print(&format!("\n{problem}"))?;
+    }
+    let failed = problems.len();
+    print(&format!("\n{} guests were stopped as expected, {failed} were not", attacks.len() - failed))?;
+    Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
+}
+
+/// What is wrong about how an attack ended.
+fn problem(attack: &Attack, attacked: &Attacked) -> Option<String> {
+    if attacked.passed {
+        return None;
+    }
+    let name = one_line(&attack.name, 100);
+    if let Some(failure) = &attacked.neighbour.failed {
+        return Some(format!("{name}: its neighbour did not go on: {}", one_line(failure, 500)));
+    }
+    let expected: Vec<String> = attack.expects.iter().map(|stop: &Stop| stop.word().into_owned()).collect();
+    let expected = if expected.is_empty() { "anything".to_owned() } else { expected.join(" or ") };
+    Some(format!("{name}: {expected} had to stop it; {}", one_line(&attacked.detail, 500)))
+}

@@ -1,0 +1,4 @@
+;; nests components deeper than any plugin does
+;; expect: refused
+(component (component (component (component (component (component (component (component (component (component
+))))))))))

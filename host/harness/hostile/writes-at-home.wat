@@ -1,0 +1,12 @@
+;; makes a file in the directory of the user, and succeeds if it can
+;; expect: denied
+(module
+  (import "wasi_snapshot_preview1" "path_open"
+    (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+  (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 100) "root/.profile")
+  (func (export "_start")
+    (call $exit (i32.ne (i32.const 0)
+      (call $open (i32.const 3) (i32.const 1) (i32.const 100) (i32.const 13) (i32.const 1)
+        (i64.const 64) (i64.const 0) (i32.const 0) (i32.const 32))))))
