@@ -3,6 +3,7 @@
 mod attacks;
 mod budget;
 mod capabilities;
+mod coverage;
 mod desk;
 mod hooks;
 mod knowledge;
