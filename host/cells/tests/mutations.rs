@@ -65,7 +65,7 @@ async fn damaged_guests_harm_nobody() -> TestResult {
             continue;
         }
         readable += 1;
-        if readable % RUN_ONE_OF != 0 {
+        if !readable.is_multiple_of(RUN_ONE_OF) {
             continue;
         }
         let Ok(cell) = cells.load("damaged.wasm", &bytes) else { continue };
