@@ -6,6 +6,7 @@
 pub mod document;
 pub mod loki;
 mod recognise;
+pub mod sherma;
 mod surroundings;
 
 pub use recognise::{Dialect, recognise};

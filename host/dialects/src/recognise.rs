@@ -5,6 +5,8 @@
 pub enum Dialect {
     /// A Loki agent (`graph.yaml`, or `config.yaml` for one with a tool loop)
     Loki,
+    /// A sherma declarative agent (a file with `manifest_version`)
+    Sherma,
 }
 
 /// The language of a file by its name and text; none if it is none that is known. Cheap, and does not depend on the
@@ -13,7 +15,13 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
     let is_loki =
         matches!(name, "graph.yaml" | "graph.yml" | "config.yaml") || has_top_level_keys(text, &["nodes", "start"]);
-    is_loki.then_some(Dialect::Loki)
+    if is_loki {
+        return Some(Dialect::Loki);
+    }
+    // The version is what such a file has to have; one that lacks it and is one all the same is told so.
+    let is_sherma = has_top_level_keys(text, &["manifest_version"])
+        || (has_top_level_keys(text, &["agents"]) && text.contains("graph:") && text.contains("entry_point"));
+    is_sherma.then_some(Dialect::Sherma)
 }
 
 /// Whether lines without indentation begin with all of these keys.
@@ -40,6 +48,9 @@ mod tests {
             ("x", "\u{feff}\"start\": a\n'nodes' :\n"),
         ] {
             assert_eq!(recognise(name, text), Some(Dialect::Loki), "{name}");
+        }
+        for text in ["manifest_version: 1\nagents: [broken", "agents:\n  a: {graph: {entry_point: b}}\n"] {
+            assert_eq!(recognise("agent.yaml", text), Some(Dialect::Sherma), "{text}");
         }
         for (name, text) in [
             ("agent.yaml", "name: x\n"),

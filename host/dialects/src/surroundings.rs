@@ -1,5 +1,7 @@
 //! What a front end may ask about the world around a source file.
 
+use std::sync::Arc;
+
 use hotcell_graph::Value;
 use hotcell_graph::ir::OfferKind;
 
@@ -33,6 +35,16 @@ pub trait Surroundings {
 
     /// The knowledge base of a retrieval node.
     fn knowledge_base(&self, node: &str) -> KnowledgeBase;
+
+    /// The text of a file that the source names, relative to the source's own folder or absolute; it may be anywhere, or
+    /// only below the folder `within`. The error is why there is none.
+    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String>;
+
+    /// The value of a variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// Whether a plugin of that name guards the agent with hooks.
+    fn hook(&self, name: &str) -> bool;
 }
 
 /// Whether a tool can be used.

@@ -221,7 +221,7 @@ impl Drive {
         if graph.log_state && tracing::enabled!(target: "hotcell::graph", tracing::Level::DEBUG) {
             log_state(&graph.name, &node.id, &start.state);
         }
-        let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), node.id.clone());
+        let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), node.speaks_as().clone());
         let work = async move {
             let begun = Instant::now();
             let result = run_node(&mut turn, &graph, start.node, start.state).await;
@@ -263,6 +263,7 @@ impl Drive {
             Err(Stop::Failed(reason)) => {
                 self.timings.add(node, elapsed);
                 let state = self.schedule.state_of(turn).unwrap_or_default();
+                let id = graph.node(node).speaks_as();
                 let error = format!("node `{id}` failed: {reason}");
                 return Ok(Some((Outcome::Failed { node: Some(id.to_string()), error }, state)));
             }
@@ -310,6 +311,14 @@ impl Drive {
                 let node = id(node);
                 let error = format!(
                     "node '{node}' visited {visits} times ({setting}={cap}); it may be a loop without end, or the cap is too low"
+                );
+                Outcome::Failed { node: Some(node), error }
+            }
+            ScheduleError::Rounds { node } => {
+                let (setting, cap) = self.graph.limits.rounds.as_ref().map_or(("", 0), |cap| (cap.setting, cap.visits));
+                let node = id(node);
+                let error = format!(
+                    "the run has had {cap} rounds ({setting}={cap}) and would go on with node `{node}`; it may be a loop without end, or the limit is too low"
                 );
                 Outcome::Failed { node: Some(node), error }
             }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::ir::Graph;
-use hotcell_graph::{Key, Value};
+use hotcell_graph::{Key, Object, Value};
 
 use crate::run::RunError;
 
@@ -15,24 +15,30 @@ pub struct Given {
     pub input: Option<String>,
     /// Values of variables
     pub variables: HashMap<Key, Value>,
+    /// Values of the state, over those that the graph begins with
+    pub state: Object,
+    /// The conversation that the run belongs to: runs of one conversation go on with the state of the one before
+    pub thread: Option<String>,
+    /// The state with which the run before it ended, if it goes on with one
+    pub earlier: Option<Object>,
 }
 
 impl Given {
     /// The values of a run's variables, for the agents that it calls.
     pub(crate) fn of_variables(variables: &[(Key, String)]) -> Self {
         let variables = variables.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
-        Given { input: None, variables }
+        Given { variables, ..Given::default() }
     }
 
     /// What an agent is given that a run calls: a text, and the values of the variables that it declares too.
     pub(crate) fn for_agent(&self, graph: &Graph, input: String) -> Self {
         let declared = graph.variables.iter().map(|variable| &variable.name);
         let variables = declared.filter_map(|name| Some((name.clone(), self.variables.get(name)?.clone()))).collect();
-        Given { input: Some(input), variables }
+        Given { input: Some(input), variables, ..Given::default() }
     }
 
-    pub(crate) fn to_object(&self) -> hotcell_graph::Object {
-        let mut object = hotcell_graph::Object::default();
+    pub(crate) fn to_object(&self) -> Object {
+        let mut object = Object::default();
         if let Some(input) = &self.input {
             object.insert("input", input.as_str().into());
         }
@@ -40,18 +46,38 @@ impl Given {
             self.variables.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         variables.sort_by(|left, right| left.0.cmp(&right.0));
         object.insert("variables", Value::Object(variables.into_iter().collect()));
+        if !self.state.is_empty() {
+            object.insert("state", Value::Object(self.state.clone()));
+        }
+        if let Some(thread) = &self.thread {
+            object.insert("thread", thread.as_str().into());
+        }
+        if let Some(earlier) = &self.earlier {
+            object.insert("earlier", Value::Object(earlier.clone()));
+        }
         object
     }
 
-    pub(crate) fn from_object(object: &hotcell_graph::Object) -> Self {
+    pub(crate) fn from_object(object: &Object) -> Self {
         let variables = object.get("variables").and_then(Value::as_object);
         Given {
             input: object.get("input").and_then(Value::as_text).map(str::to_owned),
             variables: variables
                 .map(|variables| variables.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
                 .unwrap_or_default(),
+            state: object.get("state").and_then(Value::as_object).cloned().unwrap_or_default(),
+            thread: object.get("thread").and_then(Value::as_text).map(str::to_owned),
+            earlier: object.get("earlier").and_then(Value::as_object).cloned(),
         }
     }
+}
+
+/// Looks whether the caller gave only values that the graph takes.
+pub(crate) fn check_state(graph: &Graph, given: &Given) -> Result<(), RunError> {
+    let declared = |key: &Key| graph.open_state.contains(key);
+    let unknown: Vec<String> =
+        given.state.iter().map(|(key, _)| key).filter(|key| !declared(key)).map(|key| key.to_string()).collect();
+    if unknown.is_empty() { Ok(()) } else { Err(RunError::UnknownState(unknown)) }
 }
 
 /// The values of all variables of a graph.

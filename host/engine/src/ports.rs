@@ -54,6 +54,8 @@ pub struct Callee {
     pub knowledge: Arc<dyn Knowledge>,
     /// Whoever may change or refuse what it does: those of whoever calls it, and its own
     pub hooks: Arc<dyn Hooks>,
+    /// The agents that it may call; none means those of whoever calls it
+    pub agents: Option<Arc<dyn Agents>>,
 }
 
 impl Callee {
@@ -65,6 +67,7 @@ impl Callee {
             offers: self.offers.clone(),
             knowledge: self.knowledge.clone(),
             hooks: self.hooks.clone(),
+            agents: self.agents.clone().unwrap_or_else(|| caller.agents.clone()),
             observer,
             ..caller.clone()
         }

@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use hotcell_budget::{Account, Purse};
-use hotcell_graph::ir::{Action, Graph};
+use hotcell_budget::{Account, Purse, Usage};
+use hotcell_graph::ir::{Action, Graph, Offered};
 use hotcell_graph::{Key, State};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
+use crate::branch::WriteError;
 use crate::drive::Drive;
 use crate::event::Event;
-use crate::given::{Given, check_variables, list, missing_variables};
-use crate::journal::{Entry, Journal, JournalError, Question, RunHeader, RunId, RunStatus};
+use crate::given::{Given, check_state, check_variables, list, missing_variables};
+use crate::journal::{Completed, Entry, Journal, JournalError, Place, Question, RunHeader, RunId, RunStatus};
 use crate::ports::{Agents, Ports};
 use crate::schedule::initial_state;
 use crate::timing::Timings;
@@ -46,6 +47,12 @@ pub enum RunError {
     /// Variables were given that the graph does not declare
     #[error("the graph declares no variable {}", list(.0))]
     UnknownVariables(Vec<String>),
+    /// Values of the state were given that the graph does not take
+    #[error("the state has no field {}", list(.0))]
+    UnknownState(Vec<String>),
+    /// The values that were given cannot become state
+    #[error(transparent)]
+    State(#[from] WriteError),
     /// An agent that the run may call cannot be called
     #[error("agent `{agent}`: {error}")]
     Agent {
@@ -129,6 +136,8 @@ impl Engine {
     pub async fn start(&self, request: RunRequest, cancel: CancellationToken) -> Result<RunReport, RunError> {
         let graph = request.graph;
         let variables = check_variables(&graph, &request.given)?;
+        check_state(&graph, &request.given)?;
+        initial_state(&graph, &request.given)?;
         check_agents(&graph, &*self.ports.agents, &variables)?;
         let header = RunHeader {
             graph: graph.name.clone(),
@@ -159,19 +168,24 @@ impl Engine {
         self.drive(run.clone(), graph, &given, variables, entries, cancel).await
     }
 
-    async fn drive(
+    /// The state that the journal of a run leads to. `graph` has to be the graph it was started with.
+    pub fn state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
+        let given = Given::from_object(&self.journal.find(run.as_str())?.header.given);
+        let state = initial_state(&graph, &given)?;
+        let (remembered, completed, spent) = Remembered::of(self.journal.entries(run)?);
+        let variables = check_variables(&graph, &given)?;
+        state_of(self.context(run, &graph, variables, remembered, spent), state, completed)
+    }
+
+    fn context(
         &self,
-        run: RunId,
-        graph: Arc<Graph>,
-        given: &Given,
+        run: &RunId,
+        graph: &Arc<Graph>,
         variables: Arc<[(Key, String)]>,
-        entries: Vec<Entry>,
-        cancel: CancellationToken,
-    ) -> Result<RunReport, RunError> {
-        let state = initial_state(&graph, &given.variables, given.input.as_deref());
-        let resumed = !entries.is_empty();
-        let (remembered, completed, spent) = Remembered::of(entries);
-        let context = Arc::new(RunContext {
+        remembered: Remembered,
+        spent: Usage,
+    ) -> RunContext {
+        RunContext {
             graph: graph.clone(),
             run: run.clone(),
             ports: self.ports.clone(),
@@ -181,7 +195,22 @@ impl Engine {
             remembered: Arc::new(Mutex::new(remembered)),
             base: None,
             depth: 0,
-        });
+        }
+    }
+
+    async fn drive(
+        &self,
+        run: RunId,
+        graph: Arc<Graph>,
+        given: &Given,
+        variables: Arc<[(Key, String)]>,
+        entries: Vec<Entry>,
+        cancel: CancellationToken,
+    ) -> Result<RunReport, RunError> {
+        let state = initial_state(&graph, given)?;
+        let resumed = !entries.is_empty();
+        let (remembered, completed, spent) = Remembered::of(entries);
+        let context = Arc::new(self.context(&run, &graph, variables, remembered, spent));
         let mut drive = Drive::new(context, state);
         drive.emit(&Event::RunStarted { run: &run, graph: &graph.name, start: &graph.node(graph.start).id, resumed });
         tracing::info!(target: "hotcell::graph", run = %run, "[graph:{}] started at `{}`", graph.name, graph.node(graph.start).id);
@@ -196,6 +225,15 @@ impl Engine {
         drive.finish(&outcome)?;
         Ok(RunReport { run, outcome, state, account: drive.account, timings: drive.timings })
     }
+}
+
+/// The state that the journal of a run leads to, whatever became of the run. Nothing of it is run.
+fn state_of(context: RunContext, state: State, completed: Vec<(Place, Completed)>) -> Result<State, RunError> {
+    let mut drive = Drive::new(Arc::new(context), state);
+    Ok(match drive.replay(completed)? {
+        Some((_, state)) => state,
+        None => drive.state(),
+    })
 }
 
 /// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs.
@@ -218,9 +256,17 @@ fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &[(Key, String)])
 
 /// The agents that the nodes of a graph call.
 fn called(graph: &Graph) -> Vec<Key> {
-    let agent = |action: &Action| match action {
-        Action::Agent(action) => Some(action.agent.clone()),
-        _ => None,
+    let offered = |tools: &[Offered]| -> Vec<Key> {
+        let agent = |offered: &Offered| match offered {
+            Offered::Agent { agent, .. } => Some(agent.clone()),
+            _ => None,
+        };
+        tools.iter().filter_map(agent).collect()
     };
-    graph.nodes().filter_map(|(_, node)| agent(&node.action)).collect()
+    let agents = |action: &Action| match action {
+        Action::Agent(action) => vec![action.agent.clone()],
+        Action::AnswerCalls(action) => offered(&action.tools),
+        _ => Vec::new(),
+    };
+    graph.nodes().flat_map(|(_, node)| agents(&node.action)).collect()
 }

@@ -3,12 +3,11 @@
 //! It is driven by completions alone. Feeding it the completions of a journal in their order therefore leads to the
 //! very state in which the run was, which is how a run resumes.
 
-use std::collections::HashMap;
-
 use hotcell_graph::ir::{Action, Graph, Next, NodeIndex};
-use hotcell_graph::{Key, Reachability, State};
+use hotcell_graph::{Reachability, State, Value};
 
-use crate::branch::{Branch, Write, WriteError};
+use crate::branch::{Branch, Write, WriteError, apply};
+use crate::given::Given;
 
 /// The number of a node's turn in a run, from 1 in the order in which turns started.
 pub type Turn = u64;
@@ -38,6 +37,8 @@ pub(crate) enum ScheduleError {
     Merge { node: NodeIndex, error: WriteError },
     /// A node was entered too often
     Visits { node: NodeIndex, visits: u32 },
+    /// One node led to the next too often
+    Rounds { node: NodeIndex },
     /// Branches ended in different end nodes
     Ends(Vec<NodeIndex>),
 }
@@ -52,6 +53,8 @@ enum Place {
 struct Token {
     branch: Branch,
     place: Place,
+    /// How many nodes led here, each of which waited for the one before
+    round: u32,
 }
 
 pub(crate) struct Schedule {
@@ -67,7 +70,7 @@ impl Schedule {
     pub(crate) fn new(graph: &Graph, reach: Reachability, state: State) -> Self {
         Schedule {
             reach,
-            tokens: vec![Token { branch: Branch::root(state), place: Place::Waiting(graph.start) }],
+            tokens: vec![Token { branch: Branch::root(state), place: Place::Waiting(graph.start), round: 0 }],
             visits: vec![0; graph.len()],
             turns: 0,
             running: 0,
@@ -139,40 +142,54 @@ impl Schedule {
     }
 
     fn start(&mut self, graph: &Graph, node: NodeIndex) -> Result<Start, ScheduleError> {
-        let branch = match &self.tokens[..] {
-            [_] => self.tokens.pop().map(|token| token.branch),
+        let only = match &self.tokens[..] {
+            [_] => self.tokens.pop(),
             _ => None,
         };
-        let branch = match branch {
-            Some(only) => only,
+        let (branch, round) = match only {
+            Some(only) => (only.branch, only.round),
             None => {
                 let (meeting, apart): (Vec<Token>, Vec<Token>) = std::mem::take(&mut self.tokens)
                     .into_iter()
                     .partition(|token| matches!(token.place, Place::Waiting(place) if place == node));
                 self.tokens = apart;
+                let round = meeting.iter().map(|token| token.round).max().unwrap_or_default();
                 let mut meeting: Vec<Branch> = meeting.into_iter().map(|token| token.branch).collect();
-                match (meeting.pop(), meeting.is_empty()) {
+                let branch = match (meeting.pop(), meeting.is_empty()) {
                     (Some(single), true) => single,
                     (last, _) => {
                         meeting.extend(last);
                         Branch::merge(graph, meeting, self.tokens.is_empty())
                             .map_err(|error| ScheduleError::Merge { node, error })?
                     }
-                }
+                };
+                (branch, round)
             }
         };
+        // Where a run begins and ends by itself is not one node more.
+        let this = graph.node(node);
+        let counts = match this.action {
+            Action::End { .. } => false,
+            Action::Pass => this.implied_by.is_none(),
+            _ => true,
+        };
+        let round = round + u32::from(counts);
         let visit = self.visits[node.as_usize()] + 1;
         self.visits[node.as_usize()] = visit;
         let state = branch.state.clone();
         if let Some(cap) = &graph.limits.visits_per_node
             && visit > cap.visits
         {
-            self.tokens.push(Token { branch, place: Place::Waiting(node) });
+            self.tokens.push(Token { branch, place: Place::Waiting(node), round });
             return Err(ScheduleError::Visits { node, visits: visit });
+        }
+        if graph.limits.rounds.as_ref().is_some_and(|cap| counts && round > cap.visits) {
+            self.tokens.push(Token { branch, place: Place::Waiting(node), round });
+            return Err(ScheduleError::Rounds { node });
         }
         self.turns += 1;
         self.running += 1;
-        self.tokens.push(Token { branch, place: Place::Running(node, self.turns) });
+        self.tokens.push(Token { branch, place: Place::Running(node, self.turns), round });
         Ok(Start { turn: self.turns, node, visit, state })
     }
 
@@ -200,13 +217,13 @@ impl Schedule {
                     self.tokens.push(token);
                 }
                 several => {
+                    let round = token.round;
                     let branches = token.branch.split(several.len());
-                    self.tokens.extend(
-                        branches
-                            .into_iter()
-                            .zip(several)
-                            .map(|(branch, target)| Token { branch, place: Place::Waiting(*target) }),
-                    );
+                    self.tokens.extend(branches.into_iter().zip(several).map(|(branch, target)| Token {
+                        branch,
+                        place: Place::Waiting(*target),
+                        round,
+                    }));
                 }
             },
         }
@@ -214,30 +231,58 @@ impl Schedule {
     }
 }
 
-/// The declared targets of a node for an answer, duplicates collapsed.
-pub(crate) fn declared_route(graph: &Graph, node: NodeIndex, answer: Option<&str>) -> Vec<NodeIndex> {
-    match &graph.node(node).next {
-        Next::To(targets) => {
-            let mut unique = Vec::with_capacity(targets.len());
-            for target in targets {
-                if !unique.contains(target) {
-                    unique.push(*target);
-                }
-            }
-            unique
-        }
-        Next::ByAnswer { routes, otherwise } => {
-            let known = routes.iter().find(|(text, _)| Some(text.as_str()) == answer);
-            vec![known.map_or(*otherwise, |(_, target)| *target)]
-        }
-    }
+/// The declared targets of a node for an answer and the state that it left, duplicates collapsed.
+pub(crate) fn declared_route(
+    graph: &Graph,
+    node: NodeIndex,
+    answer: Option<&str>,
+    state: &State,
+) -> Result<Vec<NodeIndex>, String> {
+    let mut targets = Vec::new();
+    collect_route(&graph.node(node).next, answer, state, &mut targets)?;
+    Ok(targets)
 }
 
-/// Writes of initial values: variables, then the graph's own, then the caller's, each over the ones before.
-pub(crate) fn initial_state(graph: &Graph, given: &HashMap<Key, hotcell_graph::Value>, input: Option<&str>) -> State {
+fn collect_route(next: &Next, answer: Option<&str>, state: &State, into: &mut Vec<NodeIndex>) -> Result<(), String> {
+    let mut add = |target: NodeIndex| {
+        if !into.contains(&target) {
+            into.push(target);
+        }
+    };
+    match next {
+        Next::To(targets) => targets.iter().copied().for_each(add),
+        Next::ByAnswer { routes, otherwise } => {
+            let known = routes.iter().find(|(text, _)| Some(text.as_str()) == answer);
+            add(known.map_or(*otherwise, |(_, target)| *target));
+        }
+        Next::When { condition, then, otherwise } => {
+            let next = match condition.evaluate(state) {
+                Ok(Value::Bool(true)) => then,
+                Ok(Value::Bool(false)) => otherwise,
+                Ok(other) => {
+                    return Err(format!(
+                        "a condition of its edges has to be true or false, and gave a {}",
+                        other.kind()
+                    ));
+                }
+                Err(error) => return Err(format!("a condition of its edges: {error}")),
+            };
+            collect_route(next, answer, state, into)?;
+        }
+        Next::Each(all) => {
+            for next in all {
+                collect_route(next, answer, state, into)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The state before the first node: values of variables, then the graph's own, then what the caller gave.
+pub(crate) fn initial_state(graph: &Graph, given: &Given) -> Result<State, WriteError> {
     let mut state = State::default();
     for variable in &graph.variables {
-        if let Some(value) = given.get(&variable.name) {
+        if let Some(value) = given.variables.get(&variable.name) {
             state.set(variable.name.clone(), value.clone());
         } else if let Some(default) = &variable.default {
             state.set(variable.name.clone(), default.as_str().into());
@@ -246,8 +291,17 @@ pub(crate) fn initial_state(graph: &Graph, given: &HashMap<Key, hotcell_graph::V
     for (key, value) in &graph.initial_state {
         state.set(key.clone(), value.clone());
     }
-    if let (Some(key), Some(text)) = (&graph.input_key, input) {
-        state.set(key.clone(), text.into());
+    for (key, value) in given.earlier.iter().flat_map(|earlier| earlier.iter()) {
+        state.set(key.clone(), value.clone());
     }
-    state
+    for (key, value) in given.state.iter() {
+        apply(graph, &mut state, &Write { key: key.clone(), value: value.clone() })?;
+    }
+    if let (Some(key), Some(text)) = (&graph.input_key, &given.input) {
+        state.set(key.clone(), text.as_str().into());
+    }
+    if let (Some(key), Some(text)) = (&graph.conversation, &given.input) {
+        apply(graph, &mut state, &Write { key: key.clone(), value: text.as_str().into() })?;
+    }
+    Ok(state)
 }

@@ -126,12 +126,14 @@ pub(crate) struct NodeTurn {
     pub(crate) place: Place,
     pub(crate) node: Key,
     pub(crate) account: Account,
+    /// How often it was tried to reach a model for it
+    pub(crate) attempts: u32,
     number: u32,
 }
 
 impl NodeTurn {
     pub(crate) fn new(context: Arc<RunContext>, place: Place, node: Key) -> Self {
-        NodeTurn { context, place, node, account: Account::default(), number: 0 }
+        NodeTurn { context, place, node, account: Account::default(), attempts: 1, number: 0 }
     }
 
     /// A turn within this one, for a part that runs beside others and therefore needs numbers of its own.

@@ -3,15 +3,25 @@
 //! It names concepts, never a source language. A field exists because some engine behaviour needs it; when a front end
 //! needs behaviour that cannot be said here, the concept is added here.
 
+mod conversation;
+
 use std::collections::HashMap;
+use std::fmt;
 use std::time::Duration;
 
 use hotcell_budget::RunBudget;
 
+use crate::conversation::{as_text, last_reply, tool_calls};
 use crate::diagnostic::Span;
+use crate::formula::{EvaluationError, Formula};
 use crate::reducer::Reducer;
 use crate::template::{Lookup, Missing, Template};
 use crate::value::{Key, List, Object, Value};
+
+pub use conversation::{
+    AnswerCallsAction, ConverseAction, FailureRecord, LoadSkillsAction, Offered, PromptPart, Retry, Skill, SkillTool,
+    Skills, SpreadAction,
+};
 
 /// A checked graph, ready to run.
 #[derive(Clone, Debug)]
@@ -28,6 +38,14 @@ pub struct Graph {
     pub initial_state: Vec<(Key, Value)>,
     /// The state key that receives the caller's text
     pub input_key: Option<Key>,
+    /// The state key with a conversation to whose end the caller's text is added as a message
+    pub conversation: Option<Key>,
+    /// The keys whose first values a caller may give
+    pub open_state: Vec<Key>,
+    /// Where the reason of a failure is written when the run goes on after it
+    pub failure_record: FailureRecord,
+    /// What models may load when they need it
+    pub skills: Option<Skills>,
     /// How writes to a key are combined with its value; a key without a reducer is replaced
     pub reducers: HashMap<Key, Reducer>,
     /// Values that whoever runs the graph gives once per run
@@ -67,6 +85,8 @@ pub struct Variable {
 pub struct RunLimits {
     /// How often one node may be entered
     pub visits_per_node: Option<VisitCap>,
+    /// How many rounds a run may have: the longest chain of nodes, each of which waited for the one before
+    pub rounds: Option<VisitCap>,
     /// Wall clock, checked before each node starts; a node that is running is not cut short by it
     pub wall_clock: Option<Duration>,
     /// How many branches and map items run at the same time
@@ -105,6 +125,15 @@ pub struct Node {
     pub timeout: Option<Duration>,
     /// Where the node is written
     pub span: Span,
+    /// The node for which this one stands, if nobody wrote it: it acts in that node's name
+    pub implied_by: Option<Key>,
+}
+
+impl Node {
+    /// The name in which it acts.
+    pub fn speaks_as(&self) -> &Key {
+        self.implied_by.as_ref().unwrap_or(&self.id)
+    }
 }
 
 /// A write to a state key.
@@ -129,14 +158,52 @@ pub enum Expression {
     List(Vec<Expression>),
     /// An object of what these give
     Object(Vec<(Key, Expression)>),
+    /// A formula
+    Formula(Formula),
+    /// The text of the last message of a model in the conversation under this key
+    LastReply {
+        /// The state key
+        conversation: Key,
+        /// Whether it is an error that there is none; otherwise the text is empty
+        required: bool,
+    },
+    /// Whether the last message of the conversation under this key asks for tools
+    AsksForTools(Key),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoValue {
+    /// A template names what is not there
+    Missing(Missing),
+    /// A formula failed
+    Formula(EvaluationError),
+    /// There is no message of a model in the conversation under this key
+    NoReply(Key),
+}
+
+impl From<Missing> for NoValue {
+    fn from(missing: Missing) -> Self {
+        NoValue::Missing(missing)
+    }
+}
+
+impl fmt::Display for NoValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoValue::Missing(missing) => missing.fmt(f),
+            NoValue::Formula(error) => error.fmt(f),
+            NoValue::NoReply(key) => write!(f, "there is no AI message with a text in `{key}`"),
+        }
+    }
 }
 
 impl Expression {
     /// Evaluates against a scope.
-    pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, Missing> {
+    pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, NoValue> {
         match self {
             Expression::Value(value) => Ok(value.clone()),
-            Expression::Strict(template) => template.expand(scope).map(Value::text),
+            Expression::Strict(template) => Ok(template.expand(scope).map(Value::text)?),
             Expression::Lenient(template) => Ok(template.evaluate_lenient(scope)),
             Expression::List(items) => {
                 let items = items.iter().map(|item| item.evaluate(scope)).collect::<Result<List, _>>()?;
@@ -144,26 +211,44 @@ impl Expression {
             }
             Expression::Object(entries) => {
                 let entry = |(key, value): &(Key, Expression)| Ok((key.clone(), value.evaluate(scope)?));
-                Ok(Value::Object(entries.iter().map(entry).collect::<Result<Object, _>>()?))
+                Ok(Value::Object(entries.iter().map(entry).collect::<Result<Object, NoValue>>()?))
+            }
+            Expression::Formula(formula) => formula.evaluate(scope).map_err(NoValue::Formula),
+            Expression::LastReply { conversation, required } => {
+                let messages = scope.lookup(conversation).and_then(Value::as_list);
+                match messages.and_then(last_reply) {
+                    Some(text) => Ok(Value::from(text)),
+                    None if *required => Err(NoValue::NoReply(conversation.clone())),
+                    None => Ok(Value::from("")),
+                }
+            }
+            Expression::AsksForTools(conversation) => {
+                let messages = scope.lookup(conversation).and_then(Value::as_list);
+                let last = messages.and_then(|messages| messages.get(messages.len().checked_sub(1)?));
+                Ok(Value::Bool(last.is_some_and(|message| !tool_calls(message).is_empty())))
             }
         }
     }
 
-    /// Evaluates to the text that stands for the value.
-    pub fn evaluate_text(&self, scope: &dyn Lookup) -> Result<String, Missing> {
+    /// Evaluates to the text that stands for the value; a message is its own text.
+    pub fn evaluate_text(&self, scope: &dyn Lookup) -> Result<String, NoValue> {
         match self {
             Expression::Value(value) => Ok(value.to_display().into_owned()),
-            Expression::Strict(template) => template.expand(scope),
+            Expression::Strict(template) => Ok(template.expand(scope)?),
             Expression::Lenient(template) => Ok(template.expand_lenient(scope)),
-            Expression::List(_) | Expression::Object(_) => Ok(self.evaluate(scope)?.to_display().into_owned()),
+            Expression::Formula(_) => {
+                let value = self.evaluate(scope)?;
+                Ok(as_text(&value).map_or_else(|| value.to_display().into_owned(), str::to_owned))
+            }
+            _ => Ok(self.evaluate(scope)?.to_display().into_owned()),
         }
     }
 
     /// The template behind it, if there is one.
     pub fn template(&self) -> Option<&Template> {
         match self {
-            Expression::Value(_) | Expression::List(_) | Expression::Object(_) => None,
             Expression::Strict(template) | Expression::Lenient(template) => Some(template),
+            _ => None,
         }
     }
 }
@@ -187,6 +272,14 @@ pub enum Action {
     Agent(Box<AgentAction>),
     /// Looks something up in a knowledge base
     LookUp(LookUpAction),
+    /// Asks a model within a conversation that is kept in the state
+    Converse(Box<ConverseAction>),
+    /// Answers the calls of tools that a conversation ends with
+    AnswerCalls(AnswerCallsAction),
+    /// Loads skills
+    LoadSkills(LoadSkillsAction),
+    /// Writes the entries of an object
+    Spread(SpreadAction),
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
     /// notices
     Fail(String),
@@ -403,6 +496,17 @@ pub enum Next {
         /// The target of every other answer
         otherwise: NodeIndex,
     },
+    /// By the state that the node left
+    When {
+        /// What has to be true or false
+        condition: Expression,
+        /// Where it goes if it is true
+        then: Box<Next>,
+        /// Where it goes if it is false
+        otherwise: Box<Next>,
+    },
+    /// To wherever each of these leads, side by side
+    Each(Vec<Next>),
 }
 
 impl Next {
@@ -413,6 +517,8 @@ impl Next {
             Next::ByAnswer { routes, otherwise } => {
                 routes.iter().map(|(_, target)| *target).chain([*otherwise]).collect()
             }
+            Next::When { then, otherwise, .. } => then.targets().into_iter().chain(otherwise.targets()).collect(),
+            Next::Each(all) => all.iter().flat_map(Next::targets).collect(),
         }
     }
 }
@@ -450,9 +556,19 @@ impl Graph {
             start,
             initial_state: Vec::new(),
             input_key: None,
+            conversation: None,
+            open_state: Vec::new(),
+            failure_record: FailureRecord::default(),
+            skills: None,
             reducers: HashMap::new(),
             variables: Vec::new(),
-            limits: RunLimits { visits_per_node: None, wall_clock: None, concurrency: 8, budget: RunBudget::default() },
+            limits: RunLimits {
+                visits_per_node: None,
+                rounds: None,
+                wall_clock: None,
+                concurrency: 8,
+                budget: RunBudget::default(),
+            },
             model: ModelSettings::default(),
             log_state: false,
         })

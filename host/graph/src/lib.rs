@@ -1,9 +1,11 @@
-//! The language-neutral middle of hotcell: JSON values and state, templates, reducers, the graph IR, and diagnostics.
+//! The language-neutral middle of hotcell: JSON values and state, templates, formulas, reducers, the graph IR, and diagnostics.
 //!
 //! This crate does no I/O, starts no task and knows neither a source language nor how a cell or a model is called.
 //! Front ends build its [`ir`], the engine runs it.
 
+pub mod conversation;
 pub mod diagnostic;
+pub mod formula;
 pub mod ir;
 mod path;
 mod reach;

@@ -2,6 +2,7 @@
 
 use thiserror::Error;
 
+use crate::conversation;
 use crate::value::{List, Value};
 
 /// A way to combine the current value of a key with one that is written.
@@ -23,6 +24,8 @@ pub enum Reducer {
     Merge,
     /// Takes the written value
     Overwrite,
+    /// Adds messages to a conversation (see [`crate::conversation::add`])
+    Converse,
 }
 
 /// A value that a reducer cannot combine.
@@ -35,6 +38,7 @@ pub struct ReducerError {
     found: String,
 }
 
+/// Those that a graph may declare by name. `converse` belongs to keys that are conversations by themselves.
 const ALL: [Reducer; 8] = [
     Reducer::Append,
     Reducer::Extend,
@@ -63,6 +67,7 @@ impl Reducer {
             Reducer::Min => "min",
             Reducer::Merge => "merge",
             Reducer::Overwrite => "overwrite",
+            Reducer::Converse => "converse",
         }
     }
 
@@ -75,6 +80,12 @@ impl Reducer {
     /// goes to an empty list; the first write of the others is stored as it is.
     pub fn reduce(self, current: Option<&Value>, written: Value) -> Result<Value, ReducerError> {
         let empty = Value::List(List::default());
+        if self == Reducer::Converse {
+            self.accepts(current.unwrap_or(&empty), "current value")?;
+            let conversation = current.and_then(Value::as_list).cloned().unwrap_or_default();
+            let added = conversation::add(&conversation, &written);
+            return added.map(Value::List).map_err(|found| self.error("written value", found));
+        }
         let current = match (self, current) {
             (_, Some(current)) => current,
             (Reducer::Append | Reducer::Extend, None) => &empty,
@@ -125,7 +136,7 @@ impl Reducer {
 
     fn accepts(self, value: &Value, position: &'static str) -> Result<(), ReducerError> {
         let accepted = match self {
-            Reducer::Append | Reducer::Extend => matches!(value, Value::List(_)),
+            Reducer::Append | Reducer::Extend | Reducer::Converse => matches!(value, Value::List(_)),
             Reducer::Concat => matches!(value, Value::Text(_)),
             Reducer::Sum | Reducer::Max | Reducer::Min => matches!(value, Value::Number(_)),
             Reducer::Merge => matches!(value, Value::Object(_)),
@@ -141,6 +152,7 @@ impl Reducer {
             Reducer::Sum | Reducer::Max | Reducer::Min => "a number",
             Reducer::Merge => "an object",
             Reducer::Overwrite => "any value",
+            Reducer::Converse => "messages",
         };
         ReducerError { reducer: self.name(), expected, position, found }
     }

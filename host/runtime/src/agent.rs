@@ -4,15 +4,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotcell_dialects::{Dialect, loki, recognise};
+use hotcell_dialects::loki::KnowledgeBaseSource;
+use hotcell_dialects::sherma::{self, Child, Choice};
+use hotcell_dialects::{Dialect, Surroundings, loki, recognise};
 use hotcell_engine::Callee;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Graph};
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 
-use crate::family::Family;
-use crate::folder::{AgentSurroundings, CONFIG_FILE, GRAPH_FILE, both_files};
+use crate::family::{Family, Guarded};
+use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, GRAPH_FILE, both_files};
 use crate::hooks::{AgentHooks, HookList};
 use crate::host::Host;
 use crate::knowledge::{self, AgentKnowledge};
@@ -39,6 +41,8 @@ pub struct Agent {
     pub folder: PathBuf,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
+    /// Where it comes from, for whoever loads it again
+    pub(crate) source: String,
     /// Identifies the texts of the agent and of all that it may call
     pub(crate) digest: String,
     pub(crate) own: Callee,
@@ -73,10 +77,12 @@ impl From<Diagnostic> for LoadFailure {
 }
 
 /// Loads the agent at `path`, the file of an agent or the folder that holds one, and every agent that it may call.
-pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
-    let (mut one, mut diagnostics) = load_one(host, path, &HookList::default())?;
+/// `name` chooses among several agents of a file.
+pub(crate) fn load(host: &Host, path: &Path, name: Option<&str>) -> Result<Agent, LoadFailure> {
+    let wanted = Wanted { path, choice: name.map_or(Choice::Only, Choice::Named), project: None };
+    let (mut one, mut diagnostics) = load_one(host, wanted, &HookList::default())?;
     let mut digests = vec![one.digest.clone()];
-    let mut family = Family::default();
+    let mut family = children(host, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
     let mut names = std::mem::take(&mut one.calls);
     // By name, because all agents lie side by side: each is loaded once, however they call each other.
     while let Some((name, of_checked)) = names.pop() {
@@ -85,7 +91,7 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
         }
         let folder = one.folder.parent().unwrap_or(&one.folder).join(&*name);
         // Where the caller is checked before it runs, what is wrong with an agent keeps the run from starting.
-        match load_one(host, &folder, &one.hooks) {
+        match load_one(host, Wanted { path: &folder, choice: Choice::Only, project: None }, &one.hooks) {
             Ok((child, found)) => {
                 diagnostics.extend(found);
                 digests.push(child.digest);
@@ -112,6 +118,10 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
         graph: one.callee.graph.clone(),
         warnings: diagnostics,
         dialect: one.dialect,
+        source: match name {
+            Some(name) => format!("{}#{name}", one.file.display()),
+            None => one.file.display().to_string(),
+        },
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,
@@ -122,6 +132,105 @@ pub(crate) fn load(host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
         own: one.callee,
         family: Arc::new(family),
     })
+}
+
+/// Loads an agent as a run was started with it.
+pub(crate) fn load_source(host: &Host, source: &str) -> Result<Agent, LoadFailure> {
+    match source.rsplit_once('#') {
+        Some((file, name)) if !Path::new(source).exists() => load(host, Path::new(file), Some(name)),
+        _ => load(host, Path::new(source), None),
+    }
+}
+
+/// The agents in files that an agent names, and theirs. Each has a family of its own, because names count within a
+/// file; all of them belong to the `project` of the first and use its plugins.
+fn children(
+    host: &Host,
+    one: &One,
+    project: &Path,
+    above: &mut Vec<PathBuf>,
+    digests: &mut Vec<String>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Family {
+    let mut family = Family::default();
+    for Child { name, path, span } in &one.children {
+        let wanted = Wanted { path: &one.folder.join(path), choice: Choice::Preferred(name), project: Some(project) };
+        let refused = |message: String| Diagnostic::error(message).at(span);
+        if std::fs::canonicalize(wanted.path).is_ok_and(|file| above.contains(&file)) {
+            let error = refused(format!("the agents of `{path}` and of this file contain each other"));
+            diagnostics.push(error.help("an agent cannot be a sub-agent of itself, not even by way of others"));
+            continue;
+        }
+        match load_one(host, wanted, &one.hooks) {
+            Ok((child, found)) => {
+                diagnostics.extend(found);
+                digests.push(child.digest.clone());
+                above.push(child.file.clone());
+                let own = children(host, &child, project, above, digests, diagnostics);
+                above.pop();
+                let guards = child.callee.hooks.clone();
+                let agents = Arc::new(Guarded { family: Arc::new(own), guards });
+                let callee = Callee { agents: Some(agents), ..child.callee };
+                family.add(name.clone(), Ok(callee), child.knowledge);
+            }
+            Err(failure) => diagnostics.extend(failure.diagnostics),
+        }
+    }
+    family
+}
+
+/// An agent that is to be loaded.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    path: &'a Path,
+    choice: Choice<'a>,
+    /// The folder whose plugins and settings count; none means that of the file
+    project: Option<&'a Path>,
+}
+
+/// What a front end made of a file.
+#[derive(Default)]
+struct Front {
+    graph: Option<Graph>,
+    diagnostics: Vec<Diagnostic>,
+    conversation_starters: Vec<String>,
+    knowledge_bases: Vec<KnowledgeBaseSource>,
+    /// Whether everything is checked before the first node runs
+    checked: bool,
+    children: Vec<Child>,
+}
+
+impl Front {
+    fn of(
+        dialect: Dialect,
+        is_config: bool,
+        source: &Arc<SourceFile>,
+        choice: Choice<'_>,
+        surroundings: &dyn Surroundings,
+    ) -> Self {
+        let loaded = match dialect {
+            Dialect::Sherma => {
+                let loaded = sherma::load(source, choice, surroundings);
+                let sherma::Loaded { graph, children, diagnostics, .. } = loaded;
+                return Front { graph, diagnostics, children, checked: true, ..Front::default() };
+            }
+            Dialect::Loki if is_config => loki::load_config(source, surroundings),
+            Dialect::Loki => loki::load(source, surroundings),
+        };
+        let mut front = Front {
+            graph: loaded.graph,
+            diagnostics: loaded.diagnostics,
+            conversation_starters: loaded.declarations.conversation_starters,
+            knowledge_bases: loaded.declarations.knowledge_bases,
+            checked: loaded.declarations.checked_before_run,
+            children: Vec::new(),
+        };
+        if let Choice::Named(name) = choice {
+            let error = Diagnostic::error(format!("the file holds one agent, so `{name}` cannot be chosen"));
+            front.diagnostics.push(error.help("leave the name out"));
+        }
+        front
+    }
 }
 
 /// One agent, without those that it calls.
@@ -136,10 +245,13 @@ struct One {
     knowledge: Arc<AgentKnowledge>,
     /// The agents that its nodes call, and whether those nodes are checked before the run
     calls: Vec<(Key, bool)>,
+    /// The agents that its file names by their files
+    children: Vec<Child>,
 }
 
 /// Loads one agent; `told` are hooks that are told of it anyway.
-fn load_one(host: &Host, path: &Path, told: &HookList) -> Result<(One, Vec<Diagnostic>), LoadFailure> {
+fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Vec<Diagnostic>), LoadFailure> {
+    let Wanted { path, choice, project } = wanted;
     let (file, text) = read(path)?;
     let shown = path_to_show(path, &file);
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -151,14 +263,15 @@ fn load_one(host: &Host, path: &Path, told: &HookList) -> Result<(One, Vec<Diagn
     let source = Arc::new(SourceFile { name: shown.clone(), text });
     let Some(dialect) = recognise(&shown, &source.text) else {
         return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
-            .help("a Loki graph has `nodes` and `start` at its top level")
+            .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`")
             .into());
     };
 
     let mut diagnostics = Vec::new();
-    let said = host.agent_folder(&folder).unwrap_or_else(|error| {
+    let settled = project.unwrap_or(&folder);
+    let said = host.agent_folder(settled).unwrap_or_else(|error| {
         diagnostics.push(Diagnostic::error(error.to_string()));
-        AgentFolder::unspoken(&folder)
+        AgentFolder::unspoken(settled)
     });
     if !said.is_trusted() {
         let shown = folder_to_show(path, &file);
@@ -170,29 +283,29 @@ fn load_one(host: &Host, path: &Path, told: &HookList) -> Result<(One, Vec<Diagn
         );
     }
     let settings = said.settings();
-    let catalogue = host.catalogue(&folder);
+    let catalogue = host.catalogue(settled);
     let (shelf, found) = Shelf::new(host, &catalogue, &said);
     diagnostics.extend(found);
     let shelf = Arc::new(shelf);
-    let servers = servers(host, &folder, settings, &mut diagnostics);
+    let servers = servers(host, settled, settings, &mut diagnostics);
     let tools = AgentTools::new(shelf.clone(), servers.clone(), host.model(), host.default_model());
     let (hooks, found) = AgentHooks::new(tools.clone(), settings, told);
     diagnostics.extend(found);
 
-    let surroundings = AgentSurroundings::new(host, &folder, &shelf, &servers);
-    let loaded = match dialect {
-        Dialect::Loki if is_config => loki::load_config(&source, &surroundings),
-        Dialect::Loki => loki::load(&source, &surroundings),
-    };
+    let listed = hooks.list().and(told);
+    let surroundings = AgentSurroundings::new(host, &folder, &shelf, &servers, &listed);
+    let loaded = Front::of(dialect, is_config, &source, choice, &surroundings);
     diagnostics.extend(loaded.diagnostics);
 
     let mut scripts = AgentScripts::new(host.kitchen().cells().clone());
-    let checked = loaded.declarations.checked_before_run;
+    let checked = loaded.checked;
     let mut calls = Vec::new();
     if let Some(graph) = &loaded.graph {
         for (_, node) in graph.nodes() {
             let script = match &node.action {
                 Action::Script(script) => script,
+                // The front end says where the other agents of this one are.
+                Action::Agent(action) if loaded.children.iter().any(|child| child.name == action.agent) => continue,
                 Action::Agent(action) => {
                     calls.push((action.agent.clone(), checked));
                     continue;
@@ -207,7 +320,8 @@ fn load_one(host: &Host, path: &Path, told: &HookList) -> Result<(One, Vec<Diagn
                 Ok(()) => {}
             }
         }
-        for name in settings.names() {
+        // The settings of a project are for all of its agents.
+        for name in settings.names().filter(|_| project.is_none() && loaded.children.is_empty()) {
             let of_other_kind = name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX);
             if !of_other_kind && !scripts.has(name) && shelf.plugin(name).is_none() {
                 diagnostics.push(
@@ -222,9 +336,8 @@ fn load_one(host: &Host, path: &Path, told: &HookList) -> Result<(One, Vec<Diagn
     let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
     let Some(graph) = loaded.graph.filter(|_| !broken) else { return Err(LoadFailure { diagnostics }) };
     let tools = Arc::new(tools);
-    let bases = loaded.declarations.knowledge_bases;
+    let bases = loaded.knowledge_bases;
     let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants(name)));
-    let listed = hooks.list();
     let one = One {
         callee: Callee {
             graph: Arc::new(graph),
@@ -233,15 +346,17 @@ fn load_one(host: &Host, path: &Path, told: &HookList) -> Result<(One, Vec<Diagn
             offers: tools,
             knowledge: knowledge.clone(),
             hooks: Arc::new(hooks),
+            agents: None,
         },
         dialect,
         file,
         folder,
-        conversation_starters: loaded.declarations.conversation_starters,
+        conversation_starters: loaded.conversation_starters,
         digest,
         hooks: listed,
         knowledge,
         calls,
+        children: loaded.children,
     };
     Ok((one, diagnostics))
 }
@@ -273,7 +388,7 @@ fn read(path: &Path) -> Result<(PathBuf, String), LoadFailure> {
         if both_files(path) {
             return Err(loki::both_files(&path.display().to_string()).into());
         }
-        let candidates = [GRAPH_FILE, CONFIG_FILE].map(|name| path.join(name));
+        let candidates = [GRAPH_FILE, CONFIG_FILE, AGENT_FILE].map(|name| path.join(name));
         file = candidates.into_iter().find(|file| file.exists()).ok_or_else(|| {
             Diagnostic::error(format!("there is neither `{GRAPH_FILE}` nor `{CONFIG_FILE}` in `{}`", path.display()))
                 .help("give the folder that holds an agent, or its file itself")

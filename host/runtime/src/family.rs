@@ -40,6 +40,24 @@ impl Family {
     }
 }
 
+/// The agents of an agent of a family, under the same guards.
+struct Under {
+    agents: Arc<dyn Agents>,
+    guards: Arc<dyn Hooks>,
+}
+
+impl Agents for Under {
+    fn find(&self, name: &str) -> Result<Callee, String> {
+        self.agents.find(name).map(|agent| guarded(agent, &self.guards))
+    }
+}
+
+fn guarded(mut agent: Callee, guards: &Arc<dyn Hooks>) -> Callee {
+    agent.hooks = Arc::new(Stacked { first: guards.clone(), second: agent.hooks });
+    agent.agents = agent.agents.map(|agents| Arc::new(Under { agents, guards: guards.clone() }) as Arc<dyn Agents>);
+    agent
+}
+
 /// The agents as a run sees them: whoever guards the run guards them too.
 pub(crate) struct Guarded {
     pub(crate) family: Arc<Family>,
@@ -49,8 +67,6 @@ pub(crate) struct Guarded {
 impl Agents for Guarded {
     fn find(&self, name: &str) -> Result<Callee, String> {
         let agent = self.family.agents.get(name).ok_or("it is not there")?;
-        let mut agent = agent.clone()?;
-        agent.hooks = Arc::new(Stacked { first: self.guards.clone(), second: agent.hooks });
-        Ok(agent)
+        agent.clone().map(|agent| guarded(agent, &self.guards))
     }
 }

@@ -1,10 +1,12 @@
 //! The folder of an agent as front ends ask about it.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, ServerState, Surroundings, ToolState};
 use hotcell_models::ModelError;
 
+use crate::hooks::HookList;
 use crate::host::Host;
 use crate::knowledge::AgentKnowledge;
 use crate::offers;
@@ -17,6 +19,11 @@ pub(crate) const GRAPH_FILE: &str = "graph.yaml";
 /// The file that makes a folder an agent with a tool loop.
 pub(crate) const CONFIG_FILE: &str = "config.yaml";
 
+/// The file of an agent that is named for what it is.
+pub(crate) const AGENT_FILE: &str = "agent.yaml";
+/// Bytes of a text that a source names.
+const MAX_TEXT: u64 = 4 << 20;
+
 /// Whether a folder holds both kinds of agent, which is an error.
 pub(crate) fn both_files(folder: &Path) -> bool {
     folder.join(GRAPH_FILE).exists() && folder.join(CONFIG_FILE).exists()
@@ -27,11 +34,18 @@ pub(crate) struct AgentSurroundings<'a> {
     folder: &'a Path,
     shelf: &'a Shelf,
     servers: &'a AgentServers,
+    hooks: &'a HookList,
 }
 
 impl<'a> AgentSurroundings<'a> {
-    pub(crate) fn new(host: &'a Host, folder: &'a Path, shelf: &'a Shelf, servers: &'a AgentServers) -> Self {
-        AgentSurroundings { host, folder, shelf, servers }
+    pub(crate) fn new(
+        host: &'a Host,
+        folder: &'a Path,
+        shelf: &'a Shelf,
+        servers: &'a AgentServers,
+        hooks: &'a HookList,
+    ) -> Self {
+        AgentSurroundings { host, folder, shelf, servers, hooks }
     }
 
     /// Whether a path below the folder is there, links followed.
@@ -117,5 +131,32 @@ impl Surroundings for AgentSurroundings<'_> {
             (false, true) => KnowledgeBase::Askable,
             (false, false) => KnowledgeBase::NotBuilt,
         }
+    }
+
+    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String> {
+        let of_the_system = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            _ => error.to_string(),
+        };
+        let file = std::fs::canonicalize(self.folder.join(path)).map_err(of_the_system)?;
+        if let Some(within) = within {
+            let folder = std::fs::canonicalize(self.folder.join(within)).map_err(of_the_system)?;
+            if !file.starts_with(folder) {
+                return Err("it leads out of its folder".to_owned());
+            }
+        }
+        let size = std::fs::metadata(&file).map_err(of_the_system)?.len();
+        if size > MAX_TEXT {
+            return Err(format!("it has {size} bytes, and {MAX_TEXT} are the most that is read"));
+        }
+        std::fs::read_to_string(&file).map(Arc::from).map_err(of_the_system)
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.host.environment().get(name)
+    }
+
+    fn hook(&self, name: &str) -> bool {
+        self.hooks.has(name)
     }
 }

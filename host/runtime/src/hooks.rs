@@ -34,6 +34,21 @@ struct Hook {
     optional: bool,
 }
 
+impl HookList {
+    /// Both lists.
+    pub(crate) fn and(&self, other: &HookList) -> HookList {
+        HookList(self.0.union(&other.0).cloned().collect())
+    }
+
+    /// Whether a plugin of that name is among them. Names of plugins have no capital letters, and may begin with that
+    /// of their author: `AuditLog` is `acme:audit-log`.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+        let wanted = plain(name);
+        self.0.iter().any(|(plugin, _)| plain(plugin.rsplit(':').next().unwrap_or(plugin)) == wanted)
+    }
+}
+
 impl AgentHooks {
     /// The hooks that count for an agent, without those that are `told` anyway. A hook that cannot be used is an error:
     /// a guard that is left out in silence guards nothing.

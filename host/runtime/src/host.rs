@@ -372,14 +372,28 @@ impl Host {
 
     /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.
     pub fn load(&self, path: &Path) -> Result<Agent, LoadFailure> {
-        agent::load(self, path)
+        agent::load(self, path, None)
     }
 
-    /// Starts a run and drives it as far as it goes.
-    pub async fn run(&self, agent: &Agent, given: Given, session: Session) -> Result<RunReport, HostError> {
+    /// Loads one of several agents of a file.
+    pub fn load_named(&self, path: &Path, name: &str) -> Result<Agent, LoadFailure> {
+        agent::load(self, path, Some(name))
+    }
+
+    /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
+    /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
+    pub async fn run(&self, agent: &Agent, mut given: Given, session: Session) -> Result<RunReport, HostError> {
+        if let Some(before) = self.last_of_thread(agent, given.thread.as_deref())? {
+            if let (RunStatus::Waiting, Some(text)) = (before.status, &given.input) {
+                self.answer(before.id.as_str(), text)?;
+                return self.go_on(&before, agent, session).await;
+            }
+            let state = self.engine(agent, &session).state_of(&before.id, agent.graph.clone())?;
+            given.earlier = Some(state.to_object());
+        }
         let request = RunRequest {
             graph: agent.graph.clone(),
-            source: agent.file.display().to_string(),
+            source: agent.source.clone(),
             digest: agent.digest.clone(),
             given,
         };
@@ -396,15 +410,28 @@ impl Host {
         if record.status.is_final() {
             return Err(RunError::Ended { run: record.id, status: record.status }.into());
         }
-        let agent = self
-            .load(Path::new(&record.header.source))
+        let agent = agent::load_source(self, &record.header.source)
             .map_err(|failure| HostError::Load { run: run.clone(), failure })?;
+        self.go_on(&record, &agent, session).await
+    }
+
+    async fn go_on(&self, record: &RunRecord, agent: &Agent, session: Session) -> Result<RunReport, HostError> {
         if agent.digest != record.header.digest {
-            return Err(HostError::Changed { run, file: agent.file });
+            return Err(HostError::Changed { run: record.id.to_string(), file: agent.file.clone() });
         }
-        self.prepare(&agent, &session).await?;
-        let engine = self.engine(&agent, &session);
+        self.prepare(agent, &session).await?;
+        let engine = self.engine(agent, &session);
         Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel).await?)
+    }
+
+    /// The latest run of an agent in a thread, if there is one.
+    fn last_of_thread(&self, agent: &Agent, thread: Option<&str>) -> Result<Option<RunRecord>, HostError> {
+        let Some(thread) = thread else { return Ok(None) };
+        let in_thread = |record: &RunRecord| {
+            let of = record.header.given.get("thread").and_then(hotcell_graph::Value::as_text);
+            of == Some(thread) && record.header.source == agent.source
+        };
+        Ok(self.0.journal.list()?.into_iter().find(in_thread))
     }
 
     /// Builds and opens what the nodes of an agent, and of those that it may call, look things up in.

@@ -1,7 +1,7 @@
 //! Runs directories of test cases through hotcell and compares what happens with what they expect.
 //!
 //! Why this exists: the rulings on the languages are cases, and a case is data that anybody can add. What a case means
-//! is decided in one place: [`case_file`] reads it, [`world`] and [`loki`] play it through the host library the way a
+//! is decided in one place: [`case_file`] reads it, [`world`] with [`loki`] or [`sherma`] plays it through the host library the way a
 //! user's program would, [`check`] compares. The runner must not know any case, and must not look at anything of the
 //! host but its public interface.
 
@@ -18,6 +18,7 @@ pub mod pairing;
 pub mod report;
 pub mod requests;
 pub mod runner;
+pub mod sherma;
 pub mod stage;
 pub mod tools;
 pub mod witness;

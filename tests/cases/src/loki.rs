@@ -10,7 +10,8 @@ use hotcell_graph::{Key, Object, Value};
 use hotcell_loopback::{Loopback, Script, ScriptError};
 use hotcell_runtime::mcp::{HttpServer, HttpSettings, Identity, serve_http};
 use hotcell_runtime::{
-    Agent, CancellationToken, Environment, Given, Host, HostError, HostOptions, Offering, Outcome, RunReport, Session,
+    Agent, CancellationToken, Environment, Given, Host, HostError, HostOptions, LoadFailure, Offering, Outcome,
+    RunReport, Session,
 };
 use thiserror::Error;
 
@@ -28,10 +29,10 @@ const DEFAULT_MODEL: &str = "test:default";
 #[derive(Debug, Error)]
 pub enum PlayError {
     /// A key of the case means nothing for this dialect
-    #[error("`{0}` means nothing in a case of the dialect `loki`")]
+    #[error("`{0}` means nothing in a case of this dialect")]
     Foreign(&'static str),
     /// The input is no text
-    #[error("`{0}` of a Loki case has to be a text")]
+    #[error("`{0}` has not the form that it has in a case of this dialect")]
     Input(&'static str),
     /// The model's replies cannot be understood
     #[error(transparent)]
@@ -66,15 +67,7 @@ pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, P
     let host = host(case, &model, stage)?;
     let _servers = serve(world, &host, stage)?;
     let mut observed = match host.load(world.entry()) {
-        Err(failure) => {
-            let (errors, warnings): (Vec<_>, Vec<_>) =
-                failure.diagnostics.iter().partition(|diagnostic| diagnostic.severity == Severity::Error);
-            Observed {
-                error: Some(lines(&errors, world)),
-                warnings: lines(&warnings, world),
-                ..nothing_ran(Status::Rejected)
-            }
-        }
+        Err(failure) => rejected(&failure, world),
         Ok(agent) => stage.runtime.block_on(run(case, &host, &agent, canary.as_ref(), world, stage))?,
     };
     observed.exchange = ModelExchange {
@@ -85,6 +78,13 @@ pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, P
     };
     observed.canary_connections = canary.map_or(0, |canary| canary.connections());
     Ok(observed)
+}
+
+/// What was observed of a case whose agent cannot be loaded.
+pub(crate) fn rejected(failure: &LoadFailure, world: &World) -> Observed {
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        failure.diagnostics.iter().partition(|diagnostic| diagnostic.severity == Severity::Error);
+    Observed { error: Some(lines(&errors, world)), warnings: lines(&warnings, world), ..nothing_ran(Status::Rejected) }
 }
 
 /// Keys of other dialects; silently ignoring one would let the case claim what nobody looked at.
@@ -179,7 +179,7 @@ async fn run(
     for input in inputs {
         let witness = Arc::new(Witness::new(answers));
         let session = Session { people: witness.clone(), observer: witness.clone(), cancel: CancellationToken::new() };
-        let given = Given { input, variables: variables(case, canary) };
+        let given = Given { input, variables: variables(case, canary), ..Given::default() };
         let report = tokio::time::timeout(stage.limit, host.run(agent, given, session))
             .await
             .map_err(|_| PlayError::Late(stage.limit.as_secs()))?;
@@ -202,7 +202,7 @@ async fn run(
     Ok(observed)
 }
 
-fn outcome(observed: &mut Observed, report: RunReport, world: &World) -> Result<(), PlayError> {
+pub(crate) fn outcome(observed: &mut Observed, report: RunReport, world: &World) -> Result<(), PlayError> {
     observed.state = Value::Object(report.state.to_object());
     (observed.status, observed.output, observed.error) = match report.outcome {
         Outcome::Completed { output } => (Status::Completed, Some(output), None),
@@ -217,7 +217,7 @@ fn outcome(observed: &mut Observed, report: RunReport, world: &World) -> Result<
 }
 
 /// A run that the host refuses before its first node counts as rejected; later it has failed.
-fn refused(observed: &mut Observed, error: &HostError, world: &World) {
+pub(crate) fn refused(observed: &mut Observed, error: &HostError, world: &World) {
     observed.status = if observed.visited.is_empty() { Status::Rejected } else { Status::Failed };
     observed.output = None;
     observed.error = Some(world.shorten(&with_causes(error)));
@@ -238,12 +238,12 @@ fn text(key: &'static str, input: Option<&Json>) -> Result<Option<String>, PlayE
 }
 
 /// Diagnostics one a line, without the source lines: what a case looks for has to be said, not quoted.
-fn lines(diagnostics: &[&Diagnostic], world: &World) -> String {
+pub(crate) fn lines(diagnostics: &[&Diagnostic], world: &World) -> String {
     let lines: Vec<String> = diagnostics.iter().map(|diagnostic| world.shorten(&diagnostic.to_string())).collect();
     lines.join("\n")
 }
 
-fn with_causes(error: &dyn StdError) -> String {
+pub(crate) fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -256,7 +256,7 @@ fn with_causes(error: &dyn StdError) -> String {
     text
 }
 
-fn nothing_ran(status: Status) -> Observed {
+pub(crate) fn nothing_ran(status: Status) -> Observed {
     Observed {
         status,
         error: None,

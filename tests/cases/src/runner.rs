@@ -16,6 +16,7 @@ use crate::discover::{Content, Found, Selection};
 use crate::disputed::{self, Disputed};
 use crate::loki;
 use crate::mismatch::Mismatch;
+use crate::sherma;
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -114,7 +115,7 @@ impl Runner {
         match case {
             Content::Bad(error) => (report(Verdict::Broken(error.to_string())), None),
             Content::Foreign => skipped(unsupported),
-            Content::Case(case) if case.dialect != "loki" => skipped(unsupported),
+            Content::Case(case) if !matches!(&*case.dialect, "loki" | "sherma") => skipped(unsupported),
             Content::Case(case) => {
                 let report = report(Verdict::Broken("it was not run".to_owned()));
                 (report, Some(Job { index, case: *case, directory: directory.clone() }))
@@ -174,7 +175,11 @@ fn verdict(job: &Job, stage: &Stage) -> Verdict {
         Ok(world) => world,
         Err(error) => return Verdict::Broken(error.to_string()),
     };
-    match loki::play(&job.case, &world, stage) {
+    let played = match &*job.case.dialect {
+        "sherma" => sherma::play(&job.case, &world, stage),
+        _ => loki::play(&job.case, &world, stage),
+    };
+    match played {
         Err(error) => Verdict::Broken(error.to_string()),
         Ok(observed) => match check(&job.case, &observed) {
             mismatches if mismatches.is_empty() => Verdict::Passed,

@@ -103,7 +103,8 @@ pub(super) fn perform(
                 continue;
             }
         }
-        let given = Given { input: Some(message.trim_end().to_owned()), variables: variables.clone() };
+        let given =
+            Given { input: Some(message.trim_end().to_owned()), variables: variables.clone(), ..Given::default() };
         let run = agent.clone();
         if let Err(failure) = drive.go(|host, session| async move { host.run(&run, given, session).await }) {
             report(context, &failure);

@@ -12,7 +12,8 @@ use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
 
 pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
-    let given = Given { input: input(arguments.prompt)?, variables: variables(arguments.variables)? };
+    let given =
+        Given { input: input(arguments.prompt)?, variables: variables(arguments.variables)?, ..Given::default() };
     let on_a_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && context.screen.is_terminal();
     let session = &arguments.session;
     let converse = given.input.is_none() && on_a_terminal && !session.no_input && !session.json;

@@ -8,7 +8,7 @@ mod history;
 mod mermaid;
 mod svg;
 
-use hotcell_graph::ir::{Action, Graph, Next, NodeIndex, OnFailure};
+use hotcell_graph::ir::{Action, Expression, Graph, Next, NodeIndex, OnFailure};
 
 pub(crate) use history::History;
 
@@ -159,7 +159,8 @@ fn form(action: &Action) -> Form {
         Action::Model(_) => Form::Model,
         Action::Ask(_) => Form::Question,
         Action::Map(_) => Form::Map,
-        Action::Offer(_) => Form::Script,
+        Action::Offer(_) | Action::AnswerCalls(_) => Form::Script,
+        Action::Converse(_) => Form::Model,
         Action::End { .. } => Form::End,
         _ => Form::Step,
     }
@@ -215,13 +216,7 @@ fn declared(graph: &Graph, index: NodeIndex) -> Vec<Line> {
             None => lines.push(Line { from: index.as_usize(), to, label, kind, taken: None }),
         }
     };
-    match &node.next {
-        Next::To(targets) => targets.iter().for_each(|target| add(*target, None, LineKind::Route)),
-        Next::ByAnswer { routes, otherwise } => {
-            routes.iter().for_each(|(answer, target)| add(*target, Some(answer.clone()), LineKind::Route));
-            add(*otherwise, Some("else".into()), LineKind::Route);
-        }
-    }
+    routes(&node.next, None, &mut |target, label| add(target, label, LineKind::Route));
     if let Action::Map(map) = &node.action {
         add(map.branch, Some("each item".into()), LineKind::Item);
     }
@@ -231,14 +226,33 @@ fn declared(graph: &Graph, index: NodeIndex) -> Vec<Line> {
     lines
 }
 
+/// Every target of a route with what leads there.
+fn routes(next: &Next, label: Option<String>, add: &mut dyn FnMut(NodeIndex, Option<String>)) {
+    match next {
+        Next::To(targets) => targets.iter().for_each(|target| add(*target, label.clone())),
+        Next::ByAnswer { routes, otherwise } => {
+            routes.iter().for_each(|(answer, target)| add(*target, Some(answer.clone())));
+            add(*otherwise, Some("else".into()));
+        }
+        Next::When { condition, then, otherwise } => {
+            let shown = match condition {
+                Expression::Formula(formula) => formula.source().to_owned(),
+                Expression::AsksForTools(_) => "asks for tools".to_owned(),
+                _ => "if".to_owned(),
+            };
+            routes(then, Some(shown), add);
+            routes(otherwise, Some(label.unwrap_or_else(|| "else".into())), add);
+        }
+        Next::Each(all) => all.iter().for_each(|next| routes(next, label.clone(), add)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use hotcell_graph::diagnostic::Span;
-    use hotcell_graph::ir::{
-        AskAction, Expression, MapAction, ModelAction, ModelSettings, Node, NodeIds, ScriptAction,
-    };
+    use hotcell_graph::ir::{AskAction, MapAction, ModelAction, ModelSettings, Node, NodeIds, ScriptAction};
     use hotcell_graph::{Object, Template, Value};
     use hotcell_runtime::{Completed, Entry, Fact, Place, RunHeader, RunRecord, RunStatus};
 
@@ -265,6 +279,7 @@ mod tests {
             on_failure,
             timeout: None,
             span: Span::none(),
+            implied_by: None,
         }
     }
 

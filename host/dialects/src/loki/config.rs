@@ -194,6 +194,7 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: config.span.clone(),
+        implied_by: None,
     };
     let mut asks = node(agent, "agent", Action::Model(Box::new(action)), vec![ids.get(end)?]);
     asks.updates = vec![Update { key: ANSWER_KEY.into(), value: reference("output") }];

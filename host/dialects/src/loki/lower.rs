@@ -48,6 +48,7 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
         .collect();
     let visits = VisitCap { visits: source.settings.max_loop_iterations, setting: "max_loop_iterations" };
     graph.limits = RunLimits {
+        rounds: None,
         visits_per_node: Some(visits),
         wall_clock: source.settings.timeout,
         concurrency: source.settings.max_concurrency,
@@ -88,6 +89,7 @@ fn absent_node(name: &str, span: &Span) -> IrNode {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: span.clone(),
+        implied_by: None,
     }
 }
 
@@ -117,6 +119,7 @@ fn lower(source: &Source, node: &Node, ids: &NodeIds, surroundings: &dyn Surroun
         on_failure: on_failure(node, ids)?,
         timeout,
         span: node.id.span.clone(),
+        implied_by: None,
     })
 }
 

@@ -66,6 +66,27 @@ impl Surroundings for Fake {
         }
     }
 
+    fn read(&self, path: &str, within: Option<&str>) -> Result<std::sync::Arc<str>, String> {
+        let card = r#"{"id": "weather", "name": "Weather", "files": ["SKILL.md", "references/units.md"],
+            "local_tools": {"search": {"id": "search", "import_path": "tools.search"}}}"#;
+        match path {
+            path if path.contains("missing") => Err("it is not there".to_owned()),
+            path if within.is_some() && path.contains("..") => {
+                Err("it is outside of the folder of the skill".to_owned())
+            }
+            path if path.ends_with("card.json") => Ok(card.into()),
+            path => Ok(format!("the text of {path}").into()),
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (name == "GREETING").then(|| "hello".to_owned())
+    }
+
+    fn hook(&self, name: &str) -> bool {
+        name == "Guard"
+    }
+
     fn knowledge_base(&self, _node: &str) -> KnowledgeBase {
         KnowledgeBase::NotBuilt
     }

@@ -36,21 +36,26 @@ pub(super) async fn perform(
         Some(structure) => Some(Schema::compile(structure).map_err(Stop::Failed)?),
         None => None,
     };
-    let (base, node) = (turn.base_of_next(), turn.node.clone());
-    let mut used = Account::default();
-    let answer = turn
-        .effect("agent", |context| {
-            let used = &mut used;
-            async move { call(&context, used, node, base, &action.agent, prompt).await.map(Value::text) }
-        })
-        .await;
-    turn.account += used;
-    let answer = answer?;
+    let answer = consult(turn, &action.agent, prompt).await?;
     let (Some(schema), Some(structure)) = (schema, &action.structure) else {
         return Ok(Performed { answer: Some((action.bind, answer)), ..Performed::default() });
     };
     let (value, writes) = structured(turn, &graph.model, &schema, structure, &answer.to_display()).await?;
     Ok(Performed { answer: Some((action.bind, value)), writes, route: None })
+}
+
+/// Calls an agent, as an effect: its final text.
+pub(super) async fn consult(turn: &mut NodeTurn, agent: &Key, prompt: String) -> Result<Value, Stop> {
+    let (base, node) = (turn.base_of_next(), turn.node.clone());
+    let mut used = Account::default();
+    let answer = turn
+        .effect("agent", |context| {
+            let used = &mut used;
+            async move { call(&context, used, node, base, agent, prompt).await.map(Value::text) }
+        })
+        .await;
+    turn.account += used;
+    answer
 }
 
 /// One call of an agent, with the hooks around it: its final text.
@@ -127,7 +132,7 @@ fn prepare(
     let callee = caller.ports.agents.find(agent).map_err(Stop::Failed)?;
     let given = Given::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
-    let state = initial_state(&callee.graph, &given.variables, given.input.as_deref());
+    let state = initial_state(&callee.graph, &given).map_err(|error| Stop::Failed(error.to_string()))?;
     let completed = caller.remembered().take_agent(&base);
     let spent = completed.iter().fold(Usage::default(), |mut sum, (_, completed)| {
         sum += completed.account.total();

@@ -1,18 +1,23 @@
 //! What nodes do: one module per action, and the frame around all of them (failure, updates, route).
 
 mod agent;
+mod answer_calls;
 mod ask;
+mod converse;
 mod look_up;
 mod map;
 mod model;
 mod offer;
 mod script;
+mod skills;
 mod structure;
 mod tool;
 
 use futures::future::BoxFuture;
-use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIndex, OnFailure, Update, failure_key};
-use hotcell_graph::{Scoped, State, Value};
+use hotcell_graph::ir::{
+    Action, Expression, FailureRecord, Graph, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
+};
+use hotcell_graph::{Object, Scoped, State, Value};
 
 use crate::branch::{Write, apply};
 use crate::hook::{self, HookPoint};
@@ -63,7 +68,7 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
             let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
             let targets = match performed.route {
                 Some(target) => vec![target],
-                None => declared_route(graph, index, answer),
+                None => declared_route(graph, index, answer, &work.state).map_err(Stop::Failed)?,
             };
             work.done(node, targets, None)
         }
@@ -71,7 +76,7 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
             let told = || hook::event([("node", Value::Text(node.id.clone())), ("error", reason.as_str().into())]);
             // It failed already: nothing that a hook says of it makes a difference.
             let _ = hook::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
-            fail(graph, index, state, reason)
+            fail(graph, index, state, reason, turn.attempts)
         }
         Err(other) => Err(other),
     }
@@ -109,6 +114,10 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::Offer(action) => in_time(node, offer::perform(turn, node, action, state)).await,
         Action::Agent(action) => in_time(node, agent::perform(turn, graph, action, state)).await,
         Action::LookUp(action) => in_time(node, look_up::perform(turn, action, state)).await,
+        Action::Converse(action) => in_time(node, converse::perform(turn, graph, action, state)).await,
+        Action::AnswerCalls(action) => in_time(node, answer_calls::perform(turn, graph, action, state)).await,
+        Action::LoadSkills(action) => skills::perform(turn, graph, action, state),
+        Action::Spread(action) => spread(action, state),
     }
 }
 
@@ -122,21 +131,59 @@ async fn in_time(node: &Node, work: impl Future<Output = Result<Performed, Stop>
 }
 
 /// Goes on after a failure as the node says.
-fn fail(graph: &Graph, index: NodeIndex, state: State, reason: String) -> Result<Done, Stop> {
+fn fail(graph: &Graph, index: NodeIndex, state: State, reason: String, attempts: u32) -> Result<Done, Stop> {
     let node = graph.node(index);
     let targets = match node.on_failure {
         OnFailure::Fail => return Err(Stop::Failed(reason)),
         OnFailure::To(target) => vec![target],
-        OnFailure::Continue => declared_route(graph, index, None),
+        OnFailure::Continue => declared_route(graph, index, None, &state).map_err(Stop::Failed)?,
     };
     let mut work = Work { graph, state, writes: Vec::new() };
-    work.write_all(vec![Write { key: failure_key(&node.id), value: Value::text(reason.as_str()) }])?;
+    work.write_all(vec![failure(graph, node, &reason, attempts)])?;
     if let Action::Model(action) = &node.action
         && let Some(prefix) = action.failure_prefix
     {
         work.update(&node.updates, Some(&(action.bind, Value::text(format!("{prefix}{reason}")))))?;
     }
     work.done(node, targets, Some(reason))
+}
+
+/// What tells later nodes why a node failed.
+fn failure(graph: &Graph, node: &Node, reason: &str, attempts: u32) -> Write {
+    match &graph.failure_record {
+        FailureRecord::Text => Write { key: failure_key(&node.id), value: Value::text(reason) },
+        FailureRecord::Object { key, field } => {
+            let kind = match &node.action {
+                Action::Converse(_) | Action::Model(_) => "ModelError",
+                Action::AnswerCalls(_) => "ToolError",
+                Action::Agent(_) => "AgentError",
+                _ => "Error",
+            };
+            let record = hook::event([
+                ("node", Value::Text(node.speaks_as().clone())),
+                ("type", kind.into()),
+                ("message", reason.into()),
+                ("attempt", Value::from(i64::from(attempts))),
+            ]);
+            let value: Object = [(field.clone(), Value::Object(record))].into_iter().collect();
+            Write { key: key.clone(), value: Value::Object(value) }
+        }
+    }
+}
+
+/// Writes the entries of an object.
+fn spread(action: &SpreadAction, state: &State) -> Result<Performed, Stop> {
+    let object = match action.value.evaluate(state) {
+        Ok(Value::Object(object)) => object,
+        Ok(other) => return Err(Stop::Failed(format!("the expression has to give a map, not a {}", other.kind()))),
+        Err(error) => return Err(Stop::Failed(format!("the expression {error}"))),
+    };
+    let allowed = |key: &hotcell_graph::Key| action.keys.as_ref().is_none_or(|keys| keys.contains(key));
+    if let Some((key, _)) = object.iter().find(|(key, _)| !allowed(key)) {
+        return Err(Stop::Failed(format!("it writes `{key}`, which is no field of the state")));
+    }
+    let writes = object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }).collect();
+    Ok(Performed { writes, ..Performed::default() })
 }
 
 fn end(graph: &Graph, node: &Node, output: &Expression, state: State) -> Result<Done, Stop> {
@@ -203,7 +250,6 @@ impl Work<'_> {
         if targets.is_empty() {
             let dynamic = matches!(&node.action, Action::Script(script) if script.route_key.is_some());
             let or = if dynamic { " and its answer names no node" } else { "" };
-            debug_assert!(matches!(node.next, Next::To(_)));
             return Err(Stop::Failed(format!("it has no `next`{or}, so there is nowhere to go")));
         }
         Ok(Done { writes: self.writes, state: self.state, route: Route::To(targets), output: None, failure })

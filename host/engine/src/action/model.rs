@@ -6,7 +6,7 @@ use hotcell_budget::{Account, Usage};
 use hotcell_graph::ir::{Graph, ModelAction, ModelSettings, Structure};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
-use hotcell_models::{Message, ModelName, OnText, Reply, Request, ToolCallRequest, ToolSpec};
+use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, ToolCallRequest, ToolSpec};
 
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
@@ -265,7 +265,7 @@ async fn extractor_answer(turn: &mut NodeTurn, settings: &ModelSettings, prompt:
     }
 }
 
-/// One request to the model, as an effect.
+/// One request to the model.
 async fn ask_model(
     turn: &mut NodeTurn,
     settings: &ModelSettings,
@@ -273,26 +273,55 @@ async fn ask_model(
     tools: &[ToolSpec],
     names: &[String],
 ) -> Result<Reply, Attempt> {
+    match ask(turn, Asked { settings, messages, tools, names, output_schema: None }).await {
+        Ok(reply) => Ok(reply),
+        Err(Unanswered::Refused(error)) if error.is_transient() => Err(Attempt::Transient(error.to_string())),
+        Err(Unanswered::Refused(error)) => Err(Attempt::Final(Stop::Failed(error.to_string()))),
+        Err(Unanswered::Stopped(stop)) => Err(Attempt::Final(stop)),
+    }
+}
+
+/// What a model is asked.
+pub(super) struct Asked<'a> {
+    pub(super) settings: &'a ModelSettings,
+    pub(super) messages: Vec<Message>,
+    pub(super) tools: &'a [ToolSpec],
+    /// The full names of the tools, for those who watch
+    pub(super) names: &'a [String],
+    pub(super) output_schema: Option<serde_json::Value>,
+}
+
+/// Why a model gave no answer.
+pub(super) enum Unanswered {
+    /// The provider, or the way to it, refused
+    Refused(ModelError),
+    /// Something else
+    Stopped(Stop),
+}
+
+/// One request to the model, as an effect.
+pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, Unanswered> {
+    let Asked { settings, messages, tools, names, output_schema } = asked;
     turn.emit(&Event::ModelRequested { node: &turn.node, model: settings.model.as_deref(), tools: names });
+    let failed = |reason: String| Unanswered::Stopped(Stop::Failed(reason));
     let model = match &settings.model {
-        Some(name) => name.parse::<ModelName>().map_err(|error| Attempt::Final(Stop::Failed(error.to_string())))?,
-        None => {
-            turn.context.ports.default_model.clone().ok_or_else(|| Attempt::Final(Stop::Failed(NO_MODEL.to_owned())))?
-        }
+        Some(name) => name.parse::<ModelName>().map_err(|error| failed(error.to_string()))?,
+        None => turn.context.ports.default_model.clone().ok_or_else(|| failed(NO_MODEL.to_owned()))?,
     };
     let mut request = Request {
         tools: tools.to_vec(),
         temperature: settings.temperature,
         top_p: settings.top_p,
+        output_schema,
         ..Request::new(model, messages)
     };
     let node = turn.node.clone();
     let name = request.model.to_string();
-    let mut transient = None;
+    let mut refused = None;
     let mut used = Account::default();
     let answer = turn
         .effect("model", |context| {
-            let (transient, used, name) = (&mut transient, &mut used, &name);
+            let (refused, used, name) = (&mut refused, &mut used, &name);
             async move {
                 let told = || {
                     hook::event([
@@ -344,18 +373,19 @@ async fn ask_model(
                         remember(&reply)
                     }
                     Err(error) => {
-                        *transient = error.is_transient().then(|| error.to_string());
-                        Err(Stop::Failed(error.to_string()))
+                        let reason = error.to_string();
+                        *refused = Some(error);
+                        Err(Stop::Failed(reason))
                     }
                 }
             }
         })
         .await;
     turn.account += used;
-    match (answer, transient) {
-        (Ok(answer), _) => recall(&answer).map_err(Attempt::Final),
-        (Err(Stop::Failed(_)), Some(error)) => Err(Attempt::Transient(error)),
-        (Err(stop), _) => Err(Attempt::Final(stop)),
+    match (answer, refused) {
+        (Ok(answer), _) => recall(&answer).map_err(Unanswered::Stopped),
+        (Err(Stop::Failed(_)), Some(error)) => Err(Unanswered::Refused(error)),
+        (Err(stop), _) => Err(Unanswered::Stopped(stop)),
     }
 }
 
@@ -370,7 +400,7 @@ fn recall(answer: &Value) -> Result<Reply, Stop> {
 }
 
 /// Arguments must be a JSON object that fits the tool's parameters.
-fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), String> {
+pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), String> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let value = parse_json(arguments).map_err(|error| format!("they are not JSON: {error}"))?;
     if value.as_object().is_none() {

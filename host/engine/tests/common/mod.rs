@@ -45,6 +45,7 @@ pub(crate) fn node(ids: &NodeIds, id: &str, action: Action, updates: &[(&str, &s
         on_failure: OnFailure::Fail,
         timeout: None,
         span: Span::none(),
+        implied_by: None,
     }
 }
 

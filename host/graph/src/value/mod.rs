@@ -224,6 +224,13 @@ impl List {
         self.0.push_back(value);
     }
 
+    /// Puts another item at `index`; nothing happens where there is none.
+    pub fn set(&mut self, index: usize, value: Value) {
+        if let Some(item) = self.0.get_mut(index) {
+            *item = value;
+        }
+    }
+
     /// Adds all items of `other` at the end.
     pub fn extend(&mut self, other: &List) {
         self.0.append(other.0.clone());

@@ -96,6 +96,7 @@ fn graph(length: u32) -> Graph {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: Span::none(),
+        implied_by: None,
     };
     let mut nodes = Vec::with_capacity(names.len());
     for (number, pair) in names.windows(2).enumerate() {

@@ -1,0 +1,76 @@
+//! Variables of the environment in a file's texts: `${NAME}`, `${NAME:-default}`, and `$$` for a dollar sign.
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::Diagnostic;
+
+use crate::document::{Document, Kind, Node};
+use crate::surroundings::Surroundings;
+
+/// Puts values into every text of the file. What has no value is an error at its place.
+pub(super) fn substitute(document: &mut Document, surroundings: &dyn Surroundings, diagnostics: &mut Vec<Diagnostic>) {
+    let mut missing = Vec::new();
+    visit(&mut document.root, surroundings, &mut missing);
+    for (name, place) in missing {
+        let error = Diagnostic::error(format!("the environment variable `{name}` has no value"))
+            .at(&document.span(place))
+            .help(format!("set it, or give it a default: `${{{name}:-default}}`"));
+        diagnostics.push(error);
+    }
+}
+
+fn visit(node: &mut Node, surroundings: &dyn Surroundings, missing: &mut Vec<(String, crate::document::Place)>) {
+    let place = node.place;
+    match &mut node.kind {
+        Kind::Text(text) if text.value.contains('$') => {
+            let mut absent = |name: &str| missing.push((name.to_owned(), place));
+            if let Some(value) = expand(&text.value, surroundings, &mut absent) {
+                text.value = Arc::from(value);
+            }
+        }
+        Kind::List(items) => items.iter_mut().for_each(|item| visit(item, surroundings, missing)),
+        Kind::Map(entries) => entries.iter_mut().for_each(|entry| visit(&mut entry.value, surroundings, missing)),
+        _ => {}
+    }
+}
+
+/// The text with values put in; none if there is nothing to put in. One pass: a value is never looked at again.
+fn expand(text: &str, surroundings: &dyn Surroundings, absent: &mut dyn FnMut(&str)) -> Option<String> {
+    let mut made = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut changed = false;
+    while let Some(at) = rest.find('$') {
+        made.push_str(&rest[..at]);
+        let from = &rest[at + 1..];
+        if let Some(after) = from.strip_prefix('$') {
+            made.push('$');
+            rest = after;
+            changed = true;
+        } else if let Some((name, default, after)) = reference(from) {
+            match (surroundings.variable(name), default) {
+                (Some(value), _) => made.push_str(&value),
+                (None, Some(default)) => made.push_str(default),
+                (None, None) => absent(name),
+            }
+            rest = after;
+            changed = true;
+        } else {
+            made.push('$');
+            rest = from;
+        }
+    }
+    made.push_str(rest);
+    changed.then_some(made)
+}
+
+/// `{NAME}` or `{NAME:-default}` and what follows; names are in upper case.
+fn reference(from: &str) -> Option<(&str, Option<&str>, &str)> {
+    let (inside, after) = from.strip_prefix('{')?.split_once('}')?;
+    let (name, default) = match inside.split_once(":-") {
+        Some((name, default)) => (name, Some(default)),
+        None => (inside, None),
+    };
+    let is_name = name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    is_name.then_some((name, default, after))
+}

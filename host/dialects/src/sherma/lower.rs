@@ -1,0 +1,327 @@
+//! From one agent of a file to the IR. References are resolved on the way; what does not resolve is reported.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::formula::Formula;
+use hotcell_graph::ir::{
+    Action, AgentAction, AskAction, ConverseAction, Expression, FailureRecord, Graph, LoadSkillsAction, ModelSettings,
+    Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills, SpreadAction, Update, VisitCap,
+};
+use hotcell_graph::{Key, Reducer, Template, Value, closest};
+
+use super::edges;
+use super::names::{HIDDEN, Names, REPLY, Style};
+use super::references::{Scope, answer_calls};
+use super::schema::{Agent, Body, CallLlm, END, MESSAGES, Node, PromptRole, START, Source};
+use crate::document::{Reader, SourceText, Spanned};
+
+/// The state key that says which skills are loaded.
+const LOADED_SKILLS: &str = "__skills__";
+/// The end of the name of a tool node that a node with tools gets by itself.
+const TOOLS_OF: &str = "_tools";
+
+/// Checks an agent and makes its graph; none if something is wrong.
+pub(super) fn graph(source: &Source, agent: &Agent, style: Style, reader: &Reader<'_>) -> Option<Graph> {
+    let names = Names::new(source, agent, style, reader);
+    let lowering = Lowering { source, agent, reader, names, scope: Scope { source, reader } };
+    lowering.check();
+    let graph = lowering.graph();
+    if reader.has_error() { None } else { graph }
+}
+
+pub(super) struct Lowering<'a, 'r, 'd> {
+    source: &'a Source,
+    pub(super) agent: &'a Agent,
+    pub(super) reader: &'r Reader<'d>,
+    pub(super) names: Names<'r, 'd>,
+    scope: Scope<'a, 'r, 'd>,
+}
+
+impl Lowering<'_, '_, '_> {
+    fn error(&self, node: &SourceText, message: String, span: &Span) -> Diagnostic {
+        Diagnostic::error(message).at(span).node(&**node)
+    }
+
+    fn check(&self) {
+        let mut seen: HashMap<&str, &Span> = HashMap::new();
+        for node in &self.agent.nodes {
+            let name = &*node.name;
+            if matches!(name, END | START) {
+                let error = self.error(&node.name, format!("no node can be called `{name}`"), &node.name.span);
+                self.reader.report(error.help("give it another name"));
+            }
+            if let Some(first) = seen.insert(name, &node.name.span) {
+                let error = self.error(&node.name, format!("two nodes are called `{name}`"), &node.name.span);
+                self.reader.report(error.related(first, "first here").help("give one of them another name"));
+            }
+            let talks = matches!(
+                node.body,
+                Body::CallLlm(_)
+                    | Body::Interrupt(_)
+                    | Body::CallAgent { .. }
+                    | Body::ToolNode(_)
+                    | Body::LoadSkills(_)
+            );
+            if talks && !self.agent.has_conversation() {
+                let message =
+                    format!("a `{}` node needs the field `{MESSAGES}` of the type `list` in the state", node.kind());
+                let help = format!("add it: `- {{name: {MESSAGES}, type: list, default: []}}`");
+                self.reader.report(self.error(&node.name, message, &node.name.span).help(help));
+            }
+        }
+        if self.agent.nodes.is_empty() {
+            let message = format!("the agent `{}` has no nodes", self.agent.name.value);
+            self.reader
+                .report(Diagnostic::error(message).at(&self.agent.name.span).help("a graph needs at least one node"));
+        }
+    }
+
+    fn graph(&self) -> Option<Graph> {
+        let agent = self.agent;
+        let tool_nodes = self.tool_nodes();
+        let start = edges::start(self)?;
+        let implied =
+            tool_nodes.values().map(String::as_str).chain(start.implied.is_some().then_some(START)).chain([END]);
+        let mut ids: Vec<&str> = agent.nodes.iter().map(|node| &*node.name).collect();
+        ids.extend(implied);
+        let ids = NodeIds::new(ids);
+        let mut nodes = Vec::with_capacity(agent.nodes.len() + tool_nodes.len() + 2);
+        let mut complete = true;
+        for node in &agent.nodes {
+            match self.node(node, &ids, tool_nodes.get(&*node.name)) {
+                Some(node) => nodes.push(node),
+                None => complete = false,
+            }
+        }
+        // In the order in which their ids were given.
+        for (of, name) in &tool_nodes {
+            let Some(node) = agent.node(of) else { continue };
+            let Body::CallLlm(call) = &node.body else { continue };
+            let action = answer_calls(self.scope.offered(node, call));
+            let next = Next::To(vec![ids.get(of)?]);
+            nodes.push(IrNode {
+                id: name.as_str().into(),
+                implied_by: Some(Arc::clone(&node.name.value)),
+                ..plain(node, action, next)
+            });
+        }
+        if let Some(next) = &start.implied {
+            let next = next(&ids)?;
+            nodes.push(implied_node(START, Action::Pass, next, &agent.name.span));
+        }
+        let output = if agent.has_conversation() {
+            Expression::LastReply { conversation: MESSAGES.into(), required: false }
+        } else {
+            Expression::Value(Value::from(""))
+        };
+        nodes.push(implied_node(END, Action::End { output }, Next::To(Vec::new()), &agent.name.span));
+        edges::check(self);
+        if !complete || self.reader.has_error() {
+            return None;
+        }
+        let mut graph = Graph::new(&*agent.name.value, nodes, &start.node)?;
+        graph.initial_state = agent.fields.iter().filter_map(initial).collect();
+        graph.open_state = agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
+        if agent.has_conversation() {
+            graph.conversation = Some(MESSAGES.into());
+            graph.reducers.insert(MESSAGES.into(), Reducer::Converse);
+        }
+        graph.failure_record = FailureRecord::Object { key: HIDDEN.into(), field: "last_error".into() };
+        graph.reducers.insert(HIDDEN.into(), Reducer::Merge);
+        if !self.source.skills.is_empty() {
+            graph.reducers.insert(LOADED_SKILLS.into(), Reducer::Merge);
+            graph.skills = Some(Skills { all: self.source.skills.clone(), loaded_key: LOADED_SKILLS.into() });
+        }
+        let limits = graph.limits.clone();
+        graph.limits = RunLimits {
+            rounds: Some(VisitCap { visits: agent.rounds, setting: "recursion_limit" }),
+            concurrency: agent.concurrency.unwrap_or(limits.concurrency),
+            ..limits
+        };
+        Some(graph)
+    }
+
+    /// The nodes that get a tool node by themselves, with its name.
+    fn tool_nodes(&self) -> std::collections::BTreeMap<String, String> {
+        let wants = |node: &&Node| match &node.body {
+            Body::CallLlm(call) => call.has_tools() && !edges::leads_to_tool_node(self.agent, &node.name),
+            _ => false,
+        };
+        let name = |node: &Node| {
+            let mut name = format!("{}{TOOLS_OF}", &*node.name);
+            while self.agent.node(&name).is_some() {
+                name.push('_');
+            }
+            (node.name.to_string(), name)
+        };
+        self.agent.nodes.iter().filter(wants).map(name).collect()
+    }
+
+    fn node(&self, node: &Node, ids: &NodeIds, tool_node: Option<&String>) -> Option<IrNode> {
+        let lowered = self.body(node);
+        let next = match (tool_node, edges::next(self, &node.name, ids)) {
+            (Some(tools), Some(own)) => Some(Next::When {
+                condition: Expression::AsksForTools(MESSAGES.into()),
+                then: Box::new(Next::To(vec![ids.get(tools)?])),
+                otherwise: Box::new(own),
+            }),
+            (_, own) => own,
+        };
+        let on_failure = match &node.fallback {
+            Some(target) => OnFailure::To(edges::target(self, &node.name, target, ids)?),
+            None => OnFailure::Fail,
+        };
+        let (action, updates) = lowered?;
+        Some(IrNode { updates, on_failure, ..plain(node, action, next?) })
+    }
+
+    fn body(&self, node: &Node) -> Option<(Action, Vec<Update>)> {
+        let name = &*node.name;
+        let formula = |text: &Option<SourceText>, what: &str| {
+            let text = text.as_ref()?;
+            self.names.compile(text, what, name).map(Expression::Formula)
+        };
+        let to_messages = |value: Expression| vec![Update { key: MESSAGES.into(), value }];
+        Some(match &node.body {
+            Body::CallLlm(call) => self.call_llm(node, call)?,
+            Body::ToolNode(tools) => (answer_calls(self.scope.of_tool_node(node, tools.as_deref())), Vec::new()),
+            Body::CallAgent { agent, input } => {
+                let prompt = formula(input, "`input`");
+                let agent = self.scope.sub_agent(node, agent.as_ref()?)?;
+                let action = AgentAction { agent, prompt: prompt?, structure: None, bind: "reply" };
+                let message = Expression::Object(vec![
+                    ("type".into(), Expression::Value("ai".into())),
+                    ("content".into(), bound("reply")),
+                ]);
+                (Action::Agent(Box::new(action)), to_messages(message))
+            }
+            Body::Transform(text) => {
+                let keys: Arc<[Key]> = self.agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
+                (Action::Spread(SpreadAction { value: formula(text, "`expression`")?, keys: Some(keys) }), Vec::new())
+            }
+            Body::SetState(values) => (Action::Pass, self.updates(node, values, false)?),
+            Body::Interrupt(value) => {
+                let question = match value {
+                    Some(_) => formula(value, "`value`")?,
+                    None => Expression::LastReply { conversation: MESSAGES.into(), required: true },
+                };
+                let ask = AskAction {
+                    question,
+                    options: Vec::new(),
+                    default: None,
+                    check: None,
+                    trim: false,
+                    bind: "answer",
+                };
+                (Action::Ask(ask), to_messages(bound("answer")))
+            }
+            Body::LoadSkills(text) => {
+                let action = LoadSkillsAction { conversation: MESSAGES.into(), skills: formula(text, "`skill_ids`")? };
+                if self.source.skills.is_empty() {
+                    let error = self.error(&node.name, "a `load_skills` node needs `skills`".into(), &node.name.span);
+                    self.reader.report(error.help("declare the skills at the top of the file"));
+                }
+                (Action::LoadSkills(action), Vec::new())
+            }
+            Body::Unknown => return None,
+        })
+    }
+
+    fn call_llm(&self, node: &Node, call: &CallLlm) -> Option<(Action, Vec<Update>)> {
+        let model = self.scope.model(node, call.llm.as_ref());
+        let mut prompt = Vec::with_capacity(call.prompt.len());
+        for (role, text) in &call.prompt {
+            let text = self.names.compile(text, "`content` of `prompt`", &node.name).map(Expression::Formula);
+            prompt.push(match role {
+                PromptRole::Messages => text.map(PromptPart::Messages),
+                PromptRole::Speaker(speaker) => text.map(|text| PromptPart::Text(*speaker, text)),
+            });
+        }
+        self.scope.check_flags(node, call);
+        let tools = self.scope.offered(node, call);
+        let updates = match &call.updates {
+            Some(values) => self.updates(node, values, true),
+            None => Some(vec![Update { key: MESSAGES.into(), value: bound(REPLY) }]),
+        };
+        let action = ConverseAction {
+            settings: ModelSettings { model: Some(model?), ..ModelSettings::default() },
+            prompt: prompt.into_iter().collect::<Option<_>>()?,
+            tools,
+            output_schema: call.schema.clone(),
+            retry: call.retry.clone(),
+            bind: REPLY,
+        };
+        Some((Action::Converse(Box::new(action)), updates?))
+    }
+
+    fn updates(
+        &self,
+        node: &Node,
+        values: &[(Spanned<Arc<str>>, SourceText)],
+        with_reply: bool,
+    ) -> Option<Vec<Update>> {
+        let mut updates = Vec::with_capacity(values.len());
+        for (key, text) in values {
+            let known = self.agent.fields.iter().map(|field| &*field.name);
+            if !known.clone().any(|field| field == &*key.value) {
+                let error = self.error(&node.name, format!("the state has no field `{}`", key.value), &key.span);
+                let help = match closest(&key.value, known) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => "declare it under `state`".to_owned(),
+                };
+                self.reader.report(error.help(help));
+            }
+            let what = format!("the value of `{}`", key.value);
+            let formula: Option<Formula> = match with_reply {
+                true => self.names.compile_update(text, &what, &node.name),
+                false => self.names.compile(text, &what, &node.name),
+            };
+            updates.push(
+                formula.map(|formula| Update { key: Arc::clone(&key.value), value: Expression::Formula(formula) }),
+            );
+        }
+        updates.into_iter().collect()
+    }
+}
+
+/// A value that an action binds.
+fn bound(name: &str) -> Expression {
+    Expression::Lenient(Template::parse(&format!("{{{{{name}}}}}")))
+}
+
+fn initial(field: &super::schema::Field) -> Option<(Key, Value)> {
+    let of_conversation = || (&*field.name == MESSAGES && field.is_list).then(|| Value::List(Default::default()));
+    Some((Arc::clone(&field.name.value), field.default.clone().or_else(of_conversation)?))
+}
+
+fn plain(node: &Node, action: Action, next: Next) -> IrNode {
+    IrNode {
+        id: Arc::clone(&node.name.value),
+        kind: node.kind(),
+        description: None,
+        action,
+        updates: Vec::new(),
+        next,
+        on_failure: OnFailure::Fail,
+        timeout: None,
+        span: node.name.span.clone(),
+        implied_by: None,
+    }
+}
+
+fn implied_node(id: &str, action: Action, next: Next, span: &Span) -> IrNode {
+    IrNode {
+        id: id.into(),
+        kind: "implied",
+        description: None,
+        action,
+        updates: Vec::new(),
+        next,
+        on_failure: OnFailure::Fail,
+        timeout: None,
+        span: span.clone(),
+        implied_by: Some(id.into()),
+    }
+}

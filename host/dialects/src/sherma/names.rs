@@ -1,0 +1,152 @@
+//! Which names the expressions of an agent may use, and in which of the two styles a file is written.
+//!
+//! The first style names fields of the state by themselves, the later one as fields of `state`. Which one a file has is
+//! decided by what it uses; a file that uses both is refused.
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::formula::{Formula, Vocabulary, root_names};
+use hotcell_graph::{Key, Object, Value};
+
+use super::schema::{Agent, Route, Source};
+use crate::document::{Reader, SourceText};
+
+const STATE: &str = "state";
+/// Names that are no fields of the state in any style.
+const CONSTANTS: [&str; 4] = ["prompts", "llms", "skills", "data"];
+/// What a failed node leaves behind.
+pub(super) const HIDDEN: &str = "__sherma__";
+/// The reply of a model, where updates are made of it.
+pub(super) const REPLY: &str = "llm_response";
+
+/// The style of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// `counter`
+    #[default]
+    Bare,
+    /// `state.counter`
+    State,
+}
+
+impl Style {
+    /// What it is called.
+    pub fn describe(self) -> &'static str {
+        match self {
+            Style::Bare => "fields of the state are names by themselves",
+            Style::State => "fields of the state are fields of `state`",
+        }
+    }
+}
+
+/// Decides the style of a file; a mix is an error that shows one place of each.
+pub(super) fn style(source: &Source, reader: &Reader<'_>) -> Style {
+    let mut first: [Option<(Span, String)>; 2] = [None, None];
+    for agent in &source.agents {
+        let is_field = |name: &str| agent.fields.iter().any(|field| &*field.name == name);
+        for text in expressions(agent) {
+            for root in root_names(text) {
+                let style = match &*root.name {
+                    STATE if !is_field(STATE) => Style::State,
+                    name if is_field(name) && !CONSTANTS.contains(&name) => Style::Bare,
+                    _ => continue,
+                };
+                first[style as usize].get_or_insert_with(|| (text.span_of(root.range), root.name));
+            }
+        }
+    }
+    let [bare, state] = first;
+    if let (Some((bare, name)), Some((state, _))) = (&bare, &state) {
+        let error = Diagnostic::error("the file mixes two styles of expressions")
+            .at(state)
+            .label("here fields belong to `state`")
+            .related(bare, format!("here `{name}` is a name by itself"))
+            .help(format!("write `state.{name}` everywhere, or nowhere"));
+        reader.report(error);
+    }
+    if state.is_some() { Style::State } else { Style::Bare }
+}
+
+fn expressions(agent: &Agent) -> Vec<&SourceText> {
+    let mut all: Vec<&SourceText> = agent.nodes.iter().flat_map(|node| node.expressions()).collect();
+    for edge in &agent.edges {
+        if let Route::Branches { branches, .. } = &edge.route {
+            all.extend(branches.iter().map(|(condition, _)| condition));
+        }
+    }
+    all
+}
+
+/// Compiles the expressions of one agent.
+pub(super) struct Names<'r, 'd> {
+    reader: &'r Reader<'d>,
+    plain: Vocabulary,
+    with_reply: Vocabulary,
+}
+
+impl<'r, 'd> Names<'r, 'd> {
+    pub(super) fn new(source: &Source, agent: &Agent, style: Style, reader: &'r Reader<'d>) -> Self {
+        let mut fields: Vec<Key> = agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
+        fields.push(HIDDEN.into());
+        let plain = Vocabulary {
+            constants: constants(source),
+            locals: Vec::new(),
+            fields,
+            bare: style == Style::Bare,
+            state: (style == Style::State).then(|| STATE.into()),
+        };
+        let with_reply = Vocabulary { locals: vec![REPLY.into()], ..plain.clone() };
+        Names { reader, plain, with_reply }
+    }
+
+    /// An expression on the state.
+    pub(super) fn compile(&self, text: &SourceText, what: &str, node: &str) -> Option<Formula> {
+        self.compile_with(&self.plain, text, what, node)
+    }
+
+    /// An expression on the state and a model's reply.
+    pub(super) fn compile_update(&self, text: &SourceText, what: &str, node: &str) -> Option<Formula> {
+        self.compile_with(&self.with_reply, text, what, node)
+    }
+
+    fn compile_with(&self, vocabulary: &Vocabulary, text: &SourceText, what: &str, node: &str) -> Option<Formula> {
+        match Formula::compile(text, vocabulary) {
+            Ok(formula) => Some(formula),
+            Err(error) => {
+                let mut diagnostic =
+                    Diagnostic::error(format!("{what}: {}", error.message)).at(&text.span_of(error.range)).node(node);
+                diagnostic.help = error.help;
+                self.reader.report(diagnostic);
+                None
+            }
+        }
+    }
+}
+
+fn constants(source: &Source) -> Vec<(Key, Value)> {
+    let object = |entries: Vec<(Key, Value)>| Value::Object(entries.into_iter().collect::<Object>());
+    let text = |text: &str| Value::from(text);
+    let prompt = |(id, instructions): &(SourceText, Arc<str>)| {
+        (Arc::clone(&id.value), object(vec![("instructions".into(), Value::Text(Arc::clone(instructions)))]))
+    };
+    let llm = |llm: &super::schema::Llm| {
+        (Arc::clone(&llm.declared.id.value), object(vec![("model_name".into(), text(&llm.model))]))
+    };
+    let skill = |skill: &hotcell_graph::ir::Skill| {
+        let entries = [
+            ("id", &skill.id),
+            ("version", &skill.version),
+            ("name", &skill.name),
+            ("description", &skill.description),
+        ];
+        let entries = entries.into_iter().map(|(key, value)| (key.into(), text(value))).collect();
+        (Key::from(skill.id.as_str()), object(entries))
+    };
+    vec![
+        ("prompts".into(), object(source.prompts.iter().map(prompt).collect())),
+        ("llms".into(), object(source.llms.iter().map(llm).collect())),
+        ("skills".into(), object(source.skills.iter().map(skill).collect())),
+        ("data".into(), source.data.clone()),
+    ]
+}

@@ -1,0 +1,264 @@
+//! From the tree of a file to [`Source`]: the top level and what is declared there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotcell_graph::closest;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::value::Number;
+
+use super::read_agent::agent;
+use super::schema::{Declared, Llm, Reference, Source, SubAgent, Tool};
+use super::skills;
+use crate::document::Need::{Optional, Required};
+use crate::document::{Fields, Kind, Node, Owner, Place, Reader, SourceText};
+use crate::surroundings::{Surroundings, ToolState};
+
+/// Reads the whole file; what is wrong is reported to the reader. None if it is no mapping at all.
+pub(super) fn source(reader: &Reader<'_>, surroundings: &dyn Surroundings) -> Option<Source> {
+    let owner = Owner { what: "the file".into(), node: None, place: Place::default() };
+    let mut fields = reader.fields(&reader.document().root, owner)?;
+    manifest_version(&mut fields);
+    let mut source = Source {
+        prompts: prompts(&mut fields, surroundings),
+        llms: llms(&mut fields),
+        tools: tools(&mut fields, surroundings),
+        skills: skills::read(&mut fields, surroundings),
+        sub_agents: sub_agents(&mut fields, surroundings),
+        default_llm: fields
+            .entry("default_llm", Optional)
+            .and_then(|entry| reference(reader, &entry.value, "default_llm", None)),
+        data: fields.map("data", Optional).map_or_else(Default::default, |_| {
+            reader.document().root.get("data").map(|entry| entry.value.to_value()).unwrap_or_default()
+        }),
+        agents: Vec::new(),
+    };
+    hooks(&mut fields, surroundings);
+    checkpointer(&mut fields);
+    if let Some(entry) = fields.entry("mcp_servers", Optional) {
+        let error = fields
+            .error("`mcp_servers` is not supported yet", &reader.span(entry.key_place))
+            .help("name the servers in `mcp.json` beside this file");
+        reader.report(error);
+    }
+    if let Some((entries, place)) = fields.map("agents", Required) {
+        if entries.is_empty() {
+            reader.report(fields.error("`agents` is empty", &reader.span(place)).help("declare at least one agent"));
+        }
+        source.agents = entries.iter().filter_map(|entry| agent(reader, entry)).collect();
+    }
+    fields.finish(|_| None);
+    Some(source)
+}
+
+fn manifest_version(fields: &mut Fields<'_, '_>) {
+    let Some(node) = fields.node("manifest_version", Required) else { return };
+    if matches!(&node.kind, Kind::Number(Number::Int(1))) {
+        return;
+    }
+    let reader = fields.reader();
+    let raw = reader.document().raw(node.place);
+    let error = fields
+        .error(format!("`manifest_version` is {raw}"), &reader.span(node.place))
+        .help("only version 1 is supported: `manifest_version: 1`");
+    reader.report(error);
+}
+
+/// Reads the items of a list of declarations; an id that occurs twice is an error.
+pub(super) fn declarations<'r, 'd, T>(
+    fields: &mut Fields<'r, 'd>,
+    name: &'static str,
+    what: &str,
+    mut read: impl FnMut(&mut Fields<'r, 'd>, Declared) -> Option<T>,
+) -> Vec<T> {
+    let reader = fields.reader();
+    let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
+    let mut found = Vec::new();
+    for item in fields.list(name, Optional).unwrap_or_default() {
+        let owner = Owner { what: what.to_owned(), node: None, place: item.place };
+        let Some(mut fields) = reader.fields(item, owner) else { continue };
+        let id = fields.text("id", Required);
+        let version = fields.text("version", Optional);
+        let Some(id) = id else { continue };
+        if let Some(first) = seen.insert(Arc::clone(&id.value), id.span.clone()) {
+            let error = fields.error(format!("the id `{}` occurs twice in `{name}`", &*id), &id.span);
+            reader.report(error.related(&first, "first here").help("remove one of them or give it another id"));
+        }
+        found.extend(read(&mut fields, Declared { id, version }));
+        fields.finish(|_| None);
+    }
+    found
+}
+
+fn prompts(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<(SourceText, Arc<str>)> {
+    declarations(fields, "prompts", "a prompt", |fields, declared| {
+        let reader = fields.reader();
+        let text = fields.text("instructions", Optional);
+        let path = fields.text("instructions_path", Optional);
+        match (text, path) {
+            (Some(text), None) => Some((declared.id, text.value)),
+            (None, Some(path)) => match surroundings.read(&path, None) {
+                Ok(text) => Some((declared.id, text)),
+                Err(reason) => {
+                    reader.report(fields.error(format!("cannot read `{}`: {reason}", &*path), &path.span));
+                    None
+                }
+            },
+            (both, _) => {
+                let problem = if both.is_some() { "has both" } else { "has neither" };
+                let error = fields.error(
+                    format!("the prompt `{}` {problem} `instructions` and `instructions_path`", &*declared.id),
+                    &declared.id.span,
+                );
+                reader.report(error.help("give it exactly one of them"));
+                None
+            }
+        }
+    })
+}
+
+fn llms(fields: &mut Fields<'_, '_>) -> Vec<Llm> {
+    const PROVIDERS: [&str; 2] = ["openai", "anthropic"];
+    declarations(fields, "llms", "an LLM", |fields, declared| {
+        let provider = fields.text("provider", Optional);
+        let model = fields.text("model_name", Required)?;
+        if let Some(provider) = &provider
+            && !PROVIDERS.contains(&&**provider)
+        {
+            fields.reader().report(unknown(fields, "provider", provider, &PROVIDERS));
+        }
+        let provider = provider.map_or_else(|| "openai".to_owned(), |provider| provider.to_string());
+        Some(Llm { declared, provider, model: model.to_string() })
+    })
+}
+
+/// The error of a word that is none of those there are.
+pub(super) fn unknown(fields: &Fields<'_, '_>, what: &str, word: &SourceText, known: &[&str]) -> Diagnostic {
+    let help = match closest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are `{}`", known.join("`, `")),
+    };
+    fields.error(format!("there is no {what} `{}`", &**word), &word.span).help(help)
+}
+
+fn tools(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<Tool> {
+    declarations(fields, "tools", "a tool", |fields, declared| {
+        for name in ["url", "protocol"] {
+            not_yet(fields, name);
+        }
+        let path = fields.text("import_path", Required)?;
+        let name = tool_of_path(fields, &path, surroundings)?;
+        Some(Tool { declared, name })
+    })
+}
+
+/// The tool that an import path means: that of its last segment.
+pub(super) fn tool_of_path(
+    fields: &Fields<'_, '_>,
+    path: &SourceText,
+    surroundings: &dyn Surroundings,
+) -> Option<String> {
+    let name = path.rsplit(['.', ':']).next().unwrap_or_default();
+    let (message, help) = match surroundings.tool(name) {
+        ToolState::Usable => return Some(name.to_owned()),
+        ToolState::Missing => (
+            format!("`{}` means the tool `{name}`, and no plugin has one", &**path),
+            "put a plugin that offers it into the folder `plugins` beside the file, or into your own folder of plugins",
+        ),
+        ToolState::Unusable(reason) => (reason, "see `hotcell plugin list`"),
+    };
+    fields.reader().report(fields.error(message, &path.span).help(help));
+    None
+}
+
+/// Refuses a field that the language has and that is not supported.
+pub(super) fn not_yet(fields: &mut Fields<'_, '_>, name: &'static str) {
+    let Some(entry) = fields.entry(name, Optional) else { return };
+    let reader = fields.reader();
+    let message = format!("`{name}` of {} is not supported yet", fields.owner().what);
+    reader.report(fields.error(message, &reader.span(entry.key_place)).help("remove it"));
+}
+
+fn sub_agents(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<SubAgent> {
+    declarations(fields, "sub_agents", "a sub-agent", |fields, declared| {
+        let reader = fields.reader();
+        not_yet(fields, "url");
+        let path = fields.text("yaml_path", Optional);
+        let import = fields.text("import_path", Optional);
+        let id = &*declared.id;
+        match (&path, &import) {
+            (Some(path), None) => {
+                if let Err(reason) = surroundings.read(path, None) {
+                    reader.report(fields.error(format!("cannot read `{}`: {reason}", &**path), &path.span));
+                    return None;
+                }
+            }
+            (None, Some(import)) => {
+                let message = format!("`{}` names an agent of a Python module, which cannot be loaded", &**import);
+                reader.report(
+                    fields.error(message, &import.span).help("describe the agent in a file: `yaml_path: agent.yaml`"),
+                );
+            }
+            (Some(_), Some(import)) => {
+                let message = format!("the sub-agent `{id}` has both `yaml_path` and `import_path`");
+                reader.report(fields.error(message, &import.span).help("remove one of them"));
+            }
+            (None, None) => {
+                let message = format!("the sub-agent `{id}` has no source, and no agent is registered under this id");
+                reader
+                    .report(fields.error(message, &declared.id.span).help("say where it is: `yaml_path: agent.yaml`"));
+            }
+        }
+        Some(SubAgent { declared, path })
+    })
+}
+
+fn hooks(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) {
+    let reader = fields.reader();
+    for item in fields.list("hooks", Optional).unwrap_or_default() {
+        let owner = Owner { what: "a hook".into(), node: None, place: item.place };
+        let Some(mut fields) = reader.fields(item, owner) else { continue };
+        not_yet(&mut fields, "url");
+        not_yet(&mut fields, "mcp");
+        if let Some(path) = fields.text("import_path", Required) {
+            let name = path.rsplit('.').next().unwrap_or_default();
+            if !surroundings.hook(name) {
+                let error = fields.error(
+                    format!("`{}` means the hook `{name}`, and no plugin that guards this agent has this name", &*path),
+                    &path.span,
+                );
+                reader.report(error.help(
+                    "name a plugin of that name under `hooks` in `hotcell.toml`; a guard is never left out silently",
+                ));
+            }
+        }
+        fields.finish(|_| None);
+    }
+}
+
+fn checkpointer(fields: &mut Fields<'_, '_>) {
+    let Some(entry) = fields.entry("checkpointer", Optional) else { return };
+    let owner = Owner { what: "`checkpointer`".into(), node: None, place: entry.key_place };
+    let Some(mut fields) = fields.reader().fields(&entry.value, owner) else { return };
+    if let Some(kind) = fields.text("type", Required)
+        && &*kind != "memory"
+    {
+        fields.reader().report(unknown(&fields, "checkpointer", &kind, &["memory"]));
+    }
+    fields.finish(|_| None);
+}
+
+/// A reference with `id` and `version`.
+pub(super) fn reference<'d>(
+    reader: &Reader<'d>,
+    node: &'d Node,
+    what: &str,
+    of: Option<&Arc<str>>,
+) -> Option<Reference> {
+    let owner = Owner { what: format!("`{what}`"), node: of.cloned(), place: node.place };
+    let mut fields = reader.fields(node, owner)?;
+    let id = fields.text("id", Required);
+    let version = fields.text("version", Optional);
+    fields.finish(|_| None);
+    Some(Reference { id: id?, version })
+}

@@ -1,0 +1,155 @@
+//! What nodes refer to: models, tools, sub-agents.
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::ir::{Action, AnswerCallsAction, Offered, SkillTool};
+use hotcell_graph::{Key, closest};
+
+use super::schema::{CallLlm, Declared, MESSAGES, Node, Reference, Source, SubAgentTools};
+use crate::document::Reader;
+
+/// The declarations that references are resolved in.
+pub(super) struct Scope<'a, 'r, 'd> {
+    pub(super) source: &'a Source,
+    pub(super) reader: &'r Reader<'d>,
+}
+
+impl Scope<'_, '_, '_> {
+    fn report(&self, node: &Node, reference: &Reference, message: String, help: String) {
+        self.reader.report(Diagnostic::error(message).at(&reference.id.span).node(&*node.name).help(help));
+    }
+
+    /// Finds what a reference means among what is declared, version included.
+    fn find<'s, T>(
+        &self,
+        node: &Node,
+        reference: &Reference,
+        what: &str,
+        all: &'s [T],
+        declared: impl Fn(&'s T) -> &'s Declared,
+    ) -> Option<&'s T> {
+        let id = &*reference.id;
+        let Some(found) = all.iter().find(|one| *declared(one).id == *id) else {
+            let help = match closest(id, all.iter().map(|one| &*declared(one).id)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "declare it at the top of the file".to_owned(),
+            };
+            self.report(node, reference, format!("no {what} `{id}` is declared"), help);
+            return None;
+        };
+        let wanted = reference.version.as_deref().unwrap_or("*").trim().trim_start_matches("==");
+        let version = declared(found).version.as_deref().unwrap_or("*");
+        if wanted == "*" || wanted == version.trim_start_matches("==") {
+            return Some(found);
+        }
+        let message = format!("the {what} `{id}` is declared with the version {version}, not {wanted}");
+        self.report(node, reference, message, "refer to the version that is declared, or leave it out".to_owned());
+        None
+    }
+
+    /// The full name of a node's model.
+    pub(super) fn model(&self, node: &Node, llm: Option<&Reference>) -> Option<String> {
+        let Some(reference) = llm.or(self.source.default_llm.as_ref()) else {
+            let error =
+                Diagnostic::error(format!("the node `{}` has no `llm`, and the file no `default_llm`", &*node.name));
+            self.reader.report(error.at(&node.name.span).node(&*node.name).help("set one of them"));
+            return None;
+        };
+        let llm = self.find(node, reference, "LLM", &self.source.llms, |llm| &llm.declared)?;
+        Some(format!("{}:{}", llm.provider, llm.model))
+    }
+
+    /// The agent that a `call_agent` node calls.
+    pub(super) fn sub_agent(&self, node: &Node, reference: &Reference) -> Option<Key> {
+        let found = self.find(node, reference, "sub-agent", &self.source.sub_agents, |agent| &agent.declared)?;
+        Some(Arc::clone(&found.declared.id.value))
+    }
+
+    /// The flags of a node that exclude each other.
+    pub(super) fn check_flags(&self, node: &Node, call: &CallLlm) {
+        let flags = [
+            ("use_tools_from_registry", call.from_registry),
+            ("use_tools_from_loaded_skills", call.from_skills),
+            ("use_sub_agents_as_tools", !matches!(call.sub_agents, SubAgentTools::None)),
+        ];
+        let set: Vec<String> = flags.iter().filter(|(_, set)| *set).map(|(name, _)| format!("`{name}`")).collect();
+        if set.len() > 1 {
+            let message = format!("the node `{}` sets {}, which exclude each other", &*node.name, set.join(" and "));
+            let error = Diagnostic::error(message).at(&node.name.span).node(&*node.name);
+            self.reader.report(error.help("keep one of them; `tools` may be added to any"));
+        }
+        if let (SubAgentTools::All(span), []) = (&call.sub_agents, &self.source.sub_agents[..]) {
+            let error =
+                Diagnostic::error("`use_sub_agents_as_tools` is set, and the file has no `sub_agents`").at(span);
+            self.reader.report(error.node(&*node.name).help("declare them at the top of the file, or remove the flag"));
+        }
+    }
+
+    /// What the model of a node may call.
+    pub(super) fn offered(&self, node: &Node, call: &CallLlm) -> Vec<Offered> {
+        let mut offered: Vec<Offered> = call.tools.iter().filter_map(|reference| self.tool(node, reference)).collect();
+        if call.from_registry {
+            offered.extend(self.registry());
+        }
+        if call.from_skills {
+            offered.push(Offered::LoadedSkills);
+        }
+        match &call.sub_agents {
+            SubAgentTools::None => {}
+            SubAgentTools::All(_) => offered.extend(self.all_sub_agents()),
+            SubAgentTools::These(these) => {
+                offered.extend(these.iter().filter_map(|one| self.sub_agent(node, one)).map(agent_tool));
+            }
+        }
+        offered
+    }
+
+    /// What a tool node runs: its tools, or everything there is.
+    pub(super) fn of_tool_node(&self, node: &Node, tools: Option<&[Reference]>) -> Vec<Offered> {
+        match tools {
+            Some(tools) => tools.iter().filter_map(|reference| self.tool(node, reference)).collect(),
+            None => self.registry().chain([Offered::LoadedSkills]).chain(self.all_sub_agents()).collect(),
+        }
+    }
+
+    /// Every tool that is declared, and those of skills.
+    fn registry(&self) -> impl Iterator<Item = Offered> {
+        let declared = self.source.tools.iter().map(|tool| Offered::Tool(tool.name.clone()));
+        let of_skills = SkillTool::ALL.into_iter().filter(|_| !self.source.skills.is_empty());
+        declared.chain(of_skills.map(Offered::Skills))
+    }
+
+    fn all_sub_agents(&self) -> impl Iterator<Item = Offered> {
+        self.source.sub_agents.iter().map(|agent| agent_tool(Arc::clone(&agent.declared.id.value)))
+    }
+
+    fn tool(&self, node: &Node, reference: &Reference) -> Option<Offered> {
+        let id = &*reference.id;
+        if self.source.tools.iter().all(|tool| *tool.declared.id != *id) {
+            if let Some(tool) = self.source.skill_tool(id) {
+                return Some(Offered::Skills(tool));
+            }
+            let of_a_skill = |tool: &&String| tool.as_str() == id;
+            if let Some(name) = self.source.skills.iter().flat_map(|skill| &skill.tools).find(of_a_skill) {
+                return Some(Offered::Tool(name.clone()));
+            }
+            // An agent is called as a tool under its id.
+            if let Some(agent) = self.source.sub_agents.iter().find(|agent| *agent.declared.id == *id) {
+                return Some(agent_tool(Arc::clone(&agent.declared.id.value)));
+            }
+        }
+        let tool = self.find(node, reference, "tool", &self.source.tools, |tool| &tool.declared)?;
+        Some(Offered::Tool(tool.name.clone()))
+    }
+}
+
+fn agent_tool(agent: Key) -> Offered {
+    let name = agent.to_string();
+    Offered::Agent { agent, description: format!("Invoke agent: {name}"), name }
+}
+
+/// A node that answers the calls of tools. What goes wrong in a tool ends the run.
+pub(super) fn answer_calls(tools: Vec<Offered>) -> Action {
+    Action::AnswerCalls(AnswerCallsAction { conversation: MESSAGES.into(), tools, tool_failure_is_fatal: true })
+}

@@ -1,0 +1,163 @@
+//! Skills: instructions, files and tools that a model, or a node, loads when they are needed.
+//!
+//! All of it is in the graph. Nothing is read from a disk here, so a path that a model gives can only be one of those
+//! that a skill lists.
+
+use hotcell_graph::conversation::{self, Speaker};
+use hotcell_graph::ir::{Graph, LoadSkillsAction, Skill, SkillTool, Skills};
+use hotcell_graph::{List, Object, State, Value};
+use hotcell_models::ToolSpec;
+use serde_json::json;
+
+use super::Performed;
+use crate::branch::Write;
+use crate::turn::{NodeTurn, Stop};
+
+/// What a model is told about what it may do with skills.
+pub(super) fn describe(tool: SkillTool) -> ToolSpec {
+    let (description, path) = match tool {
+        SkillTool::List => ("Lists the skills that can be loaded", None),
+        SkillTool::Load => ("Loads a skill: gives its instructions and makes its tools available", None),
+        SkillTool::Unload => ("Takes the tools of a skill away again", None),
+        SkillTool::ListResources => ("Lists the reference files of a skill", None),
+        SkillTool::LoadResource => ("Reads a reference file of a skill", Some("resource_path")),
+        SkillTool::ListAssets => ("Lists the assets of a skill", None),
+        SkillTool::LoadAsset => ("Reads an asset of a skill", Some("asset_path")),
+    };
+    let text = |description: &str| json!({ "type": "string", "description": description });
+    let mut properties = serde_json::Map::new();
+    let mut required = Vec::new();
+    if tool != SkillTool::List {
+        properties.insert("skill_id".to_owned(), text("The id of the skill"));
+        required.push("skill_id");
+    }
+    if matches!(tool, SkillTool::Load | SkillTool::Unload) {
+        properties.insert("version".to_owned(), text("Its version; leave it out for any"));
+    }
+    if let Some(path) = path {
+        properties.insert(path.to_owned(), text("The path as the list has it"));
+        required.push(path);
+    }
+    let parameters = json!({ "type": "object", "properties": properties, "required": required });
+    ToolSpec { name: tool.name().to_owned(), description: description.to_owned(), parameters }
+}
+
+/// The tools of the skills that are loaded, in the order in which the skills are declared.
+pub(super) fn tools_of_loaded<'s>(skills: &'s Skills, state: &State) -> Vec<&'s str> {
+    let loaded = state.get(&skills.loaded_key).and_then(Value::as_object);
+    let is_loaded = |skill: &&Skill| loaded.and_then(|loaded| loaded.get(&skill.id)) == Some(&Value::Bool(true));
+    skills.all.iter().filter(is_loaded).flat_map(|skill| skill.tools.iter().map(String::as_str)).collect()
+}
+
+/// What a model is answered; the error is for the model too. `loaded` takes note of what is loaded and unloaded.
+pub(super) fn call(
+    skills: &Skills,
+    tool: SkillTool,
+    arguments: &Object,
+    loaded: &mut Object,
+) -> Result<String, String> {
+    let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
+    if tool == SkillTool::List {
+        let entry = |skill: &Skill| {
+            json!({
+                "id": skill.id, "version": skill.version, "name": skill.name, "description": skill.description,
+            })
+        };
+        return Ok(serde_json::Value::from_iter(skills.all.iter().map(entry)).to_string());
+    }
+    let skill = find(skills, argument("skill_id"), argument("version"))?;
+    let files = || {
+        let folder = tool.folder().unwrap_or_default();
+        skill.files.iter().filter(move |(path, _)| path.starts_with(folder))
+    };
+    match tool {
+        SkillTool::List => Ok(String::new()),
+        SkillTool::Load => {
+            loaded.insert(skill.id.as_str(), Value::Bool(true));
+            Ok(skill.text.to_string())
+        }
+        SkillTool::Unload => {
+            loaded.insert(skill.id.as_str(), Value::Bool(false));
+            Ok(format!("skill `{}` is unloaded", skill.id))
+        }
+        SkillTool::ListResources | SkillTool::ListAssets => {
+            let paths: Vec<&str> = files().map(|(path, _)| path.as_str()).collect();
+            Ok(json!(paths).to_string())
+        }
+        SkillTool::LoadResource | SkillTool::LoadAsset => {
+            let name = if tool == SkillTool::LoadResource { "resource_path" } else { "asset_path" };
+            let wanted = argument(name);
+            match files().find(|(path, _)| path == wanted) {
+                Some((_, text)) => Ok(text.to_string()),
+                None => {
+                    let paths: Vec<&str> = files().map(|(path, _)| path.as_str()).collect();
+                    Err(format!("skill `{}` has no `{wanted}`; available: {}", skill.id, json!(paths)))
+                }
+            }
+        }
+    }
+}
+
+fn find<'s>(skills: &'s Skills, id: &str, version: &str) -> Result<&'s Skill, String> {
+    let all = || skills.all.iter().map(|skill| skill.id.as_str()).collect::<Vec<_>>().join(", ");
+    let skill = skills.all.iter().find(|skill| skill.id == id);
+    let skill = skill.ok_or_else(|| format!("there is no skill `{id}`; available: {}", all()))?;
+    let wanted = version.trim().trim_start_matches("==");
+    if matches!(wanted, "" | "*") || wanted == skill.version {
+        return Ok(skill);
+    }
+    Err(format!("skill `{id}` has the version {}, not {wanted}", skill.version))
+}
+
+/// Loads skills because a node says so: the conversation looks as if a model had asked for them.
+pub(super) fn perform(
+    turn: &NodeTurn,
+    graph: &Graph,
+    action: &LoadSkillsAction,
+    state: &State,
+) -> Result<Performed, Stop> {
+    let failed = |problem: String| Stop::Failed(format!("`skill_ids`: {problem}"));
+    let wanted = action.skills.evaluate(state).map_err(|error| failed(error.to_string()))?;
+    let Value::List(wanted) = wanted else {
+        return Err(failed(format!("it takes a list of skills, not a {}", wanted.kind())));
+    };
+    let Some(skills) = &graph.skills else { return Err(failed("there are no skills".to_owned())) };
+    let mut loaded = Object::default();
+    let (mut calls, mut answers) = (List::default(), List::default());
+    for (place, one) in wanted.iter().enumerate() {
+        let mut arguments = Object::default();
+        match one {
+            Value::Text(id) => arguments.insert("skill_id", Value::Text(id.clone())),
+            Value::Object(one) => {
+                arguments.insert("skill_id", one.get("id").cloned().unwrap_or_default());
+                if let Some(version) = one.get("version") {
+                    arguments.insert("version", version.clone());
+                }
+            }
+            other => return Err(failed(format!("a skill is named by an object with `id`, not by a {}", other.kind()))),
+        }
+        let text = call(skills, SkillTool::Load, &arguments, &mut loaded).map_err(failed)?;
+        let id = Value::from(format!("load_skill_{}_{}", turn.place, place + 1));
+        let mut asked = Object::default();
+        asked.insert("id", id.clone());
+        asked.insert("name", SkillTool::Load.name().into());
+        asked.insert("args", Value::Object(arguments));
+        calls.push(Value::Object(asked));
+        let mut answer = conversation::message(Speaker::Tool, text);
+        answer.insert("tool_call_id", id);
+        answer.insert("name", SkillTool::Load.name().into());
+        answers.push(Value::Object(answer));
+    }
+    if calls.is_empty() {
+        return Ok(Performed::default());
+    }
+    let mut asking = conversation::message(Speaker::Ai, "");
+    asking.insert("tool_calls", Value::List(calls));
+    let mut messages = List::from_iter([Value::Object(asking)]);
+    messages.extend(&answers);
+    let writes = vec![
+        Write { key: action.conversation.clone(), value: Value::List(messages) },
+        Write { key: skills.loaded_key.clone(), value: Value::Object(loaded) },
+    ];
+    Ok(Performed { writes, ..Performed::default() })
+}

@@ -1,0 +1,182 @@
+//! Messages of a conversation as values of the state.
+//!
+//! A message is an object: `type` says who speaks (`system`, `human`, `ai`, `tool`), `content` is its text, `id` tells it
+//! from the others. One of a model has `tool_calls`, a list of objects with `id`, `name` and `args`, and `arguments`
+//! beside them where the model wrote something that is no object. One of a tool has `tool_call_id`.
+
+use crate::value::{Key, List, Object, Value};
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speaker {
+    /// Instructions
+    System,
+    /// A person
+    Human,
+    /// A model
+    Ai,
+    /// A tool
+    Tool,
+}
+
+impl Speaker {
+    /// The word for it in a message.
+    pub fn word(self) -> &'static str {
+        match self {
+            Speaker::System => "system",
+            Speaker::Human => "human",
+            Speaker::Ai => "ai",
+            Speaker::Tool => "tool",
+        }
+    }
+
+    /// Who speaks by any of the words that are in use.
+    pub fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "system" => Some(Speaker::System),
+            "human" | "user" => Some(Speaker::Human),
+            "ai" | "assistant" => Some(Speaker::Ai),
+            "tool" => Some(Speaker::Tool),
+            _ => None,
+        }
+    }
+}
+
+/// A message.
+pub fn message(speaker: Speaker, content: impl Into<Value>) -> Object {
+    let mut message = Object::default();
+    message.insert("type", speaker.word().into());
+    message.insert("content", content.into());
+    if speaker == Speaker::Ai {
+        message.insert("tool_calls", Value::List(List::default()));
+    }
+    message
+}
+
+/// Who speaks in a value, if it is a message.
+pub fn speaker(value: &Value) -> Option<Speaker> {
+    let object = value.as_object()?;
+    object.get("content")?.as_text()?;
+    let word = object.get("type").or_else(|| object.get("role"))?;
+    Speaker::of_word(word.as_text()?)
+}
+
+/// The text of a value: a text, or the content of a message.
+pub fn as_text(value: &Value) -> Option<&str> {
+    match value {
+        Value::Text(text) => Some(text),
+        Value::Object(object) => {
+            speaker(value)?;
+            object.get("content")?.as_text()
+        }
+        _ => None,
+    }
+}
+
+/// The calls of a message that asks for tools; empty if it does not.
+pub fn tool_calls(value: &Value) -> List {
+    let calls = value.as_object().and_then(|message| message.get("tool_calls")).and_then(Value::as_list);
+    match (speaker(value), calls) {
+        (Some(Speaker::Ai), Some(calls)) => calls.clone(),
+        _ => List::default(),
+    }
+}
+
+/// The text of the last message of a model that has one.
+pub fn last_reply(messages: &List) -> Option<&str> {
+    (0..messages.len()).rev().filter_map(|place| messages.get(place)).find_map(|message| {
+        let text = as_text(message).filter(|text| !text.trim().is_empty())?;
+        (speaker(message) == Some(Speaker::Ai)).then_some(text)
+    })
+}
+
+/// A value as a message: a text is one of a person.
+///
+/// # Errors
+/// When it is neither a text nor a message; says what it is.
+pub fn to_message(value: &Value) -> Result<Object, String> {
+    let object = match value {
+        Value::Text(_) => return Ok(message(Speaker::Human, value.clone())),
+        Value::Object(object) => object,
+        other => return Err(format!("a {} is no message", other.kind())),
+    };
+    let Some(speaker) = speaker(value) else {
+        return Err("an object is a message only with `type` (human, ai, system, tool) and a text as `content`".into());
+    };
+    let mut message = object.clone();
+    message.remove("role");
+    message.insert("type", speaker.word().into());
+    if speaker == Speaker::Ai && message.get("tool_calls").is_none_or(|calls| *calls == Value::Null) {
+        message.insert("tool_calls", Value::List(List::default()));
+    }
+    if speaker == Speaker::Ai {
+        let calls = tool_calls(&Value::Object(message.clone()));
+        message.insert("tool_calls", Value::List(calls.iter().map(to_call).collect()));
+    }
+    Ok(message)
+}
+
+/// A call in the one form, whatever form it was written in.
+fn to_call(call: &Value) -> Value {
+    let Some(object) = call.as_object() else { return call.clone() };
+    if object.get("args").is_some() {
+        return call.clone();
+    }
+    let mut call = object.clone();
+    match call.remove("arguments") {
+        Some(Value::Object(arguments)) => call.insert("args", arguments.into()),
+        Some(Value::Text(text)) => match crate::value::parse_json(&text) {
+            Ok(arguments @ Value::Object(_)) => call.insert("args", arguments),
+            _ => {
+                call.insert("args", Object::default().into());
+                call.insert("arguments", Value::Text(text));
+            }
+        },
+        _ => call.insert("args", Object::default().into()),
+    }
+    Value::Object(call)
+}
+
+/// Adds messages to a conversation: one, or a list. A message with the `id` of one that is there takes its place.
+///
+/// # Errors
+/// When something is no message.
+pub fn add(conversation: &List, added: &Value) -> Result<List, String> {
+    let one;
+    let added = match added {
+        Value::List(list) => list,
+        other => {
+            one = List::from_iter([other.clone()]);
+            &one
+        }
+    };
+    let mut result = conversation.clone();
+    for value in added.iter() {
+        let mut message = to_message(value)?;
+        match message.get("id").and_then(Value::as_text).map(Key::from) {
+            Some(id) => match place_of(&result, &id) {
+                Some(place) => result.set(place, Value::Object(message)),
+                None => result.push(Value::Object(message)),
+            },
+            None => {
+                // Numbers the place at which it stands, so that the same writes lead to the same ids.
+                message.insert("id", Value::from(format!("m{}", result.len() + 1)));
+                result.push(Value::Object(message));
+            }
+        }
+    }
+    Ok(result)
+}
+
+fn place_of(messages: &List, id: &str) -> Option<usize> {
+    let has = |message: &Value| {
+        message.as_object().and_then(|message| message.get("id")).and_then(Value::as_text) == Some(id)
+    };
+    // Where a message stands is in the id that it was given here.
+    let guess =
+        id.strip_prefix('m').and_then(|number| number.parse::<usize>().ok()).and_then(|number| number.checked_sub(1));
+    if let Some(place) = guess.filter(|place| messages.get(*place).is_some_and(has)) {
+        return Some(place);
+    }
+    messages.iter().position(has)
+}

@@ -1,0 +1,234 @@
+//! From the parser's tree to ours: names, functions and what is not supported are decided here, once.
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
+
+use super::parse::Offsets;
+use super::{Fold, FormulaError, Function, Node, Vocabulary};
+use crate::suggest::closest;
+use crate::value::{Key, Number, Value};
+
+type Result<T> = std::result::Result<T, FormulaError>;
+
+pub(super) struct Compiler<'c> {
+    source: &'c str,
+    vocabulary: &'c Vocabulary,
+    offsets: &'c Offsets,
+    /// Variables of comprehensions, the innermost last
+    bound: Vec<String>,
+    /// How many tests for what may be missing are around
+    tested: usize,
+}
+
+impl<'c> Compiler<'c> {
+    pub(super) fn new(source: &'c str, vocabulary: &'c Vocabulary, offsets: &'c Offsets) -> Self {
+        Compiler { source, vocabulary, offsets, bound: Vec::new(), tested: 0 }
+    }
+
+    fn error<T>(&self, id: u64, message: impl Into<String>, help: Option<String>) -> Result<T> {
+        let mut range = self.offsets.range(id);
+        if range.end > self.source.len() || range.start >= range.end {
+            range = 0..self.source.len();
+        }
+        Err(FormulaError { message: message.into(), range, help })
+    }
+
+    pub(super) fn compile(&mut self, tree: &IdedExpr) -> Result<Node> {
+        let id = tree.id;
+        match &tree.expr {
+            Expr::Literal(literal) => self.literal(id, literal),
+            Expr::Ident(name) => self.name(id, name),
+            Expr::Select(select) if self.is_state(&select.operand) => {
+                self.field(id, &select.field, select.test)?;
+                let key = Key::from(select.field.as_str());
+                Ok(if select.test { Node::HasName(key) } else { Node::Name(key) })
+            }
+            Expr::Select(select) => {
+                let operand = Box::new(self.compile(&select.operand)?);
+                let field = Key::from(select.field.as_str());
+                Ok(if select.test { Node::Has { operand, field } } else { Node::Select { operand, field } })
+            }
+            Expr::Call(call) => self.call(id, call),
+            Expr::List(list) if list.optional_indices.is_empty() => {
+                Ok(Node::List(list.elements.iter().map(|element| self.compile(element)).collect::<Result<_>>()?))
+            }
+            Expr::Map(map) => {
+                let mut entries = Vec::with_capacity(map.entries.len());
+                for entry in &map.entries {
+                    let EntryExpr::MapEntry(entry) = &entry.expr else {
+                        return self.error(id, "this form of a map is not supported", None);
+                    };
+                    entries.push((self.compile(&entry.key)?, self.compile(&entry.value)?));
+                }
+                Ok(Node::Object(entries))
+            }
+            Expr::Comprehension(fold) => self.fold(fold),
+            Expr::List(_) => self.error(id, "optional elements are not supported", None),
+            Expr::Struct(message) => {
+                let help = Some("build a map: `{\"key\": value}`".to_owned());
+                self.error(id, format!("messages of a type (`{}{{...}}`) are not supported", message.type_name), help)
+            }
+            Expr::Unspecified => self.error(id, "the expression cannot be read", None),
+        }
+    }
+
+    fn literal(&self, id: u64, literal: &LiteralValue) -> Result<Node> {
+        let value = match literal {
+            LiteralValue::Boolean(value) => Value::Bool(*value.inner()),
+            LiteralValue::Int(value) => Value::Number(Number::Int(*value.inner())),
+            LiteralValue::Double(value) => match Number::from_f64(*value.inner()) {
+                Some(number) => Value::Number(number),
+                None => return self.error(id, "the number is too large", None),
+            },
+            LiteralValue::String(text) => Value::from(text.inner()),
+            LiteralValue::Null => Value::Null,
+            LiteralValue::UInt(_) => {
+                let help = Some("leave the `u` out: state has no unsigned numbers".to_owned());
+                return self.error(id, "unsigned numbers are not supported", help);
+            }
+            LiteralValue::Bytes(_) => return self.error(id, "bytes are not supported; use a text", None),
+        };
+        Ok(Node::Constant(value))
+    }
+
+    fn is_state(&self, tree: &IdedExpr) -> bool {
+        let Expr::Ident(name) = &tree.expr else { return false };
+        !self.bound.contains(name) && self.vocabulary.state.as_deref() == Some(name.as_str())
+    }
+
+    fn name(&self, id: u64, name: &str) -> Result<Node> {
+        if let Some(place) = self.bound.iter().rposition(|bound| bound == name) {
+            return Ok(Node::Local(place));
+        }
+        let vocabulary = self.vocabulary;
+        if vocabulary.locals.iter().any(|local| **local == *name) {
+            return Ok(Node::Name(name.into()));
+        }
+        let is_field = vocabulary.fields.iter().any(|field| **field == *name);
+        if vocabulary.bare && is_field {
+            return Ok(Node::Name(name.into()));
+        }
+        if let Some((_, value)) = vocabulary.constants.iter().find(|(constant, _)| **constant == *name) {
+            return Ok(Node::Constant(value.clone()));
+        }
+        if vocabulary.state.as_deref() == Some(name) {
+            let help = vocabulary.fields.first().map(|field| format!("name one of its fields: `{name}.{field}`"));
+            return self.error(id, format!("`{name}` as a whole cannot be a value"), help);
+        }
+        if vocabulary.bare && self.tested > 0 {
+            return Ok(Node::Name(name.into()));
+        }
+        let known = vocabulary.locals.iter().chain(vocabulary.constants.iter().map(|(name, _)| name));
+        let fields: &[Key] = if vocabulary.bare { &vocabulary.fields } else { &[] };
+        let known: Vec<&str> = known.chain(fields).map(|name| &**name).collect();
+        let help = match (closest(name, known.iter().copied()), &vocabulary.state) {
+            (_, Some(state)) if is_field => format!("did you mean `{state}.{name}`?"),
+            (Some(near), _) => format!("did you mean `{near}`?"),
+            (None, _) => format!("a text needs quotes of its own: `\"{name}\"`"),
+        };
+        self.error(id, format!("there is nothing called `{name}`"), Some(help))
+    }
+
+    /// A key of the state that is written out has to be one that the state declares, unless it is tested for.
+    fn field(&self, id: u64, name: &str, test: bool) -> Result<()> {
+        let fields = &self.vocabulary.fields;
+        if test || self.tested > 0 || fields.iter().any(|field| **field == *name) {
+            return Ok(());
+        }
+        let help = closest(name, fields.iter().map(|field| &**field)).map(|near| format!("did you mean `{near}`?"));
+        self.error(id, format!("the state has no field `{name}`"), help)
+    }
+
+    fn call(&mut self, id: u64, call: &CallExpr) -> Result<Node> {
+        let name = &*call.func_name;
+        let pair = |compiler: &mut Self| -> Result<(Box<Node>, Box<Node>)> {
+            let [left, right] = &call.args[..] else { return compiler.error(id, "an operand is missing", None) };
+            Ok((Box::new(compiler.compile(left)?), Box::new(compiler.compile(right)?)))
+        };
+        match name {
+            operators::LOGICAL_AND => return pair(self).map(|(left, right)| Node::And(left, right)),
+            operators::LOGICAL_OR => return pair(self).map(|(left, right)| Node::Or(left, right)),
+            operators::CONDITIONAL => {
+                let parts = call.args.iter().map(|part| self.compile(part)).collect::<Result<Vec<_>>>()?;
+                let parts: [Node; 3] = match parts.try_into() {
+                    Ok(parts) => parts,
+                    Err(_) => return self.error(id, "an operand is missing", None),
+                };
+                return Ok(Node::Choose(Box::new(parts)));
+            }
+            operators::INDEX => return self.index(id, &call.args),
+            "default" => return self.default(id, call),
+            _ => {}
+        }
+        let receiver = call.target.as_deref();
+        // `"key" in state` looks for a key without making a value of the whole state.
+        if let (operators::IN, [key, state]) = (name, &call.args[..])
+            && self.is_state(state)
+        {
+            return match &key.expr {
+                Expr::Literal(LiteralValue::String(key)) => Ok(Node::HasName(key.inner().into())),
+                _ => self.error(key.id, "the name of a field has to be written out here", None),
+            };
+        }
+        let mut arguments = Vec::with_capacity(call.args.len() + 1);
+        for argument in receiver.into_iter().chain(&call.args) {
+            arguments.push(self.compile(argument)?);
+        }
+        let Some(function) = Function::of_name(name) else {
+            let help = match name {
+                "timestamp" | "duration" | "uint" | "bytes" | "type" => {
+                    Some(format!("`{name}` of CEL is not supported; state has no such values"))
+                }
+                _ => closest(name, Function::names()).map(|near| format!("did you mean `{near}`?")),
+            };
+            return self.error(id, format!("there is no function `{name}`"), help);
+        };
+        let (least, most) = function.arity();
+        if !(least..=most).contains(&arguments.len()) {
+            let takes = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            let has = arguments.len();
+            return self.error(
+                id,
+                format!("`{name}` takes {takes} arguments, the value before its dot included, not {has}"),
+                None,
+            );
+        }
+        Ok(Node::Call(function, arguments))
+    }
+
+    fn index(&mut self, id: u64, arguments: &[IdedExpr]) -> Result<Node> {
+        let [operand, index] = arguments else { return self.error(id, "an index is missing", None) };
+        if !self.is_state(operand) {
+            return Ok(Node::Index(Box::new(self.compile(operand)?), Box::new(self.compile(index)?)));
+        }
+        if let Expr::Literal(LiteralValue::String(key)) = &index.expr {
+            self.field(index.id, key.inner(), false)?;
+            return Ok(Node::Name(key.inner().into()));
+        }
+        Ok(Node::StateIndex(Box::new(self.compile(index)?)))
+    }
+
+    fn default(&mut self, id: u64, call: &CallExpr) -> Result<Node> {
+        let mut parts: Vec<&IdedExpr> = call.target.as_deref().into_iter().collect();
+        parts.extend(&call.args);
+        let [value, otherwise] = parts[..] else {
+            return self.error(id, "`default` takes a value and what is used where it is missing", None);
+        };
+        self.tested += 1;
+        let value = self.compile(value);
+        self.tested -= 1;
+        Ok(Node::Default(Box::new(value?), Box::new(self.compile(otherwise)?)))
+    }
+
+    fn fold(&mut self, fold: &ComprehensionExpr) -> Result<Node> {
+        let range = self.compile(&fold.iter_range)?;
+        let start = self.compile(&fold.accu_init)?;
+        self.bound.extend([fold.accu_var.clone(), fold.iter_var.clone()]);
+        let parts = (|| Ok((self.compile(&fold.loop_cond)?, self.compile(&fold.loop_step)?)))();
+        // What comes out sees the accumulator and not the last item.
+        self.bound.pop();
+        let result = parts.and_then(|parts| Ok((parts, self.compile(&fold.result)?)));
+        self.bound.pop();
+        let ((condition, step), result) = result?;
+        Ok(Node::Fold(Box::new(Fold { range, start, condition, step, result })))
+    }
+}

@@ -1,0 +1,132 @@
+//! From text to the tree of the `cel` crate, with places in the text.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use cel::common::ast::{EntryExpr, Expr, IdedExpr, SourceInfo};
+use cel::parser::Parser;
+
+use super::FormulaError;
+
+/// The longest expression, in bytes.
+const MAX_BYTES: usize = 64 << 10;
+/// How deeply expressions may be nested.
+const MAX_DEPTH: u16 = 64;
+
+/// Where the parts of an expression are in its text.
+pub(super) struct Offsets {
+    info: SourceInfo,
+    /// Byte offset of each character; the parser counts characters
+    bytes: Vec<usize>,
+}
+
+impl Offsets {
+    fn new(source: &str, info: SourceInfo) -> Self {
+        let bytes = source.char_indices().map(|(offset, _)| offset).chain([source.len()]).collect();
+        Offsets { info, bytes }
+    }
+
+    /// The bytes of a part of the text; all of it where the parser does not say.
+    pub(super) fn range(&self, id: u64) -> Range<usize> {
+        let end = self.bytes.last().copied().unwrap_or_default();
+        let at = |character: u32| self.bytes.get(character as usize).copied().unwrap_or(end);
+        match self.info.offset_for(id) {
+            Some((start, stop)) if stop >= start => at(start)..at(stop.saturating_add(1)),
+            _ => 0..end,
+        }
+    }
+}
+
+/// Parses a text.
+pub(super) fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
+    let whole = |message: String| FormulaError { message, range: 0..source.len(), help: None };
+    if source.len() > MAX_BYTES {
+        return Err(whole(format!("the expression has {} bytes, and at most {MAX_BYTES} are read", source.len())));
+    }
+    if source.trim().is_empty() {
+        return Err(whole("the expression is empty".to_owned()));
+    }
+    match Parser::new().max_recursion_depth(MAX_DEPTH).parse_with_source_info(source) {
+        Ok((tree, info)) => Ok((tree, Offsets::new(source, info))),
+        Err(errors) => {
+            let Some(first) = errors.errors.into_iter().next() else {
+                return Err(whole("the expression cannot be read".to_owned()));
+            };
+            let offset = offset_of(source, first.pos);
+            let mut message = first.msg.lines().next().unwrap_or_default().to_owned();
+            if let Some(at) = message.find(" expecting ") {
+                // What the grammar would take instead is a list of twenty kinds of tokens.
+                message.truncate(at);
+            }
+            let message = match &*message {
+                "" => "the expression cannot be read".to_owned(),
+                message => format!("the expression cannot be read: {message}"),
+            };
+            let end = source[offset..].chars().next().map_or(offset, |c| offset + c.len_utf8());
+            let range = if offset >= source.len() { source.len().saturating_sub(1)..source.len() } else { offset..end };
+            Err(FormulaError { message, range, help: None })
+        }
+    }
+}
+
+/// The byte at a line, from 1, and a column, from 0, in characters.
+fn offset_of(source: &str, (line, column): (isize, isize)) -> usize {
+    let line = usize::try_from(line - 1).unwrap_or(0);
+    let start: usize = source.split_inclusive('\n').take(line).map(str::len).sum();
+    let rest = source.get(start..).unwrap_or_default();
+    let column = usize::try_from(column - 1).unwrap_or(0);
+    rest.char_indices().nth(column).map_or(source.len(), |(offset, _)| start + offset)
+}
+
+/// A name that an expression takes from outside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RootName {
+    /// The name
+    pub name: String,
+    /// Where it is first used, in bytes of the text
+    pub range: Range<usize>,
+}
+
+/// The names that an expression takes from outside, each once; nothing if it does not parse.
+pub fn root_names(source: &str) -> Vec<RootName> {
+    let Ok((tree, offsets)) = parse(source) else { return Vec::new() };
+    let mut found: HashMap<String, Range<usize>> = HashMap::new();
+    let mut bound = Vec::new();
+    collect(&tree, &mut bound, &mut |name, id| {
+        found.entry(name.to_owned()).or_insert_with(|| offsets.range(id));
+    });
+    let mut names: Vec<RootName> = found.into_iter().map(|(name, range)| RootName { name, range }).collect();
+    names.sort_by_key(|name| (name.range.start, name.name.clone()));
+    names
+}
+
+fn collect<'t>(tree: &'t IdedExpr, bound: &mut Vec<&'t str>, found: &mut impl FnMut(&str, u64)) {
+    match &tree.expr {
+        Expr::Ident(name) if !bound.contains(&name.as_str()) => found(name, tree.id),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => {}
+        Expr::Select(select) => collect(&select.operand, bound, found),
+        Expr::Call(call) => {
+            call.target.iter().for_each(|target| collect(target, bound, found));
+            call.args.iter().for_each(|argument| collect(argument, bound, found));
+        }
+        Expr::List(list) => list.elements.iter().for_each(|element| collect(element, bound, found)),
+        Expr::Map(map) => {
+            for entry in &map.entries {
+                if let EntryExpr::MapEntry(entry) = &entry.expr {
+                    collect(&entry.key, bound, found);
+                    collect(&entry.value, bound, found);
+                }
+            }
+        }
+        Expr::Struct(_) => {}
+        Expr::Comprehension(fold) => {
+            collect(&fold.iter_range, bound, found);
+            collect(&fold.accu_init, bound, found);
+            bound.extend([fold.iter_var.as_str(), fold.accu_var.as_str()]);
+            collect(&fold.loop_cond, bound, found);
+            collect(&fold.loop_step, bound, found);
+            collect(&fold.result, bound, found);
+            bound.truncate(bound.len() - 2);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+use super::{Formula, Vocabulary, root_names};
+use crate::state::State;
+use crate::value::{Value, parse_json};
+
+fn state() -> State {
+    let seed = r#"{"n":3,"x":2.5,"name":"Ann","none":null,"yes":true,"user":{"name":"Ann","tags":["a","b"]},
+        "orders":[{"id":"o1","total":30},{"id":"o2","total":75}],"raw":"{\"n\": 7, \"f\": 1.0}",
+        "messages":[{"type":"human","content":"go"},{"type":"ai","content":"TASK done","tool_calls":[]}]}"#;
+    match parse_json(seed).unwrap() {
+        Value::Object(object) => State::from_object(&object),
+        _ => unreachable!("the seed is an object"),
+    }
+}
+
+fn vocabulary(bare: bool) -> Vocabulary {
+    Vocabulary {
+        constants: vec![("prompts".into(), parse_json(r#"{"p":{"instructions":"Be kind."}}"#).unwrap())],
+        locals: vec![],
+        fields: state().to_object().iter().map(|(key, _)| key.clone()).collect(),
+        bare,
+        state: (!bare).then(|| "state".into()),
+    }
+}
+
+fn evaluate(source: &str, bare: bool) -> String {
+    match Formula::compile(source, &vocabulary(bare)) {
+        Err(error) => {
+            let help = error.help.map(|help| format!(" ({help})")).unwrap_or_default();
+            format!("refused at {}: {}{help}", &source[error.range], error.message)
+        }
+        Ok(formula) => match formula.evaluate(&state()) {
+            Ok(value) => value.to_json(),
+            Err(error) => format!(
+                "failed: {}",
+                error.to_string().rsplit_once("`: ").map_or(error.to_string(), |(_, text)| text.to_owned())
+            ),
+        },
+    }
+}
+
+#[test]
+fn values_and_functions() {
+    for (source, expected) in [
+        ("n * 2 + 1", "7"),
+        ("7 / 2", "3"),
+        ("-n % 2", "-1"),
+        ("x * 2.0", "5.0"),
+        ("n == 3.0 && n < x + 1.0", "true"),
+        (r#""a" + name"#, r#""aAnn""#),
+        ("orders.filter(o, o.total > 50).map(o, o.id)", r#"["o2"]"#),
+        ("orders.map(o, o.total > 50, o.id)", r#"["o2"]"#),
+        ("orders.exists(o, o.total >= 75) && !orders.all(o, o.total > 50)", "true"),
+        (r#"orders.exists_one(o, o.id == "o1")"#, "true"),
+        ("orders.exists(o, o.gone == 1 || o.id == \"o2\")", "true"),
+        (r#""o2" in orders.map(o, o.id)"#, "true"),
+        (r#""name" in user && has(user.tags) && !has(user.plan)"#, "true"),
+        (r#"has(user.plan) && user.plan.level > 3"#, "false"),
+        (r#"user.name == "Ann" || user.plan.level > 3"#, "true"),
+        (r#"user.plan.level > 3 || user.name == "Ann""#, "true"),
+        (r#"messages[size(messages) - 1].contains("TASK")"#, "true"),
+        (r#"messages[0].type + ">" + last(messages)["type"]"#, r#""human>ai""#),
+        ("messages.filter(m, m.type == \"ai\").size()", "1"),
+        (r#"prompts["p"]["instructions"] + "!""#, r#""Be kind.!""#),
+        (r#"json(raw)["n"] + 1"#, "8"),
+        (r#"json(raw).f"#, "1.0"),
+        (r#"default(json(raw)["m"], "none")"#, r#""none""#),
+        (r#"default(n, 5) + 1"#, "4"),
+        (r#" default(gone, 5) + 1"#, "6"),
+        (r#"template("Dear ${who}, ${n} $x ${", {"who": "Bo", "n": [1, true]})"#, r#""Dear Bo, [1,true] $x ${""#),
+        (r#"jsonValid(raw) && !jsonValid("{")"#, "true"),
+        (r#""a,b,,c".split(",")"#, r#"["a","b","","c"]"#),
+        (r#"join(["a", "b"], "-") + ["x"].join() + ["", "y"].join(",")"#, r#""a-bx,y""#),
+        (r#""  é ".trim().size()"#, "1"),
+        (r#""abcabc".replace("b", "-").substring(1, 3).upperAscii()"#, r#""-C""#),
+        (r#""añb".indexOf("b")"#, "2"),
+        (r#"int("12") + int(2.9)"#, "14"),
+        ("double(n) * 1.5", "4.5"),
+        ("string(n) + string(x) + string(true)", r#""32.5true""#),
+        (r#""abc".matches("^a.c$")"#, "true"),
+        ("none == null ? 1 : 2", "1"),
+        (r#"{"a": [1, {"b": n}]}"#, r#"{"a":[1,{"b":3}]}"#),
+        (r#"user.map(k, k)"#, r#"["name","tags"]"#),
+        ("[1, 2].map(x, [x, n].map(y, y * x))", "[[1,3],[2,6]]"),
+    ] {
+        assert_eq!(evaluate(source, true), expected, "{source}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let shown: Vec<String> = [
+        "n * 1.25",
+        "name + n",
+        r#"user["b"] + 1"#,
+        "orders[7]",
+        "n ? 1 : 2",
+        "1 / 0",
+        "9223372036854775807 + 1",
+        "user.nam",
+        "ready",
+        "retry < 3",
+        "n +",
+        "\"a",
+        "size(n, 1)",
+        "sizze(orders)",
+        "timestamp(\"x\")",
+        "1u",
+        "user{}",
+        "last([])",
+        "name.matches(\"(\")",
+        "state.n",
+        "none > 1",
+        "messages",
+        "",
+    ]
+    .iter()
+    .map(|source| format!("{source} -> {}", evaluate(source, true)))
+    .collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn the_state_has_a_name_of_its_own() {
+    for (source, expected) in [
+        ("state.n + 1", "4"),
+        (r#"state["name"]"#, r#""Ann""#),
+        (r#"has(state.gone) || "gone" in state || !has(state.n)"#, "false"),
+        ("default(state.gone, 1)", "1"),
+        (r#"state["na" + "me"]"#, r#""Ann""#),
+        ("n", "refused at n: there is nothing called `n` (did you mean `state.n`?)"),
+        ("state.nam", "refused at state.nam: the state has no field `nam` (did you mean `name`?)"),
+        ("size(state)", "refused at state: `state` as a whole cannot be a value (name one of its fields: `state.n`)"),
+    ] {
+        assert_eq!(evaluate(source, false), expected, "{source}");
+    }
+}
+
+#[test]
+fn names_from_outside() {
+    let names = |source: &str| root_names(source).into_iter().map(|root| root.name).collect::<Vec<_>>();
+    assert_eq!(names("a.b + [1].map(x, x + c)[0] + f(d)"), ["a", "c", "d"]);
+    assert_eq!(names("state.a +"), [""; 0]);
+}
+
+#[test]
+fn evaluation_is_bounded() {
+    let list = "[0,1,2,3,4,5,6,7,8,9]";
+    let mut source = "1".to_owned();
+    for level in 0..8 {
+        source = format!("{list}.map(v{level}, {source})");
+    }
+    assert!(evaluate(&source, true).contains("more than 2000000 steps"), "{}", evaluate(&source, true));
+    let text = format!("\"{}\"", "x".repeat(5000));
+    let long = format!("{text}{}.size()", format!(".replace(\"x\", {text})").repeat(3));
+    assert!(evaluate(&long, true).contains("bytes of text"));
+    assert!(evaluate(&"(".repeat(5000), true).starts_with("refused"));
+    assert!(evaluate(&format!("{}1", "-".repeat(5000)), true).starts_with("refused"));
+}
+
+#[test]
+fn cost_does_not_grow_with_what_is_not_looked_at() {
+    let mut state = state();
+    let message = state.get("messages").and_then(Value::as_list).and_then(|list| list.get(0)).cloned().unwrap();
+    state.set("messages".into(), Value::List(std::iter::repeat_n(message, 200_000).collect()));
+    let formula = Formula::compile("messages[size(messages) - 1].contains(\"go\")", &vocabulary(true)).unwrap();
+    let begun = std::time::Instant::now();
+    for _ in 0..10_000 {
+        assert_eq!(formula.evaluate(&state), Ok(Value::Bool(true)));
+    }
+    assert!(begun.elapsed().as_millis() < 1_000, "{:?}", begun.elapsed());
+}

@@ -1,0 +1,208 @@
+//! Nodes that take part in a conversation which is kept in the state (see [`crate::conversation`]).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Expression, ModelSettings};
+use crate::conversation::Speaker;
+use crate::value::{Key, Value};
+
+/// Asks a model once. The answer that updates see is the model's message, with `role` beside `type`.
+#[derive(Clone, Debug)]
+pub struct ConverseAction {
+    /// Settings of this call
+    pub settings: ModelSettings,
+    /// What the model is told, in order
+    pub prompt: Vec<PromptPart>,
+    /// What the model may call; whoever calls it is a node of its own
+    pub tools: Vec<Offered>,
+    /// A JSON schema that the text of the answer has to follow
+    pub output_schema: Option<Value>,
+    /// What is done about a request that is refused
+    pub retry: Retry,
+    /// The name under which updates see the answer
+    pub bind: &'static str,
+}
+
+/// A part of what a model is told.
+#[derive(Clone, Debug)]
+pub enum PromptPart {
+    /// One message with the text of this
+    Text(Speaker, Expression),
+    /// The messages of a list, as they are
+    Messages(Expression),
+}
+
+/// How often a request to a model is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Retry {
+    /// How many requests are made at most
+    pub attempts: u32,
+    /// Whether every refusal is worth another attempt, or only one that may pass (408, 409, 429, 5xx, a lost connection)
+    pub always: bool,
+    /// The pause before the second attempt
+    pub pause: Duration,
+    /// Whether each pause is twice as long as the one before
+    pub grows: bool,
+    /// The longest pause
+    pub longest_pause: Duration,
+}
+
+impl Default for Retry {
+    /// Five more attempts where it may help.
+    fn default() -> Self {
+        Retry {
+            attempts: 6,
+            always: false,
+            pause: Duration::from_millis(500),
+            grows: true,
+            longest_pause: Duration::from_secs(8),
+        }
+    }
+}
+
+/// Something that a model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Offered {
+    /// A tool that the host has
+    Tool(String),
+    /// Another agent: it is given a text and answers with one
+    Agent {
+        /// The agent
+        agent: Key,
+        /// What the model calls it
+        name: String,
+        /// What the model is told about it
+        description: String,
+    },
+    /// Looks into the graph's skills
+    Skills(SkillTool),
+    /// The tools of every skill that was loaded
+    LoadedSkills,
+}
+
+/// Answers the calls that the last message of a conversation asks for, each with a message of a tool.
+#[derive(Clone, Debug)]
+pub struct AnswerCallsAction {
+    /// The state key with the conversation
+    pub conversation: Key,
+    /// What may be called; for everything else the model is told that it may not
+    pub tools: Vec<Offered>,
+    /// Whether the node fails when a tool does; otherwise the model is told
+    pub tool_failure_is_fatal: bool,
+}
+
+/// Loads skills without a model asking for it.
+#[derive(Clone, Debug)]
+pub struct LoadSkillsAction {
+    /// The state key with the conversation, which gets the skills' texts
+    pub conversation: Key,
+    /// A list of objects with `id` and, if need be, `version`
+    pub skills: Expression,
+}
+
+/// Writes the entries of an object, each under its key.
+#[derive(Clone, Debug)]
+pub struct SpreadAction {
+    /// The object
+    pub value: Expression,
+    /// The keys that it may have; none for any
+    pub keys: Option<Arc<[Key]>>,
+}
+
+/// Instructions that a model loads when it needs them, with files and tools of their own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skill {
+    /// Its name for models
+    pub id: String,
+    /// Its version
+    pub version: String,
+    /// Its name for people
+    pub name: String,
+    /// What it is good for
+    pub description: String,
+    /// The instructions
+    pub text: Arc<str>,
+    /// Its files: paths as they are listed, and texts
+    pub files: Vec<(String, Arc<str>)>,
+    /// The tools that can be called once it is loaded
+    pub tools: Vec<String>,
+}
+
+/// The skills of a graph.
+#[derive(Clone, Debug)]
+pub struct Skills {
+    /// All of them
+    pub all: Vec<Skill>,
+    /// The state key that says which are loaded: an object, `true` under the id of a loaded skill
+    pub loaded_key: Key,
+}
+
+/// What a model may do with skills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkillTool {
+    /// Lists them
+    List,
+    /// Loads one: its text is the answer
+    Load,
+    /// Takes the tools of one away again
+    Unload,
+    /// Lists the files under `references/`
+    ListResources,
+    /// Reads one of these
+    LoadResource,
+    /// Lists the files under `assets/`
+    ListAssets,
+    /// Reads one of these
+    LoadAsset,
+}
+
+impl SkillTool {
+    /// All of them.
+    pub const ALL: [SkillTool; 7] = [
+        SkillTool::List,
+        SkillTool::Load,
+        SkillTool::Unload,
+        SkillTool::ListResources,
+        SkillTool::LoadResource,
+        SkillTool::ListAssets,
+        SkillTool::LoadAsset,
+    ];
+
+    /// What a model calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            SkillTool::List => "list_skills",
+            SkillTool::Load => "load_skill_md",
+            SkillTool::Unload => "unload_skill",
+            SkillTool::ListResources => "list_skill_resources",
+            SkillTool::LoadResource => "load_skill_resource",
+            SkillTool::ListAssets => "list_skill_assets",
+            SkillTool::LoadAsset => "load_skill_asset",
+        }
+    }
+
+    /// The folder whose files it is about.
+    pub fn folder(self) -> Option<&'static str> {
+        match self {
+            SkillTool::ListResources | SkillTool::LoadResource => Some("references/"),
+            SkillTool::ListAssets | SkillTool::LoadAsset => Some("assets/"),
+            SkillTool::List | SkillTool::Load | SkillTool::Unload => None,
+        }
+    }
+}
+
+/// Where the reason of a failure is written when the run goes on after it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum FailureRecord {
+    /// Its text, under a key that ends in `_error` (see [`super::failure_key`])
+    #[default]
+    Text,
+    /// An object with `node`, `type`, `message` and `attempt`, in an object under this key
+    Object {
+        /// The state key
+        key: Key,
+        /// The key in the object there
+        field: Key,
+    },
+}

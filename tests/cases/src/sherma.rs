@@ -1,0 +1,178 @@
+//! Plays a case of the sherma dialect: as [`crate::loki`] does, with conversations that go on from turn to turn.
+
+use std::sync::Arc;
+
+use hotcell_graph::{List, Object, Value};
+use hotcell_loopback::{Loopback, Script};
+use hotcell_runtime::{Agent, CancellationToken, Environment, Given, Host, HostOptions, Session};
+
+use crate::case_file::{Answer, CaseFile, Json, Status};
+use crate::loki::{PlayError, lines, nothing_ran, outcome, refused, rejected, with_causes};
+use crate::observed::{ModelExchange, Observed};
+use crate::stage::Stage;
+use crate::witness::Witness;
+use crate::world::World;
+
+/// Plays a case and tells what was seen.
+///
+/// # Errors
+/// When the case asks for something that cannot be played, or the run does not come to an end.
+pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
+    refuse_foreign_keys(case)?;
+    let script = serde_json::Value::from(case.model.clone());
+    let script = Script::from_json(&script)?.with_configured_tools(case.tools.keys().cloned());
+    let model = Loopback::start(script)?;
+    let host = host(case, &model, stage)?;
+    let loaded = match &case.agent {
+        Some(name) => host.load_named(world.entry(), name),
+        None => host.load(world.entry()),
+    };
+    let mut observed = match loaded {
+        Err(failure) => rejected(&failure, world),
+        Ok(agent) => stage.runtime.block_on(run(case, &host, &agent, world, stage))?,
+    };
+    observed.exchange = ModelExchange {
+        requests: model.requests(),
+        unexpected: model.unexpected(),
+        unserved: model.unserved(),
+        problems: model.problems(),
+    };
+    // One server answers for all providers, and gets the whole name of a model.
+    for request in &mut observed.exchange.requests {
+        if let Some((_, name)) = request.model.split_once(':') {
+            request.model = name.to_owned();
+        }
+    }
+    Ok(observed)
+}
+
+/// Keys of other dialects; silently ignoring one would let the case claim what nobody looked at.
+fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
+    let expect = &case.expect;
+    let foreign = [
+        ("prices", !case.prices.is_empty()),
+        ("variables", !case.variables.is_empty()),
+        ("models", case.models.is_some()),
+        ("canary", case.canary),
+        ("components", !case.components.is_empty()),
+        ("conversation", !case.conversation.is_empty()),
+        ("plugins", !case.plugins.is_empty()),
+        ("http", !case.http.is_empty()),
+        ("tools[].server", case.tools.values().any(|tool| tool.server.is_some())),
+        ("turns[].message", case.turns.iter().flatten().any(|turn| turn.message.is_some())),
+        ("answers[].tool", case.answers.iter().any(|answer| matches!(answer, Answer::Client(_)))),
+        ("expect.status: roundtrip", expect.status.0.contains(&Status::Roundtrip)),
+        ("expect.detail", expect.detail.is_some()),
+        ("expect.nodes", expect.nodes.is_some()),
+        ("expect.branch", expect.branch.is_some()),
+        ("expect.messages", expect.messages.is_some()),
+        ("expect.messages_exclude", expect.messages_exclude.is_some()),
+        ("expect.http_requests", expect.http_requests.is_some()),
+        ("expect.equivalent_to", expect.equivalent_to.is_some()),
+    ];
+    match foreign.into_iter().find(|(_, is_there)| *is_there) {
+        Some((key, _)) => Err(PlayError::Foreign(key)),
+        None => Ok(()),
+    }
+}
+
+fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayError> {
+    let mut environment: Vec<(String, String)> =
+        case.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    environment.push(("HOTCELL_MODEL_URL".to_owned(), model.base_url()));
+    let options = HostOptions { environment: Environment::of(environment), ..HostOptions::isolated() };
+    stage.host.beside(options).map_err(|error| PlayError::Host(with_causes(&error)))
+}
+
+/// Runs every turn of the case; the last one is the one whose outcome counts.
+async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
+    let text = |answer: &Answer| match answer {
+        Answer::Text(text) => Some(text.clone()),
+        Answer::Client(_) => None,
+    };
+    let mut answers: Vec<String> = case.answers.iter().filter_map(text).collect();
+    let turns: Vec<Given> = match &case.turns {
+        Some(turns) => turns
+            .iter()
+            .map(|turn| Ok(Given { thread: Some(turn.thread.clone()), ..given("turns[].input", turn.input.as_ref())? }))
+            .collect::<Result<_, PlayError>>()?,
+        None => vec![given("input", case.input.as_ref())?],
+    };
+    let warnings = lines(&agent.warnings.iter().collect::<Vec<_>>(), world);
+    let mut observed = Observed { warnings, ..nothing_ran(Status::Completed) };
+    for given in turns {
+        let witness = Arc::new(Witness::new(answers));
+        let session = Session { people: witness.clone(), observer: witness.clone(), cancel: CancellationToken::new() };
+        let report = tokio::time::timeout(stage.limit, host.run(agent, given, session))
+            .await
+            .map_err(|_| PlayError::Late(stage.limit.as_secs()))?;
+        observed.interrupts.extend(witness.pauses());
+        observed.visited = witness.visited();
+        answers = witness.unused_answers();
+        match report {
+            Ok(report) => {
+                let journal =
+                    host.journal().entries(&report.run).map_err(|error| PlayError::Host(error.to_string()))?;
+                observed.tool_calls.extend(witness.tool_calls(&journal));
+                outcome(&mut observed, report, world)?;
+            }
+            Err(error) => refused(&mut observed, &error, world),
+        }
+        if observed.status == Status::Rejected {
+            break;
+        }
+    }
+    // Only what is written in the configuration counts as visited.
+    let written = |name: &String| {
+        let node = agent.graph.find(name).map(|index| agent.graph.node(index));
+        node.is_none_or(|node| node.implied_by.is_none())
+    };
+    observed.visited.retain(written);
+    observed.state = in_words_of_cases(&observed.state);
+    Ok(observed)
+}
+
+/// A text is a message of the user, an object gives values of the state.
+fn given(key: &'static str, input: Option<&Json>) -> Result<Given, PlayError> {
+    match input {
+        None => Ok(Given::default()),
+        Some(Json(Value::Text(text))) => Ok(Given { input: Some(text.to_string()), ..Given::default() }),
+        Some(Json(Value::Object(state))) => Ok(Given { state: state.clone(), ..Given::default() }),
+        Some(_) => Err(PlayError::Input(key)),
+    }
+}
+
+/// The state with its messages in the form of a case: `role` instead of `type`, `arguments` instead of `args`.
+fn in_words_of_cases(state: &Value) -> Value {
+    let Value::Object(state) = state else { return state.clone() };
+    let mut state = state.clone();
+    if let Some(messages) = state.get("messages").and_then(Value::as_list) {
+        let messages: List = messages.iter().map(message).collect();
+        state.insert("messages", Value::List(messages));
+    }
+    Value::Object(state)
+}
+
+fn message(value: &Value) -> Value {
+    let Value::Object(message) = value else { return value.clone() };
+    let role = match message.get("type").and_then(Value::as_text) {
+        Some("human") => "user",
+        Some("ai") => "assistant",
+        Some(other) => other,
+        None => return value.clone(),
+    };
+    let mut shown: Object = message.clone();
+    shown.insert("role", Value::from(role));
+    if let Some(calls) = message.get("tool_calls").and_then(Value::as_list) {
+        let call = |call: &Value| match call {
+            Value::Object(call) => {
+                let mut shown = call.clone();
+                shown.insert("arguments", call.get("args").cloned().unwrap_or_default());
+                Value::Object(shown)
+            }
+            other => other.clone(),
+        };
+        shown.insert("tool_calls", Value::List(calls.iter().map(call).collect()));
+    }
+    Value::Object(shown)
+}
