@@ -29,11 +29,19 @@ const DEFAULT_MODEL: &str = "test:default";
 #[derive(Debug, Error)]
 pub enum PlayError {
     /// A key of the case means nothing for this dialect
-    #[error("`{0}` means nothing in a case of this dialect")]
-    Foreign(&'static str),
+    #[error("`{key}` means nothing in a case of the dialect `{dialect}`")]
+    Foreign {
+        /// The key
+        key: &'static str,
+        /// The dialect
+        dialect: &'static str,
+    },
     /// The input is no text
-    #[error("`{0}` has not the form that it has in a case of this dialect")]
+    #[error("`{0}` of a Loki case has to be a text")]
     Input(&'static str),
+    /// The input is neither a text nor an object
+    #[error("`{0}` has to be a text or an object")]
+    Form(&'static str),
     /// The model's replies cannot be understood
     #[error(transparent)]
     Script(#[from] ScriptError),
@@ -114,7 +122,7 @@ fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
         ),
     ];
     if let Some((key, _)) = foreign.into_iter().find(|(_, is_there)| *is_there) {
-        return Err(PlayError::Foreign(key));
+        return Err(PlayError::Foreign { key, dialect: "loki" });
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
         ("expect.equivalent_to", expect.equivalent_to.is_some()),
     ];
     match foreign.into_iter().find(|(_, is_there)| *is_there) {
-        Some((key, _)) => Err(PlayError::Foreign(key)),
+        Some((key, _)) => Err(PlayError::Foreign { key, dialect: "sherma" }),
         None => Ok(()),
     }
 }
@@ -138,7 +138,7 @@ fn given(key: &'static str, input: Option<&Json>) -> Result<Given, PlayError> {
         None => Ok(Given::default()),
         Some(Json(Value::Text(text))) => Ok(Given { input: Some(text.to_string()), ..Given::default() }),
         Some(Json(Value::Object(state))) => Ok(Given { state: state.clone(), ..Given::default() }),
-        Some(_) => Err(PlayError::Input(key)),
+        Some(_) => Err(PlayError::Form(key)),
     }
 }
 

@@ -13,8 +13,11 @@ pub(super) struct Start<'s> {
     /// The node that runs first
     pub(super) node: String,
     /// Where that leads, if it is a node that nobody wrote
-    pub(super) implied: Option<Box<dyn Fn(&NodeIds) -> Option<Next> + 's>>,
+    pub(super) implied: Option<Implied<'s>>,
 }
+
+/// Where a node leads that nobody wrote, once every node has its index.
+type Implied<'s> = Box<dyn Fn(&NodeIds) -> Option<Next> + 's>;
 
 /// Exactly one of `entry_point` and edges from `__start__`.
 pub(super) fn start<'s>(lowering: &'s Lowering<'_, '_, '_>) -> Option<Start<'s>> {
@@ -24,9 +27,8 @@ pub(super) fn start<'s>(lowering: &'s Lowering<'_, '_, '_>) -> Option<Start<'s>>
         lowering.reader.report(Diagnostic::error(message).at(span).help("give exactly one of them"))
     };
     match (&agent.entry, &edges[..]) {
-        (Some(entry), [edge, ..]) => {
+        (Some(_), [edge, ..]) => {
             report(format!("there are both `entry_point` and an edge from `{START}`"), &edge.source.span);
-            let _ = entry;
             None
         }
         (None, []) => {

@@ -81,9 +81,9 @@ impl Lowering<'_, '_, '_> {
     fn graph(&self) -> Option<Graph> {
         let agent = self.agent;
         let tool_nodes = self.tool_nodes();
-        let start = edges::start(self)?;
-        let implied =
-            tool_nodes.values().map(String::as_str).chain(start.implied.is_some().then_some(START)).chain([END]);
+        let start = edges::start(self);
+        let begins_implied = start.as_ref().is_some_and(|start| start.implied.is_some());
+        let implied = tool_nodes.values().map(String::as_str).chain(begins_implied.then_some(START)).chain([END]);
         let mut ids: Vec<&str> = agent.nodes.iter().map(|node| &*node.name).collect();
         ids.extend(implied);
         let ids = NodeIds::new(ids);
@@ -98,8 +98,9 @@ impl Lowering<'_, '_, '_> {
         // In the order in which their ids were given.
         for (of, name) in &tool_nodes {
             let Some(node) = agent.node(of) else { continue };
-            let Body::CallLlm(call) = &node.body else { continue };
-            let action = answer_calls(self.scope.offered(node, call));
+            let lowered = nodes.iter().find(|lowered| *lowered.id == **of).map(|lowered| &lowered.action);
+            let Some(Action::Converse(asking)) = lowered else { continue };
+            let action = answer_calls(asking.tools.clone());
             let next = Next::To(vec![ids.get(of)?]);
             nodes.push(IrNode {
                 id: name.as_str().into(),
@@ -107,8 +108,9 @@ impl Lowering<'_, '_, '_> {
                 ..plain(node, action, next)
             });
         }
-        if let Some(next) = &start.implied {
-            let next = next(&ids)?;
+        if let Some(next) = start.as_ref().and_then(|start| start.implied.as_ref())
+            && let Some(next) = next(&ids)
+        {
             nodes.push(implied_node(START, Action::Pass, next, &agent.name.span));
         }
         let output = if agent.has_conversation() {
@@ -121,7 +123,7 @@ impl Lowering<'_, '_, '_> {
         if !complete || self.reader.has_error() {
             return None;
         }
-        let mut graph = Graph::new(&*agent.name.value, nodes, &start.node)?;
+        let mut graph = Graph::new(&*agent.name.value, nodes, &start?.node)?;
         graph.initial_state = agent.fields.iter().filter_map(initial).collect();
         graph.open_state = agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
         if agent.has_conversation() {

@@ -79,10 +79,11 @@ pub fn load(file: &Arc<SourceFile>, choice: Choice<'_>, surroundings: &dyn Surro
 fn read_and_lower(document: &Document, choice: Choice<'_>, surroundings: &dyn Surroundings, loaded: &mut Loaded) {
     let reader = Reader::new(document);
     if let Some(source) = read::source(&reader, surroundings) {
-        loaded.style = names::style(&source, &reader);
+        let style = names::style(&source, &reader);
+        loaded.style = style.unwrap_or_default();
         let chosen = choose(&source, choice, &reader).map(|agent| &agent.name.value);
         // The other agents of the file are checked as well.
-        for agent in &source.agents {
+        for agent in source.agents.iter().filter(|_| style.is_some()) {
             let graph = lower::graph(&source, agent, loaded.style, &reader);
             if Some(&agent.name.value) == chosen {
                 loaded.graph = graph;

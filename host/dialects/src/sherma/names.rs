@@ -40,8 +40,8 @@ impl Style {
     }
 }
 
-/// Decides the style of a file; a mix is an error that shows one place of each.
-pub(super) fn style(source: &Source, reader: &Reader<'_>) -> Style {
+/// Decides the style of a file; none if it mixes both, which is an error that shows one place of each.
+pub(super) fn style(source: &Source, reader: &Reader<'_>) -> Option<Style> {
     let mut first: [Option<(Span, String)>; 2] = [None, None];
     for agent in &source.agents {
         let is_field = |name: &str| agent.fields.iter().any(|field| &*field.name == name);
@@ -64,8 +64,9 @@ pub(super) fn style(source: &Source, reader: &Reader<'_>) -> Style {
             .related(bare, format!("here `{name}` is a name by itself"))
             .help(format!("write `state.{name}` everywhere, or nowhere"));
         reader.report(error);
+        return None;
     }
-    if state.is_some() { Style::State } else { Style::Bare }
+    Some(if state.is_some() { Style::State } else { Style::Bare })
 }
 
 fn expressions(agent: &Agent) -> Vec<&SourceText> {

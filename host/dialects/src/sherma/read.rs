@@ -182,6 +182,7 @@ pub(super) fn not_yet(fields: &mut Fields<'_, '_>, name: &'static str) {
 fn sub_agents(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<SubAgent> {
     declarations(fields, "sub_agents", "a sub-agent", |fields, declared| {
         let reader = fields.reader();
+        let url = fields.node("url", Optional).is_some();
         not_yet(fields, "url");
         let path = fields.text("yaml_path", Optional);
         let import = fields.text("import_path", Optional);
@@ -203,6 +204,7 @@ fn sub_agents(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> V
                 let message = format!("the sub-agent `{id}` has both `yaml_path` and `import_path`");
                 reader.report(fields.error(message, &import.span).help("remove one of them"));
             }
+            (None, None) if url => {}
             (None, None) => {
                 let message = format!("the sub-agent `{id}` has no source, and no agent is registered under this id");
                 reader

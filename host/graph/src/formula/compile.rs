@@ -17,11 +17,16 @@ pub(super) struct Compiler<'c> {
     bound: Vec<String>,
     /// How many tests for what may be missing are around
     tested: usize,
+    /// How deep the part is that is compiled
+    depth: usize,
 }
+
+/// How deep a tree may be: evaluation goes as deep, on the stack of whoever evaluates.
+const MAX_DEPTH: usize = 200;
 
 impl<'c> Compiler<'c> {
     pub(super) fn new(source: &'c str, vocabulary: &'c Vocabulary, offsets: &'c Offsets) -> Self {
-        Compiler { source, vocabulary, offsets, bound: Vec::new(), tested: 0 }
+        Compiler { source, vocabulary, offsets, bound: Vec::new(), tested: 0, depth: 0 }
     }
 
     fn error<T>(&self, id: u64, message: impl Into<String>, help: Option<String>) -> Result<T> {
@@ -29,10 +34,29 @@ impl<'c> Compiler<'c> {
         if range.end > self.source.len() || range.start >= range.end {
             range = 0..self.source.len();
         }
+        // The place of a call is its bracket, and that of a field its dot; names stand around them.
+        if matches!(self.source.get(range.clone()), Some("(" | ".")) {
+            let name = |c: char| c.is_alphanumeric() || c == '_';
+            let after = &self.source[range.end..];
+            if &self.source[range.clone()] == "." {
+                range.end += after.len() - after.trim_start_matches(name).len();
+            }
+            range.start = self.source[..range.start].trim_end_matches(name).len();
+        }
         Err(FormulaError { message: message.into(), range, help })
     }
 
     pub(super) fn compile(&mut self, tree: &IdedExpr) -> Result<Node> {
+        if self.depth >= MAX_DEPTH {
+            return self.error(tree.id, format!("the expression is more than {MAX_DEPTH} levels deep"), None);
+        }
+        self.depth += 1;
+        let node = self.compile_part(tree);
+        self.depth -= 1;
+        node
+    }
+
+    fn compile_part(&mut self, tree: &IdedExpr) -> Result<Node> {
         let id = tree.id;
         match &tree.expr {
             Expr::Literal(literal) => self.literal(id, literal),

@@ -23,6 +23,12 @@ impl<'s> Evaluation<'s> {
         Evaluation { scope, locals: Vec::new(), steps_left: MAX_STEPS, bytes_left: MAX_PRODUCED }
     }
 
+    /// How many steps were taken so far.
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> u32 {
+        MAX_STEPS - self.steps_left
+    }
+
     /// Takes note of text that is made.
     pub(super) fn produce(&mut self, bytes: usize) -> Result<()> {
         match self.bytes_left.checked_sub(bytes) {

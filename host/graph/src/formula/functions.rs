@@ -16,18 +16,17 @@ macro_rules! functions {
     ($($variant:ident $name:expr, $least:literal $most:literal;)*) => {
         /// An operator or a function.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs)]
-        pub enum Function { $($variant),* }
+        pub(super) enum Function { $($variant),* }
 
         impl Function {
             /// The function of that name.
-            pub fn of_name(name: &str) -> Option<Self> {
+            pub(super) fn of_name(name: &str) -> Option<Self> {
                 $(if name == $name { return Some(Function::$variant); })*
                 None
             }
 
             /// The names of all functions, operators left out.
-            pub fn names() -> impl Iterator<Item = &'static str> {
+            pub(super) fn names() -> impl Iterator<Item = &'static str> {
                 [$($name),*].into_iter().filter(|name: &&str| name.starts_with(|c: char| c.is_ascii_alphabetic()))
             }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::template::Lookup;
 use crate::value::{Key, Value};
 
-pub use functions::Function;
+use functions::Function;
 pub use parse::{RootName, root_names};
 
 /// A compiled expression.
@@ -114,9 +114,10 @@ impl Formula {
     /// # Errors
     /// When it does not parse, or names something that is not there.
     pub fn compile(source: &str, vocabulary: &Vocabulary) -> Result<Self, FormulaError> {
-        let (tree, offsets) = parse::parse(source)?;
-        let root = compile::Compiler::new(source, vocabulary, &offsets).compile(&tree)?;
-        Ok(Formula(Arc::new(Compiled { source: source.into(), root })))
+        let root = parse::with_parsed(source, |tree, offsets| {
+            compile::Compiler::new(source, vocabulary, offsets).compile(tree)
+        })?;
+        Ok(Formula(Arc::new(Compiled { source: source.into(), root: root? })))
     }
 
     /// The text it was compiled from.

@@ -37,8 +37,48 @@ impl Offsets {
     }
 }
 
+/// The stack on which expressions are parsed. The parser goes as deep as the text does, whatever thread it is on.
+const STACK: usize = 64 << 20;
+/// How many operators, brackets and dots an expression may have outside of texts.
+const MAX_MARKS: usize = 2_000;
+
+/// Parses a text and gives the tree to `work`, on a stack that is deep enough for both.
+pub(super) fn with_parsed<T: Send>(
+    source: &str,
+    work: impl FnOnce(&IdedExpr, &Offsets) -> T + Send,
+) -> Result<T, FormulaError> {
+    let whole = |message: String| FormulaError { message, range: 0..source.len(), help: None };
+    if marks(source) > MAX_MARKS {
+        return Err(whole(format!("the expression has more than {MAX_MARKS} operators, brackets and dots")));
+    }
+    let parsed = std::thread::scope(|scope| {
+        let work = || parse(source).map(|(tree, offsets)| work(&tree, &offsets));
+        let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work);
+        thread.ok().and_then(|thread| thread.join().ok())
+    });
+    parsed.unwrap_or_else(|| Err(whole("the expression cannot be parsed".to_owned())))
+}
+
+/// How many marks a text has that may make a tree deeper, those inside of texts left out.
+fn marks(source: &str) -> usize {
+    let mut quote = None;
+    let mut escaped = false;
+    let mut marks = 0;
+    for byte in source.bytes() {
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some(_) if byte == b'\\' => escaped = true,
+            Some(open) if byte == open => quote = None,
+            Some(_) => {}
+            None if matches!(byte, b'"' | b'\'') => quote = Some(byte),
+            None => marks += usize::from(byte.is_ascii_punctuation() && byte != b'_'),
+        }
+    }
+    marks
+}
+
 /// Parses a text.
-pub(super) fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
+fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
     let whole = |message: String| FormulaError { message, range: 0..source.len(), help: None };
     if source.len() > MAX_BYTES {
         return Err(whole(format!("the expression has {} bytes, and at most {MAX_BYTES} are read", source.len())));
@@ -59,6 +99,7 @@ pub(super) fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
                 message.truncate(at);
             }
             let message = match &*message {
+                message if message.contains("<EOF>") => "the expression ends too early".to_owned(),
                 "" => "the expression cannot be read".to_owned(),
                 message => format!("the expression cannot be read: {message}"),
             };
@@ -89,12 +130,15 @@ pub struct RootName {
 
 /// The names that an expression takes from outside, each once; nothing if it does not parse.
 pub fn root_names(source: &str) -> Vec<RootName> {
-    let Ok((tree, offsets)) = parse(source) else { return Vec::new() };
-    let mut found: HashMap<String, Range<usize>> = HashMap::new();
-    let mut bound = Vec::new();
-    collect(&tree, &mut bound, &mut |name, id| {
-        found.entry(name.to_owned()).or_insert_with(|| offsets.range(id));
+    let found = with_parsed(source, |tree, offsets| {
+        let mut found: HashMap<String, Range<usize>> = HashMap::new();
+        let mut bound = Vec::new();
+        collect(tree, &mut bound, &mut |name, id| {
+            found.entry(name.to_owned()).or_insert_with(|| offsets.range(id));
+        });
+        found
     });
+    let found = found.unwrap_or_default();
     let mut names: Vec<RootName> = found.into_iter().map(|(name, range)| RootName { name, range }).collect();
     names.sort_by_key(|name| (name.range.start, name.name.clone()));
     names

@@ -80,7 +80,7 @@ fn values_and_functions() {
         ("none == null ? 1 : 2", "1"),
         (r#"{"a": [1, {"b": n}]}"#, r#"{"a":[1,{"b":3}]}"#),
         (r#"user.map(k, k)"#, r#"["name","tags"]"#),
-        ("[1, 2].map(x, [x, n].map(y, y * x))", "[[1,3],[2,6]]"),
+        ("[1, 2].map(x, [x, n].map(y, y * x))", "[[1,3],[4,6]]"),
     ] {
         assert_eq!(evaluate(source, true), expected, "{source}");
     }
@@ -153,8 +153,20 @@ fn evaluation_is_bounded() {
     let text = format!("\"{}\"", "x".repeat(5000));
     let long = format!("{text}{}.size()", format!(".replace(\"x\", {text})").repeat(3));
     assert!(evaluate(&long, true).contains("bytes of text"));
-    assert!(evaluate(&"(".repeat(5000), true).starts_with("refused"));
-    assert!(evaluate(&format!("{}1", "-".repeat(5000)), true).starts_with("refused"));
+    for deep in [
+        "(".repeat(1900),
+        "(".repeat(50_000),
+        format!("{}1", "-".repeat(1900)),
+        format!("1{}", "+1".repeat(1900)),
+        format!("{}1{}", "[".repeat(900), "]".repeat(900)),
+        format!("user{}", ".a".repeat(1900)),
+        format!("1{}", "?1:1".repeat(900)),
+        format!("true{}", "||true".repeat(900)),
+        format!("{}1{}", "size(".repeat(900), ")".repeat(900)),
+    ] {
+        let shown = evaluate(&deep, true);
+        assert!(shown.starts_with("refused") || matches!(&*shown, "true" | "1"), "{shown}");
+    }
 }
 
 #[test]
@@ -163,9 +175,7 @@ fn cost_does_not_grow_with_what_is_not_looked_at() {
     let message = state.get("messages").and_then(Value::as_list).and_then(|list| list.get(0)).cloned().unwrap();
     state.set("messages".into(), Value::List(std::iter::repeat_n(message, 200_000).collect()));
     let formula = Formula::compile("messages[size(messages) - 1].contains(\"go\")", &vocabulary(true)).unwrap();
-    let begun = std::time::Instant::now();
-    for _ in 0..10_000 {
-        assert_eq!(formula.evaluate(&state), Ok(Value::Bool(true)));
-    }
-    assert!(begun.elapsed().as_millis() < 1_000, "{:?}", begun.elapsed());
+    let mut evaluation = super::evaluate::Evaluation::new(&state);
+    assert_eq!(evaluation.evaluate(&formula.0.root), Ok(Value::Bool(true)));
+    assert!(evaluation.steps() < 20, "{}", evaluation.steps());
 }

@@ -1,0 +1,95 @@
+//! What a person sees for each kind of bad sherma file: `sherma/refused/*.yaml` are the inputs, the snapshots beside
+//! them the complete output. And what a good file becomes.
+
+mod surroundings;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hotcell_dialects::sherma::{self, Choice, Loaded, Style};
+use hotcell_graph::diagnostic::{SourceFile, render};
+use hotcell_graph::ir::{Action, Next, Offered};
+
+use surroundings::Fake;
+
+fn load(name: &str, text: &str) -> Loaded {
+    let file = Arc::new(SourceFile { name: name.to_owned(), text: text.to_owned() });
+    sherma::load(&file, Choice::Only, &Fake)
+}
+
+#[test]
+fn every_kind_of_bad_input_is_explained() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sherma/refused");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    assert!(paths.len() > 8, "the inputs are not there");
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(folder.join("shown"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for path in paths {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let loaded = load(&format!("{name}.yaml"), &std::fs::read_to_string(&path).unwrap());
+            assert!(loaded.graph.is_none(), "{name}");
+            insta::assert_snapshot!(name, render(&loaded.diagnostics, false));
+        }
+    });
+}
+
+const DESK: &str = r#"
+manifest_version: 1
+llms: [{id: main, model_name: small}]
+default_llm: {id: main}
+tools: [{id: find, version: "1.0.0", import_path: my.tools.search}]
+sub_agents: [{id: clerk, yaml_path: clerk.yaml}]
+agents:
+  desk:
+    state: {fields: [{name: messages, type: list}, {name: n, type: float, default: 1}]}
+    graph:
+      entry_point: work
+      nodes:
+        - name: work
+          type: call_llm
+          args:
+            prompt: [{role: messages, content: messages}]
+            tools: [{id: find, version: "==1.0.0"}]
+            use_sub_agents_as_tools: true
+        - {name: note, type: set_state, args: {values: {n: double(size(messages))}}}
+      edges:
+        - {source: work, branches: [{condition: n > 2.0, target: note}]}
+"#;
+
+#[test]
+fn a_node_with_tools_gets_a_tool_node() {
+    let loaded = load("agent.yaml", DESK);
+    assert!(loaded.diagnostics.is_empty(), "{}", render(&loaded.diagnostics, false));
+    assert_eq!(loaded.style, Style::Bare);
+    assert_eq!(
+        loaded.children.iter().map(|child| (&*child.name, &*child.path)).collect::<Vec<_>>(),
+        [("clerk", "clerk.yaml")]
+    );
+    let graph = loaded.graph.unwrap();
+    let ids: Vec<&str> = graph.nodes().map(|(_, node)| &*node.id).collect();
+    assert_eq!(ids, ["work", "note", "work_tools", "__end__"]);
+    let Action::AnswerCalls(tools) = &graph.node(graph.find("work_tools").unwrap()).action else {
+        panic!("no tool node")
+    };
+    assert!(
+        matches!(&tools.tools[..], [Offered::Tool(tool), Offered::Agent { name, .. }] if tool == "search" && name == "clerk")
+    );
+    let Next::When { then, otherwise, .. } = &graph.node(graph.find("work").unwrap()).next else {
+        panic!("no condition")
+    };
+    assert_eq!(**then, Next::To(vec![graph.find("work_tools").unwrap()]));
+    assert_eq!(otherwise.targets(), [graph.find("note").unwrap(), graph.find("__end__").unwrap()]);
+    assert_eq!(graph.initial_state.iter().map(|(_, value)| value.to_json()).collect::<Vec<_>>(), ["[]", "1.0"]);
+}
+
+#[test]
+fn deep_files_are_refused_and_not_crashed_on() {
+    let deep = format!("\"{}1\"", "(".repeat(60_000));
+    let text = DESK.replace("double(size(messages))", &deep);
+    assert!(load("agent.yaml", &text).graph.is_none());
+}
