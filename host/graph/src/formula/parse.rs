@@ -41,6 +41,8 @@ impl Offsets {
 const STACK: usize = 64 << 20;
 /// How many operators, brackets and dots an expression may have outside of texts.
 const MAX_MARKS: usize = 2_000;
+/// As many cannot make a tree that is too deep for any stack, so most expressions need no stack of their own.
+const FEW_MARKS: usize = 8;
 
 /// Parses a text and gives the tree to `work`, on a stack that is deep enough for both.
 pub(super) fn with_parsed<T: Send>(
@@ -48,7 +50,11 @@ pub(super) fn with_parsed<T: Send>(
     work: impl FnOnce(&IdedExpr, &Offsets) -> T + Send,
 ) -> Result<T, FormulaError> {
     let whole = |message: String| FormulaError { message, range: 0..source.len(), help: None };
-    if marks(source) > MAX_MARKS {
+    let marks = marks(source);
+    if marks <= FEW_MARKS {
+        return parse(source).map(|(tree, offsets)| work(&tree, &offsets));
+    }
+    if marks > MAX_MARKS {
         return Err(whole(format!("the expression has more than {MAX_MARKS} operators, brackets and dots")));
     }
     let parsed = std::thread::scope(|scope| {

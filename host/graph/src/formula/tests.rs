@@ -154,6 +154,9 @@ fn evaluation_is_bounded() {
     let long = format!("{text}{}.size()", format!(".replace(\"x\", {text})").repeat(3));
     assert!(evaluate(&long, true).contains("bytes of text"));
     for deep in [
+        "(".repeat(8),
+        "-".repeat(8) + "1",
+        "[".repeat(4) + "1" + &"]".repeat(4),
         "(".repeat(1900),
         "(".repeat(50_000),
         format!("{}1", "-".repeat(1900)),
@@ -165,7 +168,7 @@ fn evaluation_is_bounded() {
         format!("{}1{}", "size(".repeat(900), ")".repeat(900)),
     ] {
         let shown = evaluate(&deep, true);
-        assert!(shown.starts_with("refused") || matches!(&*shown, "true" | "1"), "{shown}");
+        assert!(shown.starts_with("refused") || matches!(&*shown, "true" | "1") || shown.starts_with("[["), "{shown}");
     }
 }
 
