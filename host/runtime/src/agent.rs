@@ -14,7 +14,7 @@ use hotcell_graph::ir::{Action, Graph};
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 
 use crate::family::{Family, Guarded};
-use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, GRAPH_FILE, both_files};
+use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, both_files};
 use crate::hooks::{AgentHooks, HookList};
 use crate::host::Host;
 use crate::knowledge::{self, AgentKnowledge};
@@ -322,7 +322,8 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
         }
         // The settings of a project are for all of its agents.
         for name in settings.names().filter(|_| project.is_none() && loaded.children.is_empty()) {
-            let of_other_kind = name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX);
+            let of_other_kind =
+                name == FILE_GRANTS || name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX);
             if !of_other_kind && !scripts.has(name) && shelf.plugin(name).is_none() {
                 diagnostics.push(
                     Diagnostic::warning(format!(

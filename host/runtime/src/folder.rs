@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, ServerState, Surroundings, ToolState};
 use hotcell_models::ModelError;
+use hotcell_plugins::Trust;
 
 use crate::hooks::HookList;
 use crate::host::Host;
@@ -14,6 +15,8 @@ use crate::servers::AgentServers;
 use crate::shelf::{NoTool, Shelf};
 use crate::tools::explain;
 
+/// What is granted to the file of an agent itself: variables of the environment that it may name.
+pub(crate) const FILE_GRANTS: &str = "agent";
 /// The file that makes a folder a graph agent.
 pub(crate) const GRAPH_FILE: &str = "graph.yaml";
 /// The file that makes a folder an agent with a tool loop.
@@ -153,7 +156,11 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn variable(&self, name: &str) -> Option<String> {
-        self.host.environment().get(name)
+        // A file that came with a folder gets at no variable that was not granted to it.
+        let said = || self.host.agent_folder(self.folder);
+        let granted = || said().is_ok_and(|said| said.settings().grants(FILE_GRANTS).env.iter().any(|one| one == name));
+        let may = *self.host.trust() == Trust::Everything || granted();
+        may.then(|| self.host.environment().get(name)).flatten()
     }
 
     fn hook(&self, name: &str) -> bool {

@@ -14,7 +14,10 @@ pub(super) fn substitute(document: &mut Document, surroundings: &dyn Surrounding
     for (name, place) in missing {
         let error = Diagnostic::error(format!("the environment variable `{name}` has no value"))
             .at(&document.span(place))
-            .help(format!("set it, or give it a default: `${{{name}:-default}}`"));
+            .help(format!(
+                "set it and allow it, with `env = [\"{name}\"]` below `[grants.agent]` in `hotcell.toml`; or give it a \
+                 default: `${{{name}:-default}}`"
+            ));
         diagnostics.push(error);
     }
 }
