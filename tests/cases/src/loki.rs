@@ -170,24 +170,37 @@ async fn run(
     world: &World,
     stage: &Stage,
 ) -> Result<Observed, PlayError> {
-    let mut answers: Vec<String> = case
-        .answers
-        .iter()
-        .filter_map(|answer| match answer {
-            Answer::Text(text) => Some(text.clone()),
-            Answer::Client(_) => None,
-        })
-        .collect();
     let inputs: Vec<Option<String>> = match &case.turns {
         Some(turns) => turns.iter().map(|turn| text("turns[].input", turn.input.as_ref())).collect::<Result<_, _>>()?,
         None => vec![text("input", case.input.as_ref())?],
     };
+    let given = |input| Given { input, variables: variables(case, canary), ..Given::default() };
+    run_turns(case, host, agent, world, stage, inputs.into_iter().map(given)).await
+}
+
+/// Runs turn after turn against one loaded agent; answers that one turn leaves go to the next, and the outcome of the last
+/// one counts.
+///
+/// # Errors
+/// When a run does not come to an end.
+pub(crate) async fn run_turns(
+    case: &CaseFile,
+    host: &Host,
+    agent: &Agent,
+    world: &World,
+    stage: &Stage,
+    turns: impl IntoIterator<Item = Given>,
+) -> Result<Observed, PlayError> {
+    let text = |answer: &Answer| match answer {
+        Answer::Text(text) => Some(text.clone()),
+        Answer::Client(_) => None,
+    };
+    let mut answers: Vec<String> = case.answers.iter().filter_map(text).collect();
     let warnings = lines(&agent.warnings.iter().collect::<Vec<_>>(), world);
     let mut observed = Observed { warnings, ..nothing_ran(Status::Completed) };
-    for input in inputs {
+    for given in turns {
         let witness = Arc::new(Witness::new(answers));
         let session = Session { people: witness.clone(), observer: witness.clone(), cancel: CancellationToken::new() };
-        let given = Given { input, variables: variables(case, canary), ..Given::default() };
         let report = tokio::time::timeout(stage.limit, host.run(agent, given, session))
             .await
             .map_err(|_| PlayError::Late(stage.limit.as_secs()))?;

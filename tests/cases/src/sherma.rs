@@ -1,16 +1,13 @@
 //! Plays a case of the sherma dialect: as [`crate::loki`] does, with conversations that go on from turn to turn.
 
-use std::sync::Arc;
-
 use hotcell_graph::{List, Object, Value};
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{Agent, CancellationToken, Environment, Given, Host, HostOptions, Session};
+use hotcell_runtime::{Agent, Environment, Given, Host, HostOptions};
 
 use crate::case_file::{Answer, CaseFile, Json, Status};
-use crate::loki::{PlayError, lines, nothing_ran, outcome, refused, rejected, with_causes};
+use crate::loki::{PlayError, rejected, run_turns, with_causes};
 use crate::observed::{ModelExchange, Observed};
 use crate::stage::Stage;
-use crate::witness::Witness;
 use crate::world::World;
 
 /// Plays a case and tells what was seen.
@@ -86,11 +83,6 @@ fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayEr
 
 /// Runs every turn of the case; the last one is the one whose outcome counts.
 async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
-    let text = |answer: &Answer| match answer {
-        Answer::Text(text) => Some(text.clone()),
-        Answer::Client(_) => None,
-    };
-    let mut answers: Vec<String> = case.answers.iter().filter_map(text).collect();
     let turns: Vec<Given> = match &case.turns {
         Some(turns) => turns
             .iter()
@@ -98,30 +90,7 @@ async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: 
             .collect::<Result<_, PlayError>>()?,
         None => vec![given("input", case.input.as_ref())?],
     };
-    let warnings = lines(&agent.warnings.iter().collect::<Vec<_>>(), world);
-    let mut observed = Observed { warnings, ..nothing_ran(Status::Completed) };
-    for given in turns {
-        let witness = Arc::new(Witness::new(answers));
-        let session = Session { people: witness.clone(), observer: witness.clone(), cancel: CancellationToken::new() };
-        let report = tokio::time::timeout(stage.limit, host.run(agent, given, session))
-            .await
-            .map_err(|_| PlayError::Late(stage.limit.as_secs()))?;
-        observed.interrupts.extend(witness.pauses());
-        observed.visited = witness.visited();
-        answers = witness.unused_answers();
-        match report {
-            Ok(report) => {
-                let journal =
-                    host.journal().entries(&report.run).map_err(|error| PlayError::Host(error.to_string()))?;
-                observed.tool_calls.extend(witness.tool_calls(&journal));
-                outcome(&mut observed, report, world)?;
-            }
-            Err(error) => refused(&mut observed, &error, world),
-        }
-        if observed.status == Status::Rejected {
-            break;
-        }
-    }
+    let mut observed = run_turns(case, host, agent, world, stage, turns).await?;
     // Only what is written in the configuration counts as visited.
     let written = |name: &String| {
         let node = agent.graph.find(name).map(|index| agent.graph.node(index));
