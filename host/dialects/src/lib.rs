@@ -3,6 +3,7 @@
 //! A front end parses, checks and lowers. It never executes and does no I/O: what it has to know about the world around
 //! a file it asks [`Surroundings`].
 
+pub mod agent_spec;
 pub mod document;
 pub mod loki;
 mod recognise;

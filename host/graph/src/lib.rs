@@ -13,6 +13,7 @@ mod reducer;
 mod state;
 mod suggest;
 mod template;
+pub mod types;
 pub mod value;
 
 pub use path::Path;

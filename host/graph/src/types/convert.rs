@@ -1,0 +1,207 @@
+//! Values become values of a type.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::text::to_text;
+use super::{Members, Shape, Type};
+use crate::value::{List, Number, Object, Value};
+
+/// Why a value cannot become one of a type.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub struct Mismatch {
+    /// The keys and indexes that lead to the part that does not fit
+    pub path: Vec<String>,
+    /// What is wrong with it
+    pub problem: String,
+}
+
+impl Mismatch {
+    fn new(problem: impl Into<String>) -> Self {
+        Mismatch { path: Vec::new(), problem: problem.into() }
+    }
+
+    fn below(mut self, key: impl Into<String>) -> Self {
+        self.path.insert(0, key.into());
+        self
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "at `{}`: ", self.path.join("."))?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+/// What a slot gets that takes one value or a list of them.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Iterated {
+    /// One value, for every round the same
+    Same(Value),
+    /// One value for each round
+    Each(List),
+}
+
+impl Type {
+    /// The value as one of this type.
+    ///
+    /// A text stays one; everything becomes a text; numbers and truth values become each other, a number loses its
+    /// decimals where an integer is wanted; lists and objects are converted item by item; `null` stays `null` where a
+    /// text is wanted.
+    ///
+    /// # Errors
+    /// When it cannot become one, with the part that does not fit.
+    pub fn convert(&self, value: &Value) -> Result<Value, Mismatch> {
+        let converted = self.convert_shape(value)?;
+        match self.constraint.as_ref().and_then(|constraint| constraint.violated_by(&converted)) {
+            Some(problem) => Err(Mismatch::new(problem)),
+            None => Ok(converted),
+        }
+    }
+
+    fn convert_shape(&self, value: &Value) -> Result<Value, Mismatch> {
+        let refused = || Mismatch::new(format!("{} is no {self}", shown(value)));
+        match (&self.shape, value) {
+            (Shape::Any, _) | (Shape::Text | Shape::Null, Value::Null) | (Shape::Text, Value::Text(_)) => {
+                Ok(value.clone())
+            }
+            (Shape::Boolean, Value::Bool(_)) => Ok(value.clone()),
+            (Shape::Text, _) => Ok(Value::text(to_text(value))),
+            (Shape::Integer, Value::Number(number)) => Ok(Value::Number(whole(number))),
+            (Shape::Integer, Value::Bool(value)) => Ok(Value::from(i64::from(*value))),
+            (Shape::Number, Value::Number(number)) => Ok(Value::Number(Number::Float(number.to_f64()))),
+            (Shape::Number, Value::Bool(value)) => Ok(Value::Number(Number::Float(f64::from(u8::from(*value))))),
+            (Shape::Boolean, Value::Number(number)) => Ok(Value::Bool(number.to_f64() != 0.0)),
+            (Shape::Array(items), Value::List(list)) => {
+                let item = |(index, item): (usize, &Value)| {
+                    items.convert(item).map_err(|mismatch| mismatch.below(index.to_string()))
+                };
+                Ok(Value::List(list.iter().enumerate().map(item).collect::<Result<List, _>>()?))
+            }
+            (Shape::Object(members), Value::Object(object)) => members.convert(object).map(Value::Object),
+            (Shape::Union(members), _) => {
+                let exact = members.iter().find(|member| member.is_kind_of(value));
+                let near = || members.iter().find(|member| member.fits(value));
+                match exact.or_else(near) {
+                    Some(member) => member.convert(value),
+                    None => members.iter().find_map(|member| member.convert(value).ok()).ok_or_else(refused),
+                }
+            }
+            _ => Err(refused()),
+        }
+    }
+
+    /// Whether the value is of this type as it is; an integer is a number too.
+    pub fn fits(&self, value: &Value) -> bool {
+        let shape = match (&self.shape, value) {
+            (Shape::Any, _)
+            | (Shape::Text, Value::Text(_))
+            | (Shape::Number, Value::Number(_))
+            | (Shape::Boolean, Value::Bool(_))
+            | (Shape::Null, Value::Null) => true,
+            (Shape::Integer, Value::Number(number)) => number.is_integer(),
+            (Shape::Array(items), Value::List(list)) => list.iter().all(|item| items.fits(item)),
+            (Shape::Object(members), Value::Object(object)) => members.fit(object),
+            (Shape::Union(members), _) => members.iter().any(|member| member.fits(value)),
+            _ => false,
+        };
+        shape && self.constraint.as_ref().is_none_or(|constraint| constraint.violated_by(value).is_none())
+    }
+
+    /// Whether the value may be a default of this type: numbers and truth values stand for each other.
+    pub fn takes_default(&self, value: &Value) -> bool {
+        let numeric = |shape: &Shape| matches!(shape, Shape::Integer | Shape::Number | Shape::Boolean);
+        match (&self.shape, value) {
+            (Shape::Union(members), _) => members.iter().any(|member| member.takes_default(value)),
+            (shape, Value::Number(_) | Value::Bool(_)) if numeric(shape) => self.convert(value).is_ok(),
+            (Shape::Array(_) | Shape::Object(_), Value::List(_) | Value::Object(_)) => self.convert(value).is_ok(),
+            _ => self.fits(value),
+        }
+    }
+
+    /// The value for a slot that takes one value of this type for all rounds, or a list with one for each.
+    ///
+    /// # Errors
+    /// When it is neither.
+    pub fn iterate(&self, value: &Value) -> Result<Iterated, Mismatch> {
+        if self.fits(value) {
+            return Ok(Iterated::Same(self.convert(value)?));
+        }
+        if let Value::List(list) = value {
+            let item = |(index, item): (usize, &Value)| {
+                self.convert(item).map_err(|mismatch| mismatch.below(index.to_string()))
+            };
+            return Ok(Iterated::Each(list.iter().enumerate().map(item).collect::<Result<List, _>>()?));
+        }
+        Ok(Iterated::Same(self.convert(value)?))
+    }
+
+    /// Whether the value has the very kind of this type, an integer not being a number.
+    fn is_kind_of(&self, value: &Value) -> bool {
+        match (&self.shape, value) {
+            (Shape::Number, Value::Number(number)) => !number.is_integer(),
+            _ => self.fits(value),
+        }
+    }
+}
+
+impl Members {
+    fn convert(&self, object: &Object) -> Result<Object, Mismatch> {
+        let mut converted = Object::default();
+        for (key, value) in object.iter() {
+            let declared = self.declared.iter().find(|member| member.name == *key).map(|member| &member.ty);
+            let value = match declared.or(self.others.as_deref()) {
+                Some(ty) => ty.convert(value).map_err(|mismatch| mismatch.below(&**key))?,
+                None => value.clone(),
+            };
+            converted.insert(key.clone(), value);
+        }
+        for member in self.declared.iter().filter(|member| object.get(&member.name).is_none()) {
+            match &member.default {
+                Some(default) => {
+                    let default = member.ty.convert(default).map_err(|mismatch| mismatch.below(&*member.name))?;
+                    converted.insert(member.name.clone(), default);
+                }
+                None if member.optional => {}
+                None => return Err(Mismatch::new(format!("the property `{}` is missing", member.name))),
+            }
+        }
+        Ok(converted)
+    }
+
+    fn fit(&self, object: &Object) -> bool {
+        let entry = |(key, value): (&crate::Key, &Value)| {
+            let declared = self.declared.iter().find(|member| member.name == *key).map(|member| &member.ty);
+            declared.or(self.others.as_deref()).is_none_or(|ty| ty.fits(value))
+        };
+        let given = |member: &super::Member| member.optional || object.get(&member.name).is_some();
+        object.iter().all(entry) && self.declared.iter().all(given)
+    }
+}
+
+/// Without what is behind the decimal point.
+fn whole(number: &Number) -> Number {
+    match number {
+        Number::Float(value) => {
+            let digits = format!("{:.0}", value.trunc());
+            // A finite number has at most 309 digits.
+            Number::parse_integer(&digits, 10).unwrap_or(Number::Int(0))
+        }
+        integer => integer.clone(),
+    }
+}
+
+/// The value for a message, cut where it is long.
+fn shown(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text = value.to_json();
+    if text.chars().count() <= LONGEST {
+        return format!("`{text}`");
+    }
+    let beginning: String = text.chars().take(LONGEST).collect();
+    format!("`{beginning}...`")
+}
