@@ -1,5 +1,14 @@
-//! Builds the component with the tools of the cases, so that the runner carries it.
+//! Builds the components of the cases, their tools and their plugin, so that the runner carries them.
 
-fn main() -> std::process::ExitCode {
-    hotcell_guest_build::carry("hotcell-case-tools", "HOTCELL_CASE_TOOLS")
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let components = [("hotcell-case-tools", "HOTCELL_CASE_TOOLS"), ("hotcell-case-plugin", "HOTCELL_CASE_PLUGIN")];
+    for (package, variable) in components {
+        let code = hotcell_guest_build::carry(package, variable);
+        if code != ExitCode::SUCCESS {
+            return code;
+        }
+    }
+    ExitCode::SUCCESS
 }

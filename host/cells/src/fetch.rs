@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use hotcell_budget::Usage;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, header};
-use http_body_util::{BodyExt as _, Empty};
+use http_body_util::{BodyExt as _, Full};
 use url::Url;
 use wasmtime_wasi_http::{Error, WasiBody};
 
@@ -47,6 +49,87 @@ pub async fn fetch(terms: &Terms, url: &str) -> Result<Fetched, String> {
     Err(format!("`{url}` and the addresses before it sent on more than {REDIRECTS} times"))
 }
 
+/// A request of the host's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnRequest {
+    /// The method.
+    pub method: String,
+    /// The address.
+    pub url: String,
+    /// The headers.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// The answer to a request of the host's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnReply {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// Sends one request, within what `terms` grant and within their budget; a redirect is an answer. Gives what was used in
+/// any case.
+///
+/// # Errors
+/// Why there is no answer, as a text for people; a denial says which grant would allow it.
+pub async fn send(terms: &Terms, request: OwnRequest) -> (Result<OwnReply, String>, Usage) {
+    let denials = Denials::new(&terms.plugin);
+    let egress = Egress::new(terms, &terms.budget, denials.clone(), Arc::new(Vault::new(terms, None)));
+    let result = match tokio::time::timeout(terms.budget.wall_clock, send_by(&egress, &denials, request)).await {
+        Ok(result) => result,
+        Err(_) => Err(format!("the server did not answer within {} s", terms.budget.wall_clock.as_secs_f64())),
+    };
+    let report = egress.report();
+    let usage = Usage {
+        http_requests: report.requests,
+        http_sent: report.sent,
+        http_received: report.received,
+        ..Usage::default()
+    };
+    (result, usage)
+}
+
+async fn send_by(egress: &Egress, denials: &Denials, request: OwnRequest) -> Result<OwnReply, String> {
+    let url = Url::parse(&request.url).map_err(|error| format!("`{}` is no address: {error}", request.url))?;
+    let method = request.method.trim().to_ascii_uppercase();
+    let mut own = of_body(request.body);
+    *own.method_mut() = method.parse().map_err(|_| format!("`{}` is no HTTP method", request.method))?;
+    *own.uri_mut() = url.as_str().parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
+    for (name, value) in &request.headers {
+        if OF_THE_CONNECTION.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            return Err(format!("the header `{name}` belongs to the connection and cannot be set"));
+        }
+        let key: HeaderName = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
+        let value = value
+            .parse()
+            .map_err(|_| format!("the value of the header `{name}` has characters that no header may have"))?;
+        own.headers_mut().insert(key, value);
+    }
+    let refused = |error: Error| explain(&url, &error, denials, egress);
+    let (response, rest) = get(egress, own).await.map_err(refused)?;
+    let rest = tokio::spawn(Box::into_pin(rest));
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.map_err(refused)?.to_bytes().to_vec();
+    rest.abort();
+    Ok(OwnReply { status, body })
+}
+
+/// Headers that whoever keeps up the connection writes.
+const OF_THE_CONNECTION: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
+
+/// A request with this body and what every request of the host has.
+fn of_body(body: Vec<u8>) -> HttpRequest<WasiBody> {
+    let body: WasiBody = Full::new(Bytes::from(body)).map_err(Error::from).boxed_unsync();
+    let mut request = HttpRequest::new(body);
+    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("*/*"));
+    request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static("hotcell"));
+    request
+}
+
 enum Answer {
     Found(Fetched),
     Elsewhere(String),
@@ -54,12 +137,9 @@ enum Answer {
 }
 
 async fn once(egress: &Egress, url: &Url) -> Result<Answer, Error> {
-    let body: WasiBody = Empty::new().map_err(Error::from).boxed_unsync();
-    let mut request = HttpRequest::new(body);
+    let mut request = of_body(Vec::new());
     *request.method_mut() = Method::GET;
     *request.uri_mut() = url.as_str().parse().map_err(|_| Error::HttpRequestUriInvalid)?;
-    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-    request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static("hotcell"));
     let (response, rest) = get(egress, request).await?;
     let rest = tokio::spawn(Box::into_pin(rest));
     let status = response.status();

@@ -12,5 +12,6 @@ mod surroundings;
 
 pub use recognise::{Dialect, recognise};
 pub use surroundings::{
-    AgentFolder, FileState, KnowledgeBase, OfferState, Offered, ServerState, Surroundings, ToolState,
+    AgentFolder, ComponentState, ComponentType, FileState, KnowledgeBase, OfferState, Offered, ServerState,
+    Surroundings, ToolState,
 };

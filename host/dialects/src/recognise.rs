@@ -7,11 +7,18 @@ pub enum Dialect {
     Loki,
     /// A sherma declarative agent (a file with `manifest_version`)
     Sherma,
+    /// An Open Agent Specification configuration (a file with `component_type`)
+    AgentSpec,
 }
 
 /// The language of a file by its name and text; none if it is none that is known. Cheap, and does not depend on the
 /// file being well formed: a broken file of a known name is still of that language, so that its errors are reported.
 pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
+    // A flow has `nodes` too; these keys no other language has.
+    if has_any_top_level_key(text, &["component_type", "agentspec_version", "$component_ref", "$referenced_components"])
+    {
+        return Some(Dialect::AgentSpec);
+    }
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
     let is_loki =
         matches!(name, "graph.yaml" | "graph.yml" | "config.yaml") || has_top_level_keys(text, &["nodes", "start"]);
@@ -21,7 +28,56 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
     // The version is what such a file has to have; one that lacks it and is one all the same is told so.
     let is_sherma = has_top_level_keys(text, &["manifest_version"])
         || (has_top_level_keys(text, &["agents"]) && text.contains("graph:") && text.contains("entry_point"));
-    is_sherma.then_some(Dialect::Sherma)
+    if is_sherma {
+        return Some(Dialect::Sherma);
+    }
+    // A list of components, or one whose top lacks all of the keys, is told so.
+    let is_agent_spec = ["component_type", "$component_ref"].iter().any(|key| text.contains(key));
+    is_agent_spec.then_some(Dialect::AgentSpec)
+}
+
+/// Whether the top of a text, JSON or YAML, has one of these keys.
+fn has_any_top_level_key(text: &str, keys: &[&str]) -> bool {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with('{') {
+        return json_keys(text).any(|key| keys.contains(&key));
+    }
+    keys.iter().any(|key| has_top_level_keys(text, &[key]))
+}
+
+/// The keys of the outermost object of a JSON text, as far as it is one.
+fn json_keys(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    let mut depth = 0_usize;
+    std::iter::from_fn(move || {
+        loop {
+            let at = rest.find(['"', '{', '[', '}', ']'])?;
+            let found = rest.as_bytes()[at];
+            rest = &rest[at + 1..];
+            match found {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {
+                    let end = end_of_string(rest)?;
+                    let string = &rest[..end];
+                    rest = &rest[end + 1..];
+                    if depth == 1 && rest.trim_start().starts_with(':') {
+                        return Some(string);
+                    }
+                }
+            }
+        }
+    })
+}
+
+/// Where the quote is that ends a JSON string.
+fn end_of_string(text: &str) -> Option<usize> {
+    let mut escaped = false;
+    text.bytes().position(|byte| {
+        let is_end = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        is_end
+    })
 }
 
 /// Whether lines without indentation begin with all of these keys.
@@ -53,10 +109,21 @@ mod tests {
             assert_eq!(recognise("agent.yaml", text), Some(Dialect::Sherma), "{text}");
         }
         for (name, text) in [
+            ("flow.json", r#"{"component_type": "Flow", "nodes": [], "start_node": {}}"#),
+            ("flow.json", r#"{"nodes": [{"x": "\\"}"}], "start": {}, "agentspec_version" : "25.4.1""#),
+            ("flow.yaml", "nodes: []\nstart: x\ncomponent_type: Flow\n"),
+            ("graph.yaml", "\u{feff}$component_ref: [broken"),
+            ("parts.json", r#"{"$referenced_components": {}}"#),
+            ("list.json", r#"[{"component_type": "Flow"}]"#),
+            ("deeper.json", r#"{"id": "x", "nodes": [{"$component_ref": "y"}]}"#),
+        ] {
+            assert_eq!(recognise(name, text), Some(Dialect::AgentSpec), "{text}");
+        }
+        for (name, text) in [
             ("agent.yaml", "name: x\n"),
             ("mygraph.yaml", "steps:\n  start: a\n  nodes: b\n"),
             ("x.yaml", "nodes: []\nstartup: 1\n"),
-            ("flow.json", r#"{"component_type": "Flow", "nodes": [], "start_node": {}}"#),
+            ("x.json", r#"{"nodes": [], "text": "agentspec_version: {"}"#),
         ] {
             assert_eq!(recognise(name, text), None, "{name}");
         }

@@ -21,6 +21,9 @@ pub trait Surroundings {
     /// What a plugin offers under a full name, `plugin/name`.
     fn offer(&self, name: &str) -> OfferState;
 
+    /// The component type that a plugin provides. The name of the plugin is empty where the source names none.
+    fn component(&self, plugin: &str, component_type: &str) -> ComponentState;
+
     /// Whether the agent's own folder defines a tool of that name.
     fn own_tool(&self, name: &str) -> bool;
 
@@ -78,6 +81,36 @@ pub enum OfferState {
     Missing(Option<String>),
     /// There is something and it cannot be used, for this reason
     Unusable(String),
+}
+
+/// Whether a plugin provides a component type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ComponentState {
+    /// It does, and it is this
+    Usable(Box<ComponentType>),
+    /// No plugin has a type of that name; this one is near
+    Missing(Option<String>),
+    /// Another plugin does, the one of this name
+    WrongPlugin(String),
+    /// It does and it cannot be used, for this reason
+    Unusable(String),
+}
+
+/// A component type that a plugin provides.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComponentType {
+    /// What it is
+    pub kind: OfferKind,
+    /// The version of its plugin
+    pub version: String,
+    /// A JSON schema of its own fields, an object
+    pub fields: Value,
+    /// A JSON schema of its inputs, an object with a property for each
+    pub inputs: Value,
+    /// A JSON schema of its outputs, an object with a property for each
+    pub outputs: Value,
+    /// The branches of a node; none for one that just goes on
+    pub branches: Vec<String>,
 }
 
 /// Something that a plugin offers as a node of a graph.

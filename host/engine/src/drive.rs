@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::action::{Done, run_node};
-use crate::branch::apply;
+use crate::branch::{Write, apply};
 use crate::event::Event;
 use crate::given::{Given, list};
 use crate::hook::{self, HookPoint};
@@ -27,7 +27,15 @@ use crate::turn::{NodeTurn, RunContext, Stop};
 /// How often a run looks whether it was ended from another process, while it waits for a node.
 const WATCH: Duration = Duration::from_millis(500);
 
-type Finished = (Turn, NodeIndex, Instant, Account, Result<Done, Stop>);
+type Finished = (Turn, NodeIndex, Instant, Spent, Result<Done, Stop>);
+
+/// What a turn leaves whatever came of it.
+#[derive(Default)]
+struct Spent {
+    account: Account,
+    /// What is to be seen in the state while it waits, or after it failed
+    shown: Vec<Write>,
+}
 
 /// A graph that is being run: a whole run, or an agent that a node of another graph called.
 pub(crate) struct Drive {
@@ -37,8 +45,8 @@ pub(crate) struct Drive {
     begun: Instant,
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
     in_flight: usize,
-    /// Turns that wait for a person
-    waiting: Vec<Turn>,
+    /// Turns that wait for a person, with what they show of their work
+    waiting: Vec<(Turn, Vec<Write>)>,
     /// Turns that were started but not completed when the journal ended
     pending: Vec<Start>,
     pub(crate) account: Account,
@@ -177,7 +185,7 @@ impl Drive {
                     let error = "no node is left to run and none has ended the run".to_owned();
                     return Ok((Outcome::Failed { node: None, error }, self.schedule.state()));
                 }
-                return Ok((Outcome::Waiting { questions: self.questions()? }, self.schedule.state()));
+                return Ok((Outcome::Waiting { questions: self.questions()? }, self.state_while_waiting()));
             }
             let finished = loop {
                 tokio::select! {
@@ -192,17 +200,24 @@ impl Drive {
                     }
                 }
             };
-            let Some((turn, node, begun, account, result)) = finished else {
+            let Some((turn, node, begun, spent, result)) = finished else {
                 // Dropping what runs stops cells and requests in flight.
                 self.running.clear();
                 return Ok((Outcome::Interrupted, self.schedule.state()));
             };
             self.in_flight -= 1;
-            if let Some(end) = self.complete(turn, node, begun.elapsed(), account, result)? {
+            if let Some(end) = self.complete(turn, node, begun.elapsed(), spent, result)? {
                 self.running.clear();
                 return Ok(end);
             }
         }
+    }
+
+    /// The state, with what waiting turns show of their work.
+    fn state_while_waiting(&self) -> State {
+        let mut state = self.schedule.state();
+        self.waiting.iter().for_each(|(_, shown)| show(&self.graph, &mut state, shown));
+        state
     }
 
     /// The questions of the whole run that wait for an answer. An agent leaves them to the run that it works for.
@@ -225,7 +240,7 @@ impl Drive {
         let work = async move {
             let begun = Instant::now();
             let result = run_node(&mut turn, &graph, start.node, start.state).await;
-            (start.turn, start.node, begun, turn.account, result)
+            (start.turn, start.node, begun, Spent { account: turn.account, shown: turn.shown }, result)
         };
         // The only node that runs needs no task of its own; several share the cores.
         if self.in_flight == 0 {
@@ -236,7 +251,7 @@ impl Drive {
             self.running.push(Box::pin(async move {
                 task.await.unwrap_or_else(|error| {
                     let lost = Stop::Failed(format!("the node's task was lost: {error}"));
-                    (turn, node, Instant::now(), Account::default(), Err(lost))
+                    (turn, node, Instant::now(), Spent::default(), Err(lost))
                 })
             }));
         }
@@ -248,21 +263,23 @@ impl Drive {
         turn: Turn,
         node: NodeIndex,
         elapsed: Duration,
-        account: Account,
+        spent: Spent,
         result: Result<Done, Stop>,
     ) -> Result<Option<(Outcome, State)>, RunError> {
+        let Spent { account, shown } = spent;
         self.account += account.clone();
         let graph = self.graph.clone();
         let id = &graph.node(node).id;
         let done = match result {
             Ok(done) => done,
             Err(Stop::Waiting) => {
-                self.waiting.push(turn);
+                self.waiting.push((turn, shown));
                 return Ok(None);
             }
             Err(Stop::Failed(reason)) => {
                 self.timings.add(node, elapsed);
-                let state = self.schedule.state_of(turn).unwrap_or_default();
+                let mut state = self.schedule.state_of(turn).unwrap_or_default();
+                show(&graph, &mut state, &shown);
                 let id = graph.node(node).speaks_as();
                 let error = format!("node `{id}` failed: {reason}");
                 return Ok(Some((Outcome::Failed { node: Some(id.to_string()), error }, state)));
@@ -365,6 +382,14 @@ impl Drive {
         }
         self.timings.log(graph);
         Ok(())
+    }
+}
+
+/// Adds what a turn shows of its work to a state that nothing goes on with.
+fn show(graph: &Graph, state: &mut State, shown: &[Write]) {
+    for write in shown {
+        // A write that cannot be combined is not shown; the turn will say so when it gets there.
+        let _ = apply(graph, state, write);
     }
 }
 

@@ -84,6 +84,8 @@ pub enum Event<'a> {
         node: &'a str,
         /// The tool
         tool: &'a str,
+        /// What it was called with: a JSON object, or what the model wrote instead of one
+        arguments: &'a str,
         /// Why the call was answered with an error, if it was
         error: Option<&'a str>,
         /// What the call used

@@ -22,12 +22,13 @@ pub use event::Event;
 pub use given::Given;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use journal::{
-    Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place, Question, RunHeader, RunId,
-    RunLock, RunRecord, RunStatus, SqliteJournal, open_questions,
+    ClientCall, Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place, Question, RunHeader,
+    RunId, RunLock, RunRecord, RunStatus, SqliteJournal, open_questions,
 };
 pub use ports::{
     Agents, CallError, CallReport, Callee, Found, Knowledge, Lookup, Nobody, Observer, OfferAnswer, OfferCall,
-    OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools,
+    OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools, Web, WebCall, WebReply,
+    WebReport,
 };
 pub use run::{Engine, Outcome, RunError, RunReport, RunRequest};
 pub use schedule::Turn;

@@ -37,6 +37,8 @@ pub struct Ports {
     pub knowledge: Arc<dyn Knowledge>,
     /// The agents that its nodes may call
     pub agents: Arc<dyn Agents>,
+    /// Sends the requests of tools that the graph defines
+    pub web: Arc<dyn Web>,
 }
 
 /// An agent that a node of another graph may call.
@@ -56,6 +58,8 @@ pub struct Callee {
     pub hooks: Arc<dyn Hooks>,
     /// The agents that it may call; none means those of whoever calls it
     pub agents: Option<Arc<dyn Agents>>,
+    /// Sends the requests of its tools
+    pub web: Arc<dyn Web>,
 }
 
 impl Callee {
@@ -67,6 +71,7 @@ impl Callee {
             offers: self.offers.clone(),
             knowledge: self.knowledge.clone(),
             hooks: self.hooks.clone(),
+            web: self.web.clone(),
             agents: self.agents.clone().unwrap_or_else(|| caller.agents.clone()),
             observer,
             ..caller.clone()
@@ -78,6 +83,46 @@ impl Callee {
 pub trait Agents: Send + Sync {
     /// The agent of that name; the error is why it cannot be called.
     fn find(&self, name: &str) -> Result<Callee, String>;
+}
+
+/// A request over HTTP.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebCall {
+    /// The method
+    pub method: String,
+    /// The address
+    pub url: String,
+    /// What is added to the query, in order
+    pub query: Vec<(String, String)>,
+    /// The headers
+    pub headers: Vec<(String, String)>,
+    /// What is sent: as JSON, or as a form if the headers say so
+    pub body: Option<Value>,
+}
+
+/// The answer of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebReply {
+    /// The status
+    pub status: u16,
+    /// The body as text
+    pub body: String,
+}
+
+/// What came of a request, and who used what for it.
+#[derive(Debug)]
+pub struct WebReport {
+    /// The answer, or why there is none
+    pub result: Result<WebReply, String>,
+    /// Who used what for it
+    pub account: Account,
+}
+
+/// Sends requests over HTTP, as far as that is granted.
+#[async_trait]
+pub trait Web: Send + Sync {
+    /// Sends a request once; a redirect is an answer.
+    async fn send(&self, call: WebCall, purse: Arc<Purse>) -> WebReport;
 }
 
 /// Something to look up in a knowledge base.
@@ -267,6 +312,13 @@ impl Agents for Nobody {
 impl Knowledge for Nobody {
     async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, String> {
         Err(format!("there is no knowledge base `{}`", lookup.base))
+    }
+}
+
+#[async_trait]
+impl Web for Nobody {
+    async fn send(&self, call: WebCall, _purse: Arc<Purse>) -> WebReport {
+        WebReport { result: Err(format!("`{}` cannot be reached from here", call.url)), account: Account::default() }
     }
 }
 

@@ -195,6 +195,7 @@ impl Engine {
             remembered: Arc::new(Mutex::new(remembered)),
             base: None,
             depth: 0,
+            asks_as: None,
         }
     }
 

@@ -255,6 +255,11 @@ fn collect_route(next: &Next, answer: Option<&str>, state: &State, into: &mut Ve
             let known = routes.iter().find(|(text, _)| Some(text.as_str()) == answer);
             add(known.map_or(*otherwise, |(_, target)| *target));
         }
+        Next::ByValue { value, routes, otherwise } => {
+            let value = value.evaluate(state).map_err(|error| error.to_string())?;
+            let known = routes.iter().find(|(text, _)| Some(text.as_str()) == value.as_text());
+            add(known.map_or(*otherwise, |(_, target)| *target));
+        }
         Next::When { condition, then, otherwise } => {
             let next = match condition.evaluate(state) {
                 Ok(Value::Bool(true)) => then,

@@ -12,6 +12,7 @@ use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Key, Value};
 
+use crate::branch::Write;
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::journal::{Completed, Entry, Fact, Journal, JournalError, Place, Question, RunId};
@@ -46,8 +47,10 @@ pub(crate) struct RunContext {
     pub(crate) remembered: Arc<Mutex<Remembered>>,
     /// Where in a run this is, for an agent that a node of the run called
     pub(crate) base: Option<Place>,
-    /// How many agents deep
+    /// How many agents and graphs deep
     pub(crate) depth: u32,
+    /// The node in whose name questions are asked; none means the node that asks
+    pub(crate) asks_as: Option<Key>,
 }
 
 impl RunContext {
@@ -128,12 +131,14 @@ pub(crate) struct NodeTurn {
     pub(crate) account: Account,
     /// How often it was tried to reach a model for it
     pub(crate) attempts: u32,
+    /// What is to be seen in the state while it waits, or after it failed
+    pub(crate) shown: Vec<Write>,
     number: u32,
 }
 
 impl NodeTurn {
     pub(crate) fn new(context: Arc<RunContext>, place: Place, node: Key) -> Self {
-        NodeTurn { context, place, node, account: Account::default(), attempts: 1, number: 0 }
+        NodeTurn { context, place, node, account: Account::default(), attempts: 1, shown: Vec::new(), number: 0 }
     }
 
     /// A turn within this one, for a part that runs beside others and therefore needs numbers of its own.
@@ -144,6 +149,12 @@ impl NodeTurn {
     /// Where the next effect runs, if it has turns of its own.
     pub(crate) fn base_of_next(&self) -> Place {
         self.place.within(format_args!("agent{}", self.number))
+    }
+
+    /// A place for something that has turns of its own and is no effect.
+    pub(crate) fn next_base(&mut self) -> Place {
+        let number = self.next_number();
+        self.place.within(format_args!("call{number}"))
     }
 
     fn next_number(&mut self) -> u32 {
@@ -181,6 +192,9 @@ impl NodeTurn {
 
     /// The person's answer to a question. The question is committed before the person sees it.
     pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Stop> {
+        if let Some(node) = &self.context.asks_as {
+            question.node = node.to_string();
+        }
         let number = self.next_number();
         let known = {
             let mut remembered = self.context.remembered();

@@ -98,6 +98,7 @@ fn ports(world: &Arc<World>, agents: &[(&'static str, Arc<Graph>)]) -> Ports {
         offers: Arc::new(Nobody),
         knowledge: Arc::new(Nobody),
         hooks: Arc::new(Nobody),
+        web: Arc::new(Nobody),
         agents: None,
     };
     let table = agents.iter().map(|(name, graph)| (*name, callee(graph))).collect();

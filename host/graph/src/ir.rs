@@ -3,7 +3,10 @@
 //! It names concepts, never a source language. A field exists because some engine behaviour needs it; when a front end
 //! needs behaviour that cannot be said here, the concept is added here.
 
+mod call;
 mod conversation;
+mod tool;
+mod typed;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,12 +19,16 @@ use crate::diagnostic::Span;
 use crate::formula::{EvaluationError, Formula};
 use crate::reducer::Reducer;
 use crate::template::{Lookup, Missing, Template};
+use crate::types::{Mismatch, to_text};
 use crate::value::{Key, List, Object, Value};
 
+pub use call::{CallAction, CallEachAction, Collect, Iterate, Reduction, Results, Rounds};
 pub use conversation::{
     AnswerCallsAction, ConverseAction, FailureRecord, LoadSkillsAction, Offered, PromptPart, Retry, Skill, SkillTool,
     Skills, SpreadAction,
 };
+pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
+pub use typed::Typed;
 
 /// A checked graph, ready to run.
 #[derive(Clone, Debug)]
@@ -46,6 +53,8 @@ pub struct Graph {
     pub failure_record: FailureRecord,
     /// What models may load when they need it
     pub skills: Option<Skills>,
+    /// Where it leaves what it gives to a graph that calls it
+    pub results: Option<Results>,
     /// How writes to a key are combined with its value; a key without a reducer is replaced
     pub reducers: HashMap<Key, Reducer>,
     /// Values that whoever runs the graph gives once per run
@@ -169,6 +178,22 @@ pub enum Expression {
     },
     /// Whether the last message of the conversation under this key asks for tools
     AsksForTools(Key),
+    /// The value under this key
+    Key(Key),
+    /// Whether there is a value under this key, and not `null`
+    Has(Key),
+    /// The first, or where it has no value the second
+    Else(Box<Expression>, Box<Expression>),
+    /// An entry of an object
+    Entry(Box<Expression>, Key),
+    /// A value of a type
+    Typed(Box<Typed>),
+    /// The texts of these, one after the other (see [`crate::types::to_text`])
+    Joined(Vec<Expression>),
+    /// An object whose keys are given too
+    Entries(Vec<(Expression, Expression)>),
+    /// The JSON object in a text
+    JsonWithin(Box<Expression>),
 }
 
 /// Why an expression has no value.
@@ -180,6 +205,17 @@ pub enum NoValue {
     Formula(EvaluationError),
     /// There is no message of a model in the conversation under this key
     NoReply(Key),
+    /// This has no value
+    Absent(String),
+    /// A value cannot become one of its type
+    Mismatch {
+        /// What it is
+        what: String,
+        /// Why not
+        mismatch: Mismatch,
+    },
+    /// Something else is wrong with a value
+    Unfit(String),
 }
 
 impl From<Missing> for NoValue {
@@ -194,6 +230,9 @@ impl fmt::Display for NoValue {
             NoValue::Missing(missing) => missing.fmt(f),
             NoValue::Formula(error) => error.fmt(f),
             NoValue::NoReply(key) => write!(f, "there is no AI message with a text in `{key}`"),
+            NoValue::Absent(what) => write!(f, "{what} has no value and no default"),
+            NoValue::Mismatch { what, mismatch } => write!(f, "{what}: {mismatch}"),
+            NoValue::Unfit(problem) => f.write_str(problem),
         }
     }
 }
@@ -226,6 +265,41 @@ impl Expression {
                 let messages = scope.lookup(conversation).and_then(Value::as_list);
                 let last = messages.and_then(|messages| messages.get(messages.len().checked_sub(1)?));
                 Ok(Value::Bool(last.is_some_and(|message| !tool_calls(message).is_empty())))
+            }
+            Expression::Key(key) => scope.lookup(key).cloned().ok_or_else(|| NoValue::Absent(format!("`{key}`"))),
+            Expression::Else(first, second) => match first.evaluate(scope) {
+                Err(NoValue::Absent(_)) => second.evaluate(scope),
+                other => other,
+            },
+            Expression::Has(key) => Ok(Value::Bool(scope.lookup(key).is_some_and(|value| *value != Value::Null))),
+            Expression::Entry(of, key) => match of.evaluate(scope)? {
+                Value::Object(object) => {
+                    object.get(key).cloned().ok_or_else(|| NoValue::Absent(format!("the entry `{key}`")))
+                }
+                other => Err(NoValue::Unfit(format!(
+                    "`{key}` is an entry of an object, and what was given is a {}",
+                    other.kind()
+                ))),
+            },
+            Expression::Typed(typed) => typed.evaluate(scope),
+            Expression::Joined(parts) => {
+                let mut text = String::new();
+                for part in parts {
+                    text.push_str(&to_text(&part.evaluate(scope)?));
+                }
+                Ok(Value::text(text))
+            }
+            Expression::Entries(entries) => {
+                let mut object = Object::default();
+                for (key, value) in entries {
+                    object.insert(to_text(&key.evaluate(scope)?), value.evaluate(scope)?);
+                }
+                Ok(Value::Object(object))
+            }
+            Expression::JsonWithin(text) => {
+                let text = text.evaluate(scope)?;
+                let found = text.as_text().and_then(typed::json_within);
+                found.ok_or_else(|| NoValue::Unfit("there is no JSON object in the text".to_owned()))
             }
         }
     }
@@ -280,6 +354,12 @@ pub enum Action {
     LoadSkills(LoadSkillsAction),
     /// Writes the entries of an object
     Spread(SpreadAction),
+    /// Runs a graph of its own
+    Call(Box<CallAction>),
+    /// Runs a graph of its own once for each item of lists
+    CallEach(Box<CallEachAction>),
+    /// Calls a tool that the graph defines
+    Tool(Box<ToolAction>),
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
     /// notices
     Fail(String),
@@ -363,6 +443,23 @@ pub struct ModelSettings {
     pub temperature: Option<f64>,
     /// Nucleus sampling
     pub top_p: Option<f64>,
+    /// Most tokens that a reply may have
+    pub max_tokens: Option<u32>,
+    /// Other settings that the request carries, under the names that the server knows
+    pub more: Option<Object>,
+    /// Where the model is; none means that its name says so
+    pub server: Option<ModelServer>,
+}
+
+/// Where a model is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelServer {
+    /// The provider that the host knows by this name
+    Provider(&'static str),
+    /// A server with this address that speaks Chat Completions
+    Address(Key),
+    /// Nowhere that the host can reach; the text says why
+    Refused(String),
 }
 
 impl ModelSettings {
@@ -372,6 +469,9 @@ impl ModelSettings {
             model: self.model.clone().or_else(|| defaults.model.clone()),
             temperature: self.temperature.or(defaults.temperature),
             top_p: self.top_p.or(defaults.top_p),
+            max_tokens: self.max_tokens.or(defaults.max_tokens),
+            more: self.more.clone().or_else(|| defaults.more.clone()),
+            server: self.server.clone().or_else(|| defaults.server.clone()),
         }
     }
 }
@@ -496,6 +596,15 @@ pub enum Next {
         /// The target of every other answer
         otherwise: NodeIndex,
     },
+    /// By the text of a value
+    ByValue {
+        /// The value, of the state that the node left
+        value: Expression,
+        /// The texts that are known, with their targets
+        routes: Vec<(String, NodeIndex)>,
+        /// The target of everything else, `null` included
+        otherwise: NodeIndex,
+    },
     /// By the state that the node left
     When {
         /// What has to be true or false
@@ -514,7 +623,7 @@ impl Next {
     pub fn targets(&self) -> Vec<NodeIndex> {
         match self {
             Next::To(targets) => targets.clone(),
-            Next::ByAnswer { routes, otherwise } => {
+            Next::ByAnswer { routes, otherwise } | Next::ByValue { routes, otherwise, .. } => {
                 routes.iter().map(|(_, target)| *target).chain([*otherwise]).collect()
             }
             Next::When { then, otherwise, .. } => then.targets().into_iter().chain(otherwise.targets()).collect(),
@@ -560,6 +669,7 @@ impl Graph {
             open_state: Vec::new(),
             failure_record: FailureRecord::default(),
             skills: None,
+            results: None,
             reducers: HashMap::new(),
             variables: Vec::new(),
             limits: RunLimits {

@@ -22,8 +22,13 @@ pub struct Request {
     pub top_p: Option<f64>,
     /// Most tokens the reply may have; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
+    /// Other settings, under the names that the provider knows; they are sent where requests are Chat Completions, and
+    /// refused elsewhere.
+    pub more: serde_json::Map<String, Value>,
     /// A JSON Schema that the text of the reply has to follow, where the provider can enforce one.
     pub output_schema: Option<Value>,
+    /// Where the model is; `None` means that its name says so.
+    pub server: Option<Server>,
     /// How long the whole exchange may take; `None` sets no limit beyond those of the connection.
     pub timeout: Option<Duration>,
 }
@@ -39,10 +44,22 @@ impl Request {
             temperature: None,
             top_p: None,
             max_tokens: None,
+            more: serde_json::Map::new(),
             output_schema: None,
+            server: None,
             timeout: None,
         }
     }
+}
+
+/// Where a model is, if its name does not say it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Server {
+    /// A provider that is configured under this name
+    Provider(String),
+    /// A server that speaks Chat Completions, at the address before `/chat/completions`; it is asked without a key
+    Address(String),
 }
 
 /// Who speaks in a message.

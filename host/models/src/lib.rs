@@ -20,7 +20,9 @@ mod scripted;
 mod untrusted;
 
 pub use error::ModelError;
-pub use exchange::{Finish, Message, ProviderState, Reply, Request, Role, TokenUsage, ToolCallRequest, ToolSpec};
+pub use exchange::{
+    Finish, Message, ProviderState, Reply, Request, Role, Server, TokenUsage, ToolCallRequest, ToolSpec,
+};
 pub use model::{Model, OnText};
 pub use name::ModelName;
 pub use providers::{HttpClient, HttpLimits, ModelServer, Protocol, ProviderSettings, Providers, Secret};

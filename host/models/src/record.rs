@@ -48,7 +48,7 @@ pub(crate) fn request_key(request: &Request) -> Value {
             })
         })
         .collect();
-    json!({
+    let mut key = json!({
         "model": request.model,
         "messages": messages,
         "tools": request.tools,
@@ -56,7 +56,15 @@ pub(crate) fn request_key(request: &Request) -> Value {
         "top_p": request.top_p,
         "max_tokens": request.max_tokens,
         "output_schema": request.output_schema,
-    })
+    });
+    // Not there where they say nothing, so that recordings from before they existed are still found.
+    if !request.more.is_empty() {
+        key["more"] = Value::Object(request.more.clone());
+    }
+    if let Some(server) = &request.server {
+        key["server"] = json!(server);
+    }
+    key
 }
 
 /// The SHA-256 of a request's key, in hexadecimal.

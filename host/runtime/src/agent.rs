@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hotcell_cells::Grants;
+use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::loki::KnowledgeBaseSource;
 use hotcell_dialects::sherma::{self, Child, Choice};
 use hotcell_dialects::{Dialect, Surroundings, loki, recognise};
@@ -12,6 +14,7 @@ use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Graph};
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
+use serde::{Deserialize, Serialize};
 
 use crate::family::{Family, Guarded};
 use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, both_files};
@@ -22,6 +25,7 @@ use crate::scripts::AgentScripts;
 use crate::servers::{self, AgentServers, ServersFile};
 use crate::shelf::Shelf;
 use crate::tools::AgentTools;
+use crate::web::AgentWeb;
 
 /// Bytes that a graph file may have.
 const MAX_SOURCE: u64 = 16 << 20;
@@ -46,6 +50,8 @@ pub struct Agent {
     /// Identifies the texts of the agent and of all that it may call
     pub(crate) digest: String,
     pub(crate) own: Callee,
+    /// What is granted to its file
+    pub(crate) grants: Arc<Grants>,
     pub(crate) family: Arc<Family>,
 }
 
@@ -76,10 +82,38 @@ impl From<Diagnostic> for LoadFailure {
     }
 }
 
+/// What is said when an agent is loaded.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Loading<'a> {
+    /// Which of several agents of a file is meant
+    pub agent: Option<&'a str>,
+    /// Files with parts of the agent's file
+    pub components: &'a [ComponentsFile],
+}
+
+/// A file with parts of an agent's file (the disaggregated components of the Open Agent Specification).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComponentsFile {
+    /// The file
+    pub file: PathBuf,
+    /// The key of a part in the file, and the one under which the agent's file knows it
+    pub rename: Vec<(String, String)>,
+}
+
+/// Where an agent comes from, for whoever loads it again: its file, and `#name` for one of several. What was handed in
+/// beside it makes it a JSON object.
+#[derive(Serialize, Deserialize)]
+struct Origin {
+    file: PathBuf,
+    agent: Option<String>,
+    components: Vec<ComponentsFile>,
+}
+
 /// Loads the agent at `path`, the file of an agent or the folder that holds one, and every agent that it may call.
-/// `name` chooses among several agents of a file.
-pub(crate) fn load(host: &Host, path: &Path, name: Option<&str>) -> Result<Agent, LoadFailure> {
-    let wanted = Wanted { path, choice: name.map_or(Choice::Only, Choice::Named), project: None };
+pub(crate) fn load(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
+    let name = loading.agent;
+    let choice = name.map_or(Choice::Only, Choice::Named);
+    let wanted = Wanted { path, choice, project: None, components: loading.components };
     let (mut one, mut diagnostics) = load_one(host, wanted, &HookList::default())?;
     let mut digests = vec![one.digest.clone()];
     let mut family = children(host, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
@@ -91,7 +125,8 @@ pub(crate) fn load(host: &Host, path: &Path, name: Option<&str>) -> Result<Agent
         }
         let folder = one.folder.parent().unwrap_or(&one.folder).join(&*name);
         // Where the caller is checked before it runs, what is wrong with an agent keeps the run from starting.
-        match load_one(host, Wanted { path: &folder, choice: Choice::Only, project: None }, &one.hooks) {
+        match load_one(host, Wanted { path: &folder, choice: Choice::Only, project: None, components: &[] }, &one.hooks)
+        {
             Ok((child, found)) => {
                 diagnostics.extend(found);
                 digests.push(child.digest);
@@ -118,10 +153,7 @@ pub(crate) fn load(host: &Host, path: &Path, name: Option<&str>) -> Result<Agent
         graph: one.callee.graph.clone(),
         warnings: diagnostics,
         dialect: one.dialect,
-        source: match name {
-            Some(name) => format!("{}#{name}", one.file.display()),
-            None => one.file.display().to_string(),
-        },
+        source: source(&one.file, loading)?,
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,
@@ -130,16 +162,40 @@ pub(crate) fn load(host: &Host, path: &Path, name: Option<&str>) -> Result<Agent
             several => blake3::hash(several.concat().as_bytes()).to_hex().to_string(),
         },
         own: one.callee,
+        grants: one.grants,
         family: Arc::new(family),
     })
 }
 
 /// Loads an agent as a run was started with it.
 pub(crate) fn load_source(host: &Host, source: &str) -> Result<Agent, LoadFailure> {
-    match source.rsplit_once('#') {
-        Some((file, name)) if !Path::new(source).exists() => load(host, Path::new(file), Some(name)),
-        _ => load(host, Path::new(source), None),
+    if let Ok(Origin { file, agent, components }) = serde_json::from_str(source) {
+        return load(host, &file, &Loading { agent: agent.as_deref(), components: &components });
     }
+    match source.rsplit_once('#') {
+        Some((file, name)) if !Path::new(source).exists() => {
+            load(host, Path::new(file), &Loading { agent: Some(name), ..Loading::default() })
+        }
+        _ => load(host, Path::new(source), &Loading::default()),
+    }
+}
+
+/// Where an agent comes from. Files are named so that they are found from any folder.
+fn source(file: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
+    if loading.components.is_empty() {
+        return Ok(match loading.agent {
+            Some(name) => format!("{}#{name}", file.display()),
+            None => file.display().to_string(),
+        });
+    }
+    let absolute = |part: &ComponentsFile| {
+        let (file, _) = read(&part.file)?;
+        Ok::<_, LoadFailure>(ComponentsFile { file, rename: part.rename.clone() })
+    };
+    let components = loading.components.iter().map(absolute).collect::<Result<_, _>>()?;
+    let origin = Origin { file: file.to_owned(), agent: loading.agent.map(str::to_owned), components };
+    // Paths that are no text cannot be written down.
+    serde_json::to_string(&origin).map_err(|error| Diagnostic::error(error.to_string()).into())
 }
 
 /// The agents in files that an agent names, and theirs. Each has a family of its own, because names count within a
@@ -154,7 +210,9 @@ fn children(
 ) -> Family {
     let mut family = Family::default();
     for Child { name, path, span } in &one.children {
-        let wanted = Wanted { path: &one.folder.join(path), choice: Choice::Preferred(name), project: Some(project) };
+        let path_of_child = one.folder.join(path);
+        let choice = Choice::Preferred(name);
+        let wanted = Wanted { path: &path_of_child, choice, project: Some(project), components: &[] };
         let refused = |message: String| Diagnostic::error(message).at(span);
         if std::fs::canonicalize(wanted.path).is_ok_and(|file| above.contains(&file)) {
             let error = refused(format!("the agents of `{path}` and of this file contain each other"));
@@ -186,6 +244,8 @@ struct Wanted<'a> {
     choice: Choice<'a>,
     /// The folder whose plugins and settings count; none means that of the file
     project: Option<&'a Path>,
+    /// Files with parts of it
+    components: &'a [ComponentsFile],
 }
 
 /// What a front end made of a file.
@@ -206,9 +266,19 @@ impl Front {
         is_config: bool,
         source: &Arc<SourceFile>,
         choice: Choice<'_>,
+        parts: &[Part],
         surroundings: &dyn Surroundings,
     ) -> Self {
         let loaded = match dialect {
+            Dialect::AgentSpec => {
+                let loaded = agent_spec::load(source, parts, surroundings);
+                return Front {
+                    graph: loaded.graph,
+                    diagnostics: loaded.diagnostics,
+                    checked: true,
+                    ..Front::default()
+                };
+            }
             Dialect::Sherma => {
                 let loaded = sherma::load(source, choice, surroundings);
                 let sherma::Loaded { graph, children, diagnostics, .. } = loaded;
@@ -236,6 +306,7 @@ impl Front {
 /// One agent, without those that it calls.
 struct One {
     callee: Callee,
+    grants: Arc<Grants>,
     dialect: Dialect,
     file: PathBuf,
     folder: PathBuf,
@@ -251,7 +322,7 @@ struct One {
 
 /// Loads one agent; `told` are hooks that are told of it anyway.
 fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Vec<Diagnostic>), LoadFailure> {
-    let Wanted { path, choice, project } = wanted;
+    let Wanted { path, choice, project, components } = wanted;
     let (file, text) = read(path)?;
     let shown = path_to_show(path, &file);
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -259,42 +330,28 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
     if both_files(&folder) && (is_config || file.file_name().is_some_and(|name| name == GRAPH_FILE)) {
         return Err(loki::both_files(&folder.display().to_string()).into());
     }
-    let digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+    let mut digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+    let parts = parts(components)?;
+    for part in &parts {
+        digest = blake3::hash(format!("{digest}{}{:?}", part.file.text, part.rename).as_bytes()).to_hex().to_string();
+    }
     let source = Arc::new(SourceFile { name: shown.clone(), text });
     let Some(dialect) = recognise(&shown, &source.text) else {
         return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
-            .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`")
+            .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`, a configuration of the \
+                   Open Agent Specification `component_type`")
             .into());
     };
 
     let mut diagnostics = Vec::new();
     let settled = project.unwrap_or(&folder);
-    let said = host.agent_folder(settled).unwrap_or_else(|error| {
-        diagnostics.push(Diagnostic::error(error.to_string()));
-        AgentFolder::unspoken(settled)
-    });
-    if !said.is_trusted() {
-        let shown = folder_to_show(path, &file);
-        diagnostics.push(
-            Diagnostic::warning(format!(
-                "nobody trusts the `{SETTINGS_FILE}` of this folder: what it grants is left out"
-            ))
-            .help(format!("see what it would grant, and decide, with `hotcell trust {shown}`")),
-        );
-    }
+    let shown = folder_to_show(path, &file);
+    let Around { said, shelf, servers, tools, hooks } = Around::of(host, settled, told, &shown, &mut diagnostics);
     let settings = said.settings();
-    let catalogue = host.catalogue(settled);
-    let (shelf, found) = Shelf::new(host, &catalogue, &said);
-    diagnostics.extend(found);
-    let shelf = Arc::new(shelf);
-    let servers = servers(host, settled, settings, &mut diagnostics);
-    let tools = AgentTools::new(shelf.clone(), servers.clone(), host.model(), host.default_model());
-    let (hooks, found) = AgentHooks::new(tools.clone(), settings, told);
-    diagnostics.extend(found);
 
     let listed = hooks.list().and(told);
     let surroundings = AgentSurroundings::new(host, &folder, &shelf, &servers, &listed);
-    let loaded = Front::of(dialect, is_config, &source, choice, &surroundings);
+    let loaded = Front::of(dialect, is_config, &source, choice, &parts, &surroundings);
     diagnostics.extend(loaded.diagnostics);
 
     let mut scripts = AgentScripts::new(host.kitchen().cells().clone());
@@ -348,7 +405,9 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
             knowledge: knowledge.clone(),
             hooks: Arc::new(hooks),
             agents: None,
+            web: Arc::new(AgentWeb { grants: settings.grants(FILE_GRANTS) }),
         },
+        grants: settings.grants(FILE_GRANTS),
         dialect,
         file,
         folder,
@@ -360,6 +419,68 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
         children: loaded.children,
     };
     Ok((one, diagnostics))
+}
+
+/// What lies around an agent's file and belongs to its folder.
+struct Around {
+    said: AgentFolder,
+    shelf: Arc<Shelf>,
+    servers: AgentServers,
+    tools: AgentTools,
+    hooks: AgentHooks,
+}
+
+impl Around {
+    /// What belongs to the folder `settled`, which people know as `shown`.
+    fn of(host: &Host, settled: &Path, told: &HookList, shown: &str, diagnostics: &mut Vec<Diagnostic>) -> Self {
+        let said = host.agent_folder(settled).unwrap_or_else(|error| {
+            diagnostics.push(Diagnostic::error(error.to_string()));
+            AgentFolder::unspoken(settled)
+        });
+        if !said.is_trusted() {
+            diagnostics.push(
+                Diagnostic::warning(format!(
+                    "nobody trusts the `{SETTINGS_FILE}` of this folder: what it grants is left out"
+                ))
+                .help(format!("see what it would grant, and decide, with `hotcell trust {shown}`")),
+            );
+        }
+        let catalogue = host.catalogue(settled);
+        let (shelf, found) = Shelf::new(host, &catalogue, &said);
+        diagnostics.extend(found);
+        let shelf = Arc::new(shelf);
+        let servers = servers(host, settled, said.settings(), diagnostics);
+        let tools = AgentTools::new(shelf.clone(), servers.clone(), host.model(), host.default_model());
+        let (hooks, found) = AgentHooks::new(tools.clone(), said.settings(), told);
+        diagnostics.extend(found);
+        Around { said, shelf, servers, tools, hooks }
+    }
+}
+
+/// The configuration of the Open Agent Specification at `path`, written as JSON.
+pub(crate) fn write(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
+    let (file, text) = read(path)?;
+    let name = path_to_show(path, &file);
+    let source = Arc::new(SourceFile { name, text });
+    let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut diagnostics = Vec::new();
+    let told = HookList::default();
+    let around = Around::of(host, &folder, &told, &folder_to_show(path, &file), &mut diagnostics);
+    let listed = around.hooks.list();
+    let surroundings = AgentSurroundings::new(host, &folder, &around.shelf, &around.servers, &listed);
+    let (configuration, found) = agent_spec::read(&source, &parts(loading.components)?, &surroundings);
+    diagnostics.extend(found);
+    configuration.map(|configuration| agent_spec::write(&configuration)).ok_or(LoadFailure { diagnostics })
+}
+
+/// The texts of files with parts.
+fn parts(components: &[ComponentsFile]) -> Result<Vec<Part>, LoadFailure> {
+    let part = |part: &ComponentsFile| {
+        let (_, text) = read(&part.file)?;
+        let file = Arc::new(SourceFile { name: part.file.display().to_string(), text });
+        Ok(Part { file, rename: part.rename.clone() })
+    };
+    components.iter().map(part).collect()
 }
 
 /// The MCP servers within reach of an agent.

@@ -3,7 +3,9 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use hotcell_dialects::{AgentFolder, FileState, KnowledgeBase, OfferState, ServerState, Surroundings, ToolState};
+use hotcell_dialects::{
+    AgentFolder, ComponentState, FileState, KnowledgeBase, OfferState, ServerState, Surroundings, ToolState,
+};
 use hotcell_models::ModelError;
 use hotcell_plugins::Trust;
 
@@ -94,6 +96,10 @@ impl Surroundings for AgentSurroundings<'_> {
 
     fn offer(&self, name: &str) -> OfferState {
         offers::state(self.shelf, name)
+    }
+
+    fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
+        offers::component(self.shelf, plugin, component_type)
     }
 
     fn own_tool(&self, _name: &str) -> bool {

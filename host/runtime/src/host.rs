@@ -15,11 +15,12 @@ use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stor
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{self, Agent, LoadFailure};
+use crate::agent::{self, Agent, LoadFailure, Loading};
 use crate::cells::{Kitchen, OnCompile};
 use crate::environment::Environment;
 use crate::family::Guarded;
 use crate::servers::{Connections, SERVERS_FILE};
+use crate::web::AgentModel;
 
 /// The folder of plugins beside a graph.
 const PLUGIN_FOLDER: &str = "plugins";
@@ -372,12 +373,23 @@ impl Host {
 
     /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.
     pub fn load(&self, path: &Path) -> Result<Agent, LoadFailure> {
-        agent::load(self, path, None)
+        agent::load(self, path, &Loading::default())
     }
 
     /// Loads one of several agents of a file.
     pub fn load_named(&self, path: &Path, name: &str) -> Result<Agent, LoadFailure> {
-        agent::load(self, path, Some(name))
+        agent::load(self, path, &Loading { agent: Some(name), ..Loading::default() })
+    }
+
+    /// Loads an agent with what is said beside its file.
+    pub fn load_with(&self, path: &Path, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
+        agent::load(self, path, loading)
+    }
+
+    /// The configuration of the Open Agent Specification at `path` as JSON: references where a component is used more than
+    /// once, and everything written out that its text implies.
+    pub fn write(&self, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
+        agent::write(self, path, loading)
     }
 
     /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
@@ -450,7 +462,11 @@ impl Host {
         let ports = Ports {
             scripts: agent.own.scripts.clone(),
             tools: agent.own.tools.clone(),
-            model: self.0.model.clone(),
+            model: Arc::new(AgentModel {
+                model: self.0.model.clone(),
+                providers: self.0.providers.clone(),
+                grants: agent.grants.clone(),
+            }),
             default_model: self.0.providers.default_model().cloned(),
             people: session.people.clone(),
             observer: session.observer.clone(),
@@ -458,6 +474,7 @@ impl Host {
             offers: agent.own.offers.clone(),
             knowledge: agent.own.knowledge.clone(),
             agents: Arc::new(Guarded { family: agent.family.clone(), guards: agent.own.hooks.clone() }),
+            web: agent.own.web.clone(),
         };
         Engine::new(ports, self.0.journal.clone())
     }

@@ -19,8 +19,9 @@ mod servers;
 mod settle;
 mod shelf;
 mod tools;
+mod web;
 
-pub use agent::{Agent, LoadFailure};
+pub use agent::{Agent, ComponentsFile, LoadFailure, Loading};
 pub use environment::Environment;
 pub use host::{
     Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, Session, StoresChoice, cells_cache,
@@ -28,9 +29,9 @@ pub use host::{
 };
 pub use hotcell_dialects::Dialect;
 pub use hotcell_engine::{
-    Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer, OpenQuestion, Outcome,
-    People, Place, Question, RunError, RunHeader, RunId, RunRecord, RunReport, RunStatus, Timings, Turn,
-    open_questions,
+    ClientCall, Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer,
+    OpenQuestion, Outcome, People, Place, Question, RunError, RunHeader, RunId, RunRecord, RunReport, RunStatus,
+    Timings, Turn, open_questions,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_mcp as mcp;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::Account;
 use hotcell_cells::{CellError, ConnectorCall, ConnectorReply, NodeCall, Report};
-use hotcell_dialects::{OfferState, Offered};
+use hotcell_dialects::{ComponentState, ComponentType, OfferState, Offered};
 use hotcell_engine::{CallError, OfferAnswer, OfferCall, OfferReport, Offers};
 use hotcell_graph::Value;
 use hotcell_graph::ir::OfferKind;
 
 use crate::scripts::StateOfRun;
 use crate::settle::into_report;
-use crate::shelf::{FoundOffer, NoOffer, Offer, Shelf};
+use crate::shelf::{FoundOffer, NoOffer, Offer, Shelf, Shelved};
 use crate::tools::AgentTools;
 
 /// What a front end is told of an offer.
@@ -40,6 +40,51 @@ pub(crate) fn state(shelf: &Shelf, name: &str) -> OfferState {
         }),
         Err(NoOffer::Missing(near)) => OfferState::Missing(near),
         Err(NoOffer::Held(reason)) => OfferState::Unusable(reason),
+    }
+}
+
+/// What a front end is told of a component type that a plugin provides.
+pub(crate) fn component(shelf: &Shelf, plugin: &str, component_type: &str) -> ComponentState {
+    match shelf.offer(&format!("{plugin}/{component_type}")) {
+        Ok(FoundOffer { offer, shelved }) => {
+            let version = shelved.plugin.description.metadata.get("version").and_then(|version| version.as_str());
+            let version = version.unwrap_or_default().to_owned();
+            match offer {
+                Offer::Node(node) => ComponentState::Usable(Box::new(ComponentType {
+                    kind: OfferKind::Node,
+                    version,
+                    fields: Value::from(&node.fields),
+                    inputs: Value::from(&node.inputs),
+                    outputs: Value::from(&node.outputs),
+                    branches: node.branches.clone(),
+                })),
+                Offer::Tool(tool) => ComponentState::Usable(Box::new(ComponentType {
+                    kind: OfferKind::Tool,
+                    version,
+                    fields: nothing(),
+                    inputs: Value::from(&tool.parameters),
+                    outputs: Value::Object(Default::default()),
+                    branches: Vec::new(),
+                })),
+                Offer::Connector(_) => ComponentState::Missing(None),
+            }
+        }
+        Err(NoOffer::Held(reason)) => ComponentState::Unusable(reason),
+        Err(NoOffer::Missing(near)) => {
+            let provides = |shelved: &&Shelved| {
+                let description = &shelved.plugin.description;
+                let node = description.nodes.iter().any(|node| node.node_type == component_type);
+                node || description.tools.iter().any(|tool| tool.name == component_type)
+            };
+            let other = shelf.plugins().find(|(_, shelved)| provides(shelved));
+            match other {
+                Some((name, _)) => ComponentState::WrongPlugin(name.to_owned()),
+                None => {
+                    let near = near.as_deref().and_then(|near| near.rsplit_once('/')).map(|(_, own)| own.to_owned());
+                    ComponentState::Missing(near.filter(|near| near != component_type))
+                }
+            }
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use hotcell_graph::Value;
 
 use crate::case_file::{CaseFile, Expect, Interrupt, Status, ToolCall};
+use crate::flow;
 use crate::matcher;
 use crate::mismatch::{Mismatch, shown, shown_list};
 use crate::observed::{Observed, Pause, ToolInvocation};
@@ -15,7 +16,9 @@ pub fn check(case: &CaseFile, observed: &Observed) -> Vec<Mismatch> {
     let expect = &case.expect;
     let mut mismatches = Vec::new();
     mismatches.extend(status(expect, observed));
-    if let Some(output) = &expect.output {
+    if let Some(flow) = &observed.flow {
+        mismatches.extend(flow::check(expect, flow));
+    } else if let Some(output) = &expect.output {
         mismatches.extend(matcher::text("expect.output", &output.0, observed.output.as_deref()));
     }
     if let Some(state) = &expect.state {
@@ -147,6 +150,15 @@ fn pauses(expected: &[Interrupt], got: &[Pause]) -> Vec<Mismatch> {
         {
             mismatches.push(Mismatch::new(format!("{place}.options"), shown_list(options), shown_list(&got.options)));
         }
+        let tool = got.call.as_ref().map(|call| call.tool.as_str());
+        if expected.tool.is_some() && expected.tool.as_deref() != tool {
+            let wanted = expected.tool.as_deref().unwrap_or_default();
+            mismatches.push(Mismatch::new(format!("{place}.tool"), wanted, tool.unwrap_or("(no call of a tool)")));
+        }
+        if let Some(arguments) = &expected.arguments {
+            let got = got.call.as_ref().map(|call| &call.arguments);
+            mismatches.extend(matcher::subset(&format!("{place}.arguments"), &arguments.0, got));
+        }
     }
     mismatches
 }
@@ -214,10 +226,16 @@ mod tests {
             output: Some("done\n".to_owned()),
             state: parse_json(r#"{"n":3,"list":["a"]}"#).expect("JSON"),
             visited: vec!["a".to_owned(), "b".to_owned()],
-            interrupts: vec![Pause { node: "a".to_owned(), value: "Go?".to_owned(), options: vec!["yes".to_owned()] }],
+            interrupts: vec![Pause {
+                node: "a".to_owned(),
+                value: "Go?".to_owned(),
+                options: vec!["yes".to_owned()],
+                call: None,
+            }],
             tool_calls: vec![invocation("add", r#"{"a":1,"b":2}"#), invocation("add", r#"{"a":5,"b":2}"#)],
             exchange: ModelExchange { requests: vec![request()], ..ModelExchange::default() },
             canary_connections: 0,
+            flow: None,
         }
     }
 

@@ -1,15 +1,18 @@
 //! Runs directories of test cases through hotcell and compares what happens with what they expect.
 //!
 //! Why this exists: the rulings on the languages are cases, and a case is data that anybody can add. What a case means
-//! is decided in one place: [`case_file`] reads it, [`world`] with [`loki`] or [`sherma`] plays it through the host library the way a
+//! is decided in one place: [`case_file`] reads it, [`world`] with [`loki`], [`sherma`] or [`agent_spec`] plays it through the host library the way a
 //! user's program would, [`check`] compares. The runner must not know any case, and must not look at anything of the
 //! host but its public interface.
 
+pub mod agent_spec;
 pub mod canary;
 pub mod case_file;
 pub mod check;
 pub mod discover;
 pub mod disputed;
+pub mod flow;
+pub mod http;
 pub mod loki;
 pub mod matcher;
 pub mod mismatch;
@@ -17,6 +20,7 @@ pub mod observed;
 pub mod pairing;
 pub mod report;
 pub mod requests;
+mod roundtrip;
 pub mod runner;
 pub mod sherma;
 pub mod stage;

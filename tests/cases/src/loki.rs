@@ -191,11 +191,7 @@ pub(crate) async fn run_turns(
     stage: &Stage,
     turns: impl IntoIterator<Item = Given>,
 ) -> Result<Observed, PlayError> {
-    let text = |answer: &Answer| match answer {
-        Answer::Text(text) => Some(text.clone()),
-        Answer::Client(_) => None,
-    };
-    let mut answers: Vec<String> = case.answers.iter().filter_map(text).collect();
+    let mut answers = case.answers.clone();
     let warnings = lines(&agent.warnings.iter().collect::<Vec<_>>(), world);
     let mut observed = Observed { warnings, ..nothing_ran(Status::Completed) };
     for given in turns {
@@ -209,9 +205,7 @@ pub(crate) async fn run_turns(
         answers = witness.unused_answers();
         match report {
             Ok(report) => {
-                let journal =
-                    host.journal().entries(&report.run).map_err(|error| PlayError::Host(error.to_string()))?;
-                observed.tool_calls.extend(witness.tool_calls(&journal));
+                observed.tool_calls.extend(witness.tool_calls());
                 outcome(&mut observed, report, world)?;
             }
             Err(error) => refused(&mut observed, &error, world),
@@ -289,5 +283,6 @@ pub(crate) fn nothing_ran(status: Status) -> Observed {
         tool_calls: Vec::new(),
         exchange: ModelExchange::default(),
         canary_connections: 0,
+        flow: None,
     }
 }

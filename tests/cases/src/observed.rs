@@ -1,7 +1,8 @@
 //! What a case did, in a form that belongs to no dialect: the input of the check.
 
 use hotcell_graph::Value;
-use hotcell_loopback::ModelRequest;
+use hotcell_loopback::{ModelRequest, RequestMessage, WebRequest};
+use hotcell_runtime::ClientCall;
 
 use crate::case_file::Status;
 
@@ -28,6 +29,23 @@ pub struct Observed {
     pub exchange: ModelExchange,
     /// How many connections the canary saw
     pub canary_connections: usize,
+    /// What there is beside, where the case is one of the dialect `agent-spec`
+    pub flow: Option<FlowObserved>,
+}
+
+/// What a flow or an agent left.
+#[derive(Clone, Debug, Default)]
+pub struct FlowObserved {
+    /// The values of its outputs
+    pub outputs: Value,
+    /// The branch by which it ended
+    pub branch: Option<String>,
+    /// The messages of its conversation
+    pub messages: Vec<RequestMessage>,
+    /// What the web server was asked
+    pub web: Vec<WebRequest>,
+    /// Requests that no entry of the case answers
+    pub unanswered: Vec<WebRequest>,
 }
 
 /// What the scripted model server saw.
@@ -52,6 +70,8 @@ pub struct Pause {
     pub value: String,
     /// The answers that are offered
     pub options: Vec<String>,
+    /// The call of a client tool that is asked for
+    pub call: Option<ClientCall>,
 }
 
 /// A call that reached a tool.

@@ -133,7 +133,7 @@ fn all_messages(place: &str, expected: &[Message], got: &[RequestMessage]) -> Ve
 }
 
 /// Taking the first message that fits is right here: whatever comes later fits behind an earlier one as well.
-fn some_messages(place: &str, expected: &[Message], got: &[RequestMessage]) -> Vec<Mismatch> {
+pub(crate) fn some_messages(place: &str, expected: &[Message], got: &[RequestMessage]) -> Vec<Mismatch> {
     let mut rest = got;
     for (index, wanted) in expected.iter().enumerate() {
         let place = format!("{place}[{index}]");
@@ -190,7 +190,7 @@ pub fn arguments(text: &str) -> Value {
     hotcell_graph::value::parse_json(text).unwrap_or_else(|_| Value::from(text))
 }
 
-fn occurs(text: &str, message: &RequestMessage) -> bool {
+pub(crate) fn occurs(text: &str, message: &RequestMessage) -> bool {
     message.content.contains(text) || message.tool_calls.iter().any(|call| call.arguments.contains(text))
 }
 
@@ -210,7 +210,7 @@ fn message_matcher(message: &Message) -> String {
 }
 
 /// Messages for a reader, one a line.
-fn messages(messages: &[RequestMessage]) -> String {
+pub(crate) fn messages(messages: &[RequestMessage]) -> String {
     let lines: Vec<String> = messages
         .iter()
         .map(|message| {

@@ -10,12 +10,14 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::agent_spec;
 use crate::case_file::CaseFile;
 use crate::check::check;
 use crate::discover::{Content, Found, Selection};
 use crate::disputed::{self, Disputed};
 use crate::loki;
 use crate::mismatch::Mismatch;
+use crate::observed::Observed;
 use crate::sherma;
 use crate::stage::Stage;
 use crate::world::World;
@@ -115,7 +117,7 @@ impl Runner {
         match case {
             Content::Bad(error) => (report(Verdict::Broken(error.to_string())), None),
             Content::Foreign => skipped(unsupported),
-            Content::Case(case) if !matches!(&*case.dialect, "loki" | "sherma") => skipped(unsupported),
+            Content::Case(case) if !matches!(&*case.dialect, "loki" | "sherma" | "agent-spec") => skipped(unsupported),
             Content::Case(case) => {
                 let report = report(Verdict::Broken("it was not run".to_owned()));
                 (report, Some(Job { index, case: *case, directory: directory.clone() }))
@@ -171,6 +173,12 @@ impl Runner {
 }
 
 fn verdict(job: &Job, stage: &Stage) -> Verdict {
+    if job.case.dialect == "agent-spec" {
+        return match agent_spec::play(&job.directory, stage) {
+            Err(error) => Verdict::Broken(error.to_string()),
+            Ok((case, observed)) => compared(&case, &observed),
+        };
+    }
     let world = match World::build(&job.case, &job.directory) {
         Ok(world) => world,
         Err(error) => return Verdict::Broken(error.to_string()),
@@ -181,10 +189,14 @@ fn verdict(job: &Job, stage: &Stage) -> Verdict {
     };
     match played {
         Err(error) => Verdict::Broken(error.to_string()),
-        Ok(observed) => match check(&job.case, &observed) {
-            mismatches if mismatches.is_empty() => Verdict::Passed,
-            mismatches => Verdict::Differs(mismatches),
-        },
+        Ok(observed) => compared(&job.case, &observed),
+    }
+}
+
+fn compared(case: &CaseFile, observed: &Observed) -> Verdict {
+    match check(case, observed) {
+        mismatches if mismatches.is_empty() => Verdict::Passed,
+        mismatches => Verdict::Differs(mismatches),
     }
 }
 

@@ -27,7 +27,41 @@ pub fn component(tools: &IndexMap<String, Tool>) -> Vec<u8> {
         "tools": offered,
         "capabilities": { "ask": tools.values().any(|tool| tool.behaviour == Behaviour::Ask) },
     });
-    let mut component = GUEST.to_vec();
+    described(GUEST, &description)
+}
+
+/// The plugin that the cases may have, without a description.
+const PLUGIN_GUEST: &[u8] = include_bytes!(env!("HOTCELL_CASE_PLUGIN"));
+
+/// The name of the plugin that the cases may have.
+pub const TEST_PLUGIN: &str = "hotcell_test_plugin";
+
+/// The plugin that the cases may have: one type of node.
+pub fn test_plugin() -> Vec<u8> {
+    let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
+    let description = json!({
+        "contract": "0.2.0",
+        "name": TEST_PLUGIN,
+        "version": "1.0.0",
+        "description": "The plugin of the test cases",
+        "nodes": [{
+            "type": "UppercaseNode",
+            "description": "Gives a text in upper case",
+            "fields": {
+                "type": "object",
+                "properties": {"suffix": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null}},
+                "additionalProperties": false,
+            },
+            "inputs": text("text"),
+            "outputs": text("shout"),
+        }],
+    });
+    described(PLUGIN_GUEST, &description)
+}
+
+/// A component with a description.
+fn described(guest: &[u8], description: &serde_json::Value) -> Vec<u8> {
+    let mut component = guest.to_vec();
     CustomSection { name: "hotcell:description".into(), data: description.to_string().into_bytes().into() }
         .append_to_component(&mut component);
     component

@@ -6,7 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use hotcell_graph::Value;
-use hotcell_runtime::{Entry, Event, Fact, Observer, People, Question, Turn};
+use hotcell_runtime::{ClientCall, Event, Observer, People, Question, Turn};
+
+use crate::case_file::Answer;
 
 use crate::observed::{Pause, ToolInvocation};
 use crate::requests;
@@ -17,7 +19,7 @@ pub struct Witness(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    answers: VecDeque<String>,
+    answers: VecDeque<Answer>,
     nodes: Vec<(Turn, String)>,
     pauses: Vec<Pause>,
     calls: Vec<Call>,
@@ -28,6 +30,7 @@ struct Seen {
 struct Call {
     node: String,
     tool: String,
+    arguments: Value,
     reached: bool,
     /// Whether the tool put a question and is called once more with the answer
     asked: bool,
@@ -35,12 +38,12 @@ struct Call {
 
 impl Witness {
     /// A witness that gives these answers, one for each question.
-    pub fn new(answers: impl IntoIterator<Item = String>) -> Self {
+    pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
         Witness(Mutex::new(Seen { answers: answers.into_iter().collect(), ..Seen::default() }))
     }
 
     /// The answers that no question came for.
-    pub fn unused_answers(&self) -> Vec<String> {
+    pub fn unused_answers(&self) -> Vec<Answer> {
         self.seen().answers.iter().cloned().collect()
     }
 
@@ -54,36 +57,16 @@ impl Witness {
         self.seen().pauses.clone()
     }
 
-    /// The calls that reached a tool. The events say which tool and whether it was reached, the journal says with
-    /// which arguments: the calls of one tool come in the same order in both.
-    pub fn tool_calls(&self, journal: &[Entry]) -> Vec<ToolInvocation> {
-        let mut asked_for: Vec<(String, Value)> = journal.iter().flat_map(calls_of_reply).collect();
-        let mut invocations = Vec::new();
-        for call in &self.seen().calls {
-            let position = asked_for.iter().position(|(name, _)| *name == call.tool);
-            let arguments = position.map_or(Value::Null, |position| asked_for.remove(position).1);
-            if call.reached {
-                invocations.push(ToolInvocation { name: call.tool.clone(), arguments });
-            }
-        }
-        invocations
+    /// The calls that reached a tool, in order.
+    pub fn tool_calls(&self) -> Vec<ToolInvocation> {
+        let reached = self.seen();
+        let reached = reached.calls.iter().filter(|call| call.reached);
+        reached.map(|call| ToolInvocation { name: call.tool.clone(), arguments: call.arguments.clone() }).collect()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The calls that a model's reply asks for.
-fn calls_of_reply(entry: &Entry) -> Vec<(String, Value)> {
-    let Fact::Effect { kind, answer, .. } = &entry.fact else { return Vec::new() };
-    let calls = answer.as_object().and_then(|reply| reply.get("tool_calls")).and_then(Value::as_list);
-    let (true, Some(calls)) = (kind == "model", calls) else { return Vec::new() };
-    let field = |call: &Value, key: &str| Some(call.as_object()?.get(key)?.as_text()?.to_owned());
-    calls
-        .iter()
-        .filter_map(|call| Some((field(call, "name")?, requests::arguments(&field(call, "arguments")?))))
-        .collect()
 }
 
 impl Observer for Witness {
@@ -104,19 +87,26 @@ impl Observer for Witness {
                     node: question.node.clone(),
                     value: question.text.clone(),
                     options: question.options.clone(),
+                    call: question.call.clone(),
                 });
                 // A question right after the call of a tool is the tool's own.
                 if let Some(call) = seen.calls.iter_mut().rev().find(|call| call.node == question.node) {
                     call.asked = true;
                 }
             }
-            Event::ToolCalled { node, tool, usage, .. } => {
+            Event::ToolCalled { node, tool, arguments, usage, .. } => {
                 let repeats = seen.calls.iter().any(|call| call.asked && call.node == *node && call.tool == *tool);
                 seen.calls.iter_mut().for_each(|call| call.asked &= call.node != *node);
                 if !repeats {
                     // A call that the host answers by itself uses nothing.
                     let reached = usage.calls > 0;
-                    seen.calls.push(Call { node: (*node).to_owned(), tool: (*tool).to_owned(), reached, asked: false });
+                    seen.calls.push(Call {
+                        node: (*node).to_owned(),
+                        tool: (*tool).to_owned(),
+                        arguments: requests::arguments(arguments),
+                        reached,
+                        asked: false,
+                    });
                 }
             }
             _ => {}
@@ -126,7 +116,23 @@ impl Observer for Witness {
 
 #[async_trait]
 impl People for Witness {
-    async fn ask(&self, _question: &Question) -> Option<String> {
-        self.seen().answers.pop_front()
+    async fn ask(&self, question: &Question) -> Option<String> {
+        let mut seen = self.seen();
+        // What a client hands in answers the call of that tool, and a text everything else.
+        let fits = match (seen.answers.front()?, &question.call) {
+            (Answer::Client(answer), Some(call)) => answer.tool == call.tool,
+            (Answer::Text(_), None) => true,
+            _ => false,
+        };
+        if !fits {
+            return None;
+        }
+        Some(match seen.answers.pop_front()? {
+            Answer::Text(text) => text,
+            Answer::Client(answer) => ClientCall::answer(match answer.error {
+                Some(error) => Err(error),
+                None => Ok(answer.result.as_ref().map(Value::from).unwrap_or_default()),
+            }),
+        })
     }
 }

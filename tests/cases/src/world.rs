@@ -122,6 +122,54 @@ impl World {
         Ok(())
     }
 
+    /// Puts the port of the case's web server into its files, and lets its agent ask it.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn prepare_for_web(&self, port: u16) -> Result<(), WorldError> {
+        let folder = self.entry.parent().unwrap_or(&self.entry);
+        let failed = |doing, path: &Path| {
+            let path = path.to_owned();
+            move |source| WorldError::File { doing, path, source }
+        };
+        for entry in fs::read_dir(folder).map_err(failed("read", folder))?.flatten() {
+            let path = entry.path();
+            // What is no text has no such place.
+            if let Ok(text) = fs::read_to_string(&path)
+                && text.contains("{HTTP_PORT}")
+            {
+                write(&path, text.replace("{HTTP_PORT}", &port.to_string()).as_bytes())?;
+            }
+        }
+        let mut settings = read_settings(folder)?;
+        let grants = settings.entry("grants").or_insert_with(|| toml::Table::new().into());
+        if let toml::Value::Table(grants) = grants {
+            let server: Vec<toml::Value> = vec![format!("http://127.0.0.1:{port}").into()];
+            grants.insert("agent".to_owned(), toml::Table::from_iter([("http".to_owned(), server.into())]).into());
+        }
+        write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())
+    }
+
+    /// Installs the plugins that a case names.
+    ///
+    /// # Errors
+    /// When there is no such plugin, or it cannot be written.
+    pub fn install_plugins(&self, names: &[String]) -> Result<(), WorldError> {
+        let folder = self.entry.parent().unwrap_or(&self.entry).join("plugins");
+        for name in names {
+            if name != tools::TEST_PLUGIN {
+                return Err(WorldError::Settings(format!("there is no plugin `{name}` for cases")));
+            }
+            fs::create_dir_all(&folder).map_err(|source| WorldError::File {
+                doing: "create",
+                path: folder.clone(),
+                source,
+            })?;
+            write(&folder.join(format!("{name}.wasm")), &tools::test_plugin())?;
+        }
+        Ok(())
+    }
+
     /// The folder of the entry, and those of the agents beside it.
     fn agent_folders(&self) -> Vec<PathBuf> {
         let own = self.entry.parent().unwrap_or(&self.entry).to_owned();

@@ -9,12 +9,15 @@
 //! provider ([`ModelRequest`]); comparing them with an expectation is the business of the test.
 
 mod embeddings;
+mod listen;
 mod request;
 mod respond;
 mod script;
 mod server;
+mod web;
 
 pub use embeddings::{EMBEDDING_WIDTH, bag_of_words};
 pub use request::{ModelRequest, OfferedTool, RequestMessage, RequestToolCall};
 pub use script::{Script, ScriptError};
 pub use server::Loopback;
+pub use web::{WebAnswer, WebRequest, WebServer};

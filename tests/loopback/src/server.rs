@@ -1,32 +1,17 @@
 //! The server: hands out scripted replies and keeps the requests.
-//!
-//! It lives on a thread of its own, so that tests with and without an async runtime can use it, and so that a
-//! test which blocks its runtime does not stop the replies.
 
 use std::{
-    convert::Infallible,
     io,
-    net::{SocketAddr, TcpListener},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread::JoinHandle,
     time::Duration,
 };
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::{
-    Method, Request, Response, StatusCode,
-    body::Incoming,
-    header::{CONTENT_TYPE, HeaderValue},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::TokioIo;
+use hyper::{Method, StatusCode, http::request::Parts};
 use serde_json::Value;
-use tokio::sync::oneshot;
 
 use crate::{
     embeddings::embeddings_reply,
+    listen::Listening,
     request::ModelRequest,
     respond::HttpReply,
     script::{Script, ScriptedAnswer},
@@ -35,10 +20,8 @@ use crate::{
 /// A running scripted model server. Dropping it stops it.
 #[derive(Debug)]
 pub struct Loopback {
-    address: SocketAddr,
+    listening: Listening,
     state: Arc<Mutex<State>>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -57,9 +40,6 @@ impl Loopback {
     ///
     /// When no port can be bound or no thread started.
     pub fn start(script: Script) -> io::Result<Self> {
-        let listener = TcpListener::bind(("127.0.0.1", 0))?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let served = vec![false; script.replies.len()];
         let state = Arc::new(Mutex::new(State {
             script,
@@ -68,24 +48,25 @@ impl Loopback {
             unexpected: Vec::new(),
             problems: Vec::new(),
         }));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
-        let thread = std::thread::Builder::new().name("loopback".to_owned()).spawn(move || {
-            runtime.block_on(async move {
-                tokio::select! {
-                    () = accept(listener, shared) => {}
-                    _ = stopped => {}
-                }
-            });
+        let listening = Listening::start(move |head, body| {
+            let shared = Arc::clone(&shared);
+            async move { answer(&head, &body, &shared).await }
         })?;
-        Ok(Self { address, state, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { listening, state })
+    }
+
+    /// Names more tools of the configuration under test (see [`Script::with_configured_tools`]).
+    pub fn name_tools(&self, names: impl IntoIterator<Item = String>) {
+        let mut state = self.state();
+        let script = std::mem::take(&mut state.script);
+        state.script = script.with_configured_tools(names);
     }
 
     /// The base URL to give to an OpenAI-compatible client; ends in `/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
+        format!("http://{}/v1", self.listening.address())
     }
 
     /// Every chat request so far, in the order of arrival.
@@ -120,59 +101,25 @@ impl Loopback {
     }
 }
 
-impl Drop for Loopback {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the server thread has been printed by its hook; a destructor has nothing to add.
-            let _ = thread.join();
-        }
-    }
-}
-
 /// The state stays consistent between two statements of every holder, so a panic elsewhere does not spoil it.
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn accept(listener: TcpListener, state: Arc<Mutex<State>>) {
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-        lock(&state).problems.push("the listener could not be registered".to_owned());
-        return;
-    };
-    loop {
-        let Ok((stream, _)) = listener.accept().await else { continue };
-        let state = Arc::clone(&state);
-        tokio::spawn(async move {
-            let service = service_fn(move |request| answer(request, Arc::clone(&state)));
-            // A client that goes away in the middle is part of many tests.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
-}
-
-async fn answer(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let route = (request.method().clone(), request.uri().path().to_owned());
-    let body = match request.into_body().collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => Bytes::new(),
-    };
-    let reply = match (&route.0, route.1.strip_prefix("/v1").unwrap_or(&route.1)) {
+async fn answer(head: &Parts, body: &[u8], state: &Mutex<State>) -> HttpReply {
+    let path = head.uri.path();
+    match (&head.method, path.strip_prefix("/v1").unwrap_or(path)) {
         (&Method::POST, "/chat/completions") => {
-            let (delay, reply) = chat(&body, &state);
+            let (delay, reply) = chat(body, state);
             tokio::time::sleep(delay).await;
             reply
         }
-        (&Method::POST, "/embeddings") => embed(&body, &state),
+        (&Method::POST, "/embeddings") => embed(body, state),
         (method, path) => {
             let problem = format!("nothing answers {method} {path}");
-            refuse(&state, StatusCode::NOT_FOUND, problem)
+            refuse(state, StatusCode::NOT_FOUND, problem)
         }
-    };
-    let mut response = Response::new(Full::new(Bytes::from(reply.body)));
-    *response.status_mut() = reply.status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
-    Ok(response)
+    }
 }
 
 fn refuse(state: &Mutex<State>, status: StatusCode, problem: String) -> HttpReply {

@@ -230,7 +230,7 @@ fn declared(graph: &Graph, index: NodeIndex) -> Vec<Line> {
 fn routes(next: &Next, label: Option<String>, add: &mut dyn FnMut(NodeIndex, Option<String>)) {
     match next {
         Next::To(targets) => targets.iter().for_each(|target| add(*target, label.clone())),
-        Next::ByAnswer { routes, otherwise } => {
+        Next::ByAnswer { routes, otherwise } | Next::ByValue { routes, otherwise, .. } => {
             routes.iter().for_each(|(answer, target)| add(*target, Some(answer.clone())));
             add(*otherwise, Some("else".into()));
         }

@@ -1,7 +1,29 @@
 //! The front end for the Open Agent Specification 25.4.1 (JSON or YAML with `component_type`).
+//!
+//! [`read`] makes a [`Configuration`] of texts: references followed, every component validated against the JSON schema
+//! of the specification and checked, what is implied written out.
 
+mod builder;
+mod check;
+mod generated;
+mod ids;
+mod kinds;
+mod later;
+mod load;
+mod lower;
 mod model;
+mod placeholders;
+mod problems;
+mod properties;
+mod read;
+mod schema;
+mod sources;
+mod values;
 mod versions;
+mod write;
 
+pub use load::{Loaded, load};
 pub use model::{Component, ComponentId, Configuration, Field, Plugin, Property};
+pub use read::{Part, read};
 pub use versions::Version;
+pub use write::write;

@@ -43,6 +43,7 @@ impl Model {
             model: self.name.as_deref().map(str::to_owned),
             temperature: self.temperature,
             top_p: self.top_p,
+            ..ModelSettings::default()
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The world that the tests pretend to be in.
 
 use hotcell_dialects::{
-    AgentFolder, FileState, KnowledgeBase, OfferState, Offered, ServerState, Surroundings, ToolState,
+    AgentFolder, ComponentState, FileState, KnowledgeBase, OfferState, Offered, ServerState, Surroundings, ToolState,
 };
 use hotcell_graph::ir::OfferKind;
 
@@ -39,6 +39,10 @@ impl Surroundings for Fake {
             "held/look" => OfferState::Unusable("plugin `held` waits".to_owned()),
             name => OfferState::Missing(name.starts_with("acme:geo/").then(|| "acme:geo/look".to_owned())),
         }
+    }
+
+    fn component(&self, _plugin: &str, _component_type: &str) -> ComponentState {
+        ComponentState::Missing(None)
     }
 
     fn own_tool(&self, name: &str) -> bool {

@@ -150,6 +150,7 @@ fn prepare(
         remembered: caller.remembered.clone(),
         base: Some(base),
         depth: caller.depth + 1,
+        asks_as: None,
     };
     let mut drive = Drive::new(Arc::new(context), state);
     let ended = drive.replay(completed).map_err(failed)?;
@@ -157,10 +158,10 @@ fn prepare(
 }
 
 /// Tells of what happens in an agent as something within the run that called it.
-struct Within {
-    node: Key,
-    agent: Key,
-    observer: Arc<dyn Observer>,
+pub(super) struct Within {
+    pub(super) node: Key,
+    pub(super) agent: Key,
+    pub(super) observer: Arc<dyn Observer>,
 }
 
 impl Observer for Within {

@@ -1,16 +1,18 @@
 //! Answering the calls of tools that a conversation ends with.
 
+use std::sync::Arc;
+
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::conversation::{self, Speaker};
-use hotcell_graph::ir::{AnswerCallsAction, Graph, Offered, SkillTool, Skills};
+use hotcell_graph::ir::{AnswerCallsAction, Graph, Offered, SkillTool, Skills, Submit, Tool};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, List, Object, State, Value};
 use hotcell_models::{ToolCallRequest, ToolSpec};
 use serde_json::json;
 
 use super::model::check_arguments;
-use super::tool::{self, Wanted};
-use super::{Performed, agent, converse, skills};
+use super::tool::{self, Called, Wanted};
+use super::{Performed, agent, converse, defined, skills};
 use crate::branch::Write;
 use crate::event::Event;
 use crate::journal::Question;
@@ -19,6 +21,10 @@ use crate::turn::{NodeTurn, Stop};
 
 /// The only argument of an agent that is called as a tool.
 const REQUEST: &str = "request";
+
+/// What a model is told about the tool by which it hands in what it owes.
+const HAND_IN: &str =
+    "Hands in the results. Call it once all of them are known; ask the user in plain text for what is missing.";
 
 /// Something that a model may call.
 pub(super) struct Callable {
@@ -31,6 +37,8 @@ enum Kind {
     Tool(String),
     Agent(Key),
     Skills(SkillTool),
+    Defined(Arc<Tool>),
+    Submit(Arc<Submit>),
 }
 
 /// What may be called at this point of a run; of two with one name the first counts.
@@ -64,6 +72,17 @@ pub(super) fn within_reach(
                 add(Callable { spec, kind: Kind::Agent(agent.clone()) });
             }
             Offered::Skills(tool) => add(Callable { spec: skills::describe(*tool), kind: Kind::Skills(*tool) }),
+            Offered::Defined(tool) => {
+                add(Callable { spec: defined::describe(tool), kind: Kind::Defined(tool.clone()) });
+            }
+            Offered::Submit(submit) => {
+                let spec = ToolSpec {
+                    name: submit.name.clone(),
+                    description: HAND_IN.to_owned(),
+                    parameters: defined::parameters(&submit.outputs),
+                };
+                add(Callable { spec, kind: Kind::Submit(submit.clone()) });
+            }
             Offered::LoadedSkills => {
                 let Some(skills) = &graph.skills else { continue };
                 for name in skills::tools_of_loaded(skills, state) {
@@ -87,23 +106,20 @@ pub(super) async fn perform(
     let shared = SharedState::new(state.clone());
     let mut answers = List::default();
     let mut loaded = Object::default();
+    let mut writes = Vec::new();
     for call in calls {
         let callable = reach.iter().find(|callable| callable.spec.name == call.name);
         let text = match refusal(callable, &reach, &call) {
             Some(error) => {
-                let usage = Usage::default();
-                turn.emit(&Event::ToolCalled {
-                    node: &turn.node,
-                    tool: &call.name,
-                    error: Some(&error),
-                    usage: &usage,
-                });
+                answered(turn, &call, Some(&error));
                 error
             }
             None => match callable.map(|callable| &callable.kind) {
                 Some(Kind::Tool(name)) => call_tool(turn, action, &call, name, &shared).await?,
                 Some(Kind::Agent(name)) => call_agent(turn, name, &call).await?,
                 Some(Kind::Skills(tool)) => use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded),
+                Some(Kind::Defined(tool)) => call_defined(turn, action, tool, &call, state).await?,
+                Some(Kind::Submit(submit)) => hand_in(turn, submit, &call, &mut writes),
                 None => String::new(),
             },
         };
@@ -112,7 +128,6 @@ pub(super) async fn perform(
         message.insert("name", call.name.as_str().into());
         answers.push(Value::Object(message));
     }
-    let mut writes = Vec::new();
     if !answers.is_empty() {
         writes.push(Write { key: action.conversation.clone(), value: Value::List(answers) });
     }
@@ -145,6 +160,8 @@ fn open_calls(messages: &List) -> Vec<ToolCallRequest> {
 /// Why a call is not made, in words for the model.
 fn refusal(callable: Option<&Callable>, reach: &[Callable], call: &ToolCallRequest) -> Option<String> {
     match callable {
+        // These convert their arguments, which is more than the schema allows.
+        Some(Callable { kind: Kind::Defined(_) | Kind::Submit(_), .. }) => None,
         Some(callable) => check_arguments(&callable.spec, &call.arguments)
             .err()
             .map(|problem| format!("error: the arguments of `{}` cannot be used: {problem}", call.name)),
@@ -177,14 +194,13 @@ async fn call_tool(
             })
             .await;
         turn.account += used;
-        let outcome = outcome?;
-        let entry = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
-        if let Some(question) = entry("asks") {
+        let (asks, value, error) = Called::entries(&outcome?);
+        if let Some(question) = asks {
             let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
-            answers.push(turn.ask(Question { node, text, options: Vec::new(), default: None }).await?);
+            answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
             continue;
         }
-        return match (entry("value"), entry("error")) {
+        return match (value, error) {
             (None, Some(error)) if action.tool_failure_is_fatal => {
                 Err(Stop::Failed(format!("tool `{}`: {}", call.name, error.to_display())))
             }
@@ -198,8 +214,46 @@ async fn call_agent(turn: &mut NodeTurn, agent: &Key, call: &ToolCallRequest) ->
     let arguments = arguments(call);
     let request = arguments.get(REQUEST).and_then(Value::as_text).unwrap_or_default().to_owned();
     let answer = agent::consult(turn, agent, request).await?;
-    turn.emit(&Event::ToolCalled { node: &turn.node, tool: &call.name, error: None, usage: &Usage::default() });
+    answered(turn, call, None);
     Ok(answer.to_display().into_owned())
+}
+
+/// A call of a tool that the graph defines. What is wrong with the arguments, the model is told.
+async fn call_defined(
+    turn: &mut NodeTurn,
+    action: &AnswerCallsAction,
+    tool: &Tool,
+    call: &ToolCallRequest,
+    state: &State,
+) -> Result<String, Stop> {
+    let outcome = match defined::fill(&tool.inputs, &arguments(call), "argument") {
+        Ok(inputs) => defined::call(turn, tool, inputs, state).await?,
+        Err(problem) => return Ok(format!("error: {problem}")),
+    };
+    match outcome {
+        Ok(value) => Ok(value.to_display().into_owned()),
+        Err(error) if action.tool_failure_is_fatal => Err(Stop::Failed(format!("tool `{}`: {error}", tool.name))),
+        Err(error) => Ok(format!("error: {error}")),
+    }
+}
+
+/// Takes what a model owes. The first that is complete counts.
+fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, writes: &mut Vec<Write>) -> String {
+    let taken = match defined::fill(&submit.outputs, &arguments(call), "result") {
+        Ok(_) if writes.iter().any(|write| write.key == submit.key) => {
+            Err("the results were handed in already".to_owned())
+        }
+        other => other,
+    };
+    let error = taken.as_ref().err().map(String::as_str);
+    answered(turn, call, error);
+    match taken {
+        Ok(results) => {
+            writes.push(Write { key: submit.key.clone(), value: Value::Object(results) });
+            "taken".to_owned()
+        }
+        Err(problem) => format!("error: {problem}; ask the user, or hand in all results again"),
+    }
 }
 
 fn use_skills(
@@ -214,8 +268,14 @@ fn use_skills(
         None => Err("there are no skills".to_owned()),
     };
     let error = outcome.as_ref().err().map(String::as_str);
-    turn.emit(&Event::ToolCalled { node: &turn.node, tool: &call.name, error, usage: &Usage::default() });
+    answered(turn, call, error);
     outcome.unwrap_or_else(|error| format!("error: {error}"))
+}
+
+/// Tells of a call that is answered without a cell.
+fn answered(turn: &NodeTurn, call: &ToolCallRequest, error: Option<&str>) {
+    let (node, arguments) = (&turn.node, &call.arguments);
+    turn.emit(&Event::ToolCalled { node, tool: &call.name, arguments, error, usage: &Usage::default() });
 }
 
 fn arguments(call: &ToolCallRequest) -> Object {

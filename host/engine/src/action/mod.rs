@@ -3,7 +3,9 @@
 mod agent;
 mod answer_calls;
 mod ask;
+mod call;
 mod converse;
+mod defined;
 mod look_up;
 mod map;
 mod model;
@@ -118,6 +120,9 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::AnswerCalls(action) => in_time(node, answer_calls::perform(turn, graph, action, state)).await,
         Action::LoadSkills(action) => skills::perform(turn, graph, action, state),
         Action::Spread(action) => spread(action, state),
+        Action::Call(action) => in_time(node, call::perform(turn, node, action, state)).await,
+        Action::CallEach(action) => in_time(node, call::perform_each(turn, graph, action, state)).await,
+        Action::Tool(action) => in_time(node, defined::perform(turn, action, state)).await,
     }
 }
 
@@ -155,7 +160,7 @@ fn failure(graph: &Graph, node: &Node, reason: &str, attempts: u32) -> Write {
         FailureRecord::Object { key, field } => {
             let kind = match &node.action {
                 Action::Converse(_) | Action::Model(_) => "ModelError",
-                Action::AnswerCalls(_) => "ToolError",
+                Action::AnswerCalls(_) | Action::Tool(_) => "ToolError",
                 Action::Agent(_) => "AgentError",
                 _ => "Error",
             };

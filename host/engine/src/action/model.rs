@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hotcell_budget::{Account, Usage};
-use hotcell_graph::ir::{Graph, ModelAction, ModelSettings, Structure};
+use hotcell_graph::ir::{Graph, ModelAction, ModelServer, ModelSettings, Structure};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
-use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, ToolCallRequest, ToolSpec};
+use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Server, ToolCallRequest, ToolSpec};
 
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
@@ -187,7 +187,13 @@ impl<'a> Call<'a> {
         };
         if let Some(error) = refusal {
             let usage = Usage::default();
-            turn.emit(&Event::ToolCalled { node: &turn.node, tool: &call.name, error: Some(&error), usage: &usage });
+            turn.emit(&Event::ToolCalled {
+                node: &turn.node,
+                tool: &call.name,
+                arguments: &call.arguments,
+                error: Some(&error),
+                usage: &usage,
+            });
             return Ok(error);
         }
         let full_name = place.and_then(|place| self.full_names.get(place)).map_or(&call.name, |name| name);
@@ -199,8 +205,7 @@ impl<'a> Call<'a> {
                 let question = Question {
                     node: turn.node.to_string(),
                     text: question.to_display().into_owned(),
-                    options: Vec::new(),
-                    default: None,
+                    ..Question::default()
                 };
                 answers.push(turn.ask(question).await?);
                 continue;
@@ -308,11 +313,15 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         Some(name) => name.parse::<ModelName>().map_err(|error| failed(error.to_string()))?,
         None => turn.context.ports.default_model.clone().ok_or_else(|| failed(NO_MODEL.to_owned()))?,
     };
+    let more = settings.more.as_ref().map(|more| serde_json::Value::from(&Value::Object(more.clone())));
     let mut request = Request {
         tools: tools.to_vec(),
         temperature: settings.temperature,
         top_p: settings.top_p,
+        max_tokens: settings.max_tokens,
+        more: more.and_then(|more| more.as_object().cloned()).unwrap_or_default(),
         output_schema,
+        server: server(settings).map_err(failed)?,
         ..Request::new(model, messages)
     };
     let node = turn.node.clone();
@@ -386,6 +395,16 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         (Ok(answer), _) => recall(&answer).map_err(Unanswered::Stopped),
         (Err(Stop::Failed(_)), Some(error)) => Err(Unanswered::Refused(error)),
         (Err(stop), _) => Err(Unanswered::Stopped(stop)),
+    }
+}
+
+/// Where the model is, if the settings say so.
+fn server(settings: &ModelSettings) -> Result<Option<Server>, String> {
+    match &settings.server {
+        None => Ok(None),
+        Some(ModelServer::Provider(name)) => Ok(Some(Server::Provider((*name).to_owned()))),
+        Some(ModelServer::Address(url)) => Ok(Some(Server::Address(url.to_string()))),
+        Some(ModelServer::Refused(reason)) => Err(reason.clone()),
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn perform(
             (Some(question), _) => {
                 let text = question.to_display().into_owned();
                 let node = turn.node.to_string();
-                answers.push(turn.ask(Question { node, text, options: Vec::new(), default: None }).await?);
+                answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
             }
             (None, Some(error)) => {
                 return Err(Stop::Failed(format!("`{}` failed: {}", action.offer, error.to_display())));

@@ -16,6 +16,12 @@ pub(super) struct Called {
 }
 
 impl Called {
+    /// The question, the value and the error of a call in the form in which it is committed.
+    pub(super) fn entries(outcome: &Value) -> (Option<Value>, Option<Value>, Option<Value>) {
+        let entry = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
+        (entry("asks"), entry("value"), entry("error"))
+    }
+
     pub(super) fn into_value(self) -> Value {
         Value::Object([(Key::from(self.key), self.value)].into_iter().collect::<Object>())
     }
@@ -38,14 +44,20 @@ pub(super) struct Wanted<'a> {
 /// Calls a tool for a node. What it used is added to the account; a hook that refuses is an error of the call.
 pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key, wanted: Wanted<'_>) -> Called {
     let mut used = Account::default();
-    let tool = wanted.spoken;
+    let (tool, arguments) = (wanted.spoken, wanted.arguments);
     let called = match around(context, &mut used, node, wanted).await {
         Ok(called) => called,
         Err(Stop::Failed(reason)) => Called { key: "error", value: Value::text(reason) },
         Err(Stop::Waiting | Stop::Journal(_)) => Called { key: "error", value: Value::text("a hook cannot wait") },
     };
     let error = (called.key == "error").then(|| called.value.to_display());
-    context.ports.observer.event(&Event::ToolCalled { node, tool, error: error.as_deref(), usage: &used.total() });
+    context.ports.observer.event(&Event::ToolCalled {
+        node,
+        tool,
+        arguments,
+        error: error.as_deref(),
+        usage: &used.total(),
+    });
     *account += used;
     called
 }

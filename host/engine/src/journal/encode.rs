@@ -6,7 +6,7 @@ use hotcell_budget::Account;
 use hotcell_graph::value::{Number, parse_json};
 use hotcell_graph::{Key, List, Object, Value};
 
-use super::{Completed, Fact, Question};
+use super::{ClientCall, Completed, Fact, Question};
 use crate::branch::Write;
 
 /// The kind and the body of a fact, as two columns.
@@ -50,6 +50,10 @@ pub(super) fn encode(fact: &Fact) -> (&'static str, String) {
             body.insert("options", texts(&question.options));
             if let Some(default) = &question.default {
                 body.insert("default", default.as_str().into());
+            }
+            if let Some(call) = &question.call {
+                body.insert("tool", call.tool.as_str().into());
+                body.insert("arguments", call.arguments.clone());
             }
             "asked"
         }
@@ -105,6 +109,8 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 text: text("text").ok_or("the text is missing")?,
                 options: body.get("options").and_then(Value::as_list).map(text_list).transpose()?.unwrap_or_default(),
                 default: text("default"),
+                call: text("tool")
+                    .map(|tool| ClientCall { tool, arguments: body.get("arguments").cloned().unwrap_or_default() }),
             },
         }),
         "answered" => Ok(Fact::Answered { number: count()?, text: text("text").ok_or("the text is missing")? }),

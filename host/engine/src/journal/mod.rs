@@ -11,6 +11,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use hotcell_budget::Account;
+use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Value};
 use serde::Serialize;
 use thiserror::Error;
@@ -215,7 +216,7 @@ pub struct Completed {
 }
 
 /// A question to a person.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Question {
     /// The node that asks
     pub node: String,
@@ -225,6 +226,42 @@ pub struct Question {
     pub options: Vec<String>,
     /// What is used when the answer is empty
     pub default: Option<String>,
+    /// The call that is asked for, if the question is for a program: the answer is its result (see
+    /// [`ClientCall::result_of`])
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<ClientCall>,
+}
+
+/// A call of a tool that whoever runs the graph makes himself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClientCall {
+    /// The tool
+    pub tool: String,
+    /// An object
+    pub arguments: Value,
+}
+
+impl ClientCall {
+    /// The text that answers a call with this result.
+    pub fn answer(result: Result<Value, String>) -> String {
+        let (key, value) = match result {
+            Ok(value) => ("result", value),
+            Err(error) => ("error", Value::text(error)),
+        };
+        Value::Object([(key.into(), value)].into_iter().collect()).to_json()
+    }
+
+    /// What an answer says: the value of an object with nothing but `result`, the error of one with nothing but `error` (a
+    /// text), else the JSON value that the text is, else the text itself.
+    pub fn result_of(answer: &str) -> Result<Value, String> {
+        let Ok(value) = parse_json(answer) else { return Ok(Value::text(answer)) };
+        let only = value.as_object().filter(|object| object.len() == 1);
+        match only.and_then(|object| object.iter().next()) {
+            Some((key, result)) if &**key == "result" => Ok(result.clone()),
+            Some((key, Value::Text(error))) if &**key == "error" => Err(error.to_string()),
+            _ => Ok(value),
+        }
+    }
 }
 
 /// Why the journal did not do what it should.

@@ -76,6 +76,7 @@ impl World {
             hooks: Arc::new(Nobody),
             offers: Arc::new(Nobody),
             knowledge: Arc::new(Nobody),
+            web: Arc::new(Nobody),
             agents: Arc::new(Nobody),
             scripts: self.clone(),
             tools: self.clone(),

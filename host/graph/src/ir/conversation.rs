@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Expression, ModelSettings};
+use super::{Expression, ModelSettings, Submit, Tool};
 use crate::conversation::Speaker;
 use crate::value::{Key, Value};
 
@@ -79,6 +79,10 @@ pub enum Offered {
     Skills(SkillTool),
     /// The tools of every skill that was loaded
     LoadedSkills,
+    /// A tool that the graph defines
+    Defined(Arc<Tool>),
+    /// Hands in what is owed
+    Submit(Arc<Submit>),
 }
 
 /// Answers the calls that the last message of a conversation asks for, each with a message of a tool.

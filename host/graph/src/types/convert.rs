@@ -76,12 +76,7 @@ impl Type {
             (Shape::Number, Value::Number(number)) => Ok(Value::Number(Number::Float(number.to_f64()))),
             (Shape::Number, Value::Bool(value)) => Ok(Value::Number(Number::Float(f64::from(u8::from(*value))))),
             (Shape::Boolean, Value::Number(number)) => Ok(Value::Bool(number.to_f64() != 0.0)),
-            (Shape::Array(items), Value::List(list)) => {
-                let item = |(index, item): (usize, &Value)| {
-                    items.convert(item).map_err(|mismatch| mismatch.below(index.to_string()))
-                };
-                Ok(Value::List(list.iter().enumerate().map(item).collect::<Result<List, _>>()?))
-            }
+            (Shape::Array(items), Value::List(_)) => items.each(value).map(Value::List),
             (Shape::Object(members), Value::Object(object)) => members.convert(object).map(Value::Object),
             (Shape::Union(members), _) => {
                 let exact = members.iter().find(|member| member.is_kind_of(value));
@@ -131,13 +126,23 @@ impl Type {
         if self.fits(value) {
             return Ok(Iterated::Same(self.convert(value)?));
         }
-        if let Value::List(list) = value {
-            let item = |(index, item): (usize, &Value)| {
-                self.convert(item).map_err(|mismatch| mismatch.below(index.to_string()))
-            };
-            return Ok(Iterated::Each(list.iter().enumerate().map(item).collect::<Result<List, _>>()?));
+        match value {
+            Value::List(_) => Ok(Iterated::Each(self.each(value)?)),
+            _ => Ok(Iterated::Same(self.convert(value)?)),
         }
-        Ok(Iterated::Same(self.convert(value)?))
+    }
+
+    /// A list of values, each as one of this type.
+    ///
+    /// # Errors
+    /// When it is no list, or an item cannot become one.
+    pub fn each(&self, value: &Value) -> Result<List, Mismatch> {
+        let Value::List(list) = value else {
+            return Err(Mismatch::new(format!("{} is no list", shown(value))));
+        };
+        let item =
+            |(index, item): (usize, &Value)| self.convert(item).map_err(|mismatch| mismatch.below(index.to_string()));
+        list.iter().enumerate().map(item).collect()
     }
 
     /// Whether the value has the very kind of this type, an integer not being a number.

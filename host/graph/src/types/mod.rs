@@ -95,6 +95,11 @@ impl Type {
         Type::of_shape(Shape::Union(vec![first, second]))
     }
 
+    /// Whether nothing is said of the value.
+    pub fn is_any(&self) -> bool {
+        matches!(self.shape, Shape::Any)
+    }
+
     /// Whether this is a text and nothing else.
     pub fn is_text(&self) -> bool {
         matches!(self.shape, Shape::Text)

@@ -16,7 +16,7 @@ use rig_core::{
 use serde_json::{Map, Value, json};
 
 use super::convert::{Origin, recalled_turn};
-use crate::{Message, Role, ToolCallRequest};
+use crate::{Message, Request, Role, ToolCallRequest};
 
 /// The name under which the library records turns of this wire.
 pub(super) const API: &str = "openai.chat";
@@ -32,14 +32,14 @@ pub(super) struct ExactChat {
 }
 
 impl ExactChat {
-    /// `chat` for this conversation and these settings; settings that are `None` are not sent.
-    pub(super) fn new(chat: Chat, messages: &[Message], temperature: Option<f64>, top_p: Option<f64>) -> Self {
+    /// `chat` for the conversation and the settings of a request; settings that are `None` are not sent.
+    pub(super) fn new(chat: Chat, request: &Request) -> Self {
         let origin = Origin { api: API, provider: chat.provider.dialect.name, model: &chat.model };
         let reasoning_field = chat.provider.dialect.quirks.reasoning_field;
-        let messages = messages.iter().map(|message| message_json(message, &origin, reasoning_field)).collect();
-        let mut fields = Map::new();
+        let messages = request.messages.iter().map(|message| message_json(message, &origin, reasoning_field)).collect();
+        let mut fields = request.more.clone();
         fields.insert("messages".to_owned(), messages);
-        for (name, setting) in [("temperature", temperature), ("top_p", top_p)] {
+        for (name, setting) in [("temperature", request.temperature), ("top_p", request.top_p)] {
             if let Some(value) = setting {
                 fields.insert(name.to_owned(), json!(value));
             }

@@ -6,7 +6,7 @@ mod convert;
 mod settings;
 mod transport;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -37,7 +37,7 @@ pub use self::{
     settings::{Protocol, ProviderSettings, Secret},
     transport::HttpLimits,
 };
-use crate::{Model, ModelError, ModelName, OnText, Reply, Request, untrusted::shown};
+use crate::{Model, ModelError, ModelName, OnText, Reply, Request, Server, untrusted::shown};
 
 /// Servers that speak Chat Completions and about which nothing more is known.
 const COMPATIBLE: Dialect = Dialect::gateway("openai-compatible", "", "");
@@ -192,6 +192,34 @@ impl Providers {
         Ok((provider, model))
     }
 
+    /// The provider that a request goes to and what that provider calls the model.
+    fn locate<'a>(&'a self, request: &'a Request) -> Result<(Cow<'a, Provider>, &'a str), ModelError> {
+        let own = match &request.server {
+            Some(server) if self.every_model.is_none() => server,
+            _ => return self.resolve(&request.model).map(|(provider, model)| (Cow::Borrowed(provider), model)),
+        };
+        let provider = match own {
+            Server::Provider(name) => {
+                let known = || self.providers.keys().cloned().collect();
+                let unknown = || ModelError::UnknownProvider { provider: shown(name), known: known() };
+                Cow::Borrowed(self.providers.get(name).ok_or_else(unknown)?)
+            }
+            Server::Address(url) => {
+                let settings =
+                    ProviderSettings { protocol: Protocol::OpenAiCompatible, base_url: Some(url.clone()), key: None };
+                Cow::Owned(Provider::new(url, settings)?)
+            }
+        };
+        provider.check()?;
+        Ok((provider, request.model.as_str()))
+    }
+
+    /// Whether one server answers all requests, wherever they say that their model is.
+    #[must_use]
+    pub fn has_one_server(&self) -> bool {
+        self.every_model.is_some()
+    }
+
     /// The provider of names without one: that of the default model, else the only one that has a key.
     fn default_provider(&self) -> Option<&Provider> {
         if let Some(named) = self.default_model.as_ref().and_then(ModelName::provider) {
@@ -203,7 +231,8 @@ impl Providers {
     }
 
     async fn ask(&self, request: &Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
-        let (provider, model) = self.resolve(&request.model)?;
+        let (provider, model) = self.locate(request)?;
+        let provider = &*provider;
         let transport = self
             .connections
             .transport(&provider.url)
@@ -224,7 +253,7 @@ impl Providers {
             }
             Protocol::OpenAi | Protocol::DeepSeek | Protocol::Ollama | Protocol::OpenAiCompatible => {
                 let chat = chat_wire(provider, model);
-                let wire = ExactChat::new(chat, &request.messages, request.temperature, request.top_p);
+                let wire = ExactChat::new(chat, request);
                 // The conversation is the wire's; the library only insists on seeing one.
                 let request = convert::library_request(provider, request, vec![LibraryMessage::user("-")])?;
                 exchange(provider, wire, transport, request, on_text).await
@@ -254,6 +283,10 @@ fn chat_wire(provider: &Provider, model: &str) -> Chat {
 
 /// The request for a provider whose rules about conversations the library keeps.
 fn shaped(provider: &Provider, request: &Request) -> Result<CompletionRequest, ModelError> {
+    if let Some(name) = request.more.keys().next() {
+        let reason = format!("the setting `{name}` can be sent to servers that speak Chat Completions only");
+        return Err(ModelError::InvalidRequest { provider: provider.name.clone(), reason });
+    }
     let history = convert::library_history(&request.messages);
     let mut shaped = convert::library_request(provider, request, history)?;
     shaped.temperature = request.temperature;

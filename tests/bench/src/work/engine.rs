@@ -78,6 +78,7 @@ pub(crate) fn ports() -> Ports {
         hooks: Arc::new(hotcell_engine::Nobody),
         offers: Arc::new(hotcell_engine::Nobody),
         knowledge: Arc::new(hotcell_engine::Nobody),
+        web: Arc::new(hotcell_engine::Nobody),
         agents: Arc::new(hotcell_engine::Nobody),
     }
 }

@@ -1,0 +1,531 @@
+//! Builds components out of texts, each once however often it is referred to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotcell_graph::Value;
+use hotcell_graph::closest;
+use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
+use indexmap::IndexMap;
+use serde_json::{Map, Value as Json};
+
+use super::generated::{self, Generated};
+use super::kinds::Kind;
+use super::later;
+use super::model::{Component, ComponentId, Field, Property};
+use super::properties;
+use super::schema::{FieldKind, Schema};
+use super::sources::{COMPONENT_TYPE, Identity, Located, REFERENCE, REFERENCED, Sources, VERSION};
+use super::versions::Version;
+use super::{problems, values};
+use crate::document::{Entry, Kind as NodeKind, MAX_DEPTH, MAX_DIAGNOSTICS, Place};
+use crate::surroundings::Surroundings;
+
+/// The fields by which a component names its plugin.
+pub(super) const PLUGIN_NAME: &str = "component_plugin_name";
+pub(super) const PLUGIN_VERSION: &str = "component_plugin_version";
+
+/// A component and what is known of its text.
+pub(super) struct Built {
+    /// The component; without an id in its text it has none yet
+    pub(super) component: Component,
+    /// Where it is in the texts
+    pub(super) identity: Identity,
+    /// The place of its id, or of what tells its type
+    pub(super) id_span: Span,
+    /// Where its fields are written, as far as they are
+    pub(super) written: HashMap<Arc<str>, Span>,
+    /// The node of the entry flow in which it is
+    pub(super) within: Option<Identity>,
+    /// What its plugin says of it
+    pub(super) generated: Generated,
+    /// The version that its text is written for
+    pub(super) version: Version,
+}
+
+/// Builds the components of a configuration.
+pub(super) struct Builder<'s, 'd> {
+    pub(super) sources: &'s mut Sources<'d>,
+    pub(super) surroundings: &'s dyn Surroundings,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) values: values::Memory,
+    pub(super) kinds: HashMap<(Arc<str>, Arc<str>), Kind>,
+    /// The version of each document
+    versions: Vec<Version>,
+    /// The version of the component that is being built
+    version: Version,
+    built: Vec<Built>,
+    visited: HashMap<Identity, Visit>,
+    stack: Vec<Frame>,
+}
+
+#[derive(Clone, Copy)]
+enum Visit {
+    Open,
+    Done(Option<usize>),
+}
+
+struct Frame {
+    label: Arc<str>,
+    component_type: Arc<str>,
+    is_node: bool,
+    identity: Identity,
+}
+
+/// What a component is made of before it is one.
+#[derive(Default)]
+struct Draft {
+    shallow: Map<String, Json>,
+    fields: IndexMap<Arc<str>, Field>,
+    written: HashMap<Arc<str>, Span>,
+    inputs: Option<Vec<Property>>,
+    outputs: Option<Vec<Property>>,
+}
+
+impl<'s, 'd> Builder<'s, 'd> {
+    pub(super) fn new(
+        sources: &'s mut Sources<'d>,
+        versions: Vec<Version>,
+        surroundings: &'s dyn Surroundings,
+    ) -> Self {
+        Builder {
+            sources,
+            surroundings,
+            diagnostics: Vec::new(),
+            values: values::Memory::default(),
+            kinds: HashMap::new(),
+            version: versions[0],
+            versions,
+            built: Vec::new(),
+            visited: HashMap::new(),
+            stack: Vec::new(),
+        }
+    }
+
+    /// Builds the root, and then what the document defines and the root does not use, so that mistakes in it are told.
+    pub(super) fn document(&mut self) -> Option<usize> {
+        let root = self.sources.root();
+        let root = self.follow(root).and_then(|root| {
+            if root.is_component() {
+                return self.component(root);
+            }
+            self.error(
+                "a configuration is one component, and what its reference names is a value",
+                root.node.place,
+                root,
+            );
+            None
+        });
+        let mut read = 0;
+        loop {
+            let (defined, known) = self.sources.defined(read);
+            for located in defined {
+                let followed = if located.reference().is_some() { self.follow(located) } else { Some(located) };
+                if let Some(component) = followed.filter(Located::is_component) {
+                    self.component(component);
+                }
+            }
+            if known == read {
+                return root;
+            }
+            read = known;
+        }
+    }
+
+    /// All components that were built, and what is wrong.
+    pub(super) fn finish(self) -> (Vec<Built>, Vec<Diagnostic>) {
+        (self.built, self.diagnostics)
+    }
+
+    /// The version of the text that is being read.
+    pub(super) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Reports an error at a place of the document of `at`, in the name of the component that is being built.
+    pub(super) fn error(&mut self, message: impl Into<String>, place: Place, at: Located<'d>) {
+        let span = self.sources.span(at.document, place);
+        self.report(Diagnostic::error(message).at(&span));
+    }
+
+    /// Reports something about the component that is being built.
+    pub(super) fn report(&mut self, mut diagnostic: Diagnostic) {
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+            return;
+        }
+        if let Some(frame) = self.stack.last() {
+            diagnostic.node = Some(frame.label.to_string());
+            if let Some(entry) = self.entry_node().filter(|entry| entry.identity != frame.identity) {
+                diagnostic.message.push_str(&format!(" (inside of the node `{}`)", entry.label));
+            }
+        }
+        self.diagnostics.push(diagnostic);
+    }
+
+    /// The node of the entry flow inside of which the component that is being built is.
+    fn entry_node(&self) -> Option<&Frame> {
+        let is_flow = self.stack.first().is_some_and(|root| *root.component_type == *"Flow");
+        self.stack.iter().skip(1).find(|frame| is_flow && frame.is_node)
+    }
+
+    /// What a reference leads to, through as many references as there are; the piece itself if it is none.
+    pub(super) fn follow(&mut self, mut at: Located<'d>) -> Option<Located<'d>> {
+        let mut followed = Vec::new();
+        while let Some(reference) = at.reference() {
+            if followed.contains(&at.identity()) {
+                let key = self.key_of(reference);
+                self.error(format!("the reference `{key}` leads to itself"), reference.value.place, at);
+                return None;
+            }
+            followed.push(at.identity());
+            self.check_reference(at);
+            at = self.sources.inside(at, &mut self.diagnostics);
+            at = self.look_up(at, reference)?;
+        }
+        Some(at)
+    }
+
+    fn key_of(&self, reference: &Entry) -> String {
+        match &reference.value.kind {
+            NodeKind::Text(text) => text.value.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// A reference has no other keys than its own dictionary.
+    fn check_reference(&mut self, at: Located<'d>) {
+        let is_root = std::ptr::eq(at.node, self.sources.root().node);
+        for entry in at.entries() {
+            if [REFERENCE, REFERENCED].contains(&&*entry.key) || (is_root && &*entry.key == VERSION) {
+                continue;
+            }
+            let span = self.sources.span(at.document, entry.key_place);
+            let error = Diagnostic::error(format!("`{}` stands beside `{REFERENCE}`", entry.key))
+                .at(&span)
+                .help("a reference is an object with this one key; write the others where the component is");
+            self.report(error);
+        }
+    }
+
+    fn look_up(&mut self, at: Located<'d>, reference: &'d Entry) -> Option<Located<'d>> {
+        let span = self.sources.span(at.document, reference.value.place);
+        let NodeKind::Text(key) = &reference.value.kind else {
+            let what = reference.value.describe();
+            self.report(Diagnostic::error(format!("`{REFERENCE}` must be a text, not {what}")).at(&span));
+            return None;
+        };
+        let key = &*key.value;
+        let found = self.sources.definitions(key, at);
+        match &found[..] {
+            [] => {
+                let keys = self.sources.keys(at);
+                let help = match closest(key, keys.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!(
+                        "define it in a `{REFERENCED}` of this component or of one around it, or hand in a file of parts \
+                         that has it"
+                    ),
+                };
+                self.report(Diagnostic::error(format!("nothing has the key `{key}`")).at(&span).help(help));
+                None
+            }
+            [only] => Some(*only),
+            [first, second, ..] => {
+                let (first, second) = (
+                    self.sources.span(first.document, first.node.place),
+                    self.sources.span(second.document, second.node.place),
+                );
+                let error = Diagnostic::error(format!("the key `{key}` is defined twice"))
+                    .at(&span)
+                    .related(&first, "here")
+                    .related(&second, "and here")
+                    .help("remove one of them or give it another name");
+                self.report(error);
+                None
+            }
+        }
+    }
+
+    /// The component of a text that is one, built when it is met for the first time.
+    fn component(&mut self, at: Located<'d>) -> Option<usize> {
+        let identity = at.identity();
+        let label = label(at);
+        match self.visited.get(&identity) {
+            Some(Visit::Done(index)) => return *index,
+            Some(Visit::Open) => {
+                self.error(format!("`{label}` contains itself: the references go in a circle"), at.node.place, at);
+                return None;
+            }
+            None => {}
+        }
+        if self.stack.len() >= MAX_DEPTH {
+            let message = format!("components are nested more than {MAX_DEPTH} levels deep");
+            self.error(message, at.node.place, at);
+            return None;
+        }
+        self.visited.insert(identity, Visit::Open);
+        let component_type = text_of(at, COMPONENT_TYPE).unwrap_or_default();
+        let version = std::mem::replace(&mut self.version, self.versions[at.document]);
+        let is_node = Schema::get().is_in(&component_type, "Node") || at.node.get(PLUGIN_NAME).is_some();
+        self.stack.push(Frame { label, component_type, is_node, identity });
+        let index = self.parts(at);
+        self.stack.pop();
+        self.version = version;
+        self.visited.insert(identity, Visit::Done(index));
+        index
+    }
+
+    fn parts(&mut self, outside: Located<'d>) -> Option<usize> {
+        let at = self.sources.inside(outside, &mut self.diagnostics);
+        self.written_version(outside);
+        let kind = self.kind(at)?;
+        let before = self.diagnostics.len();
+        let mut draft = Draft::default();
+        for entry in at.entries() {
+            self.entry(at, entry, &kind, &mut draft);
+        }
+        let shallow = Json::Object(std::mem::take(&mut draft.shallow));
+        let problems = problems::of(
+            &shallow,
+            &kind,
+            self.version,
+            |path| {
+                let nearest = at.node.nearest(path.iter().map(String::as_str));
+                self.sources.span(at.document, nearest.place)
+            },
+            |key| {
+                let entry = at.node.get(key).or_else(|| at.node.get(COMPONENT_TYPE));
+                self.sources.span(at.document, entry.map_or(at.node.place, |entry| entry.key_place))
+            },
+        );
+        for problem in problems {
+            self.report(problem);
+        }
+        if self.diagnostics[before..].iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+            return None;
+        }
+        Some(self.finish_component(at, outside, &kind, draft))
+    }
+
+    /// `agentspec_version` stands at the top of the document and in each part.
+    fn written_version(&mut self, at: Located<'d>) {
+        let Some(entry) = at.node.get(VERSION) else { return };
+        if self.sources.is_part(at) {
+            if let Ok(Some(version)) = super::read::version(at, self.sources, &mut self.diagnostics) {
+                self.version = version;
+            }
+        } else if !std::ptr::eq(at.node, self.sources.root().node) {
+            let span = self.sources.span(at.document, entry.key_place);
+            let error = Diagnostic::error(format!("`{VERSION}` stands inside of a configuration"))
+                .at(&span)
+                .help("it belongs to the top of the file");
+            self.report(error);
+        }
+    }
+
+    fn entry(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind, draft: &mut Draft) {
+        let key = &*entry.key;
+        let is_null = entry.value.kind == NodeKind::Null;
+        if matches!(key, COMPONENT_TYPE | REFERENCED | VERSION) {
+            return;
+        }
+        if matches!(key, PLUGIN_NAME | PLUGIN_VERSION) && (kind.is_plugin() || is_null) {
+            return;
+        }
+        draft.written.insert(Arc::clone(&entry.key), self.sources.span(at.document, entry.key_place));
+        let value = at.with(&entry.value);
+        match kind.field(key) {
+            Some(FieldKind::Component(family)) if !is_null => {
+                if let Some(child) = self.child(value, key, &family) {
+                    draft.fields.insert(Arc::clone(&entry.key), Field::Component(child));
+                }
+                // What is wrong with it was said where it is.
+                draft.shallow.insert(key.to_owned(), Json::Object(Map::new()));
+            }
+            Some(FieldKind::Components(family)) if !is_null => {
+                let Some(list) = self.follow(value) else {
+                    draft.shallow.insert(key.to_owned(), Json::Array(Vec::new()));
+                    return;
+                };
+                if let NodeKind::List(items) = &list.node.kind {
+                    let children = items.iter().filter_map(|item| self.child(list.with(item), key, &family)).collect();
+                    draft.fields.insert(Arc::clone(&entry.key), Field::Components(children));
+                    draft.shallow.insert(key.to_owned(), Json::Array(Vec::new()));
+                } else {
+                    draft.shallow.insert(key.to_owned(), Json::from(&list.node.to_value()));
+                }
+            }
+            None if self.is_later(value, entry, kind) => {}
+            _ => self.value_field(value, entry, kind, draft),
+        }
+    }
+
+    fn value_field(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind, draft: &mut Draft) {
+        let key = &*entry.key;
+        // Nothing in it is meant for whoever reads the configuration.
+        let value = if key == "metadata" { Some((at.node.to_value(), at)) } else { self.value(at) };
+        let Some((value, target)) = value else {
+            draft.shallow.insert(key.to_owned(), kind.placeholder(key));
+            return;
+        };
+        if !(value == Value::Null && kind.may_leave_out(key)) {
+            draft.shallow.insert(key.to_owned(), Json::from(&value));
+        }
+        match (key, &value) {
+            (_, Value::Null) | ("id" | "name", _) => {}
+            ("inputs", Value::List(list)) if kind.has_io() => {
+                draft.inputs = Some(properties::read(self, list, target, "inputs"));
+            }
+            ("outputs", Value::List(list)) if kind.has_io() => {
+                draft.outputs = Some(properties::read(self, list, target, "outputs"));
+            }
+            _ => {
+                let span = self.sources.span(target.document, target.node.place);
+                draft.fields.insert(Arc::clone(&entry.key), Field::Value { value, span });
+            }
+        }
+    }
+
+    /// Whether a field is one that a later version added; then all is said about it.
+    fn is_later(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind) -> bool {
+        let Some(field) = later::field(kind.component_type(), &entry.key) else { return false };
+        let (key, since) = (&entry.key, field.since);
+        let span = self.sources.span(at.document, entry.key_place);
+        if self.version < since {
+            let message =
+                format!("`{key}` is a field of {since}, and the configuration is written for {}", self.version);
+            let help = format!("remove it, or write `\"{VERSION}\": \"{since}\"`");
+            self.report(Diagnostic::error(message).at(&span).help(help));
+            return true;
+        }
+        let is_default = self.value(at).is_some_and(|(value, _)| field.is_default(&value));
+        if !is_default {
+            let message = format!("`{key}`, a field of {since}, is not supported in `{}`", kind.component_type());
+            let help = match &**key {
+                "api_key" => "remove it: a configuration holds no secrets, keys are given to the host".to_owned(),
+                _ => "remove it, or leave it at its default".to_owned(),
+            };
+            self.report(Diagnostic::error(message).at(&span).help(help));
+        }
+        true
+    }
+
+    /// The component of a field.
+    fn child(&mut self, at: Located<'d>, field: &str, family: &str) -> Option<ComponentId> {
+        let target = self.follow(at)?;
+        let span = self.sources.span(at.document, at.node.place);
+        if !target.is_component() {
+            let what = target.node.describe();
+            let mut error =
+                Diagnostic::error(format!("`{field}` takes a component of the type {family}, not {what}")).at(&span);
+            if matches!(target.node.kind, NodeKind::Map(_)) {
+                error = Diagnostic::error(format!("the component in `{field}` has no `{COMPONENT_TYPE}`")).at(&span);
+                error = error.help(format!("write the name of its type, one of the family {family}"));
+            }
+            self.report(error);
+            return None;
+        }
+        let index = self.component(target)?;
+        let built = &self.built[index];
+        let component = &built.component;
+        let component_type = Arc::clone(&component.component_type);
+        let is_in_family = match self.plugin_kind(component) {
+            Some(kind) => kind.is_in(family),
+            None => Schema::get().is_in(&component_type, family),
+        };
+        if !is_in_family {
+            let label = label(target);
+            let by_key = at.reference().map(|entry| self.key_of(entry)).filter(|key| **key != *label);
+            let by_key = by_key.map(|key| format!(" (by the key `{key}`)")).unwrap_or_default();
+            let message = format!(
+                "`{field}` takes a component of the type {family}, and `{label}`{by_key} is a `{component_type}`"
+            );
+            let defined = self.sources.span(target.document, target.node.place);
+            self.report(Diagnostic::error(message).at(&span).related(&defined, "defined here"));
+            return None;
+        }
+        Some(ComponentId(index as u32))
+    }
+
+    fn plugin_kind(&self, component: &Component) -> Option<&Kind> {
+        let plugin = component.plugin.as_ref()?;
+        self.kinds.get(&(Arc::clone(&plugin.name), Arc::clone(&component.component_type)))
+    }
+
+    fn finish_component(&mut self, at: Located<'d>, outside: Located<'d>, kind: &Kind, draft: Draft) -> usize {
+        let span = self.sources.span(at.document, at.node.place);
+        let told_by = at.node.get("id").or_else(|| at.node.get(COMPONENT_TYPE));
+        let id_span = self.sources.span(at.document, told_by.map_or(at.node.place, |entry| entry.value.place));
+        let id = self.resolved_text(at, "id");
+        let name = self.resolved_text(at, "name").unwrap_or_default();
+        let mut fields = draft.fields;
+        let branches = match fields.shift_remove("branches") {
+            Some(Field::Value { value: Value::List(list), .. }) => {
+                Some(list.iter().filter_map(Value::as_text).map(Arc::from).collect::<Vec<Arc<str>>>())
+            }
+            _ => None,
+        };
+        let mut component = Component {
+            component_type: kind.component_type().into(),
+            id_is_written: id.is_some(),
+            id: id.unwrap_or_default(),
+            name,
+            fields,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            branches: Vec::new(),
+            plugin: kind.plugin(at),
+            span,
+        };
+        // Some of what is implied follows from what is declared.
+        component.inputs = draft.inputs.clone().unwrap_or_default();
+        component.outputs = draft.outputs.clone().unwrap_or_default();
+        let declared = generated::Declared { inputs: draft.inputs.is_some(), outputs: draft.outputs.is_some() };
+        let generated = match kind {
+            Kind::Plugin(plugin) => plugin.generated(&component.span),
+            Kind::Standard { .. } => {
+                generated::of(&component, declared, &|id| &self.built[id.0 as usize].component, self.version)
+            }
+        };
+        if draft.inputs.is_none() {
+            component.inputs = generated.inputs.clone().unwrap_or_default();
+        }
+        if draft.outputs.is_none() {
+            component.outputs = generated.outputs.clone().unwrap_or_default();
+        }
+        component.branches = branches.or_else(|| generated.branches.clone()).unwrap_or_default();
+        let within = self.entry_node().map(|frame| frame.identity).filter(|entry| *entry != outside.identity());
+        self.built.push(Built {
+            component,
+            identity: outside.identity(),
+            id_span,
+            written: draft.written,
+            within,
+            generated,
+            version: self.version,
+        });
+        self.built.len() - 1
+    }
+
+    /// The text of a field, which may be a reference to one.
+    fn resolved_text(&mut self, at: Located<'d>, field: &str) -> Option<Arc<str>> {
+        let entry = at.node.get(field)?;
+        match self.value(at.with(&entry.value))?.0 {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// What a component is called in messages: its id, else its name.
+fn label(at: Located<'_>) -> Arc<str> {
+    text_of(at, "id").or_else(|| text_of(at, "name")).or_else(|| text_of(at, COMPONENT_TYPE)).unwrap_or_default()
+}
+
+/// The text of an entry.
+pub(super) fn text_of(at: Located<'_>, key: &str) -> Option<Arc<str>> {
+    match &at.node.get(key)?.value.kind {
+        NodeKind::Text(text) => Some(Arc::clone(&text.value)),
+        _ => None,
+    }
+}

@@ -1,0 +1,149 @@
+//! Declared inputs, outputs and branches against those that follow from a component's configuration.
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::Diagnostic;
+
+use super::super::model::{ComponentId, Property};
+use super::super::versions::Version;
+use super::{Checker, names};
+
+/// One of the two lists of properties.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Inputs,
+    Outputs,
+}
+
+impl Side {
+    fn field(self) -> &'static str {
+        match self {
+            Side::Inputs => "inputs",
+            Side::Outputs => "outputs",
+        }
+    }
+}
+
+impl Checker<'_> {
+    /// Checks what a component declares of itself.
+    pub(super) fn io(&mut self, id: ComponentId) {
+        let component = self.component(id);
+        let generated = &self.written(id).generated;
+        if let Some(inputs) = &generated.inputs {
+            self.side(id, Side::Inputs, &component.inputs, inputs);
+        }
+        // A flow may expose less than its ends have.
+        if let Some(outputs) = generated.outputs.as_ref().filter(|_| &*component.component_type != "Flow") {
+            self.side(id, Side::Outputs, &component.outputs, outputs);
+        }
+        if let Some(branches) = &generated.branches {
+            self.branches(id, &component.branches, branches);
+        }
+    }
+
+    fn side(&mut self, id: ComponentId, side: Side, declared: &[Property], generated: &[Property]) {
+        let field = side.field();
+        let component = self.component(id);
+        if let Some(number) = self.wrong_number(id, side, declared) {
+            let of = format!("exactly one property in `{field}`");
+            let all = names(declared.iter().map(|property| &*property.title));
+            let message = format!("a `{}` has {of}{number}, and here are {all}", component.component_type);
+            let error = Diagnostic::error(message).at(self.span(id, field));
+            self.report(id, error);
+            return;
+        }
+        for wanted in generated {
+            let Some(given) = declared.iter().find(|property| property.title == wanted.title) else {
+                let error = Diagnostic::error(format!("`{}` is missing in `{field}`", wanted.title))
+                    .at(self.span(id, field))
+                    .help(format!("{} implies it; declare it, or leave `{field}` out", self.source(id, side)));
+                self.report(id, error);
+                continue;
+            };
+            self.types(id, side, given, wanted);
+        }
+        for extra in declared.iter().filter(|given| !generated.iter().any(|wanted| wanted.title == given.title)) {
+            let error = Diagnostic::error(format!("`{}` in `{field}` is none of its {field}", extra.title))
+                .at(&extra.span)
+                .help(format!(
+                    "{} implies {}",
+                    self.source(id, side),
+                    names(generated.iter().map(|property| &*property.title))
+                ));
+            self.report(id, error);
+        }
+    }
+
+    /// Why the number of properties is wrong where there has to be one of any name: words to add to the message.
+    fn wrong_number(&self, id: ComponentId, side: Side, declared: &[Property]) -> Option<String> {
+        let component = self.component(id);
+        let one = match (&*component.component_type, side) {
+            ("LlmNode", Side::Outputs) => declared.is_empty() || self.written(id).version == Version::V25_4_1,
+            ("InputMessageNode", Side::Outputs) | ("BranchingNode", Side::Inputs) => true,
+            _ => false,
+        };
+        let is_llm = &*component.component_type == "LlmNode" && declared.len() > 1;
+        let added = if is_llm { format!(" in {}", Version::V25_4_1) } else { String::new() };
+        (one && declared.len() != 1).then_some(added)
+    }
+
+    fn types(&mut self, id: ComponentId, side: Side, given: &Property, wanted: &Property) {
+        let mirrored = matches!(&*self.component(id).component_type, "StartNode" | "EndNode");
+        let fits = match side {
+            _ if mirrored => given.ty == wanted.ty,
+            // What flows in has the declared type; it has to become the one that is implied.
+            Side::Inputs => wanted.ty.converts_to(&given.ty) || given.ty.converts_to(&wanted.ty),
+            Side::Outputs => wanted.ty.converts_to(&given.ty),
+        };
+        if fits {
+            return;
+        }
+        let implied = if mirrored { "it has to be the same as on the other side" } else { "it cannot be converted" };
+        let error = Diagnostic::error(format!(
+            "`{}` in `{}` has the type {}, and {} implies {}: {implied}",
+            given.title,
+            side.field(),
+            given.ty,
+            self.source(id, side),
+            wanted.ty
+        ))
+        .at(&given.span);
+        self.report(id, error);
+    }
+
+    /// What implies the properties of a component.
+    fn source(&self, id: ComponentId, side: Side) -> String {
+        let component = self.component(id);
+        let child = |field: &str, what: &str| match component.child(field) {
+            Some(child) => format!("the {what} `{}`", self.name(child)),
+            None => format!("its {what}"),
+        };
+        match (&*component.component_type, side) {
+            ("ToolNode", _) => child("tool", "tool"),
+            ("AgentNode", _) => child("agent", "agent"),
+            ("FlowNode" | "MapNode", _) => child("subflow", "flow"),
+            ("Flow", _) => child("start_node", "StartNode"),
+            ("StartNode" | "EndNode", Side::Inputs) => "the list of its outputs".to_owned(),
+            ("StartNode" | "EndNode", Side::Outputs) => "the list of its inputs".to_owned(),
+            ("Agent", _) => "`system_prompt`".to_owned(),
+            ("LlmNode", Side::Inputs) => "`prompt_template`".to_owned(),
+            ("InputMessageNode" | "OutputMessageNode", Side::Inputs) => "`message`".to_owned(),
+            (component_type, _) => format!("the type `{component_type}`"),
+        }
+    }
+
+    fn branches(&mut self, id: ComponentId, declared: &[Arc<str>], generated: &[Arc<str>]) {
+        let is_same = declared.len() == generated.len() && generated.iter().all(|branch| declared.contains(branch));
+        if is_same {
+            return;
+        }
+        let implied = names(generated.iter().map(|branch| &**branch));
+        let error = Diagnostic::error(format!(
+            "its `branches` are {implied}, and {} are written",
+            names(declared.iter().map(|branch| &**branch))
+        ))
+        .at(self.span(id, "branches"))
+        .help("leave `branches` out, or write these");
+        self.report(id, error);
+    }
+}

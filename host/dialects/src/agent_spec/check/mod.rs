@@ -1,0 +1,87 @@
+//! What the specification requires beyond the JSON schema.
+
+mod control;
+mod data;
+mod io;
+mod nodes;
+mod outputs;
+mod secrets;
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+
+use super::ids::Written;
+use super::model::{Component, ComponentId, Configuration};
+use crate::document::MAX_DIAGNOSTICS;
+use crate::surroundings::Surroundings;
+
+/// Checks a configuration whose components are valid one by one.
+pub(super) fn check(
+    configuration: &Configuration,
+    written: &[Written],
+    surroundings: &dyn Surroundings,
+) -> Vec<Diagnostic> {
+    let mut checker = Checker { configuration, written, surroundings, diagnostics: Vec::new() };
+    for (id, component) in configuration.components() {
+        checker.io(id);
+        match &*component.component_type {
+            "Flow" => {
+                let control = checker.control(id);
+                checker.data(id, &control);
+                checker.flow_outputs(id);
+            }
+            "MapNode" => checker.reducers(id),
+            "ServerTool" => checker.server_tool(id),
+            _ => {}
+        }
+        checker.secrets(id);
+    }
+    checker.diagnostics
+}
+
+struct Checker<'c> {
+    configuration: &'c Configuration,
+    written: &'c [Written],
+    surroundings: &'c dyn Surroundings,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl<'c> Checker<'c> {
+    fn component(&self, id: ComponentId) -> &'c Component {
+        self.configuration.component(id)
+    }
+
+    fn written(&self, id: ComponentId) -> &'c Written {
+        &self.written[id.0 as usize]
+    }
+
+    /// The id of a component, for messages.
+    fn name(&self, id: ComponentId) -> &'c Arc<str> {
+        &self.component(id).id
+    }
+
+    /// The place of a field, or of the component's id where the field is not written.
+    fn span(&self, id: ComponentId, field: &str) -> &'c Span {
+        let written = self.written(id);
+        written.fields.get(field).unwrap_or(&written.id)
+    }
+
+    /// Reports something about a component, which is named, with the node of the entry flow in which it is.
+    fn report(&mut self, about: ComponentId, mut diagnostic: Diagnostic) {
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
+            return;
+        }
+        diagnostic.node = Some(self.name(about).to_string());
+        if let Some(entry) = self.written(about).within {
+            diagnostic.message.push_str(&format!(" (inside of the node `{}`)", self.name(entry)));
+        }
+        self.diagnostics.push(diagnostic);
+    }
+}
+
+/// Names in backticks, separated by commas.
+fn names<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}

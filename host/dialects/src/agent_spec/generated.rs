@@ -1,0 +1,212 @@
+//! The inputs, outputs and branches that follow from a component's own configuration.
+
+use std::sync::Arc;
+
+use hotcell_graph::{List, Object, Value};
+
+use super::model::{Component, ComponentId, Property};
+use super::placeholders;
+use super::properties::{of_schema, text};
+use super::versions::Version;
+
+/// The branch of a node that just goes on, and the one that an end gives its flow where it says nothing.
+pub(super) const NEXT: &str = "next";
+/// The branch of a branching node whose mapping has no entry for its input.
+pub(super) const DEFAULT: &str = "default";
+
+/// What a configuration implies; none where it implies nothing, so that whatever is declared is right.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Generated {
+    pub(super) inputs: Option<Vec<Property>>,
+    pub(super) outputs: Option<Vec<Property>>,
+    pub(super) branches: Option<Vec<Arc<str>>>,
+}
+
+/// Which of its properties a component declares.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Declared {
+    pub(super) inputs: bool,
+    pub(super) outputs: bool,
+}
+
+/// Finds other components, all of which are complete.
+pub(super) type Find<'c> = dyn Fn(ComponentId) -> &'c Component + 'c;
+
+/// What the configuration of a component of the specification implies. Its declared inputs and outputs are in it.
+pub(super) fn of<'c>(component: &Component, declared: Declared, find: &Find<'c>, version: Version) -> Generated {
+    let next = || Some(vec![Arc::from(NEXT)]);
+    let texts = |names: Vec<&str>| Some(names.into_iter().map(|name| text(name, &component.span)).collect());
+    let in_field = |field: &str| texts(placeholders::names(component.text(field).unwrap_or_default()));
+    // The single property may have any name.
+    let one = |declared: &[Property], name: &str| match declared {
+        [only] => Some(vec![text(&only.title, &component.span)]),
+        _ => Some(vec![text(name, &component.span)]),
+    };
+    let child = |field: &str| component.child(field).map(find);
+    match &*component.component_type {
+        "Agent" => Generated { inputs: in_field("system_prompt"), ..Generated::default() },
+        "Flow" => flow(component, find),
+        "RemoteTool" => Generated { inputs: texts(request(component)), ..Generated::default() },
+        "ApiNode" => Generated { inputs: texts(request(component)), branches: next(), ..Generated::default() },
+        "LlmNode" => {
+            let is_open = version > Version::V25_4_1 && declared.outputs && !component.outputs.is_empty();
+            let outputs = if is_open { None } else { one(&component.outputs, "generated_text") };
+            Generated { inputs: in_field("prompt_template"), outputs, branches: next() }
+        }
+        "AgentNode" => of_child(child("agent"), next()),
+        "ToolNode" => of_child(child("tool"), next()),
+        "FlowNode" => {
+            let subflow = child("subflow");
+            of_child(subflow, subflow.map(|flow| ends(flow, find)))
+        }
+        "MapNode" => match child("subflow") {
+            Some(subflow) => map(component, subflow),
+            None => Generated { branches: next(), ..Generated::default() },
+        },
+        "StartNode" => Generated { branches: next(), ..mirrored(component, declared) },
+        "EndNode" => Generated { branches: Some(Vec::new()), ..mirrored(component, declared) },
+        "BranchingNode" => Generated {
+            inputs: one(&component.inputs, "branching_mapping_key"),
+            outputs: Some(Vec::new()),
+            branches: Some(mapped(component)),
+        },
+        "InputMessageNode" => {
+            Generated { inputs: in_field("message"), outputs: one(&component.outputs, "user_input"), branches: next() }
+        }
+        "OutputMessageNode" => Generated { inputs: in_field("message"), outputs: Some(Vec::new()), branches: next() },
+        _ => Generated::default(),
+    }
+}
+
+fn of_child(child: Option<&Component>, branches: Option<Vec<Arc<str>>>) -> Generated {
+    Generated {
+        inputs: child.map(|child| child.inputs.clone()),
+        outputs: child.map(|child| child.outputs.clone()),
+        branches,
+    }
+}
+
+/// What is declared on one side only is on the other too.
+fn mirrored(component: &Component, declared: Declared) -> Generated {
+    let given = if declared.inputs { &component.inputs } else { &component.outputs };
+    let other = if declared.outputs { &component.outputs } else { &component.inputs };
+    Generated { inputs: Some(other.clone()), outputs: Some(given.clone()), branches: None }
+}
+
+/// The placeholders of a request over HTTP.
+fn request(component: &Component) -> Vec<&str> {
+    let mut names = Vec::new();
+    for field in ["url", "http_method", "api_spec_uri", "data", "query_params", "headers"] {
+        if let Some(value) = component.value(field) {
+            placeholders::names_in(value, &mut names);
+        }
+    }
+    names
+}
+
+fn flow<'c>(component: &Component, find: &Find<'c>) -> Generated {
+    let inputs = component.child("start_node").map(find).map(|start| start.inputs.clone());
+    let ends: Vec<&Component> = end_nodes(component, find).collect();
+    let mut outputs = Vec::new();
+    if let Some((first, others)) = ends.split_first() {
+        for output in &first.outputs {
+            let found: Vec<&Property> = others.iter().filter_map(|end| end.output(&output.title)).collect();
+            if found.len() < others.len() {
+                continue;
+            }
+            let agree = found.iter().all(|other| other.default == output.default);
+            outputs.push(if agree { output.clone() } else { without_default(output) });
+        }
+    }
+    Generated { inputs, outputs: Some(outputs), branches: None }
+}
+
+/// The end nodes of a flow.
+pub(super) fn end_nodes<'c, 'f>(flow: &'f Component, find: &'f Find<'c>) -> impl Iterator<Item = &'c Component> + 'f {
+    let nodes = flow.children("nodes").unwrap_or_default();
+    nodes.iter().map(|id| find(*id)).filter(|node| &*node.component_type == "EndNode")
+}
+
+/// The branches by which a flow can be left.
+fn ends<'c>(flow: &Component, find: &Find<'c>) -> Vec<Arc<str>> {
+    let mut branches: Vec<Arc<str>> = Vec::new();
+    for end in end_nodes(flow, find) {
+        let branch = end.text("branch_name").unwrap_or(NEXT);
+        if !branches.iter().any(|known| **known == *branch) {
+            branches.push(branch.into());
+        }
+    }
+    branches
+}
+
+fn mapped(component: &Component) -> Vec<Arc<str>> {
+    let mut branches: Vec<Arc<str>> = Vec::new();
+    let mapping = component.value("mapping").and_then(Value::as_object);
+    let values = mapping.into_iter().flat_map(Object::iter).filter_map(|(_, value)| value.as_text());
+    for branch in values.chain([DEFAULT]) {
+        if !branches.iter().any(|known| **known == *branch) {
+            branches.push(branch.into());
+        }
+    }
+    branches
+}
+
+/// How an output of a map's flow is collected; none if it is not.
+pub(super) fn reducer<'m>(map: &'m Component, output: &str) -> Option<&'m str> {
+    match map.value("reducers") {
+        None => Some("append"),
+        Some(reducers) => reducers.as_object()?.get(output)?.as_text(),
+    }
+}
+
+fn map(component: &Component, subflow: &Component) -> Generated {
+    let span = &component.span;
+    let iterated = |input: &Property| {
+        let inner = bare(input, &["default"]);
+        let list = list_schema(&inner);
+        let schema: Object =
+            std::iter::once((Arc::from("anyOf"), Value::List([inner, list].into_iter().collect::<List>()))).collect();
+        with_default(of_schema(&format!("iterated_{}", input.title), &Value::Object(schema), span), &input.default)
+    };
+    let collected = |output: &Property| {
+        let reducer = reducer(component, &output.title)?;
+        let title = format!("collected_{}", output.title);
+        let schema = match reducer {
+            "append" => list_schema(&bare(output, &["default"])),
+            _ => bare(output, &["default", "title", "description"]),
+        };
+        of_schema(&title, &schema, span).ok()
+    };
+    Generated {
+        inputs: Some(subflow.inputs.iter().filter_map(iterated).collect()),
+        outputs: Some(subflow.outputs.iter().filter_map(collected).collect()),
+        branches: Some(vec![NEXT.into()]),
+    }
+}
+
+/// The schema of a property without some of its keywords.
+fn bare(property: &Property, without: &[&str]) -> Value {
+    let keywords = property.schema.as_object().into_iter().flat_map(Object::iter);
+    let kept = keywords.filter(|(key, _)| !without.contains(&&***key));
+    Value::Object(kept.map(|(key, value)| (Arc::clone(key), value.clone())).collect())
+}
+
+fn list_schema(items: &Value) -> Value {
+    let schema: Object =
+        [(Arc::from("type"), Value::from("array")), (Arc::from("items"), items.clone())].into_iter().collect();
+    Value::Object(schema)
+}
+
+fn without_default(property: &Property) -> Property {
+    Property { default: None, schema: bare(property, &["default"]), ..property.clone() }
+}
+
+/// The property with a default; none if its schema was none. What is made of schemas that are types is one too.
+fn with_default(property: Result<Property, String>, default: &Option<Value>) -> Option<Property> {
+    let mut property = property.ok()?;
+    if let (Some(default), Value::Object(schema)) = (default, &mut property.schema) {
+        schema.insert("default", default.clone());
+        property.default = Some(default.clone());
+    }
+    Some(property)
+}

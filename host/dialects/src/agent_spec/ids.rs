@@ -1,0 +1,113 @@
+//! The ids of components: unique, and there for all.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+
+use super::builder::Built;
+use super::generated::Generated;
+use super::model::{Component, ComponentId, Configuration, Field};
+use super::versions::Version;
+
+/// What the checks know of a component beside itself.
+pub(super) struct Written {
+    /// The place of its id, or of what tells its type
+    pub(super) id: Span,
+    /// Where its fields are written, as far as they are
+    pub(super) fields: HashMap<Arc<str>, Span>,
+    /// The node of the entry flow in which it is
+    pub(super) within: Option<ComponentId>,
+    /// What its configuration implies
+    pub(super) generated: Generated,
+    /// The version that its text is written for
+    pub(super) version: Version,
+}
+
+/// Reports ids that two components have.
+pub(super) fn check(built: &[Built], diagnostics: &mut Vec<Diagnostic>) {
+    let mut in_order: Vec<&Built> = built.iter().filter(|built| built.component.id_is_written).collect();
+    in_order.sort_by_key(|built| built.identity);
+    let mut first: HashMap<&str, &Built> = HashMap::new();
+    for built in in_order {
+        let id = &*built.component.id;
+        let Some(other) = first.get(id) else {
+            first.insert(id, built);
+            continue;
+        };
+        let error = Diagnostic::error(format!("two components have the id `{id}`"))
+            .at(&built.id_span)
+            .label("again here")
+            .related(&other.id_span, "first here")
+            .node(id)
+            .help("give one of them another id; a component that is used twice is written once and referred to");
+        diagnostics.push(error);
+    }
+}
+
+/// The configuration: what its root reaches, in the order of the text, all with ids.
+pub(super) fn arrange(version: Version, root: usize, built: Vec<Built>) -> (Configuration, Vec<Written>) {
+    let mut reached = vec![false; built.len()];
+    let mut open = vec![root];
+    while let Some(index) = open.pop() {
+        if !std::mem::replace(&mut reached[index], true) {
+            open.extend(children(&built[index].component).map(|id| id.0 as usize));
+        }
+    }
+    let mut taken: HashSet<Arc<str>> = built.iter().map(|built| Arc::clone(&built.component.id)).collect();
+    let mut kept: Vec<(usize, Built)> = built.into_iter().enumerate().filter(|(index, _)| reached[*index]).collect();
+    kept.sort_by_key(|(_, built)| built.identity);
+    let ids: HashMap<usize, ComponentId> =
+        kept.iter().enumerate().map(|(new, (old, _))| (*old, ComponentId(new as u32))).collect();
+    let by_identity: HashMap<_, ComponentId> =
+        kept.iter().enumerate().map(|(new, (_, built))| (built.identity, ComponentId(new as u32))).collect();
+    let mut components = Vec::with_capacity(kept.len());
+    let mut written = Vec::with_capacity(kept.len());
+    for (_, built) in kept {
+        let mut component = built.component;
+        let renumbered = |id: &mut ComponentId| *id = ids[&(id.0 as usize)];
+        for field in component.fields.values_mut() {
+            match field {
+                Field::Component(id) => renumbered(id),
+                Field::Components(ids) => ids.iter_mut().for_each(renumbered),
+                Field::Value { .. } => {}
+            }
+        }
+        if !component.id_is_written {
+            component.id = free(&component, &taken);
+            taken.insert(Arc::clone(&component.id));
+        }
+        components.push(component);
+        written.push(Written {
+            id: built.id_span,
+            fields: built.written,
+            within: built.within.and_then(|identity| by_identity.get(&identity).copied()),
+            generated: built.generated,
+            version: built.version,
+        });
+    }
+    (Configuration::new(version, ids[&root], components), written)
+}
+
+/// The components that a component has in its fields.
+pub(super) fn children(component: &Component) -> impl Iterator<Item = ComponentId> + '_ {
+    component
+        .fields
+        .values()
+        .flat_map(|field| match field {
+            Field::Component(id) => std::slice::from_ref(id),
+            Field::Components(ids) => ids,
+            Field::Value { .. } => &[],
+        })
+        .copied()
+}
+
+/// An id that no component has: the name, or the type where there is no name, with a number if needed.
+fn free(component: &Component, taken: &HashSet<Arc<str>>) -> Arc<str> {
+    let name = if component.name.is_empty() { &component.component_type } else { &component.name };
+    if !taken.contains(name) {
+        return Arc::clone(name);
+    }
+    let numbered = (2..).map(|number| Arc::from(format!("{name} {number}")));
+    numbered.into_iter().find(|id: &Arc<str>| !taken.contains(id)).unwrap_or_default()
+}

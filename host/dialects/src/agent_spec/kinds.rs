@@ -1,0 +1,292 @@
+//! What type a component is of: one of the specification or one that a plugin provides.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use hotcell_graph::Value;
+use hotcell_graph::closest;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::ir::OfferKind;
+use jsonschema::Validator;
+use serde_json::{Value as Json, json};
+
+use super::builder::{Builder, PLUGIN_NAME, PLUGIN_VERSION, text_of};
+use super::generated::Generated;
+use super::model::{Plugin, Property};
+use super::properties;
+use super::schema::{ComponentSchema, FieldKind, Schema};
+use super::sources::{COMPONENT_TYPE, Located, VERSION};
+use super::{later, versions::Version};
+use crate::surroundings::{ComponentState, ComponentType};
+
+/// A component type.
+#[derive(Clone)]
+pub(super) enum Kind {
+    /// One of the specification
+    Standard {
+        /// Its name
+        name: &'static str,
+        /// Its schema
+        schema: &'static ComponentSchema,
+    },
+    /// One that a plugin provides
+    Plugin(Rc<PluginKind>),
+}
+
+/// A component type that a plugin provides.
+pub(super) struct PluginKind {
+    name: Arc<str>,
+    kind: OfferKind,
+    validator: Validator,
+    own_fields: Vec<String>,
+    required: Vec<String>,
+    inputs: Vec<Property>,
+    outputs: Vec<Property>,
+    branches: Vec<Arc<str>>,
+}
+
+impl Kind {
+    /// Its name.
+    pub(super) fn component_type(&self) -> &str {
+        match self {
+            Kind::Standard { name, .. } => name,
+            Kind::Plugin(plugin) => &plugin.name,
+        }
+    }
+
+    /// Whether a plugin provides it.
+    pub(super) fn is_plugin(&self) -> bool {
+        matches!(self, Kind::Plugin(_))
+    }
+
+    /// What a field holds; none if it has no such field.
+    pub(super) fn field(&self, name: &str) -> Option<FieldKind> {
+        match self {
+            Kind::Standard { schema, .. } => schema.field(name).cloned(),
+            Kind::Plugin(_) => Some(FieldKind::Value),
+        }
+    }
+
+    /// The names of its fields.
+    pub(super) fn fields(&self) -> Vec<&str> {
+        match self {
+            Kind::Standard { schema, .. } => schema.fields.iter().map(|(name, _)| name.as_str()).collect(),
+            Kind::Plugin(plugin) => {
+                let common = ["id", "name", "description", "metadata", "inputs", "outputs", "branches"];
+                common.into_iter().chain(plugin.own_fields.iter().map(String::as_str)).collect()
+            }
+        }
+    }
+
+    /// Whether it has inputs and outputs.
+    pub(super) fn has_io(&self) -> bool {
+        match self {
+            Kind::Standard { schema, .. } => schema.field("inputs").is_some(),
+            Kind::Plugin(_) => true,
+        }
+    }
+
+    /// Whether `null` in a field is no matter of its schema.
+    pub(super) fn may_leave_out(&self, field: &str) -> bool {
+        match self {
+            Kind::Standard { .. } => false,
+            Kind::Plugin(plugin) => {
+                plugin.own_fields.iter().any(|own| own == field) && !plugin.required.iter().any(|own| own == field)
+            }
+        }
+    }
+
+    /// A value that its schema takes for a field whose own value could not be read.
+    pub(super) fn placeholder(&self, field: &str) -> Json {
+        let takes = |value: &Json| {
+            !self
+                .validator()
+                .iter_errors(&json!({ field: value }))
+                .any(|error| error.instance_path().as_str().strip_prefix('/').is_some_and(|path| path == field))
+        };
+        [json!(""), json!({}), json!([]), json!(0)].into_iter().find(takes).unwrap_or(Json::Null)
+    }
+
+    /// Validates the component with its children replaced.
+    pub(super) fn validator(&self) -> &Validator {
+        match self {
+            Kind::Standard { schema, .. } => &schema.validator,
+            Kind::Plugin(plugin) => &plugin.validator,
+        }
+    }
+
+    /// The plugin that a component of this type names.
+    pub(super) fn plugin(&self, at: Located<'_>) -> Option<Plugin> {
+        self.is_plugin().then(|| Plugin {
+            name: text_of(at, PLUGIN_NAME).unwrap_or_default(),
+            version: text_of(at, PLUGIN_VERSION).unwrap_or_default(),
+        })
+    }
+
+    /// Whether a type that a plugin provides is in a family.
+    pub(super) fn is_in(&self, family: &str) -> bool {
+        match self {
+            Kind::Standard { name, .. } => Schema::get().is_in(name, family),
+            Kind::Plugin(plugin) => match plugin.kind {
+                OfferKind::Node => matches!(family, "Node" | "ComponentWithIO"),
+                OfferKind::Tool => matches!(family, "Tool" | "ComponentWithIO"),
+                OfferKind::Connector => matches!(family, "Node" | "Tool" | "ComponentWithIO"),
+            },
+        }
+    }
+}
+
+impl PluginKind {
+    fn of(name: &str, provided: &ComponentType) -> Result<Self, String> {
+        let fields = Json::from(&provided.fields);
+        let own = fields["properties"].as_object().cloned().unwrap_or_default();
+        let own_fields: Vec<String> = own.keys().cloned().collect();
+        let texts = |list: &Json| -> Vec<String> {
+            list.as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+        };
+        let required = texts(&fields["required"]);
+        let mut schema = if fields.is_object() { fields.clone() } else { json!({}) };
+        let common = json!({
+            "id": {"type": ["string", "null"]}, "name": {"type": "string"},
+            "description": {"type": ["string", "null"]}, "metadata": {"type": ["object", "null"]},
+            "inputs": {"type": ["array", "null"], "items": {"type": "object"}},
+            "outputs": {"type": ["array", "null"], "items": {"type": "object"}},
+            "branches": {"type": ["array", "null"], "items": {"type": "string"}},
+        });
+        let mut properties = common.as_object().cloned().unwrap_or_default();
+        properties.extend(own);
+        schema["properties"] = Json::Object(properties);
+        schema["required"] = std::iter::once("name".to_owned()).chain(required.iter().cloned()).collect();
+        if fields.get("additionalProperties").is_none() {
+            schema["additionalProperties"] = Json::Bool(false);
+        }
+        let validator = jsonschema::options().offline().build(&schema).map_err(|error| error.to_string())?;
+        let branches = match &provided.branches[..] {
+            [] if provided.kind == OfferKind::Tool => Vec::new(),
+            [] => vec!["next".into()],
+            branches => branches.iter().map(|branch| branch.as_str().into()).collect(),
+        };
+        Ok(PluginKind {
+            name: name.into(),
+            kind: provided.kind,
+            validator,
+            own_fields,
+            required,
+            inputs: properties::of_object(&provided.inputs)?,
+            outputs: properties::of_object(&provided.outputs)?,
+            branches,
+        })
+    }
+
+    /// What a component of this type has.
+    pub(super) fn generated(&self, span: &Span) -> Generated {
+        let at = |properties: &[Property]| {
+            Some(properties.iter().map(|property| Property { span: span.clone(), ..property.clone() }).collect())
+        };
+        Generated { inputs: at(&self.inputs), outputs: at(&self.outputs), branches: Some(self.branches.clone()) }
+    }
+}
+
+impl<'d> Builder<'_, 'd> {
+    /// The type of a component; none, with an error, if there is no such type or it cannot be used here.
+    pub(super) fn kind(&mut self, at: Located<'d>) -> Option<Kind> {
+        let place = at.node.get(COMPONENT_TYPE).map_or(at.node.place, |entry| entry.value.place);
+        let span = self.sources.span(at.document, place);
+        let Some(name) = text_of(at, COMPONENT_TYPE) else {
+            let what = at.node.get(COMPONENT_TYPE).map_or("nothing", |entry| entry.value.describe());
+            self.report(Diagnostic::error(format!("`{COMPONENT_TYPE}` must be a text, not {what}")).at(&span));
+            return None;
+        };
+        let plugin = text_of(at, PLUGIN_NAME).filter(|plugin| !plugin.is_empty());
+        if let Some((known, schema)) = Schema::get().component(&name) {
+            return Some(Kind::Standard { name: known, schema });
+        }
+        let Some(plugin) = plugin else {
+            let error = self.unknown(&name, self.version());
+            self.report(error.at(&span));
+            return None;
+        };
+        self.of_plugin(at, &name, plugin, &span)
+    }
+
+    fn of_plugin(&mut self, at: Located<'d>, name: &Arc<str>, plugin: Arc<str>, span: &Span) -> Option<Kind> {
+        let Some(version) = text_of(at, PLUGIN_VERSION) else {
+            let error = Diagnostic::error(format!("the field `{PLUGIN_VERSION}` is missing"))
+                .at(span)
+                .help(format!("a component of a plugin names it with `{PLUGIN_NAME}` and `{PLUGIN_VERSION}`"));
+            self.report(error);
+            return None;
+        };
+        if let Some(kind) = self.kinds.get(&(Arc::clone(&plugin), Arc::clone(name))) {
+            return Some(kind.clone());
+        }
+        let error = match self.surroundings.component(&plugin, name) {
+            ComponentState::Usable(provided) => match PluginKind::of(name, &provided) {
+                Ok(kind) => {
+                    if provided.version != *version {
+                        let warning = Diagnostic::warning(format!(
+                            "the component is written for version {version} of the plugin `{plugin}`, and version {} \
+                             is here",
+                            provided.version
+                        ));
+                        self.report(warning.at(span));
+                    }
+                    let kind = Kind::Plugin(Rc::new(kind));
+                    self.kinds.insert((plugin, Arc::clone(name)), kind.clone());
+                    return Some(kind);
+                }
+                Err(reason) => Diagnostic::error(format!(
+                    "what the plugin `{plugin}` says of its component type `{name}` cannot be used: {reason}"
+                )),
+            },
+            ComponentState::Missing(near) => {
+                let error =
+                    Diagnostic::error(format!("the plugin `{plugin}` with the component type `{name}` is not here"));
+                match near {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => error.help("install the plugin, or use another component"),
+                }
+            }
+            ComponentState::WrongPlugin(other) => {
+                Diagnostic::error(format!("no plugin `{plugin}` provides `{name}`: the plugin `{other}` does"))
+                    .help(format!("write `\"{PLUGIN_NAME}\": \"{other}\"` if that is the one which is meant"))
+            }
+            ComponentState::Unusable(reason) => Diagnostic::error(reason),
+        };
+        self.report(error.at(span));
+        None
+    }
+
+    /// The error for a type that the specification does not have and no plugin is named for.
+    fn unknown(&self, name: &str, version: Version) -> Diagnostic {
+        if let Some(since) = later::type_since(name) {
+            if version < since {
+                return Diagnostic::error(format!(
+                    "`{name}` is a component of {since}, and the configuration is written for {version}"
+                ))
+                .help(format!("`\"{VERSION}\": \"{since}\"` would allow it, but it is not supported"));
+            }
+            return Diagnostic::error(format!("`{name}`, a component of {since}, is not supported"));
+        }
+        if Schema::get().is_abstract(name) {
+            return Diagnostic::error(format!("`{name}` is an abstract type: no component is of it"))
+                .help("write the name of a type that belongs to it");
+        }
+        if let ComponentState::WrongPlugin(plugin) = self.surroundings.component("", name) {
+            return Diagnostic::error(format!("a component of the type `{name}` names no plugin")).help(format!(
+                "write `{PLUGIN_NAME}` and `{PLUGIN_VERSION}`; the plugin `{plugin}` provides this type"
+            ));
+        }
+        let known = Schema::get().component_types().chain(later::types());
+        let error = Diagnostic::error(format!("there is no component type `{name}`"));
+        match closest(name, known) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help(format!("a component of a plugin names it with `{PLUGIN_NAME}`")),
+        }
+    }
+}
+
+/// A schema of a plugin as an object; none if it says nothing.
+pub(super) fn object_schema(schema: &Value) -> Option<&hotcell_graph::Object> {
+    schema.as_object()?.get("properties")?.as_object()
+}

@@ -1,0 +1,28 @@
+//! From texts to the graph that is run.
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
+use hotcell_graph::ir::Graph;
+
+use super::lower;
+use super::read::{Part, read};
+use crate::surroundings::Surroundings;
+
+/// What a configuration gives.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The graph; none if there is an error among the diagnostics
+    pub graph: Option<Graph>,
+    /// Everything that is wrong, in the order of the texts
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads, checks and lowers a configuration and the files of parts that are handed in beside it.
+pub fn load(file: &Arc<SourceFile>, parts: &[Part], surroundings: &dyn Surroundings) -> Loaded {
+    let (configuration, mut diagnostics) = read(file, parts, surroundings);
+    let graph = configuration.and_then(|configuration| {
+        lower::graph(&configuration, surroundings).map_err(|problems| diagnostics.extend(problems)).ok()
+    });
+    Loaded { graph, diagnostics }
+}

@@ -1,0 +1,144 @@
+//! An agent as a graph: it asks the model, answers its calls, and asks the person what the model asks, until it has what
+//! it owes.
+
+use std::sync::Arc;
+
+use hotcell_graph::conversation::{Speaker, message};
+use hotcell_graph::ir::{
+    Action, AnswerCallsAction, AskAction, ConverseAction, Expression, Graph, Next, Node, NodeIds, Offered, PromptPart,
+    Retry, Submit, Update, VisitCap,
+};
+use hotcell_graph::{Key, Object, Value};
+
+use super::data::typed;
+use super::tool::slot;
+use super::{ANSWER, Lowering, OwnKeys, node, template};
+use crate::agent_spec::model::Component;
+
+/// How often an agent may ask its model before it is taken for lost.
+const MAX_ROUNDS: u32 = 100;
+
+/// The tool by which the model hands in what the agent owes.
+const SUBMIT: &str = "submit_result";
+
+impl Lowering<'_> {
+    pub(super) fn agent(&mut self, agent: &Component) -> Option<Graph> {
+        let keys = OwnKeys::beside(agent.inputs.iter().map(|input| &*input.title));
+        let settings = self.model(agent.child("llm_config")?);
+        let mut offered: Vec<Offered> = Vec::new();
+        for id in agent.children("tools").unwrap_or_default() {
+            offered.push(Offered::Defined(self.tool(*id)));
+        }
+        let owes = !agent.outputs.is_empty();
+        if owes {
+            let outputs = agent.outputs.iter().map(slot).collect();
+            let name = free_name(&offered);
+            offered.push(Offered::Submit(Arc::new(Submit { name, outputs, key: keys.filled.clone() })));
+        }
+
+        let ids = NodeIds::new(["begin", "ask", "tools", "user", "end"]);
+        let to = |id: &str| Next::To(ids.get(id).into_iter().collect());
+        let make = |id: &str, action: Action, updates: Vec<Update>, next: Next| Node {
+            updates,
+            next,
+            ..node::bare(id, "Agent", action, agent)
+        };
+        let conversation = &keys.conversation;
+        let say = |value: Expression| Update { key: conversation.clone(), value };
+        let input = |name: &str| match agent.input(name) {
+            Some(property) => typed(property, "input", Expression::Key(property.title.clone())),
+            None => Expression::Value(Value::from("")),
+        };
+        let instructions = template::text(agent.text("system_prompt").unwrap_or_default(), input);
+        let mut prompt = Vec::new();
+        if agent.text("system_prompt").is_some_and(|text| !text.trim().is_empty()) {
+            prompt.push(PromptPart::Text(Speaker::System, instructions));
+        }
+        prompt.push(PromptPart::Messages(Expression::Key(conversation.clone())));
+        let converse = ConverseAction {
+            settings,
+            prompt,
+            tools: offered.clone(),
+            output_schema: None,
+            retry: Retry::default(),
+            bind: ANSWER,
+        };
+        let answer_calls =
+            AnswerCallsAction { conversation: conversation.clone(), tools: offered, tool_failure_is_fatal: false };
+        let ask = AskAction {
+            question: Expression::LastReply { conversation: conversation.clone(), required: false },
+            options: Vec::new(),
+            default: None,
+            check: None,
+            trim: false,
+            bind: ANSWER,
+        };
+
+        let begin = agent.inputs.iter().map(|property| {
+            let value = typed(property, "input", Expression::Key(property.title.clone()));
+            Update { key: property.title.clone(), value }
+        });
+        let forget = Update { key: keys.filled.clone(), value: Expression::Value(Value::Null) };
+        let after_reply = Next::When {
+            condition: Expression::AsksForTools(conversation.clone()),
+            then: Box::new(to("tools")),
+            // A text is the answer of an agent that owes nothing, and a question of one that does.
+            otherwise: Box::new(to(if owes { "user" } else { "end" })),
+        };
+        let after_tools = Next::When {
+            condition: Expression::Has(keys.filled.clone()),
+            then: Box::new(to("end")),
+            otherwise: Box::new(to("ask")),
+        };
+        let outputs = if owes {
+            Expression::Key(keys.filled.clone())
+        } else {
+            Expression::Value(Value::Object(Object::default()))
+        };
+        let result = if owes {
+            Expression::Key(keys.results.outputs.clone())
+        } else {
+            Expression::LastReply { conversation: conversation.clone(), required: false }
+        };
+        let end = vec![
+            Update { key: keys.results.outputs.clone(), value: outputs },
+            Update { key: keys.results.branch.clone(), value: Expression::Value("next".into()) },
+        ];
+        let nodes = vec![
+            make("begin", Action::Pass, begin.chain([forget]).collect(), to("ask")),
+            make("ask", Action::Converse(Box::new(converse)), vec![say(Expression::Key(ANSWER.into()))], after_reply),
+            make("tools", Action::AnswerCalls(answer_calls), Vec::new(), after_tools),
+            make(
+                "user",
+                Action::Ask(ask),
+                vec![say(spoken_by(Speaker::Human, Expression::Key(ANSWER.into())))],
+                to("ask"),
+            ),
+            make("end", Action::End { output: result }, end, Next::To(Vec::new())),
+        ];
+        let mut graph = Graph::new(&*agent.name, nodes, "begin")?;
+        graph.description = agent.text("description").map(str::to_owned);
+        graph.limits.visits_per_node = Some(VisitCap { visits: MAX_ROUNDS, setting: "rounds of an agent" });
+        keys.give_to(&mut graph, &agent.inputs);
+        Some(graph)
+    }
+}
+
+/// A message with this text.
+pub(super) fn spoken_by(speaker: Speaker, text: Expression) -> Expression {
+    let entries = message(speaker, "");
+    let entry = |(key, value): (&Key, &Value)| {
+        let value = if &**key == "content" { text.clone() } else { Expression::Value(value.clone()) };
+        (key.clone(), value)
+    };
+    Expression::List(vec![Expression::Object(entries.iter().map(entry).collect())])
+}
+
+/// A name for the tool that hands in, which no other tool has.
+fn free_name(offered: &[Offered]) -> String {
+    let mut name = SUBMIT.to_owned();
+    while offered.iter().any(|one| matches!(one, Offered::Defined(tool) if tool.spoken == name)) {
+        name.push('_');
+    }
+    name
+}

@@ -1,0 +1,94 @@
+//! A flow as a graph.
+
+use std::collections::HashMap;
+
+use hotcell_graph::Key;
+use hotcell_graph::ir::{Graph, Next, NodeIds, NodeIndex};
+
+use super::data::DataFlow;
+use super::{Lowering, OwnKeys};
+use crate::agent_spec::model::{Component, ComponentId};
+
+/// What the nodes of a flow have in common.
+pub(super) struct Frame<'c> {
+    pub(super) flow: &'c Component,
+    pub(super) keys: OwnKeys,
+    pub(super) data: DataFlow,
+    pub(super) ids: NodeIds,
+    /// The node of the graph where a node of the flow begins
+    entries: HashMap<ComponentId, Key>,
+    /// Where the branches of a node lead
+    edges: HashMap<(ComponentId, &'c str), ComponentId>,
+}
+
+impl Frame<'_> {
+    /// The node of the graph where a branch of a node leads.
+    pub(super) fn target(&self, node: ComponentId, branch: &str) -> Option<NodeIndex> {
+        self.ids.get(self.entries.get(self.edges.get(&(node, branch))?)?)
+    }
+
+    /// Where the branch `next` of a node leads.
+    pub(super) fn next(&self, node: ComponentId) -> Next {
+        Next::To(self.target(node, "next").into_iter().collect())
+    }
+}
+
+impl<'c> Lowering<'c> {
+    pub(super) fn flow(&mut self, flow: &'c Component) -> Option<Graph> {
+        let nodes = flow.children("nodes")?;
+        let frame = self.frame(flow, nodes);
+        let mut made = Vec::new();
+        for id in nodes {
+            made.extend(self.node(&frame, *id));
+        }
+        let start = frame.entries.get(&flow.child("start_node")?)?;
+        let mut graph = Graph::new(&*flow.name, made, start)?;
+        graph.description = flow.text("description").map(str::to_owned);
+        frame.keys.give_to(&mut graph, &flow.inputs);
+        Some(graph)
+    }
+
+    fn frame(&self, flow: &'c Component, nodes: &'c [ComponentId]) -> Frame<'c> {
+        let mut names: Vec<&str> = flow.inputs.iter().map(|input| &*input.title).collect();
+        for id in nodes {
+            let node = self.component(*id);
+            names.extend(node.inputs.iter().chain(&node.outputs).map(|property| &*property.title));
+        }
+        let keys = OwnKeys::beside(names.iter().copied());
+        let taken = [keys.conversation.clone(), keys.results.outputs.clone(), keys.results.branch.clone()];
+        let data = DataFlow::of(self.configuration, flow, &taken);
+
+        let written: Vec<&str> = nodes.iter().map(|id| &*self.component(*id).id).collect();
+        let mut all: Vec<String> = Vec::new();
+        let mut entries = HashMap::new();
+        for id in nodes {
+            let node = self.component(*id);
+            let mut entry = node.id.to_string();
+            // What it says first is a step of its own, done before anybody waits.
+            if &*node.component_type == "InputMessageNode" && node.text("message").is_some() {
+                entry.push_str("/message");
+                while written.contains(&&*entry) {
+                    entry.push('\'');
+                }
+                all.push(entry.clone());
+            }
+            entries.insert(*id, Key::from(entry));
+            all.push(node.id.to_string());
+        }
+        let mut edges = HashMap::new();
+        for id in flow.children("control_flow_connections").unwrap_or_default() {
+            let edge = self.component(*id);
+            if let (Some(from), Some(to)) = (edge.child("from_node"), edge.child("to_node")) {
+                edges.insert((from, edge.text("from_branch").unwrap_or("next")), to);
+            }
+        }
+        Frame { flow, keys, data, ids: NodeIds::new(all.iter().map(String::as_str)), entries, edges }
+    }
+}
+
+impl Frame<'_> {
+    /// The id in the graph of what a node says first, if it says something.
+    pub(super) fn opening(&self, node: ComponentId, id: &Key) -> Option<&Key> {
+        self.entries.get(&node).filter(|entry| *entry != id)
+    }
+}

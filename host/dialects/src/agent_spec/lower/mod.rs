@@ -1,0 +1,135 @@
+//! From a checked configuration to graphs.
+//!
+//! A flow and an agent become a graph each; a node that runs one calls it. Where data flows by names, a name is a state
+//! key. Where it flows by edges, an output is a key of its own (`node.output`), and an input that several edges feed is
+//! one too (`node.input`), which the node that was executed last has written.
+
+mod agent;
+mod data;
+mod flow;
+mod model;
+mod node;
+mod template;
+mod tool;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::ir::{Graph, Results};
+use hotcell_graph::{Key, Reducer, Value};
+
+use super::model::{Component, ComponentId, Configuration, Property};
+use crate::surroundings::Surroundings;
+
+/// The name under which the updates of a node see what its action answered.
+const ANSWER: &str = "answer";
+
+/// The graph of a configuration; none, with the reasons, if it is nothing that can be run.
+pub(super) fn graph(configuration: &Configuration, surroundings: &dyn Surroundings) -> Result<Graph, Vec<Diagnostic>> {
+    let mut lowering = Lowering { configuration, surroundings, graphs: HashMap::new(), problems: Vec::new() };
+    let root = configuration.component(configuration.root);
+    let graph = match &*root.component_type {
+        "Flow" | "Agent" => lowering.callable(configuration.root),
+        other => {
+            let error = Diagnostic::error(format!(
+                "`{}` is {} `{other}`, which cannot be run by itself",
+                root.id,
+                article(other)
+            ));
+            return Err(vec![error.at(&root.span).help("what can be run is a `Flow` or an `Agent`")]);
+        }
+    };
+    if lowering.problems.is_empty() {
+        let graph = Arc::try_unwrap(graph).unwrap_or_else(|shared| (*shared).clone());
+        Ok(graph)
+    } else {
+        Err(lowering.problems)
+    }
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }
+}
+
+struct Lowering<'c> {
+    configuration: &'c Configuration,
+    surroundings: &'c dyn Surroundings,
+    /// What was lowered before: a component that is used twice is one graph
+    graphs: HashMap<ComponentId, Arc<Graph>>,
+    problems: Vec<Diagnostic>,
+}
+
+impl<'c> Lowering<'c> {
+    fn component(&self, id: ComponentId) -> &'c Component {
+        self.configuration.component(id)
+    }
+
+    /// The graph of a flow or an agent.
+    fn callable(&mut self, id: ComponentId) -> Arc<Graph> {
+        if let Some(graph) = self.graphs.get(&id) {
+            return graph.clone();
+        }
+        let component = self.component(id);
+        let graph = match &*component.component_type {
+            "Flow" => self.flow(component),
+            "Agent" => self.agent(component),
+            other => {
+                self.refuse(component, format!("{other} cannot be run here: hotcell has no client for it"));
+                None
+            }
+        };
+        // What cannot be lowered has said why; the graph is not run.
+        let graph = Arc::new(graph.unwrap_or_else(|| empty(component)));
+        self.graphs.insert(id, graph.clone());
+        graph
+    }
+
+    /// Says that something cannot be run.
+    fn refuse(&mut self, component: &Component, problem: impl std::fmt::Display) {
+        let error = Diagnostic::error(format!("component `{}`: {problem}", component.id)).at(&component.span);
+        self.problems.push(error);
+    }
+}
+
+fn empty(component: &Component) -> Graph {
+    let node = node::bare("-", "StartNode", hotcell_graph::ir::Action::Pass, component);
+    Graph::new(&*component.name, vec![node], "-").expect("a graph of one node")
+}
+
+/// The keys that belong to a graph and to none of its names.
+#[derive(Clone, Debug)]
+struct OwnKeys {
+    conversation: Key,
+    results: Results,
+    /// What an agent was handed in
+    filled: Key,
+}
+
+impl OwnKeys {
+    /// Keys that are none of the names.
+    fn beside<'n>(names: impl Iterator<Item = &'n str> + Clone) -> Self {
+        let free = |wanted: &str| {
+            let mut key = wanted.to_owned();
+            while names.clone().any(|name| name == key) {
+                key.push('_');
+            }
+            Key::from(key)
+        };
+        OwnKeys {
+            conversation: free("conversation"),
+            results: Results { outputs: free("outputs"), branch: free("branch") },
+            filled: free("filled"),
+        }
+    }
+
+    /// Makes them those of a graph with these inputs.
+    fn give_to(&self, graph: &mut Graph, inputs: &[Property]) {
+        graph.conversation = Some(self.conversation.clone());
+        graph.reducers.insert(self.conversation.clone(), Reducer::Converse);
+        graph.initial_state.push((self.conversation.clone(), Value::List(Default::default())));
+        graph.open_state = inputs.iter().map(|input| input.title.clone()).collect();
+        graph.open_state.push(self.conversation.clone());
+        graph.results = Some(self.results.clone());
+    }
+}

@@ -1,0 +1,110 @@
+//! LLM configurations.
+
+use hotcell_graph::Value;
+use hotcell_graph::ir::{ModelServer, ModelSettings};
+
+use super::Lowering;
+use crate::agent_spec::model::{Component, ComponentId};
+
+/// Fields of a request that are not for a configuration to set.
+const OWN: &[&str] = &[
+    "model",
+    "messages",
+    "tools",
+    "tool_choice",
+    "stream",
+    "stream_options",
+    "n",
+    "functions",
+    "function_call",
+    "response_format",
+    "parallel_tool_calls",
+    "store",
+    "user",
+];
+
+impl Lowering<'_> {
+    /// The settings of requests to a model.
+    pub(super) fn model(&mut self, id: ComponentId) -> ModelSettings {
+        let config = self.component(id);
+        let server = match &*config.component_type {
+            "OpenAiConfig" => ModelServer::Provider("openai"),
+            "OpenAiCompatibleConfig" | "VllmConfig" | "OllamaConfig" => {
+                ModelServer::Address(address(config.text("url").unwrap_or_default()).into())
+            }
+            "OciGenAiConfig" => {
+                self.refuse(config, "`OciGenAiConfig` cannot be run: hotcell does not sign requests to OCI; use a configuration that speaks Chat Completions");
+                return ModelSettings::default();
+            }
+            other => {
+                self.refuse(
+                    config,
+                    format!("`{other}` cannot be run: hotcell does not know how to reach such a model"),
+                );
+                return ModelSettings::default();
+            }
+        };
+        let mut settings = ModelSettings {
+            model: config.text("model_id").map(str::to_owned),
+            server: Some(server),
+            ..ModelSettings::default()
+        };
+        self.generation_parameters(config, &mut settings);
+        settings
+    }
+
+    fn generation_parameters(&mut self, config: &Component, settings: &mut ModelSettings) {
+        let given = config.value("default_generation_parameters").and_then(Value::as_object);
+        for (name, value) in given.into_iter().flat_map(|given| given.iter()) {
+            let number = match value {
+                Value::Number(number) => Some(number.to_f64()),
+                _ => None,
+            };
+            match (&**name, number) {
+                (_, None) if *value == Value::Null => {}
+                ("temperature", Some(number)) => settings.temperature = Some(number),
+                ("top_p", Some(number)) => settings.top_p = Some(number),
+                ("max_tokens", Some(number)) if (1.0..=f64::from(u32::MAX)).contains(&number) => {
+                    // Within the range of `u32`; a limit has no fraction.
+                    settings.max_tokens = Some(number as u32);
+                }
+                ("temperature" | "top_p" | "max_tokens", _) => {
+                    self.refuse(config, format!("the generation parameter `{name}` cannot be `{value}`"));
+                }
+                (name, _) if OWN.contains(&name) => {
+                    self.refuse(config, format!("`{name}` is no generation parameter: hotcell sets it itself"));
+                }
+                _ => settings.more.get_or_insert_default().insert(name.clone(), value.clone()),
+            }
+        }
+    }
+}
+
+/// The address of a server before `/chat/completions`: a server without scheme is one of plain HTTP, and without a version
+/// the paths of its requests begin with `/v1`, as the servers have them.
+fn address(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    let url = url.strip_suffix("/chat/completions").unwrap_or(url);
+    let url = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
+    let last = url.rsplit('/').next().unwrap_or_default();
+    let has_version = last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+    if has_version { url } else { format!("{url}/v1") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn addresses_of_servers() {
+        for (url, expected) in [
+            ("http://localhost:8000", "http://localhost:8000/v1"),
+            ("http://llm.invalid/v1/", "http://llm.invalid/v1"),
+            ("https://api.example/openai/v2", "https://api.example/openai/v2"),
+            ("http://h/v1/chat/completions", "http://h/v1"),
+            ("url.of.my.llm.deployment:12345", "http://url.of.my.llm.deployment:12345/v1"),
+        ] {
+            assert_eq!(address(url), expected);
+        }
+    }
+}

@@ -1,0 +1,409 @@
+//! The nodes of a flow.
+
+use std::sync::Arc;
+
+use hotcell_graph::conversation::Speaker;
+use hotcell_graph::ir::{
+    Action, AskAction, CallAction, CallEachAction, Collect, ConverseAction, Expression, Iterate, Next, Node,
+    OfferAction, OfferKind, OnFailure, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed, Update,
+};
+use hotcell_graph::types::Type;
+use hotcell_graph::{Key, Object, Value};
+
+use super::agent::spoken_by;
+use super::data::typed;
+use super::flow::Frame;
+use super::tool::of_api_node;
+use super::{ANSWER, Lowering, template};
+use crate::agent_spec::model::{Component, ComponentId, Property};
+
+/// How often a model is asked for a text where that may help.
+const ATTEMPTS: u32 = 3;
+
+/// The types of nodes that the specification has.
+const KINDS: &[&str] = &[
+    "StartNode",
+    "EndNode",
+    "LlmNode",
+    "ApiNode",
+    "AgentNode",
+    "FlowNode",
+    "MapNode",
+    "BranchingNode",
+    "ToolNode",
+    "InputMessageNode",
+    "OutputMessageNode",
+];
+
+/// A node that only has its action.
+pub(super) fn bare(id: &str, kind: &'static str, action: Action, component: &Component) -> Node {
+    Node {
+        id: Key::from(id),
+        kind,
+        description: component.text("description").map(str::to_owned),
+        action,
+        updates: Vec::new(),
+        next: Next::To(Vec::new()),
+        on_failure: OnFailure::Fail,
+        timeout: None,
+        span: component.span.clone(),
+        implied_by: None,
+    }
+}
+
+/// One node of a flow, on its way to the graph.
+struct Site<'a, 'c> {
+    frame: &'a Frame<'c>,
+    id: ComponentId,
+    component: &'c Component,
+}
+
+impl<'c> Lowering<'c> {
+    /// What a node of a flow becomes.
+    pub(super) fn node(&mut self, frame: &Frame<'c>, id: ComponentId) -> Vec<Node> {
+        let component = self.component(id);
+        let site = Site { frame, id, component };
+        match &*component.component_type {
+            "StartNode" => vec![site.start()],
+            "EndNode" => vec![site.end()],
+            "LlmNode" => self.llm_node(&site).into_iter().collect(),
+            "ApiNode" => {
+                let action = ToolAction { tool: Arc::new(of_api_node(component)), inputs: site.inputs(), bind: ANSWER };
+                vec![site.node(Action::Tool(Box::new(action)), site.outputs(&site.entries()))]
+            }
+            "ToolNode" => self.tool_node(&site).into_iter().collect(),
+            "AgentNode" => self.call_node(&site, "agent").into_iter().collect(),
+            "FlowNode" => self.call_node(&site, "subflow").into_iter().collect(),
+            "MapNode" => self.map_node(&site).into_iter().collect(),
+            "BranchingNode" => site.branching().into_iter().collect(),
+            "InputMessageNode" => site.input_message(),
+            "OutputMessageNode" => vec![site.output_message()],
+            _ => self.plugin_node(&site).into_iter().collect(),
+        }
+    }
+
+    fn llm_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let component = site.component;
+        let settings = self.model(component.child("llm_config")?);
+        let mut prompt = site.template(component.text("prompt_template").unwrap_or_default());
+        let reply = || Expression::Entry(Box::new(Expression::Key(ANSWER.into())), "content".into());
+        let is_text = matches!(&component.outputs[..], [only] if only.ty.is_text());
+        let source: Box<dyn Fn(&Property) -> Expression> = if is_text {
+            Box::new(move |_| reply())
+        } else {
+            prompt = Expression::Joined(vec![prompt, Expression::Value(Value::from(wanted(&component.outputs)))]);
+            let json = move || Expression::JsonWithin(Box::new(reply()));
+            let alone = matches!(&component.outputs[..], [only] if only.ty.is_object());
+            Box::new(move |property: &Property| {
+                let entry = Expression::Entry(Box::new(json()), property.title.clone());
+                // The object may be the answer itself.
+                if alone { Expression::Else(Box::new(entry), Box::new(json())) } else { entry }
+            })
+        };
+        let action = ConverseAction {
+            settings,
+            prompt: vec![PromptPart::Text(Speaker::Human, prompt)],
+            tools: Vec::new(),
+            output_schema: None,
+            retry: Retry { attempts: ATTEMPTS, ..Retry::default() },
+            bind: ANSWER,
+        };
+        Some(site.node(Action::Converse(Box::new(action)), site.outputs(&source)))
+    }
+
+    fn tool_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let id = site.component.child("tool")?;
+        let (tool, lowered) = (self.component(id), self.tool(id));
+        // A value has the type of the tool before it has that of the node.
+        let source = |property: &Property| {
+            let answer = Expression::Key(ANSWER.into());
+            let value = match &tool.outputs[..] {
+                [_] => answer,
+                _ => Expression::Entry(Box::new(answer), property.title.clone()),
+            };
+            match tool.output(&property.title) {
+                Some(output) => typed(output, "output", value),
+                None => value,
+            }
+        };
+        let inputs = site.inputs_for(&lowered);
+        let action = ToolAction { tool: lowered, inputs, bind: ANSWER };
+        Some(site.node(Action::Tool(Box::new(action)), site.outputs(&source)))
+    }
+
+    /// A node that runs a flow or an agent.
+    fn call_node(&mut self, site: &Site<'_, 'c>, field: &str) -> Option<Node> {
+        let graph = self.callable(site.component.child(field)?);
+        let input = |property: &Property| (property.title.clone(), site.frame.data.input(site.id, property));
+        let action = CallAction {
+            graph,
+            inputs: site.component.inputs.iter().map(input).collect(),
+            conversation: Some(site.frame.keys.conversation.clone()),
+            bind: ANSWER,
+        };
+        let mut node = site.node(Action::Call(Box::new(action)), site.outputs(&site.entries()));
+        if &*site.component.component_type == "FlowNode" {
+            node.next = site.by_branch()?;
+        }
+        Some(node)
+    }
+
+    fn map_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let component = site.component;
+        let id = component.child("subflow")?;
+        let (subflow, graph) = (self.component(id), self.callable(id));
+        let mut inputs = Vec::new();
+        for property in &component.inputs {
+            let inner = property.title.strip_prefix("iterated_").and_then(|name| subflow.input(name));
+            let Some(inner) = inner else { continue };
+            // The declared type has room for a value and a list, so nothing is converted before it is known which it is.
+            let any = Property { ty: Arc::new(Type::any()), ..property.clone() };
+            inputs.push(Iterate {
+                key: inner.title.clone(),
+                value: site.frame.data.input(site.id, &any),
+                ty: inner.ty.clone(),
+                name: property.title.clone(),
+                rounds: rounds(site.frame.data.sources(site.id, &property.title), &inner.ty),
+            });
+        }
+        let reducers = component.value("reducers").and_then(Value::as_object);
+        let mut collect = Vec::new();
+        for output in &subflow.outputs {
+            let how = match reducers {
+                None => Reduction::Append,
+                Some(reducers) => match reducers.get(&output.title).and_then(Value::as_text) {
+                    Some(name) => Reduction::of_name(name)?,
+                    None => continue,
+                },
+            };
+            let into = Key::from(format!("collected_{}", output.title));
+            let default = component.output(&into).and_then(|property| property.default.clone());
+            collect.push(Collect { output: output.title.clone(), into, how, default });
+        }
+        let action = CallEachAction {
+            graph,
+            inputs,
+            collect,
+            conversation: Some(site.frame.keys.conversation.clone()),
+            concurrency: None,
+            bind: ANSWER,
+        };
+        Some(site.node(Action::CallEach(Box::new(action)), site.outputs(&site.entries())))
+    }
+
+    /// A node whose type a plugin provides: it gets its own fields and its inputs.
+    fn plugin_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let component = site.component;
+        let plugin = component.plugin.as_ref()?;
+        let mut fields = Object::default();
+        for (name, _) in component.fields.iter().filter(|(name, _)| !matches!(&***name, "description" | "metadata")) {
+            match component.value(name) {
+                Some(value) => fields.insert(name.clone(), value.clone()),
+                None => self.refuse(
+                    component,
+                    format!("the field `{name}` holds a component, which cannot be given to a plugin"),
+                ),
+            }
+        }
+        let action = OfferAction {
+            offer: format!("{}/{}", plugin.name, component.component_type),
+            kind: OfferKind::Node,
+            with: Expression::Value(Value::Object(fields)),
+            inputs: site.inputs(),
+            branches: match &component.branches[..] {
+                [only] if &**only == "next" => Vec::new(),
+                branches => branches.iter().map(|branch| branch.to_string()).collect(),
+            },
+            bind: ANSWER,
+        };
+        let mut node = site.node(Action::Offer(Box::new(action)), site.outputs(&site.entries()));
+        node.next = site.by_branch()?;
+        Some(node)
+    }
+}
+
+impl Site<'_, '_> {
+    fn node(&self, action: Action, updates: Vec<Update>) -> Node {
+        let kind = &*self.component.component_type;
+        let kind = KINDS.iter().find(|known| **known == kind).copied().unwrap_or("plugin node");
+        let next = self.frame.next(self.id);
+        Node { updates, next, ..bare(&self.component.id, kind, action, self.component) }
+    }
+
+    /// The value of the input of that name.
+    fn input(&self, name: &str) -> Expression {
+        match self.component.input(name) {
+            Some(property) => self.frame.data.input(self.id, property),
+            None => Expression::Value(Value::from("")),
+        }
+    }
+
+    fn template(&self, template: &str) -> Expression {
+        template::text(template, |name| self.input(name))
+    }
+
+    /// An object with all inputs.
+    fn inputs(&self) -> Expression {
+        let input = |property: &Property| (property.title.clone(), self.frame.data.input(self.id, property));
+        Expression::Object(self.component.inputs.iter().map(input).collect())
+    }
+
+    /// An object with the inputs of a tool, which may have other types than those of the node.
+    fn inputs_for(&self, tool: &Tool) -> Expression {
+        let input = |slot: &hotcell_graph::ir::Slot| {
+            let value = match self.component.input(&slot.name) {
+                Some(property) => self.frame.data.input(self.id, property),
+                None => Expression::Key("".into()),
+            };
+            let what = format!("input `{}`", slot.name);
+            let (to, default) = (slot.ty.clone(), slot.default.clone());
+            (slot.name.clone(), Expression::Typed(Box::new(Typed { value, default, to, what })))
+        };
+        Expression::Object(tool.inputs.iter().map(input).collect())
+    }
+
+    /// What is written when the outputs have these values.
+    fn outputs(&self, source: &dyn Fn(&Property) -> Expression) -> Vec<Update> {
+        let outputs = self.component.outputs.iter();
+        outputs.flat_map(|property| self.frame.data.output(self.id, property, source(property))).collect()
+    }
+
+    /// Outputs are the entries of the answer.
+    fn entries(&self) -> impl Fn(&Property) -> Expression + use<> {
+        |property: &Property| Expression::Entry(Box::new(Expression::Key(ANSWER.into())), property.title.clone())
+    }
+
+    fn start(&self) -> Node {
+        let mut updates = Vec::new();
+        for input in &self.component.inputs {
+            let value = |what| typed(input, what, Expression::Key(input.title.clone()));
+            updates.push(Update { key: input.title.clone(), value: value("input") });
+        }
+        let given = |property: &Property| match self.component.input(&property.title) {
+            Some(input) => typed(input, "input", Expression::Key(input.title.clone())),
+            None => Expression::Key(property.title.clone()),
+        };
+        updates.extend(self.outputs(&given).into_iter().filter(|update| {
+            // Where names are keys, the input is the output.
+            self.component.inputs.iter().all(|input| input.title != update.key)
+        }));
+        self.node(Action::Pass, updates)
+    }
+
+    fn end(&self) -> Node {
+        let Frame { flow, keys, .. } = self.frame;
+        let mut outputs = Vec::new();
+        for output in &flow.outputs {
+            let value = match self.component.output(&output.title) {
+                Some(own) => {
+                    let input = self.component.input(&output.title).unwrap_or(own);
+                    typed(own, "output", self.frame.data.input(self.id, input))
+                }
+                None => Expression::Key("".into()),
+            };
+            outputs.push((output.title.clone(), typed(output, "output", value)));
+        }
+        let branch = self.component.text("branch_name").unwrap_or("next");
+        let updates = vec![
+            Update { key: keys.results.outputs.clone(), value: Expression::Object(outputs) },
+            Update { key: keys.results.branch.clone(), value: Expression::Value(branch.into()) },
+        ];
+        let output = Expression::Key(keys.results.outputs.clone());
+        self.node(Action::End { output }, updates)
+    }
+
+    fn branching(&self) -> Option<Node> {
+        let input = self.component.inputs.first()?;
+        let otherwise = self.frame.target(self.id, "default")?;
+        let mapping = self.component.value("mapping").and_then(Value::as_object)?;
+        let mut routes = Vec::new();
+        for (key, branch) in mapping.iter() {
+            routes.push((key.to_string(), self.frame.target(self.id, branch.as_text()?)?));
+        }
+        let text = Property { ty: Arc::new(Type::text()), ..input.clone() };
+        let value = typed(&text, "input", self.frame.data.input(self.id, input));
+        let mut node = self.node(Action::Pass, Vec::new());
+        node.next = Next::ByValue { value, routes, otherwise };
+        Some(node)
+    }
+
+    fn input_message(&self) -> Vec<Node> {
+        let message = self.component.text("message");
+        let conversation = &self.frame.keys.conversation;
+        let mut nodes = Vec::new();
+        if let (Some(message), Some(opening)) = (message, self.frame.opening(self.id, &self.component.id)) {
+            let say = spoken_by(Speaker::Ai, self.template(message));
+            let updates = vec![Update { key: conversation.clone(), value: say }];
+            nodes.push(Node {
+                id: opening.clone(),
+                next: Next::To(self.frame.ids.get(&self.component.id).into_iter().collect()),
+                implied_by: Some(self.component.id.clone()),
+                ..self.node(Action::Pass, updates)
+            });
+        }
+        let ask = AskAction {
+            question: self.template(message.unwrap_or_default()),
+            options: Vec::new(),
+            default: None,
+            check: None,
+            trim: false,
+            bind: ANSWER,
+        };
+        let answer = || Expression::Key(ANSWER.into());
+        let mut updates = vec![Update { key: conversation.clone(), value: spoken_by(Speaker::Human, answer()) }];
+        updates.extend(self.outputs(&|_| answer()));
+        nodes.push(self.node(Action::Ask(ask), updates));
+        nodes
+    }
+
+    fn output_message(&self) -> Node {
+        let text = self.template(self.component.text("message").unwrap_or_default());
+        let value = spoken_by(Speaker::Ai, text);
+        self.node(Action::Pass, vec![Update { key: self.frame.keys.conversation.clone(), value }])
+    }
+
+    /// Routes by the branch that the action left by.
+    fn by_branch(&self) -> Option<Next> {
+        let mut routes = Vec::new();
+        for branch in &self.component.branches {
+            routes.push((branch.to_string(), self.frame.target(self.id, branch)?));
+        }
+        match &routes[..] {
+            [(_, only)] => Some(Next::To(vec![*only])),
+            [.., (_, last)] => Some(Next::ByAnswer { otherwise: *last, routes }),
+            [] => None,
+        }
+    }
+}
+
+/// What an input is over the rounds, as far as the types of what feeds it show that.
+fn rounds(sources: &[Arc<Type>], inner: &Type) -> Option<Rounds> {
+    let of = |source: &Arc<Type>| {
+        if **source == *inner {
+            return Some(Rounds::Same);
+        }
+        if source.is_any() || inner.is_any() {
+            return None;
+        }
+        match source.items() {
+            Some(items) if items.converts_to(inner) => Some(Rounds::Each),
+            _ if source.converts_to(inner) => Some(Rounds::Same),
+            _ => None,
+        }
+    };
+    let mut all = sources.iter().map(of);
+    let first = all.next()??;
+    all.all(|other| other == Some(first)).then_some(first)
+}
+
+/// What a model is told that owes more than a text.
+fn wanted(outputs: &[Property]) -> String {
+    let properties: Object = outputs.iter().map(|output| (output.title.clone(), output.schema.clone())).collect();
+    let schema: Object = [("type".into(), Value::from("object")), ("properties".into(), Value::Object(properties))]
+        .into_iter()
+        .collect();
+    format!(
+        "\n\nAnswer with one JSON object and nothing else. It has these entries, as a JSON schema:\n{}",
+        Value::Object(schema)
+    )
+}

@@ -1,0 +1,112 @@
+//! Placeholders: a name in double braces, white space around it allowed. Nothing else is a template language here.
+
+use hotcell_graph::Value;
+
+/// A part of a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'t> {
+    /// A text that stands for itself
+    Literal(&'t str),
+    /// A name in double braces
+    Name(&'t str),
+}
+
+/// The parts of a template, in order.
+pub(super) fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
+    let mut rest = template;
+    let mut name = None;
+    std::iter::from_fn(move || {
+        if let Some(name) = name.take() {
+            return Some(Piece::Name(name));
+        }
+        if rest.is_empty() {
+            return None;
+        }
+        let Some((literal, found, behind)) = first_name(rest) else {
+            return Some(Piece::Literal(std::mem::take(&mut rest)));
+        };
+        rest = behind;
+        if literal.is_empty() {
+            return Some(Piece::Name(found));
+        }
+        name = Some(found);
+        Some(Piece::Literal(literal))
+    })
+}
+
+/// The names of a template, each once, in the order in which they occur.
+pub(super) fn names(template: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for piece in pieces(template) {
+        if let Piece::Name(name) = piece
+            && !names.contains(&name)
+        {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// The names of the placeholders in keys and values of any depth.
+pub(super) fn names_in<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
+    match value {
+        Value::Text(text) => add(text, found),
+        Value::List(items) => items.iter().for_each(|item| names_in(item, found)),
+        Value::Object(object) => {
+            for (key, value) in object.iter() {
+                add(key, found);
+                names_in(value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn add<'v>(text: &'v str, found: &mut Vec<&'v str>) {
+    for name in names(text) {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+}
+
+/// What is before the first placeholder, its name, and what is behind it.
+fn first_name(text: &str) -> Option<(&str, &str, &str)> {
+    let mut from = 0;
+    while let Some(offset) = text[from..].find("{{") {
+        let open = from + offset;
+        let inside = text[open + 2..].trim_start();
+        let length = inside.find(|character: char| !(character.is_alphanumeric() || character == '_'));
+        let (name, rest) = inside.split_at(length.unwrap_or(inside.len()));
+        match rest.trim_start().strip_prefix("}}") {
+            Some(behind) if !name.is_empty() => return Some((&text[..open], name, behind)),
+            // The second of three braces may begin one.
+            _ => from = open + 1,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_double_braces_and_nothing_else() {
+        use Piece::{Literal, Name};
+        let cases: [(&str, &[Piece<'_>]); 8] = [
+            ("a {{x}} b", &[Literal("a "), Name("x"), Literal(" b")]),
+            ("{{ x\n}}{{y_2}}", &[Name("x"), Name("y_2")]),
+            ("{{{x}}}", &[Literal("{"), Name("x"), Literal("}")]),
+            ("{{x.y}} {{}} {{a b}}", &[Literal("{{x.y}} {{}} {{a b}}")]),
+            ("{{ straße }}", &[Name("straße")]),
+            ("{{x", &[Literal("{{x")]),
+            ("{{ {{x}}", &[Literal("{{ "), Name("x")]),
+            ("", &[]),
+        ];
+        for (template, expected) in cases {
+            assert_eq!(pieces(template).collect::<Vec<_>>(), expected, "{template:?}");
+        }
+        assert_eq!(names("{{b}}{{a}}{{b}}"), ["b", "a"]);
+    }
+}

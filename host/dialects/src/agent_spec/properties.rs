@@ -1,0 +1,140 @@
+//! Inputs and outputs: a list of JSON schemas, each with the name of a property as its title.
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::types::Type;
+use hotcell_graph::{List, Object, Value};
+
+use super::builder::Builder;
+use super::kinds::object_schema;
+use super::model::Property;
+use super::sources::Located;
+
+/// Reads a list of properties; what is wrong with one is reported, and it is left out. `side` is the field that has them.
+pub(super) fn read<'d>(builder: &mut Builder<'_, 'd>, list: &List, at: Located<'d>, side: &str) -> Vec<Property> {
+    let mut properties: Vec<Property> = Vec::with_capacity(list.len());
+    for (index, schema) in list.iter().enumerate() {
+        let steps = [index.to_string()];
+        let span = span_at(builder, at, &steps);
+        // That an item is no object is said by the schema of the component.
+        let Value::Object(object) = schema else { continue };
+        match property(schema, object, &span) {
+            Ok(property) => match properties.iter().find(|known| known.title == property.title) {
+                Some(first) => {
+                    let error = Diagnostic::error(format!("`{side}` has two properties `{}`", property.title))
+                        .at(&span)
+                        .label("again here")
+                        .related(&first.span, "first here")
+                        .help("remove one of them or give it another title");
+                    builder.report(error);
+                }
+                None => properties.push(property),
+            },
+            Err(problem) => {
+                let mut steps = steps.to_vec();
+                steps.extend(problem.path);
+                let span = span_at(builder, at, &steps);
+                let of = match object.get("title").and_then(Value::as_text) {
+                    Some(title) => format!("the property `{title}` of `{side}`"),
+                    None => format!("the property {} of `{side}`", index + 1),
+                };
+                let mut error = Diagnostic::error(format!("{of}: {}", problem.message)).at(&span);
+                error.help = problem.help;
+                builder.report(error);
+            }
+        }
+    }
+    properties
+}
+
+fn span_at<'d>(builder: &Builder<'_, 'd>, at: Located<'d>, steps: &[String]) -> Span {
+    let node = at.node.nearest(steps.iter().map(String::as_str));
+    builder.sources.span(at.document, node.place)
+}
+
+struct Problem {
+    path: Vec<String>,
+    message: String,
+    help: Option<String>,
+}
+
+fn problem(path: &[&str], message: impl Into<String>) -> Problem {
+    Problem { path: path.iter().map(|&step| step.to_owned()).collect(), message: message.into(), help: None }
+}
+
+fn property(schema: &Value, object: &Object, span: &Span) -> Result<Property, Problem> {
+    let title: Arc<str> = match object.get("title") {
+        None => {
+            let help = Some("the title is the name of the property".to_owned());
+            return Err(Problem { help, ..problem(&[], "it has no `title`") });
+        }
+        Some(Value::Text(title)) if title.is_empty() => return Err(problem(&["title"], "its `title` is empty")),
+        Some(Value::Text(title)) => Arc::clone(title),
+        Some(other) => return Err(problem(&["title"], format!("its `title` must be a text, not a {}", other.kind()))),
+    };
+    if let Some(other) = object.get("description").filter(|value| !matches!(value, Value::Text(_) | Value::Null)) {
+        return Err(problem(&["description"], format!("its `description` must be a text, not a {}", other.kind())));
+    }
+    let ty =
+        Type::of_schema(schema).map_err(|error| Problem { path: error.path, message: error.problem, help: None })?;
+    let default = object.get("default").cloned();
+    if let Some(default) = &default
+        && !ty.takes_default(default)
+    {
+        return Err(problem(&["default"], format!("its `default` must be of the type {ty}, and `{default}` is not")));
+    }
+    Ok(Property { title, ty: Arc::new(ty), default, schema: schema.clone(), span: span.clone() })
+}
+
+/// A property of that name and schema, whose title and place are given.
+///
+/// # Errors
+/// When the schema is no type.
+pub(super) fn of_schema(title: &str, schema: &Value, span: &Span) -> Result<Property, String> {
+    let mut object = Object::default();
+    object.insert("title", title.into());
+    for (key, value) in schema.as_object().into_iter().flat_map(Object::iter).filter(|(key, _)| &***key != "title") {
+        object.insert(Arc::clone(key), value.clone());
+    }
+    property(&Value::Object(object.clone()), &object, span).map_err(|problem| format!("`{title}`: {}", problem.message))
+}
+
+/// The properties of a schema of an object.
+///
+/// # Errors
+/// When the schema of one is no type.
+pub(super) fn of_object(schema: &Value) -> Result<Vec<Property>, String> {
+    let Some(properties) = object_schema(schema) else { return Ok(Vec::new()) };
+    let required = schema.as_object().and_then(|schema| schema.get("required")).and_then(Value::as_list);
+    let is_required = |name: &str| required.is_none_or(|names| names.iter().any(|known| known.as_text() == Some(name)));
+    properties
+        .iter()
+        .map(|(name, schema)| {
+            let property = of_schema(name, schema, &Span::none())?;
+            if is_required(name) || property.default.is_some() { Ok(property) } else { optional(&property) }
+        })
+        .collect()
+}
+
+/// The property for which nothing has to be given.
+fn optional(property: &Property) -> Result<Property, String> {
+    let null: Object = std::iter::once((Arc::from("type"), "null".into())).collect();
+    let members: List = [property.schema.clone(), Value::Object(null)].into_iter().collect();
+    let schema: Object =
+        [(Arc::from("anyOf"), Value::List(members)), (Arc::from("default"), Value::Null)].into_iter().collect();
+    of_schema(&property.title, &Value::Object(schema), &property.span)
+}
+
+/// A property that is a text.
+pub(super) fn text(title: &str, span: &Span) -> Property {
+    let schema: Object =
+        [(Arc::from("title"), title.into()), (Arc::from("type"), Value::from("string"))].into_iter().collect();
+    Property {
+        title: title.into(),
+        ty: Arc::new(Type::text()),
+        default: None,
+        schema: Value::Object(schema),
+        span: span.clone(),
+    }
+}

@@ -1,0 +1,124 @@
+//! From texts to a configuration: references followed, components validated, what is implied written out.
+
+use std::sync::Arc;
+
+use hotcell_graph::closest;
+use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
+
+use super::builder::Builder;
+use super::model::Configuration;
+use super::sources::{COMPONENT_TYPE, Located, REFERENCED, Sources, VERSION};
+use super::versions::Version;
+use super::{check, ids};
+use crate::document::{self, Document, Kind};
+use crate::surroundings::Surroundings;
+
+/// A file of disaggregated parts that is handed in beside a configuration.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The file
+    pub file: Arc<SourceFile>,
+    /// The key of a part in the file, and the one under which the configuration knows it
+    pub rename: Vec<(String, String)>,
+}
+
+/// Reads and checks a configuration. There is one if there is no error among the diagnostics.
+pub fn read(
+    file: &Arc<SourceFile>,
+    parts: &[Part],
+    surroundings: &dyn Surroundings,
+) -> (Option<Configuration>, Vec<Diagnostic>) {
+    let mut diagnostics = Vec::new();
+    let mut documents = Vec::new();
+    for file in std::iter::once(file).chain(parts.iter().map(|part| &part.file)) {
+        let (document, found) = document::parse(file);
+        diagnostics.extend(found);
+        documents.extend(document);
+    }
+    let configuration = if documents.len() == parts.len() + 1 {
+        configuration(&documents, parts, surroundings, &mut diagnostics)
+    } else {
+        None
+    };
+    diagnostic::sort(&mut diagnostics);
+    diagnostics.dedup();
+    diagnostics.truncate(document::MAX_DIAGNOSTICS);
+    let has_error = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    (configuration.filter(|_| !has_error), diagnostics)
+}
+
+fn configuration(
+    documents: &[Document],
+    parts: &[Part],
+    surroundings: &dyn Surroundings,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Configuration> {
+    let mut sources = Sources::new(documents, parts, diagnostics);
+    let root = sources.root();
+    if !is_configuration(root, &sources, diagnostics) {
+        return None;
+    }
+    let version = version(root, &sources, diagnostics);
+    // Without a version that is known, nothing can be said about the rest.
+    let version = version.ok()?.unwrap_or(Version::V25_4_1);
+    let mut versions = vec![version];
+    for (index, document) in documents.iter().enumerate().skip(1) {
+        let of_part = self::version(root.of_document(&document.root, index), &sources, diagnostics).ok()?;
+        versions.push(of_part.unwrap_or(version));
+    }
+    let mut builder = Builder::new(&mut sources, versions, surroundings);
+    let root = builder.document();
+    let (built, found) = builder.finish();
+    let broken = found.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    diagnostics.extend(found);
+    ids::check(&built, diagnostics);
+    let root = root.filter(|_| !broken)?;
+    let (configuration, places) = ids::arrange(version, root, built);
+    diagnostics.extend(check::check(&configuration, &places, surroundings));
+    Some(configuration)
+}
+
+/// Whether the document is one component or a reference to one.
+fn is_configuration(root: Located<'_>, sources: &Sources<'_>, diagnostics: &mut Vec<Diagnostic>) -> bool {
+    let span = sources.span(0, root.node.place);
+    let error = match &root.node.kind {
+        Kind::Map(_) if root.is_component() || root.reference().is_some() => return true,
+        Kind::Map(_) if root.node.get(REFERENCED).is_some() => Diagnostic::error(format!(
+            "the file has only `{REFERENCED}`: it holds parts of a configuration and is none itself, for want of a \
+             `{COMPONENT_TYPE}` at its top"
+        ))
+        .help("load the configuration that uses these parts, and hand this file in beside it"),
+        Kind::Map(_) => Diagnostic::error(format!("the field `{COMPONENT_TYPE}` is missing at the top of the file"))
+            .help("a configuration is one component, and this field tells its type"),
+        _ => Diagnostic::error(format!("a configuration is one component, and this is {}", root.node.describe()))
+            .help(format!("write the fields of the component at the top of the file, `{COMPONENT_TYPE}` among them")),
+    };
+    diagnostics.push(error.at(&span));
+    false
+}
+
+/// The version that stands at the top of a document. An error, reported, if it is none that is known.
+pub(super) fn version(
+    top: Located<'_>,
+    sources: &Sources<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Result<Option<Version>, ()> {
+    let Some(entry) = top.node.get(VERSION) else { return Ok(None) };
+    let known = || Version::ALL.map(Version::name);
+    let all = known().map(|name| format!("`{name}`")).join(", ");
+    let error = match &entry.value.kind {
+        Kind::Text(text) => match Version::of_name(&text.value) {
+            Some(version) => return Ok(Some(version)),
+            None => Diagnostic::error(format!("`{VERSION}` names no known version: `{}`", text.value)).help(
+                match closest(&text.value, known()) {
+                    Some(near) => format!("did you mean `{near}`? The versions are {all}"),
+                    None => format!("the versions are {all}"),
+                },
+            ),
+        },
+        _ => Diagnostic::error(format!("`{VERSION}` must be a text, not {}", entry.value.describe()))
+            .help(format!("the versions are {all}, in quotes")),
+    };
+    diagnostics.push(error.at(&sources.span(top.document, entry.value.place)));
+    Err(())
+}

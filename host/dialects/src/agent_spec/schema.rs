@@ -1,0 +1,111 @@
+//! The JSON schema of the specification, as far as a reader needs it: `schema/25.4.1.json`, made by `schema/reduce.py`.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use jsonschema::Validator;
+use serde_json::Value as Json;
+
+/// The component types of the specification.
+pub(super) struct Schema {
+    components: HashMap<String, ComponentSchema>,
+    families: HashMap<String, Vec<String>>,
+}
+
+/// A component type.
+pub(super) struct ComponentSchema {
+    /// The kind of each of its fields, in the order of the specification
+    pub(super) fields: Vec<(String, FieldKind)>,
+    /// Validates a component whose children are replaced by any object
+    pub(super) validator: Validator,
+}
+
+/// What a field holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum FieldKind {
+    /// A component of this family
+    Component(String),
+    /// A list of components of this family
+    Components(String),
+    /// Plain JSON
+    Value,
+}
+
+impl Schema {
+    /// The schema; it is compiled once in a process.
+    pub(super) fn get() -> &'static Schema {
+        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+        SCHEMA.get_or_init(|| {
+            let json: Json = serde_json::from_str(include_str!("schema/25.4.1.json")).expect("it is JSON");
+            let texts = |list: &Json| {
+                list.as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+            };
+            let families = entries(&json["families"]).map(|(name, types)| (name.clone(), texts(types))).collect();
+            let components =
+                entries(&json["components"]).map(|(name, own)| (name.clone(), ComponentSchema::of(own))).collect();
+            Schema { components, families }
+        })
+    }
+
+    /// A concrete component type, and its name.
+    pub(super) fn component(&'static self, component_type: &str) -> Option<(&'static str, &'static ComponentSchema)> {
+        self.components.get_key_value(component_type).map(|(name, schema)| (name.as_str(), schema))
+    }
+
+    /// The names of all concrete component types.
+    pub(super) fn component_types(&self) -> impl Iterator<Item = &str> {
+        self.components.keys().map(String::as_str)
+    }
+
+    /// The abstract types, which are families and nothing else.
+    pub(super) fn is_abstract(&self, name: &str) -> bool {
+        self.families.contains_key(name) && !self.components.contains_key(name)
+    }
+
+    /// Whether a component type of the specification is in a family.
+    pub(super) fn is_in(&self, component_type: &str, family: &str) -> bool {
+        self.families.get(family).is_some_and(|types| types.iter().any(|known| known == component_type))
+    }
+}
+
+impl ComponentSchema {
+    fn of(own: &Json) -> Self {
+        let kind = |field: &Json| match (field["x-component"].as_str(), field["x-components"].as_str()) {
+            (Some(family), _) => FieldKind::Component(family.to_owned()),
+            (_, Some(family)) => FieldKind::Components(family.to_owned()),
+            _ => FieldKind::Value,
+        };
+        ComponentSchema {
+            fields: entries(&own["properties"]).map(|(name, field)| (name.clone(), kind(field))).collect(),
+            validator: jsonschema::options().offline().build(own).expect("it is a JSON schema"),
+        }
+    }
+
+    /// The kind of a field.
+    pub(super) fn field(&self, name: &str) -> Option<&FieldKind> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, kind)| kind)
+    }
+}
+
+fn entries(json: &Json) -> impl Iterator<Item = (&String, &Json)> {
+    json.as_object().into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_that_a_field_takes_has_types_with_schemas() {
+        let schema = Schema::get();
+        for (name, component) in &schema.components {
+            for (field, kind) in &component.fields {
+                let (FieldKind::Component(family) | FieldKind::Components(family)) = kind else { continue };
+                let types = schema.families.get(family).map(Vec::as_slice).unwrap_or_default();
+                assert!(!types.is_empty(), "{name}.{field}");
+                assert!(types.iter().all(|name| schema.components.contains_key(name)), "{name}.{field}");
+            }
+        }
+        assert_eq!(schema.components.len(), 32);
+    }
+}

@@ -1,0 +1,323 @@
+//! Running a graph as a part of the run: with a state of its own, in the same journal, out of the same purse.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use hotcell_budget::Account;
+use hotcell_graph::ir::{
+    CallAction, CallEachAction, Collect, Graph, Iterate, Next, Node, NodeIndex, Reduction, Results, Rounds,
+};
+use hotcell_graph::types::Iterated;
+use hotcell_graph::value::Number;
+use hotcell_graph::{Key, List, Object, State, Value};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Performed;
+use super::agent::Within;
+use crate::branch::Write;
+use crate::drive::Drive;
+use crate::event::Event;
+use crate::journal::Place;
+use crate::run::{Outcome, RunError};
+use crate::turn::{NodeTurn, RunContext, Stop};
+
+/// How many graphs deep a run may go.
+const MAX_DEPTH: u32 = 32;
+
+/// What a graph gave.
+struct Given {
+    outputs: Object,
+    branch: Option<String>,
+    /// What it added to the conversation
+    said: List,
+}
+
+/// A graph that is to be run.
+struct Part {
+    node: Key,
+    base: Place,
+    graph: Arc<Graph>,
+    state: State,
+    /// How long the conversation was before
+    before: usize,
+}
+
+/// What came of a graph, with what it said so far and what it used.
+struct Ended {
+    result: Result<Given, Stop>,
+    said: List,
+    account: Account,
+}
+
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
+    node: &Node,
+    action: &CallAction,
+    state: &State,
+) -> Result<Performed, Stop> {
+    let mut inner = State::default();
+    for (key, value) in &action.inputs {
+        let value = value.evaluate(state).map_err(|error| Stop::Failed(error.to_string()))?;
+        inner.set(key.clone(), value);
+    }
+    let base = turn.next_base();
+    let part = part(turn, base, &action.graph, inner, action.conversation.as_ref(), state);
+    let ended = run(turn.context.clone(), part).await;
+    turn.account += ended.account;
+    let said = |said: List| match &action.conversation {
+        Some(key) if !said.is_empty() => vec![Write { key: key.clone(), value: Value::List(said) }],
+        _ => Vec::new(),
+    };
+    let given = match ended.result {
+        Ok(given) => given,
+        Err(stop) => {
+            turn.shown = said(ended.said);
+            return Err(stop);
+        }
+    };
+    let route = leave_by(node, given.branch.as_deref());
+    Ok(Performed { answer: Some((action.bind, given.outputs.into())), writes: said(given.said), route })
+}
+
+pub(super) async fn perform_each(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    action: &CallEachAction,
+    state: &State,
+) -> Result<Performed, Stop> {
+    let (inputs, rounds) = inputs(&action.inputs, state)?;
+    let limit = action.concurrency.unwrap_or(graph.limits.concurrency).max(1);
+    let mut given: Vec<Option<Given>> = Vec::new();
+    given.resize_with(rounds, || None);
+    let mut waiting = false;
+    let mut running = FuturesUnordered::new();
+    let mut next = 0;
+    loop {
+        while running.len() < limit && next < rounds && !waiting {
+            turn.emit(&Event::ItemStarted { node: &turn.node, branch: &action.graph.name, item: next });
+            let mut inner = State::default();
+            for (key, value) in &inputs {
+                let value = match value {
+                    Iterated::Same(value) => Some(value),
+                    Iterated::Each(values) => values.get(next),
+                };
+                inner.set(key.clone(), value.cloned().unwrap_or_default());
+            }
+            let base = turn.place.within(next).within("call");
+            let part = part(turn, base, &action.graph, inner, action.conversation.as_ref(), state);
+            let (item, context) = (next, turn.context.clone());
+            // A task of its own, so that items use all cores; aborted when the node goes away.
+            running.push(AbortOnDropHandle::new(tokio::spawn(async move { (item, run(context, part).await) })));
+            next += 1;
+        }
+        let Some(finished) = running.next().await else { break };
+        let (item, ended) = finished.map_err(|error| Stop::Failed(format!("an item was lost: {error}")))?;
+        turn.account += ended.account;
+        match ended.result {
+            Ok(value) => given[item] = Some(value),
+            Err(Stop::Waiting) => waiting = true,
+            Err(Stop::Failed(reason)) => return Err(Stop::Failed(format!("item {item}: {reason}"))),
+            Err(other) => return Err(other),
+        }
+    }
+    if waiting {
+        return Err(Stop::Waiting);
+    }
+    let given: Vec<Given> = given.into_iter().flatten().collect();
+    let mut collected = Object::default();
+    for collect in &action.collect {
+        collected.insert(collect.into.clone(), reduce(collect, &given)?);
+    }
+    let mut writes = Vec::new();
+    if let Some(key) = &action.conversation {
+        let mut said = List::default();
+        for message in given.iter().flat_map(|given| given.said.iter()) {
+            let mut message = message.as_object().cloned().unwrap_or_default();
+            // Each item numbered its messages as if it were alone.
+            message.remove("id");
+            said.push(Value::Object(message));
+        }
+        if !said.is_empty() {
+            writes.push(Write { key: key.clone(), value: Value::List(said) });
+        }
+    }
+    Ok(Performed { answer: Some((action.bind, collected.into())), writes, route: None })
+}
+
+/// What each input is, and how many rounds there are: as many as the lists have items, one if there is no list.
+fn inputs(inputs: &[Iterate], state: &State) -> Result<(Vec<(Key, Iterated)>, usize), Stop> {
+    let mut rounds: Option<(usize, &Key)> = None;
+    let mut values = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let value = input.value.evaluate(state).map_err(|error| Stop::Failed(error.to_string()))?;
+        let value = match input.rounds {
+            Some(Rounds::Same) => input.ty.convert(&value).map(Iterated::Same),
+            Some(Rounds::Each) => input.ty.each(&value).map(Iterated::Each),
+            None => input.ty.iterate(&value),
+        };
+        let value = value.map_err(|mismatch| Stop::Failed(format!("input `{}`: {mismatch}", input.name)))?;
+        if let Iterated::Each(list) = &value {
+            match rounds {
+                Some((length, other)) if length != list.len() => {
+                    return Err(Stop::Failed(format!(
+                        "the lists have to be equally long: input `{other}` has {length} items and input `{}` has {}",
+                        input.name,
+                        list.len()
+                    )));
+                }
+                _ => rounds = Some((list.len(), &input.name)),
+            }
+        }
+        values.push((input.key.clone(), value));
+    }
+    Ok((values, rounds.map_or(1, |(length, _)| length)))
+}
+
+fn reduce(collect: &Collect, given: &[Given]) -> Result<Value, Stop> {
+    let values = given.iter().map(|given| given.outputs.get(&collect.output).cloned().unwrap_or_default());
+    if collect.how == Reduction::Append {
+        return Ok(Value::List(values.collect()));
+    }
+    let how = collect.how.name();
+    let numbers = values.map(|value| match value {
+        Value::Number(number) => Ok(number),
+        other => Err(Stop::Failed(format!("`{how}` takes numbers, and output `{}` is {other}", collect.output))),
+    });
+    let numbers = numbers.collect::<Result<Vec<Number>, Stop>>()?;
+    let sum = |numbers: &[Number]| {
+        numbers
+            .iter()
+            .try_fold(Number::Int(0), |sum, number| sum.add(number))
+            .ok_or_else(|| Stop::Failed(format!("the {how} of output `{}` is beyond all numbers", collect.output)))
+    };
+    let result = match (collect.how, numbers.is_empty()) {
+        (Reduction::Sum | Reduction::Append, _) => sum(&numbers)?,
+        (_, true) => {
+            return collect.default.clone().ok_or_else(|| {
+                let (output, into) = (&collect.output, &collect.into);
+                Stop::Failed(format!(
+                    "`{how}` of output `{output}` over no items has no value, and `{into}` has no default"
+                ))
+            });
+        }
+        (Reduction::Average, false) => Number::Float(sum(&numbers)?.to_f64() / numbers.len() as f64),
+        (Reduction::Max, false) => best(numbers, std::cmp::Ordering::Greater),
+        (Reduction::Min, false) => best(numbers, std::cmp::Ordering::Less),
+    };
+    Ok(Value::Number(result))
+}
+
+/// The first number that none is before in this order.
+fn best(numbers: Vec<Number>, order: std::cmp::Ordering) -> Number {
+    let better = |best: Number, number: Number| if number.compare(&best) == order { number } else { best };
+    numbers.into_iter().reduce(better).unwrap_or(Number::Int(0))
+}
+
+/// A graph with what it begins with.
+fn part(
+    turn: &NodeTurn,
+    base: Place,
+    graph: &Arc<Graph>,
+    mut inner: State,
+    conversation: Option<&Key>,
+    state: &State,
+) -> Part {
+    for (key, value) in &graph.initial_state {
+        inner.set(key.clone(), value.clone());
+    }
+    let messages = conversation.and_then(|key| state.get(key)).and_then(Value::as_list);
+    let before = messages.map_or(0, List::len);
+    if let (Some(key), Some(messages)) = (&graph.conversation, messages) {
+        inner.set(key.clone(), Value::List(messages.clone()));
+    }
+    Part { node: turn.node.clone(), base, graph: graph.clone(), state: inner, before }
+}
+
+/// Runs a graph to its end, or to where it waits.
+///
+/// Boxed, because the nodes of the graph are run by the same function as the node that calls it.
+fn run(caller: Arc<RunContext>, part: Part) -> BoxFuture<'static, Ended> {
+    Box::pin(async move {
+        let failed = |stop: Stop| Ended { result: Err(stop), said: List::default(), account: Account::default() };
+        if caller.depth >= MAX_DEPTH {
+            return failed(Stop::Failed(format!(
+                "graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper"
+            )));
+        }
+        let (mut drive, ended) = match prepare(&caller, &part) {
+            Ok(prepared) => prepared,
+            Err(error) => return failed(Stop::Failed(error.to_string())),
+        };
+        let outcome = match ended {
+            Some(ended) => Ok(ended),
+            // Whoever calls it stops it by dropping it.
+            None => drive.go(CancellationToken::new()).await,
+        };
+        let account = std::mem::take(&mut drive.account);
+        let (outcome, state) = match outcome {
+            Ok(outcome) => outcome,
+            Err(RunError::Journal(error)) => {
+                return Ended { result: Err(Stop::Journal(error)), said: List::default(), account };
+            }
+            Err(other) => {
+                return Ended { result: Err(Stop::Failed(other.to_string())), said: List::default(), account };
+            }
+        };
+        let said = said(&part, &state);
+        let result = match outcome {
+            Outcome::Completed { .. } => Ok(given(part.graph.results.as_ref(), &state, said.clone())),
+            Outcome::Failed { error, .. } => Err(Stop::Failed(error)),
+            Outcome::Waiting { .. } | Outcome::Interrupted => Err(Stop::Waiting),
+        };
+        Ended { result, said, account }
+    })
+}
+
+/// The graph where the journal left it, and how it ended, if it had.
+fn prepare(caller: &RunContext, part: &Part) -> Result<(Drive, Option<(Outcome, State)>), RunError> {
+    let completed = caller.remembered().take_agent(&part.base);
+    let observer = caller.ports.observer.clone();
+    let observer = Arc::new(Within { node: part.node.clone(), agent: part.graph.name.as_str().into(), observer });
+    let mut ports = caller.ports.clone();
+    ports.observer = observer;
+    let context = RunContext {
+        graph: part.graph.clone(),
+        run: caller.run.clone(),
+        ports,
+        journal: caller.journal.clone(),
+        variables: caller.variables.clone(),
+        purse: caller.purse.clone(),
+        remembered: caller.remembered.clone(),
+        base: Some(part.base.clone()),
+        depth: caller.depth + 1,
+        asks_as: Some(caller.asks_as.clone().unwrap_or_else(|| part.node.clone())),
+    };
+    let mut drive = Drive::new(Arc::new(context), part.state.clone());
+    let ended = drive.replay(completed)?;
+    Ok((drive, ended))
+}
+
+/// What a graph has added to the conversation.
+fn said(part: &Part, state: &State) -> List {
+    let messages = part.graph.conversation.as_ref().and_then(|key| state.get(key)).and_then(Value::as_list);
+    messages.map(|messages| messages.iter().skip(part.before).cloned().collect()).unwrap_or_default()
+}
+
+fn given(results: Option<&Results>, state: &State, said: List) -> Given {
+    let get = |key: fn(&Results) -> &Key| results.and_then(|results| state.get(key(results)));
+    Given {
+        outputs: get(|results| &results.outputs).and_then(Value::as_object).cloned().unwrap_or_default(),
+        branch: get(|results| &results.branch).and_then(Value::as_text).map(str::to_owned),
+        said,
+    }
+}
+
+/// Where a branch leads, if the node's routes are by branches.
+fn leave_by(node: &Node, branch: Option<&str>) -> Option<NodeIndex> {
+    let Next::ByAnswer { routes, otherwise } = &node.next else { return None };
+    let route = routes.iter().find(|(name, _)| Some(name.as_str()) == branch);
+    Some(route.map_or(*otherwise, |(_, target)| *target))
+}

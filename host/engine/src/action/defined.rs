@@ -1,0 +1,213 @@
+//! Tools that a graph defines itself: their inputs made ready, the work done by whoever does it.
+
+use hotcell_budget::Account;
+use hotcell_graph::ir::{Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
+use hotcell_graph::types::to_text;
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Object, State, Value};
+use hotcell_models::ToolSpec;
+use serde_json::json;
+
+use super::Performed;
+use super::tool::{self, Called, Wanted};
+use crate::event::Event;
+use crate::journal::{ClientCall, Question};
+use crate::ports::{SharedState, WebCall, WebReply};
+use crate::turn::{NodeTurn, Stop};
+
+/// A node that calls a tool. A failure of the tool is one of the node.
+pub(super) async fn perform(turn: &mut NodeTurn, action: &ToolAction, state: &State) -> Result<Performed, Stop> {
+    let inputs = action.inputs.evaluate(state).map_err(|error| Stop::Failed(error.to_string()))?;
+    let inputs = inputs.as_object().cloned().unwrap_or_default();
+    let value = call(turn, &action.tool, inputs, state).await?;
+    let value = value.map_err(|error| Stop::Failed(format!("tool `{}`: {error}", action.tool.name)))?;
+    Ok(Performed { answer: Some((action.bind, value)), ..Performed::default() })
+}
+
+/// What a model is told about a tool.
+pub(super) fn describe(tool: &Tool) -> ToolSpec {
+    ToolSpec { name: tool.spoken.clone(), description: tool.description.clone(), parameters: parameters(&tool.inputs) }
+}
+
+/// The JSON schema of an object with these entries.
+pub(super) fn parameters(slots: &[Slot]) -> serde_json::Value {
+    let properties: serde_json::Map<String, serde_json::Value> =
+        slots.iter().map(|slot| (slot.name.to_string(), serde_json::Value::from(&slot.schema))).collect();
+    let required: Vec<&str> = slots.iter().filter(|slot| slot.default.is_none()).map(|slot| &*slot.name).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+/// The values of slots by their types: those that are given, defaults for the others. The error names the slot.
+pub(super) fn fill(slots: &[Slot], given: &Object, what: &str) -> Result<Object, String> {
+    let mut filled = Object::default();
+    for slot in slots {
+        let value = given.get(&slot.name).or(slot.default.as_ref());
+        let value = value.ok_or_else(|| format!("the {what} `{}` is missing", slot.name))?;
+        let value = slot.ty.convert(value).map_err(|mismatch| format!("{what} `{}`: {mismatch}", slot.name))?;
+        filled.insert(slot.name.clone(), value);
+    }
+    Ok(filled)
+}
+
+/// Calls a tool with inputs that are ready. `Err` inside is what the tool, or the way to it, says.
+pub(super) async fn call(
+    turn: &mut NodeTurn,
+    tool: &Tool,
+    inputs: Object,
+    state: &State,
+) -> Result<Result<Value, String>, Stop> {
+    match &tool.kind {
+        ToolKind::Host(name) => host(turn, tool, name, inputs, state).await,
+        ToolKind::Client => client(turn, tool, inputs).await,
+        ToolKind::Web(request) => web(turn, tool, request, inputs).await,
+        ToolKind::Refused(reason) => Ok(Err(reason.clone())),
+    }
+}
+
+async fn host(
+    turn: &mut NodeTurn,
+    tool: &Tool,
+    name: &str,
+    inputs: Object,
+    state: &State,
+) -> Result<Result<Value, String>, Stop> {
+    let arguments = Value::Object(inputs).to_json();
+    let mut answers = Vec::new();
+    loop {
+        let (node, mut used) = (turn.node.clone(), Account::default());
+        let shared = SharedState::new(state.clone());
+        let outcome = turn
+            .effect("tool", |context| {
+                let (used, answers, arguments) = (&mut used, &answers, &arguments);
+                async move {
+                    let wanted = Wanted { tool: name, spoken: &tool.spoken, arguments, answers, state: shared };
+                    Ok(tool::call(&context, used, &node, wanted).await.into_value())
+                }
+            })
+            .await;
+        turn.account += used;
+        match Called::entries(&outcome?) {
+            (Some(question), _, _) => {
+                let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
+                answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
+            }
+            (None, None, Some(error)) => return Ok(Err(error.to_display().into_owned())),
+            (None, value, _) => return Ok(Ok(value.unwrap_or_default())),
+        }
+    }
+}
+
+/// Whoever runs the graph does the work: the run waits for the result.
+async fn client(turn: &mut NodeTurn, tool: &Tool, inputs: Object) -> Result<Result<Value, String>, Stop> {
+    let arguments = Value::Object(inputs);
+    let question = Question {
+        node: turn.node.to_string(),
+        text: format!("the client has to call `{}` with {arguments} and hand in the result", tool.name),
+        call: Some(ClientCall { tool: tool.name.to_string(), arguments }),
+        ..Question::default()
+    };
+    Ok(ClientCall::result_of(&turn.ask(question).await?))
+}
+
+async fn web(
+    turn: &mut NodeTurn,
+    tool: &Tool,
+    request: &WebRequest,
+    inputs: Object,
+) -> Result<Result<Value, String>, Stop> {
+    let call = match prepare(request, &inputs) {
+        Ok(call) => call,
+        Err(problem) => return Ok(Err(problem)),
+    };
+    let (node, arguments, mut used) = (turn.node.clone(), Value::Object(inputs).to_json(), Account::default());
+    let outcome = turn
+        .effect("web", |context| {
+            let used = &mut used;
+            async move {
+                let report = context.ports.web.send(call, context.purse.clone()).await;
+                *used += report.account;
+                let called = match report.result.and_then(|answer| read(request.answer, &answer)) {
+                    Ok(value) => Called { key: "value", value },
+                    Err(problem) => Called { key: "error", value: Value::text(problem) },
+                };
+                let error = (called.key == "error").then(|| called.value.to_display());
+                let (tool, usage) = (&tool.name, used.total());
+                context.ports.observer.event(&Event::ToolCalled {
+                    node: &node,
+                    tool,
+                    arguments: &arguments,
+                    error: error.as_deref(),
+                    usage: &usage,
+                });
+                Ok(called.into_value())
+            }
+        })
+        .await;
+    turn.account += used;
+    Ok(match Called::entries(&outcome?) {
+        (_, _, Some(error)) => Err(error.to_display().into_owned()),
+        (_, value, None) => Ok(value.unwrap_or_default()),
+    })
+}
+
+/// The request for these inputs.
+fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
+    let scope = State::from_object(inputs);
+    let mut url = String::new();
+    for part in &request.url {
+        let text = |value: &hotcell_graph::ir::Expression| {
+            value.evaluate(&scope).map(|value| to_text(&value)).map_err(|error| format!("`url`: {error}"))
+        };
+        match part {
+            UrlPart::Literal(text) => url.push_str(text),
+            UrlPart::Raw(value) => url.push_str(&text(value)?),
+            UrlPart::Encoded(value) => encode(&text(value)?, &mut url),
+        }
+    }
+    let value = |field: &str, expression: &hotcell_graph::ir::Expression| {
+        expression.evaluate(&scope).map_err(|error| format!("`{field}`: {error}"))
+    };
+    let entries = |field: &str, expression: &hotcell_graph::ir::Expression| {
+        let value = value(field, expression)?;
+        let entries = value.as_object().cloned().unwrap_or_default();
+        Ok::<_, String>(entries.iter().map(|(name, value)| (name.to_string(), to_text(value))).collect::<Vec<_>>())
+    };
+    let body = value("data", &request.body)?;
+    Ok(WebCall {
+        method: to_text(&value("http_method", &request.method)?),
+        url,
+        query: entries("query_params", &request.query)?,
+        headers: entries("headers", &request.headers)?,
+        body: (body != Value::Null).then_some(body),
+    })
+}
+
+/// A text that stays within its segment of a path, and within its part of a query.
+fn encode(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(byte as char),
+            // A segment of dots alone would lead out of its place.
+            b'.' if !text.bytes().all(|byte| byte == b'.') => out.push('.'),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+}
+
+/// What a graph takes of an answer.
+fn read(wanted: WebAnswer, reply: &WebReply) -> Result<Value, String> {
+    let WebReply { status, body } = reply;
+    if !(200..300).contains(status) {
+        let shown: String = body.chars().take(200).collect();
+        let says = if shown.trim().is_empty() { String::new() } else { format!(": {}", shown.escape_debug()) };
+        return Err(format!("the server answered with the status {status}{says}"));
+    }
+    if wanted == WebAnswer::Text {
+        return Ok(Value::text(body.as_str()));
+    }
+    let value = parse_json(body).map_err(|error| format!("the answer is not JSON: {error}"))?;
+    match (wanted, &value) {
+        (WebAnswer::Object, Value::Object(_)) | (WebAnswer::Json | WebAnswer::Text, _) => Ok(value),
+        (WebAnswer::Object, other) => Err(format!("the answer has to be a JSON object, and is a {}", other.kind())),
+    }
+}

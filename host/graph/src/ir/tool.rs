@@ -1,0 +1,109 @@
+//! Tools that a graph defines itself: what a model or a node may call, whoever does the work.
+
+use std::sync::Arc;
+
+use super::Expression;
+use crate::types::Type;
+use crate::value::{Key, Value};
+
+/// A tool that a graph defines.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name
+    pub name: Key,
+    /// What a model calls it: letters, digits, `_` and `-`
+    pub spoken: String,
+    /// What a model is told about it
+    pub description: String,
+    /// What it takes
+    pub inputs: Vec<Slot>,
+    /// Who does the work
+    pub kind: ToolKind,
+}
+
+/// A named and typed input or output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    /// Its name
+    pub name: Key,
+    /// Its JSON schema
+    pub schema: Value,
+    /// Its type
+    pub ty: Arc<Type>,
+    /// Its value where none is given
+    pub default: Option<Value>,
+}
+
+/// Who does the work of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolKind {
+    /// A tool that the host has, or a function of an MCP server, by its full name
+    Host(String),
+    /// Whoever runs the graph: the run waits for the result
+    Client,
+    /// A server, asked over HTTP
+    Web(Box<WebRequest>),
+    /// Nobody; the text says why
+    Refused(String),
+}
+
+/// A request over HTTP. Its expressions see the inputs of the call and nothing else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebRequest {
+    /// The address
+    pub url: Vec<UrlPart>,
+    /// The method
+    pub method: Expression,
+    /// What is added to the query: an object
+    pub query: Expression,
+    /// The headers: an object
+    pub headers: Expression,
+    /// The body: `null` for none
+    pub body: Expression,
+    /// What is taken of the answer
+    pub answer: WebAnswer,
+}
+
+/// What is taken of the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebAnswer {
+    /// Its text
+    Text,
+    /// The JSON value that it is
+    Json,
+    /// The JSON object that it has to be
+    Object,
+}
+
+/// A part of an address.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UrlPart {
+    /// A text that is used as it is
+    Literal(String),
+    /// A text that may be anything: the scheme, the server
+    Raw(Expression),
+    /// A text that stays within its segment of the path, or within the query
+    Encoded(Expression),
+}
+
+/// Calls a tool that the graph defines. The answer that updates see is the value it gave.
+#[derive(Clone, Debug)]
+pub struct ToolAction {
+    /// The tool
+    pub tool: Arc<Tool>,
+    /// An object: its inputs
+    pub inputs: Expression,
+    /// The name under which updates see the answer
+    pub bind: &'static str,
+}
+
+/// The tool by which a model hands in what it owes: values for named outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Submit {
+    /// What the model calls it
+    pub name: String,
+    /// What is owed
+    pub outputs: Vec<Slot>,
+    /// The state key that receives an object with all outputs, once those without default are there
+    pub key: Key,
+}

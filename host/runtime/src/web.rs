@@ -1,0 +1,114 @@
+//! What an agent's own file sends: requests over HTTP, and the addresses of models that it names. Both go by the grants of
+//! the agent (`[grants.agent]`) and through the one policy.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hotcell_budget::{Account, Budget, Bytes, Purse};
+use hotcell_cells::policy::{Decision, decide_url};
+use hotcell_cells::{Denial, Grants, OwnRequest, Terms};
+use hotcell_engine::{Web, WebCall, WebReply, WebReport};
+use hotcell_graph::Value;
+use hotcell_graph::types::to_text;
+use hotcell_models::{Model, ModelError, OnText, Providers, Reply, Request, Server};
+
+use crate::folder::FILE_GRANTS;
+
+/// The type of a body that is a form.
+const FORM: &str = "application/x-www-form-urlencoded";
+/// How long one request may take.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Bytes that one request may send, and that its answer may have.
+const MOST: Bytes = Bytes(16 << 20);
+
+/// Sends what the grants of an agent allow.
+pub(crate) struct AgentWeb {
+    pub(crate) grants: Arc<Grants>,
+}
+
+#[async_trait]
+impl Web for AgentWeb {
+    async fn send(&self, call: WebCall, purse: Arc<Purse>) -> WebReport {
+        let budget = Budget { http_requests: 1, http_bytes: MOST, wall_clock: LIMIT, ..Budget::default() };
+        let request = purse.lend(&budget).map_err(|overdrawn| overdrawn.to_string());
+        let (budget, request) = match request.and_then(|budget| Ok((budget, to_request(call)?))) {
+            Ok(ready) => ready,
+            Err(reason) => return WebReport { result: Err(reason), account: Account::default() },
+        };
+        let terms = Terms { grants: self.grants.clone(), budget, ..Terms::new(FILE_GRANTS) };
+        let (result, usage) = hotcell_cells::send(&terms, request).await;
+        purse.spend(&usage);
+        let reply = |reply: hotcell_cells::OwnReply| match String::from_utf8(reply.body) {
+            Ok(body) => Ok(WebReply { status: reply.status, body }),
+            Err(_) => Err("the answer is not UTF-8 text".to_owned()),
+        };
+        WebReport { result: result.and_then(reply), account: Account::of(FILE_GRANTS, usage) }
+    }
+}
+
+/// The request as it goes over the wire: its query behind its address, its body as JSON or as a form.
+fn to_request(call: WebCall) -> Result<OwnRequest, String> {
+    let WebCall { method, url, query, mut headers, body } = call;
+    let mut url = url::Url::parse(&url).map_err(|error| format!("`{url}` is no address: {error}"))?;
+    if !query.is_empty() {
+        url.query_pairs_mut().extend_pairs(query);
+    }
+    let kind = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    let is_form =
+        kind.is_some_and(|(_, kind)| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(FORM));
+    let body = match body {
+        None => Vec::new(),
+        Some(Value::Object(entries)) if is_form => {
+            let mut form = url::form_urlencoded::Serializer::new(String::new());
+            for (name, value) in entries.iter() {
+                form.append_pair(name, &to_text(value));
+            }
+            form.finish().into_bytes()
+        }
+        Some(body) => {
+            if kind.is_none() {
+                headers.push(("content-type".to_owned(), "application/json".to_owned()));
+            }
+            // A text that says itself what it is goes out as it is.
+            match body {
+                Value::Text(text) if headers.iter().all(|(_, value)| value != "application/json") => {
+                    text.as_bytes().to_vec()
+                }
+                body => body.to_json().into_bytes(),
+            }
+        }
+    };
+    Ok(OwnRequest { method, url: url.to_string(), headers, body })
+}
+
+/// Whether the agent may send the words of its conversation to this address.
+fn permit(grants: &Grants, address: &str) -> Result<(), String> {
+    let url = url::Url::parse(address).map_err(|error| format!("it is no address: {error}"))?;
+    match decide_url(grants, &url, "POST") {
+        Some(Decision::Allow) => Ok(()),
+        Some(Decision::Deny(capability)) => Err(Denial { plugin: FILE_GRANTS.to_owned(), capability }.to_string()),
+        None => Err("it is not the address of a web server".to_owned()),
+    }
+}
+
+/// The models of a host as the file of an agent reaches them: at an address that the file names only if the server is
+/// granted.
+pub(crate) struct AgentModel {
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) providers: Arc<Providers>,
+    pub(crate) grants: Arc<Grants>,
+}
+
+#[async_trait]
+impl Model for AgentModel {
+    async fn complete(&self, request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        if let Some(Server::Address(address)) = &request.server
+            && !self.providers.has_one_server()
+        {
+            permit(&self.grants, address)
+                .map_err(|reason| ModelError::InvalidRequest { provider: address.clone(), reason })?;
+        }
+        self.model.complete(request, on_text).await
+    }
+}
