@@ -14,10 +14,12 @@ mod request;
 mod respond;
 mod script;
 mod server;
+mod site;
 mod web;
 
 pub use embeddings::{EMBEDDING_WIDTH, bag_of_words};
 pub use request::{ModelRequest, OfferedTool, RequestMessage, RequestToolCall};
 pub use script::{Script, ScriptError};
 pub use server::Loopback;
+pub use site::Site;
 pub use web::{WebAnswer, WebRequest, WebServer};
