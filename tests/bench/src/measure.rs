@@ -48,8 +48,14 @@ pub(crate) struct Row {
 }
 
 pub(crate) enum Value {
-    Time { median: Duration, p99: Duration, count: usize },
+    Time {
+        median: Duration,
+        p99: Duration,
+        count: usize,
+    },
     Bytes(u64),
+    /// Nothing was measured, for this reason
+    LeftOut,
 }
 
 impl Row {
@@ -60,9 +66,29 @@ impl Row {
 
     /// How many times faster than `slower` this is, and whether that reaches `target`.
     pub(crate) fn faster_than(mut self, own: &Samples, slower: &Samples, target: f64) -> Self {
+        self = self.compared_with(own, slower);
+        let met = self.ratio.as_ref().is_some_and(|(_, ratio)| *ratio >= target);
+        self.target = Some((format!(">= {target} times"), met));
+        self
+    }
+
+    /// How many times faster than `slower` this is.
+    pub(crate) fn compared_with(mut self, own: &Samples, slower: &Samples) -> Self {
         let ratio = slower.median().as_secs_f64() / own.median().as_secs_f64().max(1e-9);
         self.ratio = Some((format!("times faster than {}", slower.label), ratio));
-        self.target = Some((format!(">= {target} times"), ratio >= target));
+        self
+    }
+
+    /// Says what was not measured, and why.
+    pub(crate) fn left_out(reason: &str) -> Self {
+        Row { label: reason.to_owned(), value: Value::LeftOut, ratio: None, target: None }
+    }
+
+    /// How many times the time of `other` this takes, and whether that is at most `target`.
+    pub(crate) fn no_slower_than(mut self, own: &Samples, other: &Samples, target: f64) -> Self {
+        let ratio = own.median().as_secs_f64() / other.median().as_secs_f64().max(1e-9);
+        self.ratio = Some((format!("times {}", other.label), ratio));
+        self.target = Some((format!("<= {target} times"), ratio <= target));
         self
     }
 

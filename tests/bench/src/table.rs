@@ -20,6 +20,7 @@ pub(crate) fn print(name: &str, about: &str, rows: &[Row]) {
                 format!("{:>12} median {:>12} p99 {count:>6} samples", format!("{median:.1?}"), format!("{p99:.1?}"))
             }
             Value::Bytes(bytes) => format!("{:>12}", format!("{:.1} KB", *bytes as f64 / 1000.0)),
+            Value::LeftOut => "left out".to_owned(),
         };
         let ratio = row.ratio.as_ref().map(|(of, ratio)| format!("  {ratio:.2} {of}")).unwrap_or_default();
         let target = match &row.target {
@@ -41,6 +42,7 @@ pub(crate) fn json(name: &str, rows: &[Row]) {
                 object["samples"] = (*count).into();
             }
             Value::Bytes(bytes) => object["bytes"] = (*bytes).into(),
+            Value::LeftOut => object["left_out"] = true.into(),
         }
         if let Some((of, ratio)) = &row.ratio {
             object["ratio"] = (*ratio).into();

@@ -5,6 +5,7 @@ mod engine;
 mod plugins;
 mod process;
 mod scripts;
+mod sherma;
 mod waiting;
 
 use std::error::Error;
@@ -70,6 +71,11 @@ pub(crate) fn all() -> Vec<Work> {
             name: "child-agent",
             about: "what calling an agent costs beside the agent's own nodes",
             run: |rounds| Box::pin(agents::child(rounds)),
+        },
+        Work {
+            name: "sherma",
+            about: "the same declarative agents here and in sherma 1.8.0: chains, a loop, expressions beside many messages",
+            run: |rounds| Box::pin(sherma::beside(rounds)),
         },
         Work {
             name: "waiting",
