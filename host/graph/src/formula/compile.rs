@@ -2,10 +2,11 @@
 
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
+use super::functions::TYPES;
 use super::parse::Offsets;
 use super::{Fold, FormulaError, Function, Node, Vocabulary};
 use crate::suggest::closest;
-use crate::value::{Key, Number, Value};
+use crate::value::{Key, List, Number, Value};
 
 type Result<T> = std::result::Result<T, FormulaError>;
 
@@ -193,13 +194,20 @@ impl<'c> Compiler<'c> {
                 _ => self.error(key.id, "the name of a field has to be written out here", None),
             };
         }
+        // A name of a type is one only where it is compared with a type.
+        let compares_types = matches!(name, operators::EQUALS | operators::NOT_EQUALS | operators::IN)
+            && call.args.iter().any(|argument| matches!(&argument.expr, Expr::Call(call) if call.func_name == "type"));
         let mut arguments = Vec::with_capacity(call.args.len() + 1);
         for argument in receiver.into_iter().chain(&call.args) {
-            arguments.push(self.compile(argument)?);
+            let types = compares_types.then(|| type_names(argument)).flatten();
+            arguments.push(match types {
+                Some(types) => Node::Constant(types),
+                None => self.compile(argument)?,
+            });
         }
         let Some(function) = Function::of_name(name) else {
             let help = match name {
-                "timestamp" | "duration" | "uint" | "bytes" | "type" => {
+                "timestamp" | "duration" | "uint" | "bytes" => {
                     Some(format!("`{name}` of CEL is not supported; state has no such values"))
                 }
                 _ => closest(name, Function::names()).map(|near| format!("did you mean `{near}`?")),
@@ -254,5 +262,14 @@ impl<'c> Compiler<'c> {
         self.bound.pop();
         let ((condition, step), result) = result?;
         Ok(Node::Fold(Box::new(Fold { range, start, condition, step, result })))
+    }
+}
+
+/// The names of types that an operand stands for: one, or a list of them.
+fn type_names(tree: &IdedExpr) -> Option<Value> {
+    match &tree.expr {
+        Expr::Ident(name) => TYPES.contains(&name.as_str()).then(|| Value::from(name.as_str())),
+        Expr::List(list) => list.elements.iter().map(type_names).collect::<Option<List>>().map(Value::List),
+        _ => None,
     }
 }

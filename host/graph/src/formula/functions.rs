@@ -68,6 +68,7 @@ functions! {
     Text "string", 1 1;
     Bool "bool", 1 1;
     Dyn "dyn", 1 1;
+    Type "type", 1 1;
     Json "json", 1 1;
     JsonValid "jsonValid", 1 1;
     Split "split", 2 3;
@@ -145,6 +146,7 @@ impl Function {
                 other => Err(self.wrong(other, "\"true\" or \"false\"")),
             },
             Function::Dyn => Ok(first.clone()),
+            Function::Type => Ok(Value::from(type_value(first))),
             Function::Json => {
                 let text = text(0)?;
                 evaluation.produce(text.len())?;
@@ -336,6 +338,16 @@ fn no_operator(sign: &str, left: &Value, right: &Value) -> EvaluationError {
         _ => "",
     };
     EvaluationError::new(format!("there is no `{sign}` of {} and {}{advice}", article(left), article(right)))
+}
+
+/// The types that values have, by the names that expressions use for them.
+pub(super) const TYPES: [&str; 7] = ["null_type", "bool", "int", "double", "string", "list", "map"];
+
+fn type_value(value: &Value) -> &'static str {
+    match type_name(value) {
+        "null" => "null_type",
+        name => name,
+    }
 }
 
 fn count(count: usize) -> i64 {

@@ -43,6 +43,9 @@ fn values_and_functions() {
     for (source, expected) in [
         ("n * 2 + 1", "7"),
         ("7 / 2", "3"),
+        ("type(n) == int && type(x) != int && type(none) == null_type", "true"),
+        ("orders.all(o, type(o) == map) && type(name) in [string, int]", "true"),
+        ("string(type(user.tags))", r#""list""#),
         ("-n % 2", "-1"),
         ("x * 2.0", "5.0"),
         ("n == 3.0 && n < x + 1.0", "true"),
