@@ -21,6 +21,10 @@ pub struct Given {
     pub thread: Option<String>,
     /// The state with which the run before it ended, if it goes on with one
     pub earlier: Option<Object>,
+    /// The run with that state, if the journal is to refer to it in place of keeping the state once more
+    pub after: Option<String>,
+    /// How many runs before it, one after the other, only refer to the one before them
+    pub depth: u32,
 }
 
 impl Given {
@@ -52,8 +56,13 @@ impl Given {
         if let Some(thread) = &self.thread {
             object.insert("thread", thread.as_str().into());
         }
-        if let Some(earlier) = &self.earlier {
-            object.insert("earlier", Value::Object(earlier.clone()));
+        match (&self.after, &self.earlier) {
+            (Some(after), _) => {
+                object.insert("after", after.as_str().into());
+                object.insert("depth", Value::from(i64::from(self.depth)));
+            }
+            (None, Some(earlier)) => object.insert("earlier", Value::Object(earlier.clone())),
+            (None, None) => {}
         }
         object
     }
@@ -68,8 +77,16 @@ impl Given {
             state: object.get("state").and_then(Value::as_object).cloned().unwrap_or_default(),
             thread: object.get("thread").and_then(Value::as_text).map(str::to_owned),
             earlier: object.get("earlier").and_then(Value::as_object).cloned(),
+            after: object.get("after").and_then(Value::as_text).map(str::to_owned),
+            depth: depth(object),
         }
     }
+}
+
+/// How many runs before a run with this header, one after the other, only refer to the one before them.
+pub(crate) fn depth(given: &Object) -> u32 {
+    let depth = given.get("depth").map(|depth| serde_json::Value::from(depth).as_u64());
+    depth.flatten().and_then(|depth| u32::try_from(depth).ok()).unwrap_or(0)
 }
 
 /// Looks whether the caller gave only values that the graph takes.

@@ -41,11 +41,19 @@ pub enum HookPoint {
     BeforeQuestion,
     /// A person answered: `node`, `question`, `answer`. The answer may be changed; may be refused.
     AfterQuestion,
+    /// A skill is about to be loaded: `node`, `skill`, `version`. May be refused, which a model is told.
+    BeforeSkillLoad,
+    /// A skill was loaded: `node`, `skill`, `version`, `content`, `tools`. The content may be changed; may be refused.
+    AfterSkillLoad,
+    /// The tools of a skill are about to be taken away: `node`, `skill`, `version`. May be refused.
+    BeforeSkillUnload,
+    /// They were taken away: `node`, `skill`, `version`, `tools`. Only told.
+    AfterSkillUnload,
 }
 
 impl HookPoint {
     /// All of them.
-    pub const ALL: [HookPoint; 13] = [
+    pub const ALL: [HookPoint; 17] = [
         HookPoint::BeforeRun,
         HookPoint::AfterRun,
         HookPoint::BeforeNode,
@@ -59,6 +67,10 @@ impl HookPoint {
         HookPoint::AfterAgentCall,
         HookPoint::BeforeQuestion,
         HookPoint::AfterQuestion,
+        HookPoint::BeforeSkillLoad,
+        HookPoint::AfterSkillLoad,
+        HookPoint::BeforeSkillUnload,
+        HookPoint::AfterSkillUnload,
     ];
 
     /// The name that the contract of plugins has for it.
@@ -77,12 +89,25 @@ impl HookPoint {
             HookPoint::AfterAgentCall => "after-agent-call",
             HookPoint::BeforeQuestion => "before-question",
             HookPoint::AfterQuestion => "after-question",
+            HookPoint::BeforeSkillLoad => "before-skill-load",
+            HookPoint::AfterSkillLoad => "after-skill-load",
+            HookPoint::BeforeSkillUnload => "before-skill-unload",
+            HookPoint::AfterSkillUnload => "after-skill-unload",
         }
     }
 
     /// Whether a hook may change something there.
     pub fn takes_changes(self) -> bool {
-        !matches!(self, HookPoint::BeforeRun | HookPoint::AfterRun | HookPoint::BeforeNode | HookPoint::NodeFailed)
+        !matches!(
+            self,
+            HookPoint::BeforeRun
+                | HookPoint::AfterRun
+                | HookPoint::BeforeNode
+                | HookPoint::NodeFailed
+                | HookPoint::BeforeSkillLoad
+                | HookPoint::BeforeSkillUnload
+                | HookPoint::AfterSkillUnload
+        )
     }
 }
 

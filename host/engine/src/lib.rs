@@ -14,6 +14,7 @@ mod journal;
 mod ports;
 mod run;
 mod schedule;
+mod shape;
 mod timing;
 mod turn;
 

@@ -9,13 +9,16 @@ use hotcell_graph::{Key, State};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::branch::WriteError;
+use crate::branch::{WriteError, apply};
 use crate::drive::Drive;
 use crate::event::Event;
 use crate::given::{Given, check_state, check_variables, list, missing_variables};
-use crate::journal::{Completed, Entry, Journal, JournalError, Place, Question, RunHeader, RunId, RunStatus};
+use crate::journal::{
+    Completed, Entry, Journal, JournalError, Place, Question, RunHeader, RunId, RunRecord, RunStatus,
+};
 use crate::ports::{Agents, Ports};
 use crate::schedule::initial_state;
+use crate::shape::check_input;
 use crate::timing::Timings;
 use crate::turn::{Remembered, RunContext};
 
@@ -50,6 +53,9 @@ pub enum RunError {
     /// Values of the state were given that the graph does not take
     #[error("the state has no field {}", list(.0))]
     UnknownState(Vec<String>),
+    /// Structured input does not have the form that the graph declares
+    #[error("{0}")]
+    Input(String),
     /// The values that were given cannot become state
     #[error(transparent)]
     State(#[from] WriteError),
@@ -137,6 +143,7 @@ impl Engine {
         let graph = request.graph;
         let variables = check_variables(&graph, &request.given)?;
         check_state(&graph, &request.given)?;
+        check_input(&graph, &request.given).map_err(RunError::Input)?;
         initial_state(&graph, &request.given)?;
         check_agents(&graph, &*self.ports.agents, &variables)?;
         let header = RunHeader {
@@ -161,20 +168,34 @@ impl Engine {
         if record.status.is_final() {
             return Err(RunError::Ended { run: run.clone(), status: record.status });
         }
-        let given = Given::from_object(&record.header.given);
+        let given = self.given_of(&record, &graph)?;
         let variables = check_variables(&graph, &given)?;
         let entries = self.journal.entries(run)?;
         self.journal.set_status(run, RunStatus::Running, None)?;
         self.drive(run.clone(), graph, &given, variables, entries, cancel).await
     }
 
-    /// The state that the journal of a run leads to. `graph` has to be the graph it was started with.
+    /// The state that the journal of a run leads to. `graph` should be the graph it was started with; of another one, the
+    /// writes of the run count in the order in which they were committed.
     pub fn state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
-        let given = Given::from_object(&self.journal.find(run.as_str())?.header.given);
+        let given = self.given_of(&self.journal.find(run.as_str())?, &graph)?;
         let state = initial_state(&graph, &given)?;
         let (remembered, completed, spent) = Remembered::of(self.journal.entries(run)?);
         let variables = check_variables(&graph, &given)?;
-        state_of(self.context(run, &graph, variables, remembered, spent), state, completed)
+        let context = self.context(run, &graph, variables, remembered, spent);
+        match state_of(context, state.clone(), completed.clone()) {
+            Err(RunError::Mismatch { .. }) => Ok(fold(&graph, state, completed)?),
+            other => other,
+        }
+    }
+
+    /// What a run was given, with the state of the run before it where it only refers to that.
+    fn given_of(&self, record: &RunRecord, graph: &Arc<Graph>) -> Result<Given, RunError> {
+        let mut given = Given::from_object(&record.header.given);
+        if let (Some(before), None) = (&given.after, &given.earlier) {
+            given.earlier = Some(self.state_of(&RunId::from(before.clone()), graph.clone())?.to_object());
+        }
+        Ok(given)
     }
 
     fn context(
@@ -235,6 +256,14 @@ fn state_of(context: RunContext, state: State, completed: Vec<(Place, Completed)
         Some((_, state)) => state,
         None => drive.state(),
     })
+}
+
+/// What the writes of a run come to without its graph.
+fn fold(graph: &Graph, mut state: State, completed: Vec<(Place, Completed)>) -> Result<State, WriteError> {
+    for write in completed.iter().flat_map(|(_, completed)| &completed.writes) {
+        apply(graph, &mut state, write)?;
+    }
+    Ok(state)
 }
 
 /// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs.

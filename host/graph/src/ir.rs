@@ -10,6 +10,7 @@ mod typed;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_budget::RunBudget;
@@ -49,6 +50,10 @@ pub struct Graph {
     pub conversation: Option<Key>,
     /// The keys whose first values a caller may give
     pub open_state: Vec<Key>,
+    /// A JSON schema that structured input has to fit: values of the state, or a text that is a JSON object
+    pub input_schema: Option<Value>,
+    /// A JSON schema that the result has to fit, which then is the text of a JSON value
+    pub output_schema: Option<Value>,
     /// Where the reason of a failure is written when the run goes on after it
     pub failure_record: FailureRecord,
     /// What models may load when they need it
@@ -419,6 +424,8 @@ pub struct OfferAction {
     pub inputs: Expression,
     /// The branches it declares; the node's routes are by these
     pub branches: Vec<String>,
+    /// The keys that its answer, an object, may have, each of which becomes a write; none if nothing does
+    pub keys: Option<Arc<[Key]>>,
     /// The name under which updates see what it gave
     pub bind: &'static str,
 }
@@ -667,6 +674,8 @@ impl Graph {
             input_key: None,
             conversation: None,
             open_state: Vec::new(),
+            input_schema: None,
+            output_schema: None,
             failure_record: FailureRecord::default(),
             skills: None,
             results: None,

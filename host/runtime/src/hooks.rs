@@ -43,10 +43,14 @@ impl HookList {
     /// Whether a plugin of that name is among them. Names of plugins have no capital letters, and may begin with that
     /// of their author: `AuditLog` is `acme:audit-log`.
     pub(crate) fn has(&self, name: &str) -> bool {
-        let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
-        let wanted = plain(name);
-        self.0.iter().any(|(plugin, _)| plain(plugin.rsplit(':').next().unwrap_or(plugin)) == wanted)
+        self.0.iter().any(|(plugin, _)| is_called(plugin, name))
     }
+}
+
+/// Whether a plugin is meant by a name.
+fn is_called(plugin: &str, name: &str) -> bool {
+    let plain = |name: &str| name.replace(['-', '_'], "").to_lowercase();
+    plugin == name || plain(plugin.rsplit(':').next().unwrap_or(plugin)) == plain(name)
 }
 
 impl AgentHooks {
@@ -83,6 +87,14 @@ impl AgentHooks {
             hooks.push(Hook { plugin: name.clone(), digest, points: points.collect(), optional });
         }
         (AgentHooks { tools, hooks }, diagnostics)
+    }
+
+    /// Tells the hooks of these names in this order, and before them all that have none of these names: those are the
+    /// operator's, and see what happens as it is.
+    pub(crate) fn tell_in_order(&mut self, names: &[String]) {
+        let place =
+            |hook: &Hook| names.iter().position(|name| is_called(&hook.plugin, name)).map_or(0, |place| place + 1);
+        self.hooks.sort_by_key(place);
     }
 
     /// Who is told.
@@ -192,7 +204,7 @@ mod tests {
     #[test]
     fn the_contract_its_text_and_the_engine_name_the_same_points() {
         let engine: Vec<&str> = HookPoint::ALL.iter().map(|point| point.name()).collect();
-        assert!(engine.iter().all(|name| HOOK_POINTS.contains(name)), "{engine:?}");
+        assert_eq!(engine, HOOK_POINTS);
         let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
         for file in ["wit/worlds.wit", "sdk/rust/hotcell-plugin-macros/src/hook.rs"] {
             let text = std::fs::read_to_string(format!("{repository}/{file}")).unwrap();

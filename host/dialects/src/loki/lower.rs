@@ -278,6 +278,7 @@ fn offer(offer: &Offer, surroundings: &dyn Surroundings) -> Action {
         with: given(&offer.with),
         inputs: given(&offer.inputs),
         branches: offered.branches,
+        keys: None,
         bind: "output",
     }))
 }

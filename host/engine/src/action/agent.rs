@@ -20,6 +20,7 @@ use crate::journal::Place;
 use crate::ports::Observer;
 use crate::run::{Outcome, RunError};
 use crate::schedule::initial_state;
+use crate::shape;
 use crate::turn::{NodeTurn, RunContext, Stop};
 
 /// How many agents deep a run may go.
@@ -132,6 +133,7 @@ fn prepare(
     let callee = caller.ports.agents.find(agent).map_err(Stop::Failed)?;
     let given = Given::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
+    shape::check_input(&callee.graph, &given).map_err(Stop::Failed)?;
     let state = initial_state(&callee.graph, &given).map_err(|error| Stop::Failed(error.to_string()))?;
     let completed = caller.remembered().take_agent(&base);
     let spent = completed.iter().fold(Usage::default(), |mut sum, (_, completed)| {

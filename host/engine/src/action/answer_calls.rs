@@ -117,7 +117,7 @@ pub(super) async fn perform(
             None => match callable.map(|callable| &callable.kind) {
                 Some(Kind::Tool(name)) => call_tool(turn, action, &call, name, &shared).await?,
                 Some(Kind::Agent(name)) => call_agent(turn, name, &call).await?,
-                Some(Kind::Skills(tool)) => use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded),
+                Some(Kind::Skills(tool)) => use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded).await,
                 Some(Kind::Defined(tool)) => call_defined(turn, action, tool, &call, state).await?,
                 Some(Kind::Submit(submit)) => hand_in(turn, submit, &call, &mut writes),
                 None => String::new(),
@@ -256,15 +256,15 @@ fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, writes: &mu
     }
 }
 
-fn use_skills(
-    turn: &NodeTurn,
+async fn use_skills(
+    turn: &mut NodeTurn,
     skills: Option<&Skills>,
     tool: SkillTool,
     call: &ToolCallRequest,
     loaded: &mut Object,
 ) -> String {
     let outcome = match skills {
-        Some(skills) => skills::call(skills, tool, &arguments(call), loaded),
+        Some(skills) => skills::call(turn, skills, tool, &arguments(call), loaded).await,
         None => Err("there are no skills".to_owned()),
     };
     let error = outcome.as_ref().err().map(String::as_str);

@@ -19,11 +19,12 @@ use futures::future::BoxFuture;
 use hotcell_graph::ir::{
     Action, Expression, FailureRecord, Graph, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
 };
-use hotcell_graph::{Object, Scoped, State, Value};
+use hotcell_graph::{Key, Object, Scoped, State, Value};
 
 use crate::branch::{Write, apply};
 use crate::hook::{self, HookPoint};
 use crate::schedule::{Route, declared_route};
+use crate::shape;
 use crate::turn::{NodeTurn, Stop};
 
 /// What an action gives on success.
@@ -118,7 +119,7 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::LookUp(action) => in_time(node, look_up::perform(turn, action, state)).await,
         Action::Converse(action) => in_time(node, converse::perform(turn, graph, action, state)).await,
         Action::AnswerCalls(action) => in_time(node, answer_calls::perform(turn, graph, action, state)).await,
-        Action::LoadSkills(action) => skills::perform(turn, graph, action, state),
+        Action::LoadSkills(action) => skills::perform(turn, graph, action, state).await,
         Action::Spread(action) => spread(action, state),
         Action::Call(action) => in_time(node, call::perform(turn, node, action, state)).await,
         Action::CallEach(action) => in_time(node, call::perform_each(turn, graph, action, state)).await,
@@ -178,23 +179,34 @@ fn failure(graph: &Graph, node: &Node, reason: &str, attempts: u32) -> Write {
 
 /// Writes the entries of an object.
 fn spread(action: &SpreadAction, state: &State) -> Result<Performed, Stop> {
-    let object = match action.value.evaluate(state) {
-        Ok(Value::Object(object)) => object,
-        Ok(other) => return Err(Stop::Failed(format!("the expression has to give a map, not a {}", other.kind()))),
-        Err(error) => return Err(Stop::Failed(format!("the expression {error}"))),
+    let value = action.value.evaluate(state).map_err(|error| Stop::Failed(format!("the expression {error}")))?;
+    let writes = match &action.keys {
+        Some(keys) => entries(&value, keys),
+        None => entries_of(&value).map(|entries| entries.collect()),
     };
-    let allowed = |key: &hotcell_graph::Key| action.keys.as_ref().is_none_or(|keys| keys.contains(key));
-    if let Some((key, _)) = object.iter().find(|(key, _)| !allowed(key)) {
-        return Err(Stop::Failed(format!("it writes `{key}`, which is no field of the state")));
-    }
-    let writes = object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }).collect();
+    let writes = writes.map_err(|problem| Stop::Failed(format!("the expression {problem}")))?;
     Ok(Performed { writes, ..Performed::default() })
+}
+
+/// The entries of an object as writes, if it has only these keys.
+fn entries(value: &Value, keys: &[Key]) -> Result<Vec<Write>, String> {
+    let entries: Vec<Write> = entries_of(value)?.collect();
+    match entries.iter().find(|write| !keys.contains(&write.key)) {
+        Some(write) => Err(format!("writes `{}`, which is no field of the state", write.key)),
+        None => Ok(entries),
+    }
+}
+
+fn entries_of(value: &Value) -> Result<impl Iterator<Item = Write> + '_, String> {
+    let object = value.as_object().ok_or_else(|| format!("has to give a map, not a {}", value.kind()))?;
+    Ok(object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }))
 }
 
 fn end(graph: &Graph, node: &Node, output: &Expression, state: State) -> Result<Done, Stop> {
     let mut work = Work { graph, state, writes: Vec::new() };
     work.update(&node.updates, None)?;
     let output = output.evaluate_text(&work.state).map_err(|missing| Stop::Failed(format!("`output`: {missing}")))?;
+    shape::check_output(graph, &output).map_err(Stop::Failed)?;
     Ok(Done { writes: work.writes, state: work.state, route: Route::End, output: Some(output), failure: None })
 }
 

@@ -5,8 +5,8 @@ use hotcell_graph::ir::{Next, Node, NodeIndex, OfferAction, OfferKind};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
 
-use super::Performed;
 use super::tool::{self, Wanted};
+use super::{Performed, entries};
 use crate::journal::Question;
 use crate::ports::{CallError, OfferCall, SharedState};
 use crate::turn::{NodeTurn, Stop};
@@ -42,7 +42,13 @@ pub(super) async fn perform(
     let branch = outcome.get("branch").and_then(Value::as_text);
     let route = leave_by(node, action, branch)?;
     let outputs = outcome.get("value").cloned().unwrap_or_default();
-    Ok(Performed { answer: Some((action.bind, outputs)), writes: Vec::new(), route })
+    let writes = match &action.keys {
+        Some(keys) => {
+            entries(&outputs, keys).map_err(|problem| Stop::Failed(format!("`{}` {problem}", action.offer)))?
+        }
+        None => Vec::new(),
+    };
+    Ok(Performed { answer: Some((action.bind, outputs)), writes, route })
 }
 
 /// One call, as an effect: `value` and perhaps `branch`, `error`, or the question it `asks`.

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Performed;
 use crate::branch::Write;
+use crate::hook::{self, HookPoint};
 use crate::turn::{NodeTurn, Stop};
 
 /// What a model is told about what it may do with skills.
@@ -49,13 +50,60 @@ pub(super) fn tools_of_loaded<'s>(skills: &'s Skills, state: &State) -> Vec<&'s 
     skills.all.iter().filter(is_loaded).flat_map(|skill| skill.tools.iter().map(String::as_str)).collect()
 }
 
-/// What a model is answered; the error is for the model too. `loaded` takes note of what is loaded and unloaded.
-pub(super) fn call(
+/// What a model is answered, with the hooks around it; the error is for the model too. `loaded` takes note of what is
+/// loaded and unloaded.
+pub(super) async fn call(
+    turn: &mut NodeTurn,
     skills: &Skills,
     tool: SkillTool,
     arguments: &Object,
     loaded: &mut Object,
 ) -> Result<String, String> {
+    let points = match tool {
+        SkillTool::Load => (HookPoint::BeforeSkillLoad, HookPoint::AfterSkillLoad),
+        SkillTool::Unload => (HookPoint::BeforeSkillUnload, HookPoint::AfterSkillUnload),
+        _ => return answer(skills, tool, arguments, loaded),
+    };
+    let context = turn.context.clone();
+    let skill = named(skills, arguments)?;
+    let node = Value::Text(turn.node.clone());
+    let told = || {
+        hook::event([
+            ("node", node.clone()),
+            ("skill", skill.id.as_str().into()),
+            ("version", skill.version.as_str().into()),
+        ])
+    };
+    let reason = |stop: Stop| match stop {
+        Stop::Failed(reason) => reason,
+        Stop::Waiting | Stop::Journal(_) => "a hook cannot wait".to_owned(),
+    };
+    hook::tell(&context, &mut turn.account, points.0, told).await.map_err(reason)?;
+    let mut changes = Object::default();
+    let text = answer(skills, tool, arguments, &mut changes)?;
+    let told = || {
+        let mut event = told();
+        event.insert("tools", Value::List(skill.tools.iter().map(|tool| Value::from(tool.as_str())).collect()));
+        if tool == SkillTool::Load {
+            event.insert("content", text.as_str().into());
+        }
+        event
+    };
+    let changed = match hook::tell(&context, &mut turn.account, points.1, told).await {
+        Ok(changed) => changed,
+        // Nothing is left to refuse once the tools are gone.
+        Err(_) if tool == SkillTool::Unload => None,
+        Err(stop) => return Err(reason(stop)),
+    };
+    for (id, state) in changes.iter() {
+        loaded.insert(id.clone(), state.clone());
+    }
+    let content = changed.as_ref().and_then(|event| event.get("content")?.as_text()).map(str::to_owned);
+    Ok(content.unwrap_or(text))
+}
+
+/// What a model is answered.
+fn answer(skills: &Skills, tool: SkillTool, arguments: &Object, loaded: &mut Object) -> Result<String, String> {
     let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
     if tool == SkillTool::List {
         let entry = |skill: &Skill| {
@@ -65,7 +113,7 @@ pub(super) fn call(
         };
         return Ok(serde_json::Value::from_iter(skills.all.iter().map(entry)).to_string());
     }
-    let skill = find(skills, argument("skill_id"), argument("version"))?;
+    let skill = named(skills, arguments)?;
     let files = || {
         let folder = tool.folder().unwrap_or_default();
         skill.files.iter().filter(move |(path, _)| path.starts_with(folder))
@@ -98,7 +146,10 @@ pub(super) fn call(
     }
 }
 
-fn find<'s>(skills: &'s Skills, id: &str, version: &str) -> Result<&'s Skill, String> {
+/// The skill that a call names.
+fn named<'s>(skills: &'s Skills, arguments: &Object) -> Result<&'s Skill, String> {
+    let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
+    let (id, version) = (argument("skill_id"), argument("version"));
     let all = || skills.all.iter().map(|skill| skill.id.as_str()).collect::<Vec<_>>().join(", ");
     let skill = skills.all.iter().find(|skill| skill.id == id);
     let skill = skill.ok_or_else(|| format!("there is no skill `{id}`; available: {}", all()))?;
@@ -110,8 +161,8 @@ fn find<'s>(skills: &'s Skills, id: &str, version: &str) -> Result<&'s Skill, St
 }
 
 /// Loads skills because a node says so: the conversation looks as if a model had asked for them.
-pub(super) fn perform(
-    turn: &NodeTurn,
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
     graph: &Graph,
     action: &LoadSkillsAction,
     state: &State,
@@ -136,7 +187,7 @@ pub(super) fn perform(
             }
             other => return Err(failed(format!("a skill is named by an object with `id`, not by a {}", other.kind()))),
         }
-        let text = call(skills, SkillTool::Load, &arguments, &mut loaded).map_err(failed)?;
+        let text = call(turn, skills, SkillTool::Load, &arguments, &mut loaded).await.map_err(failed)?;
         let id = Value::from(format!("load_skill_{}_{}", turn.place, place + 1));
         let mut asked = Object::default();
         asked.insert("id", id.clone());

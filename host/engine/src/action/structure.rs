@@ -5,6 +5,8 @@ use hotcell_graph::ir::Structure;
 use hotcell_graph::value::parse_json;
 use jsonschema::Validator;
 
+use crate::shape::misfit;
+
 /// A compiled schema and the texts that are made of it.
 pub(super) struct Schema {
     validator: Validator,
@@ -32,20 +34,9 @@ impl Schema {
     /// The answer as a value that satisfies the schema, or what is wrong with it.
     pub(super) fn read(&self, answer: &str) -> Result<Value, String> {
         let value = parse_json(unfenced(answer)).map_err(|error| format!("it is not JSON: {error}"))?;
-        let instance = serde_json::Value::from(&value);
-        let problems: Vec<String> = self
-            .validator
-            .iter_errors(&instance)
-            .take(5)
-            .map(|error| match error.instance_path().as_str() {
-                "" => error.to_string(),
-                path => format!("{path}: {error}"),
-            })
-            .collect();
-        if problems.is_empty() {
-            Ok(value)
-        } else {
-            Err(format!("it does not match the schema: {}", problems.join("; ")))
+        match misfit(&self.validator, &value) {
+            None => Ok(value),
+            Some(problems) => Err(format!("it does not match the schema: {problems}")),
         }
     }
 

@@ -126,6 +126,18 @@ pub struct RunRecord {
     pub outcome: Option<String>,
 }
 
+impl RunRecord {
+    /// The thread that it belongs to.
+    pub fn thread(&self) -> Option<&str> {
+        self.header.given.get("thread").and_then(Value::as_text)
+    }
+
+    /// How many runs before it, one after the other, only refer to the state of the one before them.
+    pub fn depth(&self) -> u32 {
+        crate::given::depth(&self.header.given)
+    }
+}
+
 /// Where an entry belongs: the turn of a node (`7`), something within it (`7.2`), or the turn of a node of an agent that
 /// was called there (`7.agent0.3`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -315,6 +327,18 @@ pub trait Journal: Send + Sync {
     fn find(&self, name: &str) -> Result<RunRecord, JournalError>;
     /// All runs, the newest first.
     fn list(&self) -> Result<Vec<RunRecord>, JournalError>;
+    /// The latest run of a source in a thread, if there is one.
+    fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError> {
+        let in_thread = |record: &RunRecord| record.header.source == source && record.thread() == Some(thread);
+        Ok(self.list()?.into_iter().find(in_thread))
+    }
+    /// Takes the lock of a thread of a source; an error if another process, or another task of this one, has it.
+    fn lock_thread(&self, source: &str, thread: &str) -> Result<Box<dyn RunLock>, JournalError> {
+        // Names of threads may be of any length and may hold anything.
+        let mut digest = blake3::Hasher::new();
+        digest.update(source.as_bytes()).update(&[0]).update(thread.as_bytes());
+        self.lock(&RunId(format!("thread-{}", &digest.finalize().to_hex()[..32])))
+    }
 }
 
 /// A question of a run that has no answer yet.

@@ -31,6 +31,10 @@ const SCHEMA: &str = "
     ) WITHOUT ROWID;
 ";
 
+/// Finds the runs of a thread. Made when a file is opened, because files of older versions do not have it.
+const INDEX: &str =
+    "CREATE INDEX IF NOT EXISTS runs_of_threads ON runs (source, json_extract(given, '$.thread'), number)";
+
 /// A journal in a file, shared between processes.
 pub struct SqliteJournal {
     path: PathBuf,
@@ -54,6 +58,9 @@ impl SqliteJournal {
             if layout == 0 {
                 connection.execute_batch(SCHEMA)?;
                 connection.pragma_update(None, "user_version", LAYOUT)?;
+            }
+            if matches!(layout, 0 | LAYOUT) {
+                connection.execute_batch(INDEX)?;
             }
             Ok(connection)
         };
@@ -213,6 +220,16 @@ impl Journal for SqliteJournal {
         self.connection()
             .prepare_cached("SELECT * FROM runs ORDER BY created DESC, id")
             .and_then(|mut statement| statement.query_map([], record)?.collect())
+            .map_err(self.error("read"))
+    }
+
+    fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError> {
+        self.connection()
+            .prepare_cached(
+                "SELECT * FROM runs WHERE source = ?1 AND json_extract(given, '$.thread') = ?2
+                 ORDER BY number DESC LIMIT 1",
+            )
+            .and_then(|mut statement| statement.query_row([source, thread], record).optional())
             .map_err(self.error("read"))
     }
 }

@@ -1,0 +1,49 @@
+//! Whether what goes into a run and what comes out of it has the form that the graph declares.
+
+use hotcell_graph::Value;
+use hotcell_graph::ir::Graph;
+use hotcell_graph::value::parse_json;
+use jsonschema::Validator;
+
+use crate::given::Given;
+
+/// Problems that are named of a value that does not fit.
+const MOST_PROBLEMS: usize = 5;
+
+/// What is wrong with a value, if something is.
+pub(crate) fn misfit(validator: &Validator, value: &Value) -> Option<String> {
+    let instance = serde_json::Value::from(value);
+    let problem = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+        "" => error.to_string(),
+        path => format!("{path}: {error}"),
+    };
+    let problems: Vec<String> = validator.iter_errors(&instance).take(MOST_PROBLEMS).map(problem).collect();
+    (!problems.is_empty()).then(|| problems.join("; "))
+}
+
+fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), String> {
+    let validator = jsonschema::options()
+        .offline()
+        .build(&serde_json::Value::from(schema))
+        .map_err(|error| format!("`{name}` is no JSON schema: {error}"))?;
+    misfit(&validator, value).map_or(Ok(()), Err)
+}
+
+/// Looks at structured input: values of the state, or a text that is a JSON object. Other texts are messages.
+pub(crate) fn check_input(graph: &Graph, given: &Given) -> Result<(), String> {
+    let Some(schema) = &graph.input_schema else { return Ok(()) };
+    let of_text =
+        || given.input.as_deref().and_then(|text| parse_json(text).ok()).filter(|value| value.as_object().is_some());
+    let value = if given.state.is_empty() { of_text() } else { Some(Value::Object(given.state.clone())) };
+    let Some(value) = value else { return Ok(()) };
+    fits("input_schema", schema, &value)
+        .map_err(|problem| format!("the input does not fit the `input_schema`: {problem}"))
+}
+
+/// Looks at a result: where a form is declared, it is the text of a JSON value of that form.
+pub(crate) fn check_output(graph: &Graph, output: &str) -> Result<(), String> {
+    let Some(schema) = &graph.output_schema else { return Ok(()) };
+    let wrong = |problem: String| format!("the result does not fit the `output_schema`: {problem}");
+    let value = parse_json(output).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
+    fits("output_schema", schema, &value).map_err(wrong)
+}
