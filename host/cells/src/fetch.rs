@@ -67,6 +67,10 @@ pub struct OwnRequest {
 pub struct OwnReply {
     /// The status.
     pub status: u16,
+    /// The `content-type`; empty if the server gives none.
+    pub content_type: String,
+    /// Where a redirect leads.
+    pub location: Option<String>,
     /// The body.
     pub body: Vec<u8>,
 }
@@ -113,9 +117,11 @@ async fn send_by(egress: &Egress, denials: &Denials, request: OwnRequest) -> Res
     let (response, rest) = get(egress, own).await.map_err(refused)?;
     let rest = tokio::spawn(Box::into_pin(rest));
     let status = response.status().as_u16();
+    let content_type = text(response.headers(), header::CONTENT_TYPE);
+    let location = Some(text(response.headers(), header::LOCATION)).filter(|place| !place.is_empty());
     let body = response.into_body().collect().await.map_err(refused)?.to_bytes().to_vec();
     rest.abort();
-    Ok(OwnReply { status, body })
+    Ok(OwnReply { status, content_type, location, body })
 }
 
 /// Headers that whoever keeps up the connection writes.
@@ -128,6 +134,22 @@ fn of_body(body: Vec<u8>) -> HttpRequest<WasiBody> {
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("*/*"));
     request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static("hotcell"));
     request
+}
+
+/// Posts a JSON text to `url`, within what `terms` grant and within their budget. Redirects are not followed: what is
+/// posted is for whoever was named, and nobody else.
+///
+/// # Errors
+/// Why there is no answer, as a text for people; a denial says which grant would allow it.
+pub async fn post(terms: &Terms, url: &str, json: String) -> Result<Fetched, String> {
+    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+    let request = OwnRequest { method: "POST".to_owned(), url: url.to_owned(), headers, body: json.into_bytes() };
+    let reply = send(terms, request).await.0?;
+    match (reply.status, reply.location) {
+        (200..300, _) => Ok(Fetched { content_type: reply.content_type, bytes: reply.body }),
+        (300..400, Some(place)) => Err(format!("`{url}` sends on to `{place}`; name that address instead")),
+        (status, _) => Err(format!("`{url}` answered with the status {status}")),
+    }
 }
 
 enum Answer {

@@ -74,7 +74,7 @@ pub use description::{
     HookDescription, NodeDescription, ToolDescription,
 };
 pub use engine::{ENGINE, PrecompileError, precompile};
-pub use fetch::{Fetched, OwnReply, OwnRequest, fetch, send};
+pub use fetch::{Fetched, OwnReply, OwnRequest, fetch, post, send};
 pub use grants::{
     Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme, SecretGrant,
 };

@@ -107,6 +107,16 @@ pub(crate) struct Run {
     /// Give a variable of the graph its value; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,
+    /// Give fields of the state their first values, over those of the graph
+    #[arg(long, value_name = "JSON")]
+    pub(crate) state: Option<String>,
+    /// Go on with the conversation of this name: its next run begins with the state of the one before, and where that
+    /// one waits for a person, what you want is the answer
+    #[arg(long, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+    /// Which of several agents of a file is meant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) session: Session,
 }
@@ -162,6 +172,9 @@ pub(crate) struct Graph {
     /// A graph file, or the folder it is in; may be left out with `--run`
     #[arg(required_unless_present = "run")]
     pub(crate) path: Option<PathBuf>,
+    /// Which of several agents of a file is meant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
     /// The form [default: by the extension of `--output`, else mermaid]
     #[arg(long, value_name = "FORM")]
     pub(crate) format: Option<PictureFormat>,

@@ -5,6 +5,7 @@
 
 pub mod agent_spec;
 pub mod document;
+mod json_schema;
 pub mod loki;
 mod recognise;
 pub mod sherma;
@@ -12,6 +13,6 @@ mod surroundings;
 
 pub use recognise::{Dialect, recognise};
 pub use surroundings::{
-    AgentFolder, ComponentState, ComponentType, FileState, KnowledgeBase, OfferState, Offered, ServerState,
-    Surroundings, ToolState,
+    AgentFolder, ComponentState, ComponentType, DeclaredServer, FileState, Import, Imported, KnowledgeBase, OfferState,
+    Offered, ServerState, ServerWay, Surroundings, ToolState,
 };

@@ -18,6 +18,21 @@ pub trait Surroundings {
     /// Whether the host has a tool of that name, given without file extension.
     fn tool(&self, name: &str) -> ToolState;
 
+    /// What an import path of another ecosystem means here.
+    fn import(&self, what: Import, path: &str) -> Imported {
+        let name = path.rsplit(['.', ':']).next().unwrap_or_default();
+        let missing = || Imported::Missing { searched: vec![format!("everything within reach, for `{name}`")] };
+        match what {
+            Import::Tool => match self.tool(name) {
+                ToolState::Usable => Imported::Usable(name.to_owned()),
+                ToolState::Missing => missing(),
+                ToolState::Unusable(reason) => Imported::Unusable(reason),
+            },
+            Import::Hook if self.hook(name) => Imported::Usable(name.to_owned()),
+            Import::Hook | Import::Agent => missing(),
+        }
+    }
+
     /// What a plugin offers under a full name, `plugin/name`.
     fn offer(&self, name: &str) -> OfferState;
 
@@ -33,6 +48,16 @@ pub trait Surroundings {
     /// An MCP server that the graph may use.
     fn mcp_server(&self, name: &str) -> ServerState;
 
+    /// An MCP server that the source itself describes, from now on to be found under its name.
+    fn declare_server(&self, server: &DeclaredServer) -> ServerState {
+        ServerState::Unusable(format!("the MCP server `{}` cannot be reached from here", server.name))
+    }
+
+    /// The full names of the node types with this name that plugins offer.
+    fn node_types(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What the folder of another agent holds.
     fn agent(&self, name: &str) -> AgentFolder;
 
@@ -40,7 +65,8 @@ pub trait Surroundings {
     fn knowledge_base(&self, node: &str) -> KnowledgeBase;
 
     /// The text of a file that the source names, relative to the source's own folder or absolute; it may be anywhere, or
-    /// only below the folder `within`. The error is why there is none.
+    /// only below the folder `within`. A path that is the address of a web server (`https://...`) is fetched if that is
+    /// granted. The error is why there is no text.
     fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String>;
 
     /// The value of a variable of the environment.
@@ -48,6 +74,31 @@ pub trait Surroundings {
 
     /// Whether a plugin of that name guards the agent with hooks.
     fn hook(&self, name: &str) -> bool;
+}
+
+/// What is imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Import {
+    /// A function that models may call
+    Tool,
+    /// A class of hooks
+    Hook,
+    /// Another agent; also the id of one that is not said to be anywhere
+    Agent,
+}
+
+/// What an import path means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// The tool, the hook plugin, or the file of the agent with this name
+    Usable(String),
+    /// Nothing; these places were searched
+    Missing {
+        /// Each in words
+        searched: Vec<String>,
+    },
+    /// Something that cannot be used, for this reason
+    Unusable(String),
 }
 
 /// Whether a tool can be used.
@@ -59,6 +110,40 @@ pub enum ToolState {
     Missing,
     /// There is one and it cannot be used, for this reason
     Unusable(String),
+}
+
+/// An MCP server as a source describes it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DeclaredServer {
+    /// Its name
+    pub name: String,
+    /// How it is reached
+    pub way: ServerWay,
+    /// What models see before the names of its functions
+    pub prefix: String,
+}
+
+/// How an MCP server is reached.
+#[derive(Clone, PartialEq, Eq)]
+pub enum ServerWay {
+    /// A program
+    Program {
+        /// Its name or path
+        command: String,
+        /// Its arguments
+        arguments: Vec<String>,
+        /// Variables of its environment
+        environment: Vec<(String, String)>,
+    },
+    /// A service
+    Service {
+        /// Its address
+        url: String,
+        /// Headers of every request
+        headers: Vec<(String, String)>,
+        /// Whether it answers with a stream of events, as services of 2024 did
+        events: bool,
+    },
 }
 
 /// Whether an MCP server can be used.

@@ -17,6 +17,9 @@
 //! order = ["guard", "audit"]         # these hook plugins, in this order; otherwise all, by name
 //! optional = ["audit"]               # a run goes on when one of these fails; otherwise what it guards is refused
 //!
+//! [imports]                          # what import paths of a sherma file mean here: a tool, a hook plugin, a file
+//! "my_package.tools.get_weather" = "weather/forecast"
+//!
 //! [secrets]                          # where values come from; otherwise HOTCELL_SECRET_NAME in the environment
 //! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
 //! ```
@@ -43,6 +46,7 @@ pub struct Settings {
     plugins: BTreeMap<String, PluginSettings>,
     secrets: BTreeMap<String, SecretSource>,
     hooks: HookSettings,
+    imports: BTreeMap<String, String>,
     #[serde(skip)]
     distrusted: bool,
 }
@@ -121,13 +125,15 @@ impl Settings {
     }
 
     /// The same settings as they count in a folder that nobody trusts: nothing is granted, no limit is above the
-    /// default, and nothing is said about hooks and settings of plugins, because those may be the user's own guards.
+    /// default, and nothing is said about hooks and settings of plugins, because those may be the user's own guards, nor
+    /// about what import paths mean, because they may mean such a guard.
     #[must_use]
     pub(crate) fn distrusted(mut self) -> Self {
         self.grants.clear();
         self.secrets.clear();
         self.plugins.clear();
         self.hooks = HookSettings::default();
+        self.imports.clear();
         self.distrusted = true;
         self
     }
@@ -136,7 +142,7 @@ impl Settings {
     pub(crate) fn wish_for_something(&self) -> bool {
         let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
         let given = !self.grants.is_empty() || !self.secrets.is_empty();
-        given || hooks || !self.budget.is_empty() || !self.plugins.is_empty()
+        given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
     }
 
     /// What trusting these settings would change, in plain words: by the name of a script or plugin, or an empty name
@@ -165,6 +171,9 @@ impl Settings {
                 }
                 SecretSource::File(file) => format!("the secret `{name}` is read from `{}`", file.display()),
             });
+        }
+        for (path, meaning) in &self.imports {
+            all.push(format!("the import path `{path}` means `{meaning}`"));
         }
         match self.hooks.order.as_deref() {
             Some([]) => all.push("no hook is told anything".to_owned()),
@@ -206,6 +215,11 @@ impl Settings {
     /// Whether what a hook plugin guards goes on when the hook fails.
     pub fn is_optional_hook(&self, plugin: &str) -> bool {
         self.hooks.optional.iter().any(|name| name == plugin)
+    }
+
+    /// What an import path means, if the operator says so.
+    pub fn import(&self, path: &str) -> Option<&str> {
+        self.imports.get(path).map(String::as_str)
     }
 
     /// The names that have an entry of any kind.

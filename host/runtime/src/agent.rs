@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hotcell_cells::Grants;
 use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::loki::KnowledgeBaseSource;
-use hotcell_dialects::sherma::{self, Child, Choice};
+use hotcell_dialects::sherma::{self, Child, Choice, Remote};
 use hotcell_dialects::{Dialect, Surroundings, loki, recognise};
 use hotcell_engine::Callee;
 use hotcell_graph::Key;
@@ -17,10 +17,11 @@ use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::family::{Family, Guarded};
-use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, both_files};
+use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, Reach, both_files};
 use crate::hooks::{AgentHooks, HookList};
 use crate::host::Host;
 use crate::knowledge::{self, AgentKnowledge};
+use crate::remote;
 use crate::scripts::AgentScripts;
 use crate::servers::{self, AgentServers, ServersFile};
 use crate::shelf::Shelf;
@@ -43,6 +44,10 @@ pub struct Agent {
     pub file: PathBuf,
     /// The folder of the file
     pub folder: PathBuf,
+    /// The names of the agents in the file, where a file may hold several
+    pub names: Vec<Key>,
+    /// How the file is written, where its language has several styles
+    pub style: Option<&'static str>,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
     /// Where it comes from, for whoever loads it again
@@ -86,9 +91,21 @@ impl From<Diagnostic> for LoadFailure {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Loading<'a> {
     /// Which of several agents of a file is meant
-    pub agent: Option<&'a str>,
+    pub agent: Which<'a>,
     /// Files with parts of the agent's file
     pub components: &'a [ComponentsFile],
+}
+
+/// Which of several agents of a file is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Which<'a> {
+    /// The only one
+    #[default]
+    Only,
+    /// Whichever comes first, to say what is wrong with any of them
+    Any,
+    /// The one of this name
+    Named(&'a str),
 }
 
 /// A file with parts of an agent's file (the disaggregated components of the Open Agent Specification).
@@ -110,9 +127,13 @@ struct Origin {
 }
 
 /// Loads the agent at `path`, the file of an agent or the folder that holds one, and every agent that it may call.
+/// `loading.agent` is the choice among several agents of a file.
 pub(crate) fn load(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
-    let name = loading.agent;
-    let choice = name.map_or(Choice::Only, Choice::Named);
+    let choice = match loading.agent {
+        Which::Only => Choice::Only,
+        Which::Any => Choice::Any,
+        Which::Named(name) => Choice::Named(name),
+    };
     let wanted = Wanted { path, choice, project: None, components: loading.components };
     let (mut one, mut diagnostics) = load_one(host, wanted, &HookList::default())?;
     let mut digests = vec![one.digest.clone()];
@@ -154,6 +175,8 @@ pub(crate) fn load(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<Ag
         warnings: diagnostics,
         dialect: one.dialect,
         source: source(&one.file, loading)?,
+        style: one.style,
+        names: one.names,
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,
@@ -170,11 +193,12 @@ pub(crate) fn load(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<Ag
 /// Loads an agent as a run was started with it.
 pub(crate) fn load_source(host: &Host, source: &str) -> Result<Agent, LoadFailure> {
     if let Ok(Origin { file, agent, components }) = serde_json::from_str(source) {
-        return load(host, &file, &Loading { agent: agent.as_deref(), components: &components });
+        let agent = agent.as_deref().map_or(Which::Only, Which::Named);
+        return load(host, &file, &Loading { agent, components: &components });
     }
     match source.rsplit_once('#') {
         Some((file, name)) if !Path::new(source).exists() => {
-            load(host, Path::new(file), &Loading { agent: Some(name), ..Loading::default() })
+            load(host, Path::new(file), &Loading { agent: Which::Named(name), ..Loading::default() })
         }
         _ => load(host, Path::new(source), &Loading::default()),
     }
@@ -184,8 +208,8 @@ pub(crate) fn load_source(host: &Host, source: &str) -> Result<Agent, LoadFailur
 fn source(file: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
     if loading.components.is_empty() {
         return Ok(match loading.agent {
-            Some(name) => format!("{}#{name}", file.display()),
-            None => file.display().to_string(),
+            Which::Named(name) => format!("{}#{name}", file.display()),
+            Which::Only | Which::Any => file.display().to_string(),
         });
     }
     let absolute = |part: &ComponentsFile| {
@@ -193,7 +217,11 @@ fn source(file: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
         Ok::<_, LoadFailure>(ComponentsFile { file, rename: part.rename.clone() })
     };
     let components = loading.components.iter().map(absolute).collect::<Result<_, _>>()?;
-    let origin = Origin { file: file.to_owned(), agent: loading.agent.map(str::to_owned), components };
+    let agent = match loading.agent {
+        Which::Named(name) => Some(name.to_owned()),
+        Which::Only | Which::Any => None,
+    };
+    let origin = Origin { file: file.to_owned(), agent, components };
     // Paths that are no text cannot be written down.
     serde_json::to_string(&origin).map_err(|error| Diagnostic::error(error.to_string()).into())
 }
@@ -209,6 +237,9 @@ fn children(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Family {
     let mut family = Family::default();
+    for (name, remote) in &one.remotes {
+        family.add(name.clone(), Ok(remote.clone()), Arc::new(AgentKnowledge::none()));
+    }
     for Child { name, path, span } in &one.children {
         let path_of_child = one.folder.join(path);
         let choice = Choice::Preferred(name);
@@ -258,9 +289,20 @@ struct Front {
     /// Whether everything is checked before the first node runs
     checked: bool,
     children: Vec<Child>,
+    remotes: Vec<Remote>,
+    names: Vec<Key>,
+    /// The order of its hooks, as far as it says one
+    hooks: Vec<String>,
+    /// What is to be said of how the file is written
+    style: Option<&'static str>,
 }
 
 impl Front {
+    /// Whether the file itself says where an agent is.
+    fn names(&self, agent: &Key) -> bool {
+        self.children.iter().any(|child| child.name == *agent) || self.remotes.iter().any(|one| one.name == *agent)
+    }
+
     fn of(
         dialect: Dialect,
         is_config: bool,
@@ -281,8 +323,19 @@ impl Front {
             }
             Dialect::Sherma => {
                 let loaded = sherma::load(source, choice, surroundings);
-                let sherma::Loaded { graph, children, diagnostics, .. } = loaded;
-                return Front { graph, diagnostics, children, checked: true, ..Front::default() };
+                let sherma::Loaded { graph, agents: names, hooks, children, remotes, style, diagnostics } = loaded;
+                let style = Some(style.describe());
+                return Front {
+                    graph,
+                    diagnostics,
+                    names,
+                    hooks,
+                    children,
+                    remotes,
+                    style,
+                    checked: true,
+                    ..Front::default()
+                };
             }
             Dialect::Loki if is_config => loki::load_config(source, surroundings),
             Dialect::Loki => loki::load(source, surroundings),
@@ -293,7 +346,7 @@ impl Front {
             conversation_starters: loaded.declarations.conversation_starters,
             knowledge_bases: loaded.declarations.knowledge_bases,
             checked: loaded.declarations.checked_before_run,
-            children: Vec::new(),
+            ..Front::default()
         };
         if let Choice::Named(name) = choice {
             let error = Diagnostic::error(format!("the file holds one agent, so `{name}` cannot be chosen"));
@@ -318,6 +371,10 @@ struct One {
     calls: Vec<(Key, bool)>,
     /// The agents that its file names by their files
     children: Vec<Child>,
+    /// The agents that its file names by their addresses
+    remotes: Vec<(Key, Callee)>,
+    style: Option<&'static str>,
+    names: Vec<Key>,
 }
 
 /// Loads one agent; `told` are hooks that are told of it anyway.
@@ -346,13 +403,18 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
     let mut diagnostics = Vec::new();
     let settled = project.unwrap_or(&folder);
     let shown = folder_to_show(path, &file);
-    let Around { said, shelf, servers, tools, hooks } = Around::of(host, settled, told, &shown, &mut diagnostics);
+    let Around { said, shelf, servers, tools, mut hooks } = Around::of(host, settled, told, &shown, &mut diagnostics);
     let settings = said.settings();
 
     let listed = hooks.list().and(told);
-    let surroundings = AgentSurroundings::new(host, &folder, &shelf, &servers, &listed);
-    let loaded = Front::of(dialect, is_config, &source, choice, &parts, &surroundings);
-    diagnostics.extend(loaded.diagnostics);
+    let reach =
+        Reach { shelf: &shelf, servers: &servers, hooks: &listed, python: tools.python(), settings, project: settled };
+    let surroundings = AgentSurroundings::new(host, &folder, reach);
+    let mut loaded = Front::of(dialect, is_config, &source, choice, &parts, &surroundings);
+    diagnostics.append(&mut loaded.diagnostics);
+    if settings.hook_order().is_none() {
+        hooks.tell_in_order(&loaded.hooks);
+    }
 
     let mut scripts = AgentScripts::new(host.kitchen().cells().clone());
     let checked = loaded.checked;
@@ -362,7 +424,7 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
             let script = match &node.action {
                 Action::Script(script) => script,
                 // The front end says where the other agents of this one are.
-                Action::Agent(action) if loaded.children.iter().any(|child| child.name == action.agent) => continue,
+                Action::Agent(action) if loaded.names(&action.agent) => continue,
                 Action::Agent(action) => {
                     calls.push((action.agent.clone(), checked));
                     continue;
@@ -381,7 +443,8 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
         for name in settings.names().filter(|_| project.is_none() && loaded.children.is_empty()) {
             let of_other_kind =
                 name == FILE_GRANTS || name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX);
-            if !of_other_kind && !scripts.has(name) && shelf.plugin(name).is_none() {
+            let is_file = scripts.has(name) || tools.python().has(name);
+            if !of_other_kind && !is_file && shelf.plugin(name).is_none() {
                 diagnostics.push(
                     Diagnostic::warning(format!(
                         "`{SETTINGS_FILE}` has settings for `{name}`, which this graph does not use"
@@ -396,18 +459,32 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
     let tools = Arc::new(tools);
     let bases = loaded.knowledge_bases;
     let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants(name)));
+    let callee = Callee {
+        graph: Arc::new(graph),
+        scripts: Arc::new(scripts),
+        tools: tools.clone(),
+        offers: tools,
+        knowledge: knowledge.clone(),
+        hooks: Arc::new(hooks),
+        agents: None,
+        web: Arc::new(AgentWeb { grants: settings.grants(FILE_GRANTS) }),
+    };
+    let mut remotes = Vec::with_capacity(loaded.remotes.len());
+    for Remote { name, url, span } in &loaded.remotes {
+        match remote::callee(name, url, span, settings.grants(FILE_GRANTS), &callee) {
+            Ok(remote) => remotes.push((name.clone(), remote)),
+            Err(reason) => diagnostics.push(Diagnostic::error(reason).at(span)),
+        }
+    }
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return Err(LoadFailure { diagnostics });
+    }
     let one = One {
-        callee: Callee {
-            graph: Arc::new(graph),
-            scripts: Arc::new(scripts),
-            tools: tools.clone(),
-            offers: tools,
-            knowledge: knowledge.clone(),
-            hooks: Arc::new(hooks),
-            agents: None,
-            web: Arc::new(AgentWeb { grants: settings.grants(FILE_GRANTS) }),
-        },
+        callee,
         grants: settings.grants(FILE_GRANTS),
+        remotes,
+        style: loaded.style,
+        names: loaded.names,
         dialect,
         file,
         folder,
@@ -467,7 +544,15 @@ pub(crate) fn write(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<S
     let told = HookList::default();
     let around = Around::of(host, &folder, &told, &folder_to_show(path, &file), &mut diagnostics);
     let listed = around.hooks.list();
-    let surroundings = AgentSurroundings::new(host, &folder, &around.shelf, &around.servers, &listed);
+    let reach = Reach {
+        shelf: &around.shelf,
+        servers: &around.servers,
+        hooks: &listed,
+        python: around.tools.python(),
+        settings: around.said.settings(),
+        project: &folder,
+    };
+    let surroundings = AgentSurroundings::new(host, &folder, reach);
     let (configuration, found) = agent_spec::read(&source, &parts(loading.components)?, &surroundings);
     diagnostics.extend(found);
     configuration.map(|configuration| agent_spec::write(&configuration)).ok_or(LoadFailure { diagnostics })

@@ -3,16 +3,21 @@
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use hotcell_budget::{Budget, Bytes};
+use hotcell_cells::{Terms, fetch};
 use hotcell_dialects::{
-    AgentFolder, ComponentState, FileState, KnowledgeBase, OfferState, ServerState, Surroundings, ToolState,
+    AgentFolder, ComponentState, DeclaredServer, FileState, Import, Imported, KnowledgeBase, OfferState, ServerState,
+    Surroundings, ToolState,
 };
 use hotcell_models::ModelError;
-use hotcell_plugins::Trust;
+use hotcell_plugins::{Settings, Trust};
+use url::Url;
 
 use crate::hooks::HookList;
 use crate::host::Host;
 use crate::knowledge::AgentKnowledge;
 use crate::offers;
+use crate::python::PythonTools;
 use crate::servers::AgentServers;
 use crate::shelf::{NoTool, Shelf};
 use crate::tools::explain;
@@ -37,20 +42,23 @@ pub(crate) fn both_files(folder: &Path) -> bool {
 pub(crate) struct AgentSurroundings<'a> {
     host: &'a Host,
     folder: &'a Path,
-    shelf: &'a Shelf,
-    servers: &'a AgentServers,
-    hooks: &'a HookList,
+    reach: Reach<'a>,
+}
+
+/// What an agent has within reach when it is loaded.
+pub(crate) struct Reach<'a> {
+    pub(crate) shelf: &'a Shelf,
+    pub(crate) servers: &'a AgentServers,
+    pub(crate) hooks: &'a HookList,
+    pub(crate) python: &'a PythonTools,
+    pub(crate) settings: &'a Settings,
+    /// The folder that the settings are for: that of the agent, or of the one to which it belongs
+    pub(crate) project: &'a Path,
 }
 
 impl<'a> AgentSurroundings<'a> {
-    pub(crate) fn new(
-        host: &'a Host,
-        folder: &'a Path,
-        shelf: &'a Shelf,
-        servers: &'a AgentServers,
-        hooks: &'a HookList,
-    ) -> Self {
-        AgentSurroundings { host, folder, shelf, servers, hooks }
+    pub(crate) fn new(host: &'a Host, folder: &'a Path, reach: Reach<'a>) -> Self {
+        AgentSurroundings { host, folder, reach }
     }
 
     /// Whether a path below the folder is there, links followed.
@@ -66,6 +74,81 @@ impl<'a> AgentSurroundings<'a> {
             return FileState::Missing;
         };
         if found.starts_with(folder) { FileState::Present } else { FileState::Outside }
+    }
+
+    /// The plugins' folders, as the places where something was searched.
+    fn plugins(&self, what: &str, name: &str) -> String {
+        let folders: Vec<String> = self
+            .host
+            .plugin_folders(self.folder)
+            .iter()
+            .map(|folder| format!("`{}`", folder.strip_prefix(self.folder).unwrap_or(folder).display()))
+            .collect();
+        format!("{what} `{name}` of the plugins in {}", folders.join(", "))
+    }
+
+    fn import_tool(&self, path: &str) -> Imported {
+        let (module, function) = path.rsplit_once(['.', ':']).unwrap_or(("", path));
+        let said = self.reach.settings.import(path);
+        let name = said.unwrap_or(function);
+        if let Some((file, function)) = said.and_then(|said| python_function(said, function)) {
+            return self.python_tool(&file, function);
+        }
+        match self.tool(name) {
+            ToolState::Usable => return Imported::Usable(name.to_owned()),
+            ToolState::Unusable(reason) => return Imported::Unusable(reason),
+            ToolState::Missing => {}
+        }
+        let mut searched = vec![self.plugins("the tool", name)];
+        for file in files_of(module, ".py").filter(|_| said.is_none()) {
+            if self.script(&file) == FileState::Present {
+                return self.python_tool(&file, function);
+            }
+            searched.push(format!("`{file}`"));
+        }
+        Imported::Missing { searched }
+    }
+
+    fn python_tool(&self, file: &str, function: &str) -> Imported {
+        // What is granted to a file is granted to the one that the operator named, from where they named it.
+        let file = self.folder.join(file);
+        let file = file.strip_prefix(self.reach.project).unwrap_or(&file).to_string_lossy();
+        match self.reach.python.tool(self.host, self.reach.project, self.reach.settings, &file, function) {
+            Ok(name) => Imported::Usable(name),
+            Err(reason) => Imported::Unusable(reason),
+        }
+    }
+
+    fn import_agent(&self, path: &str) -> Imported {
+        let candidates: Vec<String> = match self.reach.settings.import(path) {
+            Some(said) => vec![said.to_owned()],
+            None => {
+                let own = path.rsplit('.').next().unwrap_or(path);
+                let beside = [format!("{own}/{AGENT_FILE}"), format!("../{own}/{AGENT_FILE}")];
+                files_of(path, ".yaml").chain(beside).collect()
+            }
+        };
+        match candidates.iter().find(|file| self.folder.join(file).is_file()) {
+            Some(file) => Imported::Usable(file.clone()),
+            None => Imported::Missing { searched: candidates.iter().map(|file| format!("`{file}`")).collect() },
+        }
+    }
+
+    /// The text at an address, if the operator granted its server to the file.
+    fn fetch(&self, url: &str, within: Option<&str>) -> Result<Arc<str>, String> {
+        // Parsed, an address has no steps up any more.
+        let address = Url::parse(url).map_err(|error| format!("it is no address: {error}"))?;
+        if let Some(within) = within {
+            let folder = format!("{}/", within.trim_end_matches('/'));
+            let folder = Url::parse(&folder).map_err(|error| format!("its folder is no address: {error}"))?;
+            if !address.as_str().starts_with(folder.as_str()) {
+                return Err("it leads out of its folder".to_owned());
+            }
+        }
+        let budget = Budget { http_requests: 8, http_bytes: Bytes(MAX_TEXT), ..Budget::default() };
+        let terms = Terms { grants: self.reach.settings.grants(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
+        let fetched = self.host.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
+        String::from_utf8(fetched.bytes).map(Arc::from).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 
     fn agent_folder(&self, name: &str) -> Option<PathBuf> {
@@ -87,7 +170,7 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn tool(&self, name: &str) -> ToolState {
-        match self.shelf.tool(name) {
+        match self.reach.shelf.tool(name) {
             Ok(_) => ToolState::Usable,
             Err(NoTool::Missing) => ToolState::Missing,
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
@@ -95,11 +178,35 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn offer(&self, name: &str) -> OfferState {
-        offers::state(self.shelf, name)
+        offers::state(self.reach.shelf, name)
+    }
+
+    fn import(&self, what: Import, path: &str) -> Imported {
+        match what {
+            Import::Tool => self.import_tool(path),
+            Import::Agent => self.import_agent(path),
+            Import::Hook => {
+                let name = path.rsplit(['.', ':']).next().unwrap_or_default();
+                let name = self.reach.settings.import(path).unwrap_or(name);
+                match self.hook(name) {
+                    true => Imported::Usable(name.to_owned()),
+                    false => Imported::Missing { searched: vec![self.plugins("the hooks", name)] },
+                }
+            }
+        }
+    }
+
+    fn declare_server(&self, server: &DeclaredServer) -> ServerState {
+        self.reach.servers.declare(server, |name| self.reach.settings.grants(name));
+        self.reach.servers.state(&server.name)
+    }
+
+    fn node_types(&self, name: &str) -> Vec<String> {
+        self.reach.shelf.node_types(name)
     }
 
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
-        offers::component(self.shelf, plugin, component_type)
+        offers::component(self.reach.shelf, plugin, component_type)
     }
 
     fn own_tool(&self, _name: &str) -> bool {
@@ -119,7 +226,7 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn mcp_server(&self, name: &str) -> ServerState {
-        self.servers.state(name)
+        self.reach.servers.state(name)
     }
 
     fn agent(&self, name: &str) -> AgentFolder {
@@ -143,6 +250,9 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String> {
+        if path.contains("://") {
+            return self.fetch(path, within);
+        }
         let of_the_system = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             _ => error.to_string(),
@@ -170,6 +280,22 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn hook(&self, name: &str) -> bool {
-        self.hooks.has(name)
+        self.reach.hooks.has(name)
     }
+}
+
+/// The files that a dotted path may mean, the nearest to what it says first: `a.b` is `a/b.py`, or `b.py`.
+fn files_of(path: &str, extension: &str) -> impl Iterator<Item = String> {
+    let parts: Vec<&str> = path.split(['.', ':']).filter(|part| !part.is_empty()).collect();
+    let files: Vec<String> = (0..parts.len()).map(|from| format!("{}{extension}", parts[from..].join("/"))).collect();
+    files.into_iter()
+}
+
+/// The file and the function that an operator's words mean: `tools.py`, or `tools.py:function`.
+fn python_function<'s>(said: &'s str, function: &'s str) -> Option<(String, &'s str)> {
+    let (file, function) = match said.rsplit_once(':') {
+        Some((file, function)) => (file, function),
+        None => (said, function),
+    };
+    file.ends_with(".py").then(|| (file.to_owned(), function))
 }

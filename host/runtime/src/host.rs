@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use hotcell_cells::{CellsError, CompileEvent};
 use hotcell_engine::{
     Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Observer, OpenQuestion, People, Ports, RunError,
-    RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
+    RunLock, RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
 };
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelError, ModelName, Providers, Recorder, Replay};
@@ -15,7 +16,7 @@ use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stor
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{self, Agent, LoadFailure, Loading};
+use crate::agent::{self, Agent, LoadFailure, Loading, Which};
 use crate::cells::{Kitchen, OnCompile};
 use crate::environment::Environment;
 use crate::family::Guarded;
@@ -24,6 +25,11 @@ use crate::web::AgentModel;
 
 /// The folder of plugins beside a graph.
 const PLUGIN_FOLDER: &str = "plugins";
+
+/// How many runs of a thread only refer to the state of the one before them.
+const LONGEST_CHAIN: u32 = 32;
+/// How often a run looks whether its thread is free.
+const THREAD_POLL: Duration = Duration::from_millis(25);
 
 /// How a host is set up. The default is what the command line does.
 #[derive(Clone)]
@@ -220,6 +226,9 @@ pub enum HostError {
     /// Somebody stopped the work before the run began
     #[error("stopped before the run began; what is built of its knowledge bases is kept")]
     Stopped,
+    /// Somebody stopped the work while another run of its thread was not done
+    #[error("stopped while another run of the thread `{0}` was not done; nothing was begun")]
+    ThreadBusy(String),
     /// There is no folder to keep things in
     #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
     NoHome,
@@ -376,9 +385,19 @@ impl Host {
         agent::load(self, path, &Loading::default())
     }
 
+    /// Loads the first of the agents of a file, to say what is wrong with any of them.
+    pub fn load_any(&self, path: &Path) -> Result<Agent, LoadFailure> {
+        agent::load(self, path, &Loading { agent: Which::Any, ..Loading::default() })
+    }
+
+    /// Loads the agent of a run.
+    pub fn load_of(&self, run: &RunRecord) -> Result<Agent, LoadFailure> {
+        agent::load_source(self, &run.header.source)
+    }
+
     /// Loads one of several agents of a file.
     pub fn load_named(&self, path: &Path, name: &str) -> Result<Agent, LoadFailure> {
-        agent::load(self, path, &Loading { agent: Some(name), ..Loading::default() })
+        agent::load(self, path, &Loading { agent: Which::Named(name), ..Loading::default() })
     }
 
     /// Loads an agent with what is said beside its file.
@@ -395,13 +414,24 @@ impl Host {
     /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
     /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
     pub async fn run(&self, agent: &Agent, mut given: Given, session: Session) -> Result<RunReport, HostError> {
-        if let Some(before) = self.last_of_thread(agent, given.thread.as_deref())? {
+        let _thread = self.lock_thread(&agent.source, given.thread.as_deref(), &session).await?;
+        let before = match given.thread.as_deref() {
+            Some(thread) => self.0.journal.last_of_thread(&agent.source, thread)?,
+            None => None,
+        };
+        if let Some(before) = before {
             if let (RunStatus::Waiting, Some(text)) = (before.status, &given.input) {
                 self.answer(before.id.as_str(), text)?;
                 return self.go_on(&before, agent, session).await;
             }
             let state = self.engine(agent, &session).state_of(&before.id, agent.graph.clone())?;
             given.earlier = Some(state.to_object());
+            // What a changed graph makes of an old run is kept, because it may be changed once more. So is every so
+            // manyth state, because a run that only refers to the one before it is read together with it.
+            if before.header.digest == agent.digest && before.depth() + 1 < LONGEST_CHAIN {
+                given.after = Some(before.id.to_string());
+                given.depth = before.depth() + 1;
+            }
         }
         let request = RunRequest {
             graph: agent.graph.clone(),
@@ -422,8 +452,8 @@ impl Host {
         if record.status.is_final() {
             return Err(RunError::Ended { run: record.id, status: record.status }.into());
         }
-        let agent = agent::load_source(self, &record.header.source)
-            .map_err(|failure| HostError::Load { run: run.clone(), failure })?;
+        let agent = self.load_of(&record).map_err(|failure| HostError::Load { run: run.clone(), failure })?;
+        let _thread = self.lock_thread(&record.header.source, record.thread(), &session).await?;
         self.go_on(&record, &agent, session).await
     }
 
@@ -436,14 +466,31 @@ impl Host {
         Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel).await?)
     }
 
-    /// The latest run of an agent in a thread, if there is one.
-    fn last_of_thread(&self, agent: &Agent, thread: Option<&str>) -> Result<Option<RunRecord>, HostError> {
+    /// Waits until nobody else works on a thread.
+    async fn lock_thread(
+        &self,
+        source: &str,
+        thread: Option<&str>,
+        session: &Session,
+    ) -> Result<Option<Box<dyn RunLock>>, HostError> {
         let Some(thread) = thread else { return Ok(None) };
-        let in_thread = |record: &RunRecord| {
-            let of = record.header.given.get("thread").and_then(hotcell_graph::Value::as_text);
-            of == Some(thread) && record.header.source == agent.source
-        };
-        Ok(self.0.journal.list()?.into_iter().find(in_thread))
+        let mut told = false;
+        loop {
+            match self.0.journal.lock_thread(source, thread) {
+                Ok(lock) => return Ok(Some(lock)),
+                Err(JournalError::Busy(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if !told {
+                tracing::info!(target: "hotcell::graph", thread, "waits: another run of this thread is not done");
+                told = true;
+            }
+            tokio::select! {
+                biased;
+                () = session.cancel.cancelled() => return Err(HostError::ThreadBusy(thread.to_owned())),
+                () = tokio::time::sleep(THREAD_POLL) => {}
+            }
+        }
     }
 
     /// Builds and opens what the nodes of an agent, and of those that it may call, look things up in.
@@ -552,9 +599,13 @@ impl Host {
     /// The plugins within reach of an agent's folder: those in its `plugins`, in the folders the host was given, and
     /// the user's own. None of them is compiled or run.
     pub fn catalogue(&self, folder: &Path) -> Catalogue {
-        let mut folders = vec![folder.join(PLUGIN_FOLDER)];
-        folders.extend(self.0.plugins.iter().cloned());
-        Catalogue::of_folders(&folders, self.0.index.as_deref())
+        Catalogue::of_folders(&self.plugin_folders(folder), self.0.index.as_deref())
+    }
+
+    /// Where plugins of an agent in this folder may be.
+    pub(crate) fn plugin_folders(&self, folder: &Path) -> Vec<PathBuf> {
+        let further = self.0.plugins.iter().filter(|folder| !folder.as_os_str().is_empty()).cloned();
+        [folder.join(PLUGIN_FOLDER)].into_iter().chain(further).collect()
     }
 
     /// Compiles a component and compares it with the contract, without running it.

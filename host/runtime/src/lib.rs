@@ -13,6 +13,8 @@ mod host;
 mod knowledge;
 mod live;
 mod offers;
+mod python;
+mod remote;
 mod scripts;
 mod serve;
 mod servers;
@@ -21,7 +23,7 @@ mod shelf;
 mod tools;
 mod web;
 
-pub use agent::{Agent, ComponentsFile, LoadFailure, Loading};
+pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, Which};
 pub use environment::Environment;
 pub use host::{
     Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, Session, StoresChoice, cells_cache,

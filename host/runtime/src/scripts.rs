@@ -25,45 +25,30 @@ pub(crate) struct AgentScripts {
     broken: HashMap<String, String>,
 }
 
-struct LoadedScript {
-    cell: Cell,
+/// A file that a cell runs.
+pub(crate) struct LoadedScript {
+    pub(crate) cell: Cell,
     /// The text, for interpreters
-    source: Option<Arc<str>>,
-    terms: Terms,
+    pub(crate) source: Option<Arc<str>>,
+    pub(crate) terms: Terms,
 }
 
-impl AgentScripts {
-    pub(crate) fn new(cells: Cells) -> Self {
-        AgentScripts { cells, scripts: HashMap::new(), broken: HashMap::new() }
-    }
-
-    pub(crate) fn has(&self, file: &str) -> bool {
-        self.scripts.contains_key(file)
-    }
-
-    /// Makes every run of `file` fail with `reason`.
-    pub(crate) fn leave_broken(&mut self, file: &str, reason: String) {
-        self.broken.insert(file.to_owned(), reason);
-    }
-
-    /// Loads the script at `file`, relative to `folder`. The error says why it cannot be run.
+impl LoadedScript {
+    /// Loads the file at `file`, relative to `folder`. The error says why it cannot be run.
     pub(crate) fn load(
-        &mut self,
+        cells: &Cells,
         kitchen: &Kitchen,
         folder: &Path,
         file: &str,
         settings: &Settings,
         environment: &Environment,
-    ) -> Result<(), String> {
-        if self.scripts.contains_key(file) {
-            return Ok(());
-        }
+    ) -> Result<Self, String> {
         let path = folder.join(file);
         let extension =
             path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
         let (cell, source) = if extension == "wasm" {
             let bytes = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
-            let cell = self.cells.load(file, &bytes).map_err(|error| error.to_string())?;
+            let cell = cells.load(file, &bytes).map_err(|error| error.to_string())?;
             if cell.script_kind().is_none() {
                 return Err(format!("`{file}` is no script: it exports neither `run-script` nor a WASI command"));
             }
@@ -92,7 +77,38 @@ impl AgentScripts {
             listener: Some(log_of(file)),
             ..Terms::new(file)
         };
-        self.scripts.insert(file.to_owned(), LoadedScript { cell, source, terms });
+        Ok(LoadedScript { cell, source, terms })
+    }
+}
+
+impl AgentScripts {
+    pub(crate) fn new(cells: Cells) -> Self {
+        AgentScripts { cells, scripts: HashMap::new(), broken: HashMap::new() }
+    }
+
+    pub(crate) fn has(&self, file: &str) -> bool {
+        self.scripts.contains_key(file)
+    }
+
+    /// Makes every run of `file` fail with `reason`.
+    pub(crate) fn leave_broken(&mut self, file: &str, reason: String) {
+        self.broken.insert(file.to_owned(), reason);
+    }
+
+    /// Loads the script at `file`, relative to `folder`. The error says why it cannot be run.
+    pub(crate) fn load(
+        &mut self,
+        kitchen: &Kitchen,
+        folder: &Path,
+        file: &str,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<(), String> {
+        if self.scripts.contains_key(file) {
+            return Ok(());
+        }
+        let script = LoadedScript::load(&self.cells, kitchen, folder, file, settings, environment)?;
+        self.scripts.insert(file.to_owned(), script);
         Ok(())
     }
 }

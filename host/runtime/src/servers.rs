@@ -13,9 +13,12 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, Purse, Usage};
 use hotcell_cells::policy::{Decision, Request, decide, decide_url};
 use hotcell_cells::{Denial, Grants};
-use hotcell_dialects::ServerState;
+use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
 use hotcell_engine::{CallError, CallReport};
-use hotcell_mcp::{ClientEvents, Elicited, LogLevel, Progress, Server, ServerSettings, ToolInfo, ToolReply, Transport};
+use hotcell_mcp::{
+    ClientEvents, Elicited, Limits, LogLevel, Progress, Server, ServerSettings, TlsSettings, ToolInfo, ToolReply,
+    Transport,
+};
 use hotcell_models::ToolSpec;
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
@@ -50,6 +53,19 @@ impl Connections {
         self.runtime.get_or_init(make).as_ref().map_err(Clone::clone)
     }
 
+    /// Does work that has to be awaited, where nothing can be awaited.
+    pub(crate) fn wait_for<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, String> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        self.runtime()?.spawn(async move {
+            // Whoever waits for it may be gone; then what came of it is dropped.
+            let _ = sender.send(work.await);
+        });
+        receiver.recv().map_err(|_| "it ended abnormally".to_owned())
+    }
+
     /// The server with these settings; one that could not be reached is tried again the next time.
     fn connect(&self, settings: &ServerSettings) -> Result<Arc<Connected>, String> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,13 +73,8 @@ impl Connections {
             return Ok(connected.clone());
         }
         let asking = Arc::new(Asking::default());
-        let (sender, receiver) = std::sync::mpsc::channel();
         let (wanted, events) = (settings.clone(), asking.clone());
-        self.runtime()?.spawn(async move {
-            // Whoever waits for it may be gone; then the server is dropped.
-            let _ = sender.send(Server::connect(wanted, events).await);
-        });
-        let connected = receiver.recv().map_err(|_| "connecting to it ended abnormally".to_owned())?;
+        let connected = self.wait_for(async move { Server::connect(wanted, events).await })?;
         let connected = connected.map_err(|error| error.to_string())?;
         let connected = Arc::new(Connected { server: connected, asking });
         open.push((settings.clone(), connected.clone()));
@@ -92,12 +103,14 @@ pub(crate) struct ServersFile<'a> {
 #[derive(Clone)]
 pub(crate) struct AgentServers {
     connections: Arc<Connections>,
-    servers: Arc<BTreeMap<String, Result<Reachable, String>>>,
+    servers: Arc<Mutex<BTreeMap<String, Result<Arc<Reachable>, String>>>>,
 }
 
 /// A server that may be used.
 struct Reachable {
     settings: ServerSettings,
+    /// What models see before the names of its functions
+    prefix: String,
     connected: OnceLock<Result<Arc<Connected>, String>>,
 }
 
@@ -128,21 +141,37 @@ impl AgentServers {
                 Ok(found) => {
                     for settings in found {
                         // The agent's own file comes first.
-                        servers.entry(settings.name.clone()).or_insert_with(|| permit(settings, &grants));
+                        servers
+                            .entry(settings.name.clone())
+                            .or_insert_with(|| permit(settings, String::new(), &grants));
                     }
                 }
                 Err(error) => problems.push(format!("`{}`: {error}", file.display())),
             }
         }
-        (AgentServers { connections, servers: Arc::new(servers) }, problems)
+        (AgentServers { connections, servers: Arc::new(Mutex::new(servers)) }, problems)
+    }
+
+    /// Adds a server that the agent's own file describes; it counts before those of other files.
+    pub(crate) fn declare(&self, server: &DeclaredServer, grants: impl Fn(&str) -> Arc<Grants>) {
+        let reachable = settings_of(server).and_then(|settings| permit(settings, server.prefix.clone(), &grants));
+        self.all().insert(server.name.clone(), reachable);
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<Reachable>, String>>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn find(&self, name: &str) -> Option<Result<Arc<Reachable>, String>> {
+        self.all().get(name).cloned()
     }
 
     /// What a front end is told of a server.
     pub(crate) fn state(&self, name: &str) -> ServerState {
-        match self.servers.get(name) {
+        match self.find(name) {
             None => ServerState::Missing,
-            Some(Err(reason)) => ServerState::Unusable(reason.clone()),
-            Some(Ok(reachable)) => match self.connected(reachable) {
+            Some(Err(reason)) => ServerState::Unusable(reason),
+            Some(Ok(reachable)) => match self.connected(&reachable) {
                 Ok(connected) => {
                     ServerState::Usable(connected.server.tools().iter().map(|tool| tool.name.clone()).collect())
                 }
@@ -154,13 +183,13 @@ impl AgentServers {
     /// What a model is told about a function, by its full name.
     pub(crate) fn describe(&self, name: &str) -> Option<ToolSpec> {
         let (server, function) = split(name)?;
-        let Some(Ok(reachable)) = self.servers.get(server) else { return None };
-        let connected = self.connected(reachable).ok()?;
+        let Some(Ok(reachable)) = self.find(server) else { return None };
+        let connected = self.connected(&reachable).ok()?;
         let tools = connected.server.tools();
         let tool: &ToolInfo = tools.iter().find(|tool| tool.name == function)?;
         let spoken = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
         Some(ToolSpec {
-            name: tool.name.chars().map(spoken).collect(),
+            name: reachable.prefix.chars().chain(tool.name.chars()).map(spoken).collect(),
             description: tool.description.clone(),
             parameters: tool.input_schema.clone(),
         })
@@ -175,16 +204,16 @@ impl AgentServers {
     /// repeated with the answer.
     pub(crate) async fn call(&self, name: &str, arguments: &str, answers: &[String], purse: &Purse) -> CallReport {
         let Some((server, function)) = split(name) else { return CallReport::failed(format!("there is no `{name}`")) };
-        let reachable = match self.servers.get(server) {
+        let reachable = match self.find(server) {
             Some(Ok(reachable)) => reachable,
-            Some(Err(reason)) => return CallReport::failed(reason.clone()),
+            Some(Err(reason)) => return CallReport::failed(reason),
             None => return CallReport::failed(format!("the MCP server `{server}` is not configured")),
         };
         if let Err(overdrawn) = purse.lend(&Budget::default()) {
             return CallReport::failed(overdrawn.to_string());
         }
         let begun = Instant::now();
-        let result = self.call_connected(reachable, function, arguments, answers).await;
+        let result = self.call_connected(&reachable, function, arguments, answers).await;
         let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
         purse.spend(&usage);
         CallReport { result, account: Account::of(format!("{PREFIX}{server}"), usage) }
@@ -235,8 +264,35 @@ fn split(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PREFIX)?.split_once('/')
 }
 
+/// How a server that a file describes is reached; the error is what is wrong with the description.
+fn settings_of(server: &DeclaredServer) -> Result<ServerSettings, String> {
+    let transport = match &server.way {
+        ServerWay::Program { command, arguments, environment } => Transport::Stdio {
+            command: command.clone(),
+            args: arguments.clone(),
+            env: environment.iter().cloned().collect(),
+            cwd: None,
+        },
+        ServerWay::Service { url, headers, events } => {
+            let url = url
+                .parse()
+                .map_err(|error| format!("the `url` of the MCP server `{}` is no address: {error}", server.name))?;
+            let (headers, tls) = (headers.iter().cloned().collect(), TlsSettings::default());
+            match events {
+                true => Transport::Sse { url, headers, tls },
+                false => Transport::StreamableHttp { url, headers, tls },
+            }
+        }
+    };
+    Ok(ServerSettings { name: server.name.clone(), transport, limits: Limits::default() })
+}
+
 /// Asks the policy whether a server may be used; the error says what would allow it.
-fn permit(settings: ServerSettings, grants: &impl Fn(&str) -> Arc<Grants>) -> Result<Reachable, String> {
+fn permit(
+    settings: ServerSettings,
+    prefix: String,
+    grants: &impl Fn(&str) -> Arc<Grants>,
+) -> Result<Arc<Reachable>, String> {
     let name = format!("{PREFIX}{}", settings.name);
     let granted = grants(&name);
     let decision = match &settings.transport {
@@ -245,7 +301,7 @@ fn permit(settings: ServerSettings, grants: &impl Fn(&str) -> Arc<Grants>) -> Re
             .ok_or_else(|| format!("the address of `{name}` is not one of a web server"))?,
     };
     match decision {
-        Decision::Allow => Ok(Reachable { settings, connected: OnceLock::new() }),
+        Decision::Allow => Ok(Arc::new(Reachable { settings, prefix, connected: OnceLock::new() })),
         Decision::Deny(capability) => {
             let denial = Denial { plugin: name, capability };
             Err(format!("the MCP server `{}` may not be used here: {denial}", settings.name))

@@ -189,6 +189,13 @@ impl Shelf {
         Err(NoOffer::Missing(near.map(|own| format!("{plugin}{SEPARATOR}{own}"))))
     }
 
+    /// The full names of the node types with this name.
+    pub(crate) fn node_types(&self, name: &str) -> Vec<String> {
+        let has = |shelved: &Shelved| shelved.plugin.description.nodes.iter().any(|node| node.node_type == name);
+        let full = |(plugin, _): (&str, &Shelved)| format!("{plugin}{SEPARATOR}{name}");
+        self.plugins().filter(|(_, shelved)| has(shelved)).map(full).collect()
+    }
+
     pub(crate) fn plugin(&self, name: &str) -> Option<&Shelved> {
         self.plugins.get(name)
     }

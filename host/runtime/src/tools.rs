@@ -10,6 +10,7 @@ use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::python::PythonTools;
 use crate::servers::AgentServers;
 use crate::settle::into_report;
 use crate::shelf::{FoundTool, NoTool, Shelf, Shelved};
@@ -19,6 +20,7 @@ use crate::shelf::{FoundTool, NoTool, Shelf, Shelved};
 pub(crate) struct AgentTools {
     shelf: Arc<Shelf>,
     servers: AgentServers,
+    python: PythonTools,
     model: Arc<dyn Model>,
     default_model: Option<ModelName>,
 }
@@ -30,7 +32,13 @@ impl AgentTools {
         model: Arc<dyn Model>,
         default_model: Option<ModelName>,
     ) -> Self {
-        AgentTools { shelf, servers, model, default_model }
+        let python = PythonTools::new(shelf.cells().clone());
+        AgentTools { shelf, servers, python, model, default_model }
+    }
+
+    /// The functions of Python files.
+    pub(crate) fn python(&self) -> &PythonTools {
+        &self.python
     }
 
     /// One call of a tool, `depth` calls of plugins deep.
@@ -86,6 +94,9 @@ impl Tools for AgentTools {
         if AgentServers::is_function(name) {
             return self.servers.describe(name);
         }
+        if PythonTools::is_function(name) {
+            return self.python.describe(name);
+        }
         let found = self.shelf.tool(name).ok()?;
         // Models take names without the marks that separate a plugin from its tool.
         let spoken = name.replace([':', '/', '.'], "_");
@@ -99,6 +110,9 @@ impl Tools for AgentTools {
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
         if AgentServers::is_function(call.name) {
             return self.servers.call(call.name, call.arguments, call.answers, &call.purse).await;
+        }
+        if PythonTools::is_function(call.name) {
+            return self.python.call(call.name, call.arguments, call.answers, &call.purse).await;
         }
         let found = match self.shelf.tool(call.name) {
             Ok(found) => found,

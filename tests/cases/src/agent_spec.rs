@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hotcell_graph::{Object, Value};
 use hotcell_loopback::{Loopback, RequestMessage, RequestToolCall, Script, WebRequest, WebServer};
 use hotcell_runtime::ir::{Action, Graph, Offered};
-use hotcell_runtime::{Agent, ComponentsFile, Environment, Given, Host, HostOptions, Loading};
+use hotcell_runtime::{Agent, ComponentsFile, Environment, Given, Host, HostOptions, Loading, Which};
 
 use crate::case_file::{CaseFile, Component, HttpExchange, Json, Message, Status};
 use crate::http;
@@ -49,7 +49,7 @@ pub fn play(directory: &Path, stage: &Stage) -> Result<(CaseFile, Observed), Pla
     let options = HostOptions { environment: Environment::of(environment), ..HostOptions::isolated() };
     let host = stage.host.beside(options).map_err(|error| PlayError::Host(with_causes(&error)))?;
     let parts = parts(&case, &world);
-    let loading = Loading { agent: case.agent.as_deref(), components: &parts };
+    let loading = Loading { agent: case.agent.as_deref().map_or(Which::Only, Which::Named), components: &parts };
     let mut observed = if case.expect.status.0.contains(&Status::Roundtrip) {
         roundtrip::play(&case, &host, &loading, &world)
     } else {

@@ -1,6 +1,7 @@
 //! `hotcell check`: what is wrong with graphs, all of it at once, without running anything.
 
 use hotcell_graph::diagnostic::{Severity, render};
+use hotcell_runtime::Agent;
 use serde_json::json;
 
 use super::{Context, HostArguments, print};
@@ -16,8 +17,8 @@ pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failu
     let mut errors = 0;
     let mut warnings = 0;
     for path in &arguments.paths {
-        let (found, graph) = match context.try_load(&host, path) {
-            Ok(agent) => (agent.warnings, Some((agent.graph.name.clone(), agent.graph.len()))),
+        let (found, agent) = match context.try_load(|| host.load_any(path)) {
+            Ok(agent) => (agent.warnings.clone(), Some(agent)),
             Err(refused) => (refused.diagnostics, None),
         };
         let wrong = found.iter().filter(|found| found.severity == Severity::Error).count();
@@ -27,14 +28,19 @@ pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failu
             for diagnostic in &found {
                 events::line(&events::diagnostic(path, diagnostic))?;
             }
+            if let Some(agent) = &agent {
+                events::line(
+                    &json!({ "event": "checked", "path": path, "graph": agent.graph.name, "style": agent.style }),
+                )?;
+            }
             continue;
         }
         if !found.is_empty() {
             print(&render(&found, context.colours_output()))?;
         }
-        if let Some((name, nodes)) = graph {
+        if let Some(agent) = agent {
             let good = if context.colours_output() { format!("{GOOD}ok{GOOD:#}") } else { "ok".into() };
-            print(&format!("{good}: {} (graph `{name}`, {})", path.display(), counted(nodes as u64, "node")))?;
+            print(&format!("{good}: {} ({})", path.display(), described(&agent)))?;
         }
     }
     let exit = if errors > 0 { Exit::Refused } else { Exit::Done };
@@ -48,4 +54,16 @@ pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failu
         }))?;
     }
     Ok(exit)
+}
+
+/// What is in a file that is all right.
+fn described(agent: &Agent) -> String {
+    let what = match &agent.names[..] {
+        [] | [_] => format!("graph `{}`, {}", agent.graph.name, counted(agent.graph.len() as u64, "node")),
+        several => format!("agents `{}`", several.join("`, `")),
+    };
+    match agent.style {
+        Some(style) => format!("{what}; {style}"),
+        None => what,
+    }
 }

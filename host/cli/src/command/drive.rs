@@ -65,8 +65,9 @@ impl<'a> Drive<'a> {
     }
 
     /// Loads a graph, telling what is or may be wrong with it.
-    pub(super) fn load(&self, path: &Path) -> Result<Agent, Failure> {
-        let (found, agent) = match self.context.try_load(&self.host, path) {
+    pub(super) fn load(&self, path: &Path, name: Option<&str>) -> Result<Agent, Failure> {
+        let load = || name.map_or_else(|| self.host.load(path), |name| self.host.load_named(path, name));
+        let (found, agent) = match self.context.try_load(load) {
             Ok(agent) => (agent.warnings.clone(), Some(agent)),
             Err(refused) => (refused.diagnostics, None),
         };

@@ -1,6 +1,6 @@
 //! `hotcell graph`: a picture of a graph, or of what happened in a run.
 
-use std::path::PathBuf;
+use hotcell_graph::diagnostic::Diagnostic;
 
 use super::{Context, HostArguments, print};
 use crate::arguments::{Graph, PictureFormat};
@@ -14,12 +14,12 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
         ..HostArguments::default()
     })?;
     let record = arguments.run.as_deref().map(|name| host.journal().find(name)).transpose()?;
-    let path = match (&arguments.path, &record) {
-        (Some(path), _) => path.clone(),
-        (None, Some(record)) => PathBuf::from(&record.header.source),
-        (None, None) => return Err(Failure::refused("a graph file or `--run NAME` has to be given")),
-    };
-    let agent = context.load(&host, &path)?;
+    let agent = context.load(|| match (&arguments.path, &arguments.agent, &record) {
+        (Some(path), Some(name), _) => host.load_named(path, name),
+        (Some(path), None, _) => host.load(path),
+        (None, _, Some(record)) => host.load_of(record),
+        (None, _, None) => Err(Diagnostic::error("a graph file or `--run NAME` has to be given").into()),
+    })?;
     let history = match &record {
         Some(record) if record.header.graph != agent.graph.name => {
             return Err(Failure::refused(format!(

@@ -99,16 +99,16 @@ impl Context {
     }
 
     /// Loads a graph; says what is wrong with it if it is refused.
-    fn load(&self, host: &Host, path: &Path) -> Result<Agent, Failure> {
-        self.try_load(host, path).map_err(|refused| {
+    fn load(&self, load: impl FnOnce() -> Result<Agent, LoadFailure>) -> Result<Agent, Failure> {
+        self.try_load(load).map_err(|refused| {
             self.screen.line(render(&refused.diagnostics, self.screen.colour()).trim_end());
             Failure::said(Exit::Refused)
         })
     }
 
     /// Loads a graph and says nothing.
-    fn try_load(&self, host: &Host, path: &Path) -> Result<Agent, LoadFailure> {
-        let loaded = host.load(path);
+    fn try_load(&self, load: impl FnOnce() -> Result<Agent, LoadFailure>) -> Result<Agent, LoadFailure> {
+        let loaded = load();
         self.screen.worked();
         loaded
     }
@@ -193,7 +193,7 @@ impl From<HostError> for Failure {
             | HostError::NothingAsked { .. }
             | HostError::Knowledge(_)
             | HostError::NoHome => Exit::Refused,
-            HostError::Stopped => Exit::Interrupted,
+            HostError::Stopped | HostError::ThreadBusy(_) => Exit::Interrupted,
             HostError::Cells(_) => Exit::Failed,
         };
         Failure { exit, message: Some(lines(error.to_string().trim_end())), help: None }

@@ -6,8 +6,6 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use hotcell_graph::Key;
-use hotcell_graph::Value;
 use hotcell_runtime::{Agent, Given};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
@@ -39,8 +37,9 @@ pub(super) fn perform(
     context: &Context,
     drive: &Drive<'_>,
     path: &Path,
+    name: Option<&str>,
     mut agent: Agent,
-    variables: std::collections::HashMap<Key, Value>,
+    given: &Given,
 ) -> Result<Exit, Failure> {
     let failed = |error: ReadlineError| Failure::failed(format!("the terminal cannot be used: {error}"));
     let config = Config::builder()
@@ -58,10 +57,10 @@ pub(super) fn perform(
     }
     editor.set_helper(Some(Words { starters: agent.conversation_starters.clone(), colour: context.screen.colour() }));
     let screen = &context.screen;
-    let name = one_line(&agent.graph.name, 60);
-    screen.line(&screen.paint(DIM, &format!("{name}: each message runs the graph; /help shows more, Ctrl-D leaves")));
+    let title = one_line(&agent.graph.name, 60);
+    screen.line(&screen.paint(DIM, &format!("{title}: each message runs the graph; /help shows more, Ctrl-D leaves")));
     loop {
-        let message = match editor.readline(&format!("{name}> ")) {
+        let message = match editor.readline(&format!("{title}> ")) {
             Ok(message) => message,
             // As in a shell: Ctrl-C drops the line, Ctrl-D leaves.
             Err(ReadlineError::Interrupted) => continue,
@@ -96,15 +95,14 @@ pub(super) fn perform(
             let _ = editor.save_history(file);
         }
         // A graph that was broken meanwhile says so and can be mended: the next message looks again.
-        match drive.load(path) {
+        match drive.load(path, name) {
             Ok(loaded) => agent = loaded,
             Err(failure) => {
                 report(context, &failure);
                 continue;
             }
         }
-        let given =
-            Given { input: Some(message.trim_end().to_owned()), variables: variables.clone(), ..Given::default() };
+        let given = Given { input: Some(message.trim_end().to_owned()), ..given.clone() };
         let run = agent.clone();
         if let Err(failure) = drive.go(|host, session| async move { host.run(&run, given, session).await }) {
             report(context, &failure);

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _, Read};
 
-use hotcell_graph::{Key, Value};
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Key, Object, Value};
 use hotcell_runtime::Given;
 
 use super::drive::Drive;
@@ -12,15 +13,22 @@ use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
 
 pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
-    let given =
-        Given { input: input(arguments.prompt)?, variables: variables(arguments.variables)?, ..Given::default() };
+    let given = Given {
+        input: input(arguments.prompt)?,
+        variables: variables(arguments.variables)?,
+        state: state(arguments.state)?,
+        thread: arguments.thread,
+        ..Given::default()
+    };
     let on_a_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && context.screen.is_terminal();
     let session = &arguments.session;
-    let converse = given.input.is_none() && on_a_terminal && !session.no_input && !session.json;
+    let converse =
+        given.input.is_none() && given.state.is_empty() && on_a_terminal && !session.no_input && !session.json;
     let drive = Drive::new(context, arguments.session)?;
-    let agent = drive.load(&arguments.path)?;
+    let name = arguments.agent.as_deref();
+    let agent = drive.load(&arguments.path, name)?;
     if converse {
-        return repl::perform(context, &drive, &arguments.path, agent, given.variables);
+        return repl::perform(context, &drive, &arguments.path, name, agent, &given);
     }
     drive.go(|host, session| async move { host.run(&agent, given, session).await })
 }
@@ -45,6 +53,15 @@ pub(super) fn read_input(what: &str) -> Result<String, Failure> {
         }
     }
     Ok(text)
+}
+
+fn state(given: Option<String>) -> Result<Object, Failure> {
+    let Some(text) = given else { return Ok(Object::default()) };
+    match parse_json(&text) {
+        Ok(Value::Object(state)) => Ok(state),
+        Ok(other) => Err(Failure::refused(format!("`--state` takes a JSON object, not a {}", other.kind()))),
+        Err(error) => Err(Failure::refused(format!("`--state` takes a JSON object: {error}"))),
+    }
 }
 
 fn variables(given: Vec<(String, String)>) -> Result<HashMap<Key, Value>, Failure> {

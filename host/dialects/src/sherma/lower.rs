@@ -136,6 +136,8 @@ impl Lowering<'_, '_, '_> {
             graph.reducers.insert(LOADED_SKILLS.into(), Reducer::Merge);
             graph.skills = Some(Skills { all: self.source.skills.clone(), loaded_key: LOADED_SKILLS.into() });
         }
+        graph.input_schema = agent.input_schema.clone();
+        graph.output_schema = agent.output_schema.clone();
         let limits = graph.limits.clone();
         graph.limits = RunLimits {
             rounds: Some(VisitCap { visits: agent.rounds, setting: "recursion_limit" }),
@@ -226,6 +228,9 @@ impl Lowering<'_, '_, '_> {
                     self.reader.report(error.help("declare the skills at the top of the file"));
                 }
                 (Action::LoadSkills(action), Vec::new())
+            }
+            Body::Custom(custom) => {
+                (super::custom::lower(node, custom.as_deref()?, self.agent, self.reader)?, Vec::new())
             }
             Body::Unknown => return None,
         })

@@ -3,6 +3,7 @@
 //! [`read`] and [`read_agent`] give every field its type and place, [`lower`] checks an agent and makes the IR. A graph
 //! comes out only if there is no error anywhere in the file.
 
+mod custom;
 mod edges;
 mod environment;
 mod lower;
@@ -11,6 +12,7 @@ mod read;
 mod read_agent;
 mod references;
 mod schema;
+mod servers;
 mod skills;
 
 use std::sync::Arc;
@@ -31,8 +33,14 @@ use schema::{Agent, Source};
 pub struct Loaded {
     /// The graph of the agent; none if there is an error among the diagnostics
     pub graph: Option<Graph>,
+    /// The names of the agents in the file
+    pub agents: Vec<Key>,
+    /// Its hooks, in the order in which they are told
+    pub hooks: Vec<String>,
     /// The files of other agents that this one may call
     pub children: Vec<Child>,
+    /// The agents at other addresses that this one may call
+    pub remotes: Vec<Remote>,
     /// How its expressions are written
     pub style: Style,
     /// Everything that is wrong with the file, in its order
@@ -50,11 +58,24 @@ pub struct Child {
     pub span: Span,
 }
 
+/// An agent at another address, which speaks the A2A protocol.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// The name by which the graph calls it
+    pub name: Key,
+    /// Its address
+    pub url: String,
+    /// Where it is declared
+    pub span: Span,
+}
+
 /// Which agent of a file is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice<'a> {
     /// The only one
     Only,
+    /// Whichever comes first: all of them are looked at
+    Any,
     /// The one of this name
     Named(&'a str),
     /// The one of this name, or the only one
@@ -81,6 +102,7 @@ fn read_and_lower(document: &Document, choice: Choice<'_>, surroundings: &dyn Su
     if let Some(source) = read::source(&reader, surroundings) {
         let style = names::style(&source, &reader);
         loaded.style = style.unwrap_or_default();
+        loaded.agents = source.agents.iter().map(|agent| Arc::clone(&agent.name.value)).collect();
         let chosen = choose(&source, choice, &reader).map(|agent| &agent.name.value);
         // The other agents of the file are checked as well.
         for agent in source.agents.iter().filter(|_| style.is_some()) {
@@ -94,6 +116,12 @@ fn read_and_lower(document: &Document, choice: Choice<'_>, surroundings: &dyn Su
             Some(Child { name: Arc::clone(&agent.declared.id.value), path: path.to_string(), span: path.span.clone() })
         };
         loaded.children = source.sub_agents.iter().filter_map(child).collect();
+        loaded.hooks = source.hooks.clone();
+        let remote = |agent: &schema::SubAgent| {
+            let url = agent.url.as_ref()?;
+            Some(Remote { name: Arc::clone(&agent.declared.id.value), url: url.to_string(), span: url.span.clone() })
+        };
+        loaded.remotes = source.sub_agents.iter().filter_map(remote).collect();
     }
     loaded.diagnostics.extend(reader.into_diagnostics());
 }
@@ -102,7 +130,7 @@ fn choose<'s>(source: &'s Source, choice: Choice<'_>, reader: &Reader<'_>) -> Op
     let names = || source.agents.iter().map(|agent| &*agent.name.value);
     let wanted = match (choice, &source.agents[..]) {
         (_, []) => return None,
-        (Choice::Only | Choice::Preferred(_), [only]) => return Some(only),
+        (Choice::Only | Choice::Preferred(_), [only]) | (Choice::Any, [only, ..]) => return Some(only),
         (Choice::Only, [_, second, ..]) => {
             let all: Vec<String> = names().map(|name| format!("`{name}`")).collect();
             let error = Diagnostic::error(format!("the file has several agents: {}", all.join(", ")))

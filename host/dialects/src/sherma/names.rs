@@ -34,8 +34,8 @@ impl Style {
     /// What it is called.
     pub fn describe(self) -> &'static str {
         match self {
-            Style::Bare => "fields of the state are names by themselves",
-            Style::State => "fields of the state are fields of `state`",
+            Style::Bare => "documented style: fields of the state are names by themselves",
+            Style::State => "later style: fields of the state are fields of `state`",
         }
     }
 }

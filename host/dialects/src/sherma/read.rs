@@ -9,10 +9,10 @@ use hotcell_graph::value::Number;
 
 use super::read_agent::agent;
 use super::schema::{Declared, Llm, Reference, Source, SubAgent, Tool};
-use super::skills;
+use super::{servers, skills};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, Place, Reader, SourceText};
-use crate::surroundings::{Surroundings, ToolState};
+use crate::surroundings::{Import, Imported, Surroundings};
 
 /// Reads the whole file; what is wrong is reported to the reader. None if it is no mapping at all.
 pub(super) fn source(reader: &Reader<'_>, surroundings: &dyn Surroundings) -> Option<Source> {
@@ -31,21 +31,17 @@ pub(super) fn source(reader: &Reader<'_>, surroundings: &dyn Surroundings) -> Op
         data: fields.map("data", Optional).map_or_else(Default::default, |_| {
             reader.document().root.get("data").map(|entry| entry.value.to_value()).unwrap_or_default()
         }),
+        hooks: Vec::new(),
         agents: Vec::new(),
     };
-    hooks(&mut fields, surroundings);
+    source.hooks = hooks(&mut fields, surroundings);
     checkpointer(&mut fields);
-    if let Some(entry) = fields.entry("mcp_servers", Optional) {
-        let error = fields
-            .error("`mcp_servers` is not supported yet", &reader.span(entry.key_place))
-            .help("name the servers in `mcp.json` beside this file");
-        reader.report(error);
-    }
+    servers::read(&mut fields, &mut source.tools, surroundings);
     if let Some((entries, place)) = fields.map("agents", Required) {
         if entries.is_empty() {
             reader.report(fields.error("`agents` is empty", &reader.span(place)).help("declare at least one agent"));
         }
-        source.agents = entries.iter().filter_map(|entry| agent(reader, entry)).collect();
+        source.agents = entries.iter().filter_map(|entry| agent(reader, entry, surroundings)).collect();
     }
     fields.finish(|_| None);
     Some(source)
@@ -152,22 +148,39 @@ fn tools(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<To
     })
 }
 
-/// The tool that an import path means: that of its last segment.
+/// The tool that an import path means.
 pub(super) fn tool_of_path(
     fields: &Fields<'_, '_>,
     path: &SourceText,
     surroundings: &dyn Surroundings,
 ) -> Option<String> {
-    let name = path.rsplit(['.', ':']).next().unwrap_or_default();
-    let (message, help) = match surroundings.tool(name) {
-        ToolState::Usable => return Some(name.to_owned()),
-        ToolState::Missing => (
-            format!("`{}` means the tool `{name}`, and no plugin has one", &**path),
-            "put a plugin that offers it into the folder `plugins` beside the file, or into your own folder of plugins",
-        ),
-        ToolState::Unusable(reason) => (reason, "see `hotcell plugin list`"),
+    let help = "put a plugin that offers it into one of these folders, a file of functions beside the agent, or say what it \
+                means with `[imports]` in `hotcell.toml`";
+    imported(fields, Import::Tool, path, help, surroundings)
+}
+
+/// What an import path means here. What it does not mean is reported with the places that were searched.
+fn imported(
+    fields: &Fields<'_, '_>,
+    what: Import,
+    path: &SourceText,
+    help: &str,
+    surroundings: &dyn Surroundings,
+) -> Option<String> {
+    let error = match surroundings.import(what, path) {
+        Imported::Usable(name) => return Some(name),
+        Imported::Missing { searched } => {
+            let kind = match what {
+                Import::Tool => "tool",
+                Import::Hook => "hook that guards this agent",
+                Import::Agent => "agent",
+            };
+            let message = format!("`{}` names no {kind}; searched: {}", &**path, searched.join(", "));
+            fields.error(message, &path.span).help(help)
+        }
+        Imported::Unusable(reason) => fields.error(format!("`{}` cannot be used: {reason}", &**path), &path.span),
     };
-    fields.reader().report(fields.error(message, &path.span).help(help));
+    fields.reader().report(error);
     None
 }
 
@@ -182,60 +195,59 @@ pub(super) fn not_yet(fields: &mut Fields<'_, '_>, name: &'static str) {
 fn sub_agents(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<SubAgent> {
     declarations(fields, "sub_agents", "a sub-agent", |fields, declared| {
         let reader = fields.reader();
-        let url = fields.node("url", Optional).is_some();
-        not_yet(fields, "url");
+        let url = fields.text("url", Optional);
         let path = fields.text("yaml_path", Optional);
         let import = fields.text("import_path", Optional);
         let id = &*declared.id;
-        match (&path, &import) {
-            (Some(path), None) => {
-                if let Err(reason) = surroundings.read(path, None) {
-                    reader.report(fields.error(format!("cannot read `{}`: {reason}", &**path), &path.span));
-                    return None;
-                }
-            }
-            (None, Some(import)) => {
-                let message = format!("`{}` names an agent of a Python module, which cannot be loaded", &**import);
-                reader.report(
-                    fields.error(message, &import.span).help("describe the agent in a file: `yaml_path: agent.yaml`"),
-                );
-            }
-            (Some(_), Some(import)) => {
-                let message = format!("the sub-agent `{id}` has both `yaml_path` and `import_path`");
-                reader.report(fields.error(message, &import.span).help("remove one of them"));
-            }
-            (None, None) if url => {}
-            (None, None) => {
-                let message = format!("the sub-agent `{id}` has no source, and no agent is registered under this id");
-                reader
-                    .report(fields.error(message, &declared.id.span).help("say where it is: `yaml_path: agent.yaml`"));
-            }
+        let sources = [("url", &url), ("yaml_path", &path), ("import_path", &import)];
+        let given: Vec<_> = sources.into_iter().filter_map(|(name, text)| Some((name, text.as_ref()?))).collect();
+        if let [(first, _), (second, text), ..] = &given[..] {
+            let message = format!("the sub-agent `{id}` has both `{first}` and `{second}`");
+            reader.report(fields.error(message, &text.span).help("remove one of them"));
+            return None;
         }
-        Some(SubAgent { declared, path })
+        if let Some(path) = &path
+            && let Err(reason) = surroundings.read(path, None)
+        {
+            reader.report(fields.error(format!("cannot read `{}`: {reason}", &**path), &path.span));
+            return None;
+        }
+        let path = match (path, &url) {
+            (None, None) => {
+                // One without any source is one that somebody made known under its id.
+                let named = import.as_ref().unwrap_or(&declared.id);
+                let help = "describe the agent in a file, `yaml_path: agent.yaml`, or say where it is with `[imports]` in \
+                            `hotcell.toml`";
+                let mut file = named.clone();
+                match imported(fields, Import::Agent, named, help, surroundings) {
+                    Some(found) => file.value = found.into(),
+                    None => return Some(SubAgent { declared, path: None, url: None }),
+                }
+                Some(file)
+            }
+            (path, _) => path,
+        };
+        Some(SubAgent { declared, path, url })
     })
 }
 
-fn hooks(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) {
+/// The hooks of a file, in its order.
+fn hooks(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<String> {
     let reader = fields.reader();
+    let mut found = Vec::new();
     for item in fields.list("hooks", Optional).unwrap_or_default() {
         let owner = Owner { what: "a hook".into(), node: None, place: item.place };
         let Some(mut fields) = reader.fields(item, owner) else { continue };
         not_yet(&mut fields, "url");
         not_yet(&mut fields, "mcp");
         if let Some(path) = fields.text("import_path", Required) {
-            let name = path.rsplit('.').next().unwrap_or_default();
-            if !surroundings.hook(name) {
-                let error = fields.error(
-                    format!("`{}` means the hook `{name}`, and no plugin that guards this agent has this name", &*path),
-                    &path.span,
-                );
-                reader.report(error.help(
-                    "name a plugin of that name under `hooks` in `hotcell.toml`; a guard is never left out silently",
-                ));
-            }
+            let help = "put a hook plugin of that name into one of these folders, name it under `hooks` in `hotcell.toml`, or say \
+                        what it means with `[imports]` there; a guard is never left out silently";
+            found.extend(imported(&fields, Import::Hook, &path, help, surroundings));
         }
         fields.finish(|_| None);
     }
+    found
 }
 
 fn checkpointer(fields: &mut Fields<'_, '_>) {

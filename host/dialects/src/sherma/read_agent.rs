@@ -5,28 +5,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::conversation::{self, Speaker};
-use hotcell_graph::diagnostic::Span;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::ir::Retry;
 use hotcell_graph::{List, Value};
 
-use super::read::{not_yet, reference, unknown};
+use super::custom;
+use super::read::{reference, unknown};
 use super::schema::{Agent, Body, CallLlm, Edge, Field, MESSAGES, Node, PromptRole, Reference, Route, SubAgentTools};
 use crate::document::Need::{Optional, Required};
 use crate::document::{self, Entry, Fields, Kind, Owner, Reader, SourceText, Spanned};
+use crate::json_schema;
+use crate::surroundings::Surroundings;
 
+/// Seconds before the second attempt where a node does not say otherwise.
+const PAUSE: f64 = 1.0;
+/// Seconds of the longest pause between two attempts.
+const LONGEST_PAUSE: f64 = 30.0;
 /// Rounds of a run where the agent does not say otherwise.
 const ROUNDS: u32 = 25;
-const KINDS: [&str; 7] =
-    ["call_llm", "tool_node", "call_agent", "data_transform", "set_state", "interrupt", "load_skills"];
+const KINDS: [&str; 8] =
+    ["call_llm", "tool_node", "call_agent", "data_transform", "set_state", "interrupt", "load_skills", "custom"];
+/// The types of nodes whose failure a file can handle: the others compute, or wait.
+const MAY_FAIL: [&str; 4] = ["call_llm", "tool_node", "call_agent", "custom"];
 
-pub(super) fn agent(reader: &Reader<'_>, entry: &Entry) -> Option<Agent> {
+pub(super) fn agent(reader: &Reader<'_>, entry: &Entry, surroundings: &dyn Surroundings) -> Option<Agent> {
     let name = Spanned { value: Arc::clone(&entry.key), span: reader.span(entry.key_place) };
     // The document outlives the reader; the entry is a part of it.
     let node = reader.document().root.get("agents")?.value.get(&entry.key).map(|entry| &entry.value)?;
     let owner = Owner { what: format!("the agent `{}`", entry.key), node: None, place: entry.key_place };
     let mut fields = reader.fields(node, owner)?;
-    not_yet(&mut fields, "input_schema");
-    not_yet(&mut fields, "output_schema");
+    let input_schema = json_schema::read(&mut fields, "input_schema").map(|(_, schema)| schema);
+    let output_schema = json_schema::read(&mut fields, "output_schema").map(|(_, schema)| schema);
     let state = fields.entry("state", Optional).map(|entry| state(reader, entry)).unwrap_or_default();
     let mut agent = Agent {
         name,
@@ -36,6 +45,8 @@ pub(super) fn agent(reader: &Reader<'_>, entry: &Entry) -> Option<Agent> {
         edges: Vec::new(),
         rounds: ROUNDS,
         concurrency: None,
+        input_schema,
+        output_schema,
     };
     if let Some(entry) = fields.entry("graph", Required) {
         let owner = Owner { what: "`graph`".into(), node: None, place: entry.key_place };
@@ -45,7 +56,7 @@ pub(super) fn agent(reader: &Reader<'_>, entry: &Entry) -> Option<Agent> {
                 .list("nodes", Required)
                 .unwrap_or_default()
                 .iter()
-                .filter_map(|item| node_of(reader, item))
+                .filter_map(|item| node_of(reader, item, surroundings))
                 .collect();
             agent.edges = fields
                 .list("edges", Optional)
@@ -136,7 +147,7 @@ fn default_of(fields: &Fields<'_, '_>, name: &str, kind: &str, node: &document::
     Some(value)
 }
 
-fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node) -> Option<Node> {
+fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node, surroundings: &dyn Surroundings) -> Option<Node> {
     let owner = Owner { what: "a node".into(), node: None, place: item.place };
     let mut fields = reader.fields(item, owner)?;
     let name = fields.text("name", Required);
@@ -148,11 +159,14 @@ fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node) -> Option<Node> {
     let owner = |what: String| Owner { what, node: Some(Arc::clone(&name.value)), place: item.place };
     let (retry, fallback) = on_error.map(|entry| self::on_error(reader, entry, &name)).unwrap_or_default();
     let kind = kind?;
-    if let (Some(retry), true) = (&retry, &*kind != "call_llm") {
-        let error = hotcell_graph::diagnostic::Diagnostic::error(format!(
-            "`retry` is only for `call_llm` nodes, and `{}` is a `{}`",
-            &*name, &*kind
-        ));
+    if let (Some(entry), true) = (on_error, KINDS.contains(&&*kind) && !MAY_FAIL.contains(&&*kind)) {
+        let message = format!("`on_error` is not for `{}` nodes, and `{}` is one", &*kind, &*name);
+        let error = Diagnostic::error(message).at(&reader.span(entry.key_place)).node(&*name);
+        reader.report(error.help(format!("nodes of the types `{}` may have it", MAY_FAIL.join("`, `"))));
+    }
+    if let (Some(retry), true) = (&retry, MAY_FAIL.contains(&&*kind) && &*kind != "call_llm") {
+        let error =
+            Diagnostic::error(format!("`retry` is only for `call_llm` nodes, and `{}` is a `{}`", &*name, &*kind));
         reader.report(error.at(&retry.span).node(&*name).help("remove it, or use `fallback`"));
     }
     // An entry that is left out has no fields; required ones are then missing where the node is.
@@ -172,15 +186,9 @@ fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node) -> Option<Node> {
         "set_state" => Body::SetState(expressions(&mut fields, "values", Required).unwrap_or_default()),
         "interrupt" => Body::Interrupt(fields.text("value", Optional)),
         "load_skills" => Body::LoadSkills(fields.text("skill_ids", Required)),
-        other => {
-            let error = if other == "custom" {
-                fields
-                    .error("nodes of the type `custom` are not supported yet", &kind.span)
-                    .help("use a tool, or a `data_transform`")
-            } else {
-                unknown(&fields, "node type", &kind, &KINDS)
-            };
-            reader.report(error);
+        "custom" => Body::Custom(custom::read(&mut fields, &name, surroundings).map(Box::new)),
+        _ => {
+            reader.report(unknown(&fields, "node type", &kind, &KINDS));
             return Some(Node { name, body: Body::Unknown, fallback });
         }
     };
@@ -301,24 +309,43 @@ fn on_error<'d>(
     let retry = fields.entry("retry", Optional).and_then(|entry| {
         let span = reader.span(entry.key_place);
         let mut fields = reader.fields(&entry.value, owner("`retry`"))?;
-        let attempts = fields.count("max_attempts", Optional).map_or(3, |count| count.value.max(1));
+        let attempts = fields.count("max_attempts", Optional);
+        if let Some(none) = attempts.as_ref().filter(|attempts| attempts.value == 0) {
+            let error = fields.error("`max_attempts: 0` never tries", &none.span);
+            reader.report(error.help("the first attempt counts: use 1 or more"));
+        }
+        let attempts = attempts.map_or(3, |count| count.value.max(1));
         let strategy = fields.text("strategy", Optional);
         if let Some(strategy) = &strategy
             && !matches!(&**strategy, "exponential" | "fixed")
         {
             reader.report(unknown(&fields, "strategy", strategy, &["exponential", "fixed"]));
         }
-        // A day is longer than anybody waits, and fits every clock.
         let seconds = |fields: &mut Fields<'_, '_>, name, default: f64| {
-            let seconds = fields.number(name, Optional).map_or(default, |number| number.value);
-            Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0))
+            let number = fields.number(name, Optional)?;
+            if number.value < 0.0 {
+                let error = fields.error(format!("`{name}` is negative"), &number.span);
+                reader.report(error.help(format!("it is in seconds; {default} is used if it is left out")));
+            }
+            Some(number)
         };
+        let pause = seconds(&mut fields, "delay", PAUSE);
+        let longest = seconds(&mut fields, "max_delay", LONGEST_PAUSE);
+        let value = |number: &Option<Spanned<f64>>, default| number.as_ref().map_or(default, |number| number.value);
+        let (first, most) = (value(&pause, PAUSE), value(&longest, LONGEST_PAUSE));
+        if let (true, Some(place)) = (most < first, longest.as_ref().or(pause.as_ref())) {
+            let error =
+                fields.error(format!("`max_delay` ({most} s) is shorter than `delay` ({first} s)"), &place.span);
+            reader.report(error.help("no pause is longer than `max_delay`: raise it, or lower `delay`"));
+        }
+        // A day is longer than anybody waits, and fits every clock.
+        let duration = |seconds: f64| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0));
         let retry = Retry {
             attempts,
             always: true,
-            pause: seconds(&mut fields, "delay", 1.0),
+            pause: duration(first),
             grows: strategy.as_deref() != Some("fixed"),
-            longest_pause: seconds(&mut fields, "max_delay", 30.0),
+            longest_pause: duration(most),
         };
         fields.finish(|_| None);
         Some(Spanned { value: retry, span })
@@ -337,7 +364,7 @@ fn edge<'d>(reader: &Reader<'d>, item: &'d document::Node) -> Option<Edge> {
     fields.finish(|_| None);
     let source = source?;
     let error = |message: String| {
-        let error = hotcell_graph::diagnostic::Diagnostic::error(message).at(&source.span).node(&*source);
+        let error = Diagnostic::error(message).at(&source.span).node(&*source);
         reader.report(error.help("an edge has either `target`, or `branches` and perhaps `default`"));
     };
     let route = match (target, branches) {

@@ -130,7 +130,10 @@ impl Scope<'_, '_, '_> {
             if let Some(tool) = self.source.skill_tool(id) {
                 return Some(Offered::Skills(tool));
             }
-            let of_a_skill = |tool: &&String| tool.as_str() == id;
+            // A function of a server of a skill goes by its own name.
+            let of_a_skill = |tool: &&String| {
+                *tool == id || tool.strip_prefix("mcp:").is_some_and(|tool| tool.rsplit('/').next() == Some(id))
+            };
             if let Some(name) = self.source.skills.iter().flat_map(|skill| &skill.tools).find(of_a_skill) {
                 return Some(Offered::Tool(name.clone()));
             }

@@ -8,6 +8,7 @@ use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{Retry, Skill, SkillTool};
 
 use crate::document::{SourceText, Spanned};
+use crate::surroundings::Offered;
 
 /// A whole file.
 #[derive(Debug, Default)]
@@ -19,6 +20,7 @@ pub(super) struct Source {
     pub(super) sub_agents: Vec<SubAgent>,
     pub(super) default_llm: Option<Reference>,
     pub(super) data: Value,
+    pub(super) hooks: Vec<String>,
     pub(super) agents: Vec<Agent>,
 }
 
@@ -39,14 +41,17 @@ pub(super) struct Llm {
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) declared: Declared,
-    /// The last segment of its import path
+    /// What the host calls it
     pub(super) name: String,
 }
 
 #[derive(Debug)]
 pub(super) struct SubAgent {
     pub(super) declared: Declared,
+    /// Its file
     pub(super) path: Option<SourceText>,
+    /// Its address
+    pub(super) url: Option<SourceText>,
 }
 
 /// A reference to something that is declared.
@@ -65,6 +70,8 @@ pub(super) struct Agent {
     pub(super) edges: Vec<Edge>,
     pub(super) rounds: u32,
     pub(super) concurrency: Option<usize>,
+    pub(super) input_schema: Option<Value>,
+    pub(super) output_schema: Option<Value>,
 }
 
 #[derive(Debug)]
@@ -93,8 +100,20 @@ pub(super) enum Body {
     SetState(Vec<(Spanned<Arc<str>>, SourceText)>),
     Interrupt(Option<SourceText>),
     LoadSkills(Option<SourceText>),
+    /// None if what it stands for is wrong; that is reported
+    Custom(Option<Box<Custom>>),
     /// Its type is wrong; that is reported
     Unknown,
+}
+
+/// A node whose work a plugin does.
+#[derive(Debug)]
+pub(super) struct Custom {
+    /// The full name of the node type
+    pub(super) offer: String,
+    pub(super) offered: Offered,
+    /// What the node says beside the name
+    pub(super) metadata: Value,
 }
 
 #[derive(Debug)]
@@ -181,7 +200,7 @@ impl Node {
             Body::CallAgent { input, .. } => input.iter().collect(),
             Body::Transform(text) | Body::Interrupt(text) | Body::LoadSkills(text) => text.iter().collect(),
             Body::SetState(values) => values.iter().map(|(_, text)| text).collect(),
-            Body::ToolNode(_) | Body::Unknown => Vec::new(),
+            Body::ToolNode(_) | Body::Custom(_) | Body::Unknown => Vec::new(),
         }
     }
 
@@ -195,6 +214,7 @@ impl Node {
             Body::SetState(_) => "set_state",
             Body::Interrupt(_) => "interrupt",
             Body::LoadSkills(_) => "load_skills",
+            Body::Custom(_) => "custom",
             Body::Unknown => "unknown",
         }
     }

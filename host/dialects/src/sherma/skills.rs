@@ -5,8 +5,9 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::SourceFile;
 use hotcell_graph::ir::Skill;
 
-use super::read::{declarations, not_yet, tool_of_path};
+use super::read::{declarations, tool_of_path};
 use super::schema::Declared;
+use super::servers;
 use crate::document::Need::{Optional, Required};
 use crate::document::{self, Fields, Owner, Place, Reader, SourceText};
 use crate::surroundings::Surroundings;
@@ -17,9 +18,22 @@ const INSTRUCTIONS: &str = "SKILL.md";
 /// Reads the skills of a file with all that belongs to them.
 pub(super) fn read(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<Skill> {
     declarations(fields, "skills", "a skill", |fields, declared| {
-        not_yet(fields, "url");
-        let path = fields.text("skill_card_path", Required)?;
         let reader = fields.reader();
+        let path = match (fields.text("skill_card_path", Optional), fields.text("url", Optional)) {
+            (Some(path), None) => path,
+            (None, Some(url)) if url.contains("://") => url,
+            (None, Some(url)) => {
+                let error = fields.error(format!("`{}` is no address", &*url), &url.span);
+                reader.report(error.help("an address begins with `https://`; a file is `skill_card_path`"));
+                return None;
+            }
+            (both, _) => {
+                let problem = if both.is_some() { "has both" } else { "has neither" };
+                let message = format!("the skill `{}` {problem} `skill_card_path` and `url`", &*declared.id);
+                reader.report(fields.error(message, &declared.id.span).help("give it exactly one of them"));
+                return None;
+            }
+        };
         let text = match surroundings.read(&path, None) {
             Ok(text) => text,
             Err(reason) => {
@@ -56,14 +70,6 @@ fn card(reader: &Reader<'_>, declared: &Declared, path: &SourceText, surrounding
     let name = fields.text("name", Optional);
     let description = fields.text("description", Optional);
     let base = fields.text("base_uri", Optional);
-    if let Some(base) = base.as_ref().filter(|base| base.contains("://")) {
-        reader.report(
-            fields
-                .error("a `base_uri` on the network is not supported yet", &base.span)
-                .help("put the skill's files beside its card"),
-        );
-        return None;
-    }
     let folder = folder(path, base.as_deref().unwrap_or("."));
     let mut files = Vec::new();
     for file in fields.texts("files", Optional).unwrap_or_default() {
@@ -96,7 +102,12 @@ fn card(reader: &Reader<'_>, declared: &Declared, path: &SourceText, surrounding
         }
         fields.finish(|_| None);
     }
-    not_yet(&mut fields, "mcps");
+    for entry in fields.map("mcps", Optional).map(|(entries, _)| entries).unwrap_or_default() {
+        let owner = Owner { what: "an MCP server of the skill".into(), node: None, place: entry.key_place };
+        let Some(mut fields) = reader.fields(&entry.value, owner) else { continue };
+        tools.extend(servers::of_card(&mut fields, surroundings).into_iter().map(|tool| tool.name));
+        fields.finish(|_| None);
+    }
     fields.ignore("extensions");
     fields.finish(|_| None);
     let own = |text: Option<&SourceText>| text.map(|text| text.to_string());
@@ -113,7 +124,7 @@ fn card(reader: &Reader<'_>, declared: &Declared, path: &SourceText, surrounding
 
 /// The folder of the skill's files, relative to the file that names the card.
 fn folder(card: &str, base: &str) -> String {
-    if base.starts_with('/') {
+    if base.starts_with('/') || base.contains("://") {
         return base.trim_end_matches('/').to_owned();
     }
     let beside = card.rsplit_once('/').map_or(".", |(folder, _)| folder);

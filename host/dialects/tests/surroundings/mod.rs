@@ -1,7 +1,8 @@
 //! The world that the tests pretend to be in.
 
 use hotcell_dialects::{
-    AgentFolder, ComponentState, FileState, KnowledgeBase, OfferState, Offered, ServerState, Surroundings, ToolState,
+    AgentFolder, ComponentState, DeclaredServer, FileState, KnowledgeBase, OfferState, Offered, ServerState,
+    Surroundings, ToolState,
 };
 use hotcell_graph::ir::OfferKind;
 
@@ -58,6 +59,23 @@ impl Surroundings for Fake {
             "library" => ServerState::Usable(vec!["lend".to_owned(), "search_books".to_owned()]),
             "waiting" => ServerState::Unusable("the MCP server `waiting` is a program that nobody allowed".to_owned()),
             _ => ServerState::Missing,
+        }
+    }
+
+    fn declare_server(&self, server: &DeclaredServer) -> ServerState {
+        match &*server.name {
+            "held" => {
+                ServerState::Unusable("the MCP server `held` may not be used here: nobody has decided".to_owned())
+            }
+            _ => ServerState::Usable(vec!["lend".to_owned(), "hooks.before".to_owned()]),
+        }
+    }
+
+    fn node_types(&self, name: &str) -> Vec<String> {
+        match name {
+            "look" => vec!["acme:geo/look".to_owned()],
+            "twice" => vec!["a/twice".to_owned(), "b/twice".to_owned()],
+            _ => Vec::new(),
         }
     }
 

@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::plugins::{AgentFolder, Grants, Plugin, Trust};
-use hotcell_runtime::{CancellationToken, Environment, Given, Host, HostOptions, Nobody, Outcome, RunReport, Session};
+use hotcell_runtime::{
+    CancellationToken, Environment, Given, Host, HostError, HostOptions, Nobody, Outcome, People, Question, RunReport,
+    Session,
+};
 use serde_json::{Value, json};
 use wasm_encoder::{ComponentSection as _, CustomSection};
 
@@ -28,14 +32,36 @@ nodes:
 
 pub(crate) struct Desk {
     folder: tempfile::TempDir,
+    file: &'static str,
+}
+
+/// Answers every question with the same text.
+pub(crate) struct Says(pub(crate) &'static str);
+
+#[async_trait]
+impl People for Says {
+    async fn ask(&self, _: &Question) -> Option<String> {
+        Some(self.0.to_owned())
+    }
 }
 
 impl Desk {
     pub(crate) fn new(graph: &str) -> Self {
+        Desk::of("graph.yaml", graph)
+    }
+
+    /// A folder whose agent is in the file of this name.
+    pub(crate) fn of(file: &'static str, text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("plugins")).unwrap();
-        std::fs::write(folder.path().join("graph.yaml"), graph).unwrap();
-        Desk { folder }
+        std::fs::write(folder.path().join(file), text).unwrap();
+        Desk { folder, file }
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let file = self.path(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -44,10 +70,23 @@ impl Desk {
 
     /// Puts up a plugin with one tool and hooks at these points, and grants it all that it asks for.
     pub(crate) fn plugin(&self, name: &str, tool: &str, points: &[&str], asks: Value, grants: &str) {
+        self.plugin_like(name, tool, points, asks, grants, |_| {});
+    }
+
+    /// The same, with another description.
+    pub(crate) fn plugin_like(
+        &self,
+        name: &str,
+        tool: &str,
+        points: &[&str],
+        asks: Value,
+        grants: &str,
+        change: impl FnOnce(&mut Value),
+    ) {
         let hooks: Vec<Value> = points.iter().map(|point| json!({ "point": point })).collect();
         // Every export has to be described; a hook that no setting steers does nothing.
         let hooks = if hooks.is_empty() { vec![json!({ "point": "before-skill-load" })] } else { hooks };
-        let description = json!({
+        let mut description = json!({
             "contract": "0.2.0", "name": name,
             "tools": [{ "name": tool, "description": "Does what it is told", "parameters": { "type": "object" } }],
             "hooks": hooks,
@@ -60,6 +99,7 @@ impl Desk {
             "connector": { "modes": ["sync", "callback"], "config": { "properties": { "url": {} }, "required": ["url"] } },
             "capabilities": asks,
         });
+        change(&mut description);
         let mut bytes = PROBE.to_vec();
         CustomSection { name: "hotcell:description".into(), data: description.to_string().into_bytes().into() }
             .append_to_component(&mut bytes);
@@ -82,27 +122,54 @@ impl Desk {
     }
 
     pub(crate) fn host(&self, model: &Loopback) -> Host {
+        Host::new(self.options(model)).unwrap()
+    }
+
+    pub(crate) fn options(&self, model: &Loopback) -> HostOptions {
         let environment = [
             ("HOTCELL_MODEL", "test:small".to_owned()),
             ("HOTCELL_MODEL_URL", model.base_url()),
             ("HOTCELL_SECRET_KEY", "value-of-the-key".to_owned()),
         ];
-        Host::new(HostOptions {
+        HostOptions {
             environment: Environment::of(environment.map(|(name, value)| (name.to_owned(), value))),
             ..HostOptions::isolated()
-        })
-        .unwrap()
+        }
+    }
+
+    pub(crate) fn session(people: Arc<dyn People>) -> Session {
+        Session { people, observer: Arc::new(Nobody), cancel: CancellationToken::new() }
+    }
+
+    /// What is wrong with the agent.
+    pub(crate) fn refusal(&self) -> String {
+        let model = Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
+        self.host(&model).load(&self.path(self.file)).unwrap_err().to_string()
     }
 
     /// One run, with a model that gives these replies.
     pub(crate) async fn run(&self, replies: Value) -> (RunReport, Loopback) {
+        self.run_with(replies, Arc::new(Nobody)).await
+    }
+
+    /// The same, with somebody who answers questions.
+    pub(crate) async fn run_with(&self, replies: Value, people: Arc<dyn People>) -> (RunReport, Loopback) {
         let model = Loopback::start(Script::from_json(&replies).unwrap()).unwrap();
         let host = self.host(&model);
-        let agent = host.load(&self.path("graph.yaml")).unwrap_or_else(|failure| panic!("{failure}"));
-        let session =
-            Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
         let given = Given { input: Some("go".to_owned()), ..Given::default() };
-        (host.run(&agent, given, session).await.unwrap(), model)
+        let report = self.start(&host, given, people).await.unwrap();
+        (report, model)
+    }
+
+    /// One run of a host.
+    pub(crate) async fn start(
+        &self,
+        host: &Host,
+        given: Given,
+        people: Arc<dyn People>,
+    ) -> Result<RunReport, HostError> {
+        let agent = host.load(&self.path(self.file)).unwrap_or_else(|failure| panic!("{failure}"));
+        host.run(&agent, given, Desk::session(people)).await
     }
 }
 
@@ -129,6 +196,12 @@ pub(crate) fn error(report: &RunReport) -> String {
         Outcome::Failed { error, .. } => error.clone(),
         other => panic!("{other:?}"),
     }
+}
+
+/// The state that a run came to.
+pub(crate) fn state(report: &RunReport) -> Value {
+    let state = hotcell_runtime::value::Value::Object(report.state.to_object());
+    serde_json::from_str(&state.to_json()).unwrap()
 }
 
 /// The output of a completed run.

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{CancellationToken, Given, Nobody, Outcome, People, Question, Session};
-use serde_json::{Value, json};
+use hotcell_runtime::Outcome;
+use serde_json::json;
 
-use crate::desk::{Desk, calls, told};
+use crate::desk::{Desk, Says, calls, told};
 
 const GRAPH: &str = r#"name: served
 version: "1.0"
@@ -38,31 +36,26 @@ fn granted(mode: &str) -> Desk {
     desk
 }
 
-fn refusal(desk: &Desk) -> String {
-    let model = Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
-    desk.host(&model).load(&desk.path("graph.yaml")).unwrap_err().to_string()
-}
-
 #[test]
 fn a_server_without_a_grant_is_not_started_and_the_grant_is_named() {
     let desk = Desk::new(GRAPH);
     let trace = desk.path("started");
     let server = json!({ "command": "touch", "args": [trace] });
     std::fs::write(desk.path("mcp.json"), json!({ "mcpServers": { "library": server } }).to_string()).unwrap();
-    let refused = refusal(&desk);
+    let refused = desk.refusal();
     assert!(refused.contains("[grants.\"mcp:library\"]") && refused.contains("process = true"), "{refused}");
     assert!(!trace.exists());
 
     let service = json!({ "mcpServers": { "library": { "url": "http://127.0.0.1:9/mcp" } } });
     std::fs::write(desk.path("mcp.json"), service.to_string()).unwrap();
-    let refused = refusal(&desk);
+    let refused = desk.refusal();
     assert!(refused.contains("http = [\"http://127.0.0.1:9\"]"), "{refused}");
 }
 
 #[test]
 fn what_is_wrong_with_the_file_of_servers_is_said() {
     let desk = Desk::new(GRAPH);
-    assert!(refusal(&desk).contains("is not configured"), "{}", refusal(&desk));
+    assert!(desk.refusal().contains("is not configured"), "{}", desk.refusal());
     for (text, expected) in [
         ("{", "mcp.json"),
         (r#"{"mcpServers":{"library":{"command":"x","extra":1}}}"#, "`extra`"),
@@ -72,7 +65,7 @@ fn what_is_wrong_with_the_file_of_servers_is_said() {
         ),
     ] {
         std::fs::write(desk.path("mcp.json"), text).unwrap();
-        let refused = refusal(&desk);
+        let refused = desk.refusal();
         assert!(refused.contains(expected), "{refused}");
         assert!(!refused.contains("value-of-the-key"), "a file of the folder gets at no variable that was not granted");
     }
@@ -103,18 +96,8 @@ async fn a_server_that_misbehaves_fails_its_call_and_the_graph_goes_on() {
 #[test]
 fn a_server_with_tools_that_are_refused_is_named() {
     for mode in ["control", "twice"] {
-        let refused = refusal(&granted(mode));
+        let refused = granted(mode).refusal();
         assert!(refused.contains("the tools of the MCP server `library` are refused"), "{mode}: {refused}");
-    }
-}
-
-/// Answers every question with the same text.
-struct Says(&'static str);
-
-#[async_trait]
-impl People for Says {
-    async fn ask(&self, _: &Question) -> Option<String> {
-        Some(self.0.to_owned())
     }
 }
 
@@ -125,14 +108,7 @@ async fn a_question_of_a_server_reaches_the_person_or_waits() {
     let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
     assert_eq!(questions[0].node, "work");
 
-    let replies: Value = calls("ask", json!({}));
-    let model = Loopback::start(Script::from_json(&replies).unwrap()).unwrap();
-    let host = desk.host(&model);
-    let agent = host.load(&desk.path("graph.yaml")).unwrap();
-    let session =
-        Session { people: Arc::new(Says("blue")), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
-    let given = Given { input: Some("go".to_owned()), ..Given::default() };
-    let report = host.run(&agent, given, session).await.unwrap();
+    let (report, model) = desk.run_with(calls("ask", json!({})), Arc::new(Says("blue"))).await;
     assert!(matches!(report.outcome, Outcome::Completed { .. }), "{:?}", report.outcome);
     assert!(told(&model).contains("blue"), "{}", told(&model));
 }

@@ -214,6 +214,7 @@ impl<'c> Lowering<'c> {
                 [only] if &**only == "next" => Vec::new(),
                 branches => branches.iter().map(|branch| branch.to_string()).collect(),
             },
+            keys: None,
             bind: ANSWER,
         };
         let mut node = site.node(Action::Offer(Box::new(action)), site.outputs(&site.entries()));

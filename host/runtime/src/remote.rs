@@ -1,0 +1,310 @@
+//! Agents at other addresses, which speak the A2A protocol (Agent2Agent, JSON-RPC over HTTP, versions 0.2 and 0.3).
+//!
+//! To a run such an agent is a graph of its own, of three nodes: one sends, one asks the person where the agent needs an
+//! answer, one ends. So what it said and what it is waiting for is in the journal, like everything else.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use hotcell_budget::{Account, Budget, Bytes, Usage};
+use hotcell_cells::policy::{Decision, decide_url};
+use hotcell_cells::{Denial, Grants, Terms, fetch, post};
+use hotcell_engine::{CallError, Callee, Nobody, OfferAnswer, OfferCall, OfferReport, Offers};
+use hotcell_graph::diagnostic::Span;
+use hotcell_graph::ir::{
+    Action, AskAction, Expression, Graph, Next, Node, NodeIds, OfferAction, OfferKind, OnFailure, Update,
+};
+use hotcell_graph::{Key, Template};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+use url::Url;
+
+use crate::folder::FILE_GRANTS;
+
+/// Where agents describe themselves, the newer place first.
+const CARDS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
+/// How long one call may take, the agent's work included.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// The first and the longest pause before an agent is asked how far it is.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// The branch by which the agent's question is left.
+const ASKS: &str = "input-required";
+const DONE: &str = "completed";
+
+/// One agent.
+struct RemoteAgent {
+    name: Key,
+    url: Url,
+    terms: Terms,
+    endpoint: OnceCell<Url>,
+}
+
+/// The agent at an address, as one that graphs call; the error says what would allow it.
+pub(crate) fn callee(
+    name: &Key,
+    url: &str,
+    span: &Span,
+    grants: Arc<Grants>,
+    ports: &Callee,
+) -> Result<Callee, String> {
+    let url: Url = url.parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
+    match decide_url(&grants, &url, "POST") {
+        Some(Decision::Allow) => {}
+        Some(Decision::Deny(capability)) => {
+            let denial = Denial { plugin: FILE_GRANTS.to_owned(), capability };
+            return Err(format!("the agent `{name}` may not be reached from here: {denial}"));
+        }
+        None => return Err(format!("`{url}` is not the address of a web server")),
+    }
+    let budget = Budget { http_requests: 200, http_bytes: Bytes(64 << 20), wall_clock: PATIENCE, ..Budget::default() };
+    let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
+    let agent = RemoteAgent { name: name.clone(), url, terms, endpoint: OnceCell::new() };
+    let graph = graph(name, span).ok_or("its graph cannot be made")?;
+    Ok(Callee {
+        graph: Arc::new(graph),
+        offers: Arc::new(agent),
+        hooks: Arc::new(Nobody),
+        agents: None,
+        ..ports.clone()
+    })
+}
+
+/// Sends what comes in, and every answer of the person, until the agent is done.
+fn graph(name: &Key, span: &Span) -> Option<Graph> {
+    let ids = NodeIds::new(["send", "ask", "done"]);
+    let value = |name: &str| Expression::Lenient(Template::parse(&format!("{{{{{name}}}}}")));
+    let input = |name: &str| (Key::from(name), value(name));
+    let send = OfferAction {
+        offer: name.to_string(),
+        kind: OfferKind::Node,
+        with: Expression::Object(Vec::new()),
+        inputs: Expression::Object(["request", "task", "context"].map(input).to_vec()),
+        branches: vec![ASKS.to_owned(), DONE.to_owned()],
+        keys: Some(["text", "task", "context"].map(Key::from).into()),
+        bind: "reply",
+    };
+    let ask = AskAction {
+        question: value("text"),
+        options: Vec::new(),
+        default: None,
+        check: None,
+        trim: false,
+        bind: "answer",
+    };
+    let node = |id: &str, action: Action, updates: Vec<Update>, next: Next| Node {
+        id: id.into(),
+        kind: "agent",
+        description: None,
+        action,
+        updates,
+        next,
+        on_failure: OnFailure::Fail,
+        timeout: None,
+        span: span.clone(),
+        implied_by: Some(name.clone()),
+    };
+    let by_answer = Next::ByAnswer { routes: vec![(ASKS.to_owned(), ids.get("ask")?)], otherwise: ids.get("done")? };
+    let again = Next::To(vec![ids.get("send")?]);
+    let answered = vec![Update { key: "request".into(), value: value("answer") }];
+    let nodes = vec![
+        node("send", Action::Offer(Box::new(send)), Vec::new(), by_answer),
+        node("ask", Action::Ask(ask), answered, again),
+        node("done", Action::End { output: value("text") }, Vec::new(), Next::To(Vec::new())),
+    ];
+    let mut graph = Graph::new(&**name, nodes, "send")?;
+    graph.input_key = Some("request".into());
+    graph.initial_state = ["task", "context"].map(|key| (Key::from(key), hotcell_graph::Value::Null)).to_vec();
+    Some(graph)
+}
+
+#[async_trait]
+impl Offers for RemoteAgent {
+    async fn take(&self, call: OfferCall<'_>) -> OfferReport {
+        let begun = Instant::now();
+        let result = match call.purse.lend(&self.terms.budget) {
+            Ok(budget) => self.send(call.inputs, Terms { budget, ..self.terms.clone() }).await,
+            Err(overdrawn) => Err(overdrawn.to_string()),
+        };
+        let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
+        call.purse.spend(&usage);
+        let account = Account::of(format!("a2a:{}", self.name), usage);
+        OfferReport { result: result.map_err(CallError::Failed), account }
+    }
+}
+
+/// What the graph sends: a text, and the task of which it is a part.
+#[derive(Deserialize)]
+struct Sent {
+    request: String,
+    task: Option<String>,
+    context: Option<String>,
+}
+
+/// A message or a task, of which both have the fields that count.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Reply {
+    id: Option<String>,
+    context_id: Option<String>,
+    task_id: Option<String>,
+    status: Option<Status>,
+    artifacts: Vec<Parts>,
+    history: Vec<Parts>,
+    parts: Vec<Value>,
+}
+
+#[derive(Deserialize)]
+struct Status {
+    state: String,
+    message: Option<Parts>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Parts {
+    role: Option<String>,
+    parts: Vec<Value>,
+}
+
+impl RemoteAgent {
+    async fn send(&self, inputs: &str, terms: Terms) -> Result<OfferAnswer, String> {
+        let sent: Sent = serde_json::from_str(inputs).map_err(|error| error.to_string())?;
+        let endpoint = self.endpoint.get_or_try_init(|| self.find(&terms)).await?;
+        let mut message = json!({
+            "kind": "message", "role": "user", "messageId": id(), "parts": [{ "kind": "text", "text": sent.request }],
+        });
+        for (key, value) in [("taskId", sent.task), ("contextId", sent.context)] {
+            if let Some(value) = value {
+                message[key] = value.into();
+            }
+        }
+        let parameters = json!({ "message": message, "configuration": { "blocking": true } });
+        let begun = Instant::now();
+        let mut reply = request(&terms, endpoint, "message/send", parameters).await?;
+        let mut pause = PAUSES.0;
+        while let (Some("submitted" | "working"), Some(task)) = (reply.state(), &reply.id) {
+            if begun.elapsed() >= terms.budget.wall_clock {
+                return Err(format!("it was not done after {} s", terms.budget.wall_clock.as_secs()));
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
+            reply = request(&terms, endpoint, "tasks/get", json!({ "id": task })).await?;
+        }
+        reply.into_answer()
+    }
+
+    /// The address that takes requests: the one that the agent's description names.
+    async fn find(&self, terms: &Terms) -> Result<Url, String> {
+        let mut base = self.url.clone();
+        if !base.path().ends_with('/') {
+            base.set_path(&format!("{}/", base.path()));
+        }
+        let mut reasons = Vec::new();
+        for place in CARDS {
+            let card = base.join(place).map_err(|error| error.to_string())?;
+            match fetch(terms, card.as_str()).await {
+                Ok(fetched) => {
+                    let wrong = |problem: String| format!("the description of the agent at `{card}` {problem}");
+                    let described: Value = serde_json::from_slice(&fetched.bytes)
+                        .map_err(|error| wrong(format!("cannot be read: {error}")))?;
+                    return endpoint(&described, &self.url).map_err(wrong);
+                }
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        Err(format!("no agent describes itself there: {}", reasons.join("; ")))
+    }
+}
+
+/// The address in an agent's description; one that is not said is where the agent is.
+fn endpoint(card: &Value, own: &Url) -> Result<Url, String> {
+    let url_of = |interface: &Value| interface["url"].as_str().map(str::to_owned);
+    let is_ours = |interface: &&Value| interface["transport"] == "JSONRPC";
+    let url = match card["preferredTransport"].as_str() {
+        None | Some("JSONRPC") => card["url"].as_str().map(str::to_owned),
+        Some(other) => {
+            let others = card["additionalInterfaces"].as_array().into_iter().flatten();
+            let found = others.into_iter().find(is_ours).and_then(url_of);
+            Some(found.ok_or_else(|| format!("offers `{other}` and no JSON-RPC, which is what is spoken here"))?)
+        }
+    };
+    match url {
+        Some(url) => own.join(&url).map_err(|error| format!("names the address `{url}`: {error}")),
+        None if card.get("supportedInterfaces").is_some() => {
+            Err("is that of version 1 of the protocol; versions 0.2 and 0.3 are spoken here".to_owned())
+        }
+        None => Ok(own.clone()),
+    }
+}
+
+/// One request over JSON-RPC.
+async fn request(terms: &Terms, endpoint: &Url, method: &str, parameters: Value) -> Result<Reply, String> {
+    let body = json!({ "jsonrpc": "2.0", "id": id(), "method": method, "params": parameters });
+    let fetched = post(terms, endpoint.as_str(), body.to_string()).await?;
+    let mut answer: Value = serde_json::from_slice(&fetched.bytes)
+        .map_err(|error| format!("`{endpoint}` did not answer in JSON: {error}"))?;
+    if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
+        let message = error["message"].as_str().unwrap_or("no reason was given");
+        return Err(format!("`{endpoint}` refused `{method}`: {message} ({})", error["code"]));
+    }
+    serde_json::from_value(answer["result"].take())
+        .map_err(|error| format!("`{endpoint}` answered `{method}` with neither a message nor a task: {error}"))
+}
+
+impl Reply {
+    fn state(&self) -> Option<&str> {
+        self.status.as_ref().map(|status| status.state.as_str())
+    }
+
+    /// What the graph goes on with.
+    fn into_answer(self) -> Result<OfferAnswer, String> {
+        let said = self.status.as_ref().and_then(|status| status.message.as_ref()).map(|message| text(&message.parts));
+        let said = said.transpose()?.unwrap_or_default();
+        let (text, branch) = match self.state() {
+            // A message, and no task.
+            None => (text(&self.parts)?, DONE),
+            Some(DONE) => (self.result(said)?, DONE),
+            Some(ASKS) => (said, ASKS),
+            Some("auth-required") => {
+                return Err(format!("it wants somebody to sign in first, which is not done from here: {said}"));
+            }
+            Some(state) => {
+                let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+                return Err(format!("its task is {state}{said}"));
+            }
+        };
+        let task = self.id.filter(|_| self.status.is_some()).or(self.task_id);
+        let outputs = json!({ "text": text, "task": task, "context": self.context_id }).to_string();
+        Ok(OfferAnswer { outputs, branch: Some(branch.to_owned()) })
+    }
+
+    /// The result of a task: what it made, else what it said at the end.
+    fn result(&self, said: String) -> Result<String, String> {
+        let made = self.artifacts.iter().map(|artifact| text(&artifact.parts)).collect::<Result<Vec<_>, _>>()?;
+        if !made.is_empty() {
+            return Ok(made.join("\n"));
+        }
+        if !said.is_empty() {
+            return Ok(said);
+        }
+        let last = self.history.iter().rev().find(|message| message.role.as_deref() == Some("agent"));
+        last.map_or(Ok(String::new()), |message| text(&message.parts))
+    }
+}
+
+/// The text of parts: texts as they are, data as JSON.
+fn text(parts: &[Value]) -> Result<String, String> {
+    let one = |part: &Value| match (part["kind"].as_str().or(part["type"].as_str()), part["text"].as_str()) {
+        (None | Some("text"), Some(text)) => Ok(text.to_owned()),
+        (Some("data"), _) => Ok(part["data"].to_string()),
+        (kind, _) => Err(format!("it answered with a `{}`, and only texts and data are taken", kind.unwrap_or("part"))),
+    };
+    Ok(parts.iter().map(one).collect::<Result<Vec<_>, _>>()?.join("\n"))
+}
+
+/// A name that nobody else has.
+fn id() -> String {
+    (0..2).map(|_| format!("{:016x}", fastrand::u64(..))).collect()
+}

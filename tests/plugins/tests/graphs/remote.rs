@@ -1,0 +1,175 @@
+//! Agents and skills at other addresses: nothing is reached without a grant, and what an agent asks reaches the person.
+
+use std::sync::{Arc, Mutex};
+
+use hotcell_loopback::{Loopback, Script, Site};
+use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Nobody, Outcome};
+use serde_json::{Value, json};
+
+use crate::declarative::talker;
+use crate::desk::{Desk, Says, calls, error, output, told};
+
+/// What the agent was sent, in order.
+type Sent = Arc<Mutex<Vec<Value>>>;
+
+/// A desk with an agent over there, which does with a text what `act` says: the result of `message/send`, by the text
+/// and how many messages came before.
+fn desk(act: impl Fn(&str, usize) -> Value + Send + Sync + 'static) -> (Desk, Site, Sent) {
+    let sent: Sent = Arc::default();
+    let seen = sent.clone();
+    let answer = move |path: &str, body: &[u8]| match path {
+        "/agents/clerk/.well-known/agent-card.json" => {
+            Some(json!({ "name": "clerk", "url": "/rpc", "preferredTransport": "JSONRPC" }).to_string())
+        }
+        "/rpc" => {
+            let request: Value = serde_json::from_slice(body).unwrap();
+            let mut seen = seen.lock().unwrap();
+            let text = request["params"]["message"]["parts"][0]["text"].as_str().unwrap_or_default();
+            let mut answer = act(text, seen.len());
+            seen.push(request.clone());
+            answer["jsonrpc"] = "2.0".into();
+            answer["id"] = request["id"].clone();
+            Some(answer.to_string())
+        }
+        _ => None,
+    };
+    let site = Site::start(answer).unwrap();
+    let declared = format!("sub_agents: [{{id: clerk, url: '{}/agents/clerk'}}]", site.origin());
+    let text = talker(&declared).replace("use_tools_from_registry: true", "use_sub_agents_as_tools: true");
+    (Desk::of("agent.yaml", &text), site, sent)
+}
+
+fn task(state: &str, text: &str) -> Value {
+    let message =
+        json!({ "kind": "message", "role": "agent", "messageId": "x", "parts": [{ "kind": "text", "text": text }] });
+    json!({ "result": { "kind": "task", "id": "t1", "contextId": "c1", "status": { "state": state, "message": message } } })
+}
+
+fn granted(desk: &Desk, site: &Site) {
+    desk.settings(&format!("[grants.agent]\nhttp = ['{}']", site.origin()));
+}
+
+fn asks() -> Value {
+    calls("clerk", json!({ "request": "book a room" }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_at_an_address_is_called_once_it_is_granted() {
+    let (desk, site, sent) = desk(|text, _| {
+        let artifact = json!({ "artifactId": "a", "parts": [{ "kind": "text", "text": format!("did: {text}") }] });
+        let mut answer = task("completed", "done");
+        answer["result"]["artifacts"] = json!([artifact]);
+        answer
+    });
+    let refused = desk.refusal();
+    assert!(refused.contains("[grants.agent]") || refused.contains("[grants.\"agent\"]"), "{refused}");
+    assert!(refused.contains(&site.origin()), "{refused}");
+    granted(&desk, &site);
+    let (report, model) = desk.run(asks()).await;
+    assert_eq!((output(&report).as_str(), told(&model).as_str()), ("done", "did: book a room"));
+    let request = sent.lock().unwrap()[0].clone();
+    assert_eq!((&request["method"], &request["params"]["message"]["role"]), (&json!("message/send"), &json!("user")));
+    assert!(report.account.iter().any(|(who, _)| who == "a2a:clerk"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_at_an_address_asks_reaches_the_person_also_in_another_process() {
+    let (desk, site, sent) = desk(|text, before| match before {
+        0 => task("input-required", "For how many?"),
+        _ => task("completed", &format!("a room for {text}")),
+    });
+    granted(&desk, &site);
+    let (report, model) = desk.run_with(asks(), Arc::new(Says("four"))).await;
+    assert_eq!((output(&report).as_str(), told(&model).as_str()), ("done", "a room for four"));
+    let second = sent.lock().unwrap()[1].clone();
+    let message = &second["params"]["message"];
+    assert_eq!((&message["taskId"], &message["contextId"]), (&json!("t1"), &json!("c1")));
+
+    sent.lock().unwrap().clear();
+    let model = Loopback::start(Script::from_json(&asks()).unwrap()).unwrap();
+    let journal = || JournalChoice::File(desk.path("runs.db"));
+    let host = |first: &Host| first.beside(HostOptions { journal: journal(), ..desk.options(&model) }).unwrap();
+    let engine = desk.host(&model);
+    let given = Given { input: Some("go".to_owned()), ..Given::default() };
+    let report = desk.start(&host(&engine), given, Arc::new(Nobody)).await.unwrap();
+    let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert_eq!(questions[0].text, "For how many?");
+    let later = host(&engine);
+    later.answer(report.run.as_str(), "two").unwrap();
+    let report = later.resume(report.run.as_str(), Desk::session(Arc::new(Nobody))).await.unwrap();
+    assert_eq!((output(&report).as_str(), told(&model).as_str()), ("done", "a room for two"));
+    assert_eq!(sent.lock().unwrap().len(), 2, "what was sent is not sent again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_works_is_asked_until_it_is_done() {
+    let (desk, site, sent) = desk(|_, before| match before {
+        0 | 1 => task("working", ""),
+        _ => task("completed", "there it is"),
+    });
+    granted(&desk, &site);
+    let (_, model) = desk.run(asks()).await;
+    assert_eq!(told(&model), "there it is");
+    let methods: Vec<Value> = sent.lock().unwrap().iter().map(|request| request["method"].clone()).collect();
+    assert_eq!(methods, ["message/send", "tasks/get", "tasks/get"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_fails_or_talks_nonsense_fails_its_caller() {
+    let cases: [(Value, &str); 5] = [
+        (
+            task("failed", "no rooms"),
+            "agent `clerk`: node `clerk` failed: `clerk` failed: its task is failed: no rooms",
+        ),
+        (task("auth-required", "who are you?"), "wants somebody to sign in first"),
+        (json!({ "error": { "code": -32601, "message": "what?" } }), "refused `message/send`: what? (-32601)"),
+        (json!({ "result": [] }), "neither a message nor a task"),
+        (
+            json!({ "result": { "kind": "message", "role": "agent", "parts": [{ "kind": "file", "file": {} }] } }),
+            "only texts and data are taken",
+        ),
+    ];
+    for (answer, expected) in cases {
+        let (desk, site, _) = desk(move |_, _| answer.clone());
+        granted(&desk, &site);
+        let (report, _) = desk.run(asks()).await;
+        assert!(error(&report).contains(expected), "{expected}: {}", error(&report));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_at_an_address_is_read_once_it_is_granted() {
+    let site = Site::start(|path, _| match path {
+        "/skills/weather/card.json" => Some(
+            json!({ "id": "weather", "name": "Weather", "description": "Knows", "files": ["SKILL.md", "references/units.md"] })
+                .to_string(),
+        ),
+        "/skills/weather/SKILL.md" => Some("Look out of the window.".to_owned()),
+        "/skills/weather/references/units.md" => Some("Degrees.".to_owned()),
+        _ => None,
+    })
+    .unwrap();
+    let url = format!("{}/skills/weather/card.json", site.origin());
+    let desk = Desk::of("agent.yaml", &talker(&format!("skills: [{{id: weather, url: '{url}'}}]")));
+    assert!(desk.refusal().contains(&site.origin()), "{}", desk.refusal());
+    granted(&desk, &site);
+    let (_, model) = desk.run(calls("load_skill_md", json!({ "skill_id": "weather" }))).await;
+    assert_eq!(told(&model), "Look out of the window.");
+    let wanted = json!({ "skill_id": "weather", "resource_path": "references/units.md" });
+    let (_, model) = desk.run(calls("load_skill_resource", wanted)).await;
+    assert_eq!(told(&model), "Degrees.");
+}
+
+#[test]
+fn files_of_a_skill_at_an_address_stay_below_it() {
+    let site = Site::start(|path, _| match path {
+        "/skills/card.json" => Some(json!({ "id": "s", "files": ["../secret"] }).to_string()),
+        "/skills/SKILL.md" | "/secret" => Some("text".to_owned()),
+        _ => None,
+    })
+    .unwrap();
+    let url = format!("{}/skills/card.json", site.origin());
+    let desk = Desk::of("agent.yaml", &talker(&format!("skills: [{{id: s, url: '{url}'}}]")));
+    granted(&desk, &site);
+    assert!(desk.refusal().contains("it leads out of its folder"), "{}", desk.refusal());
+}
