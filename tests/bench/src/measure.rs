@@ -92,6 +92,13 @@ impl Row {
         self
     }
 
+    /// How many times the time of `other` this takes.
+    pub(crate) fn beside(mut self, own: &Samples, other: &Samples) -> Self {
+        let ratio = own.median().as_secs_f64() / other.median().as_secs_f64().max(1e-9);
+        self.ratio = Some((format!("times {}", other.label), ratio));
+        self
+    }
+
     pub(crate) fn at_most(mut self, own: &Samples, limit: Duration) -> Self {
         self.target = Some((format!("<= {limit:?}"), own.median() <= limit));
         self

@@ -10,16 +10,21 @@ const TARGET: &str = "wasm32-wasip2";
 /// The `main` of a build script: builds `package` and gives the path of its component to the crate as the environment
 /// variable `variable`.
 pub fn carry(package: &str, variable: &str) -> ExitCode {
-    match build(package) {
-        Ok(component) => {
-            println!("cargo::rustc-env={variable}={}", component.display());
-            ExitCode::SUCCESS
-        }
-        Err(problem) => {
-            println!("cargo::error={problem}");
-            ExitCode::FAILURE
+    carry_all(&[(package, variable)])
+}
+
+/// The same for several packages, each with its variable.
+pub fn carry_all(packages: &[(&str, &str)]) -> ExitCode {
+    for (package, variable) in packages {
+        match build(package) {
+            Ok(component) => println!("cargo::rustc-env={variable}={}", component.display()),
+            Err(problem) => {
+                println!("cargo::error={problem}");
+                return ExitCode::FAILURE;
+            }
         }
     }
+    ExitCode::SUCCESS
 }
 
 fn build(package: &str) -> Result<PathBuf, String> {
@@ -30,8 +35,10 @@ fn build(package: &str) -> Result<PathBuf, String> {
     for watched in ["Cargo.toml", "Cargo.lock", "../../wit"] {
         println!("cargo::rerun-if-changed={}", guests.join(watched).display());
     }
-    let folder = package.strip_prefix("hotcell-").unwrap_or(package);
-    println!("cargo::rerun-if-changed={}", guests.join(folder).display());
+    let members = fs::read_dir(&guests).map_err(|error| format!("cannot read `{}`: {error}", guests.display()))?;
+    for member in members.flatten().map(|entry| entry.path()).filter(|path| path.join("Cargo.toml").is_file()) {
+        println!("cargo::rerun-if-changed={}", member.display());
+    }
     add_target()?;
     let mut cargo = command("CARGO", "cargo");
     cargo

@@ -2,10 +2,12 @@
 
 mod agents;
 mod engine;
+mod extism;
 mod plugins;
 mod process;
 mod scripts;
 mod sherma;
+mod tools;
 mod waiting;
 
 use std::error::Error;
@@ -53,13 +55,23 @@ pub(crate) fn all() -> Vec<Work> {
             run: |rounds| Box::pin(process::start_up(rounds)),
         },
         Work {
+            name: "tool",
+            about: "one tool called through hotcell, through Extism and as a python3 subprocess",
+            run: |rounds| Box::pin(tools::call(rounds)),
+        },
+        Work {
+            name: "first-answer",
+            about: "from the bytes of a component to its first answer",
+            run: |rounds| Box::pin(tools::first_answer(rounds)),
+        },
+        Work {
             name: "plugin-list",
             about: "finding 1,000 different plugins in a folder; none of them is compiled or run",
             run: |rounds| Box::pin(plugins::listing(rounds)),
         },
         Work {
             name: "neighbours",
-            about: "16 concurrent runs beside one that loops and floods",
+            about: "10,000 calls to 100 plugins by 16 concurrent runs beside one that loops and floods",
             run: |rounds| Box::pin(plugins::neighbours(rounds)),
         },
         Work {

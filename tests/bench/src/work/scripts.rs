@@ -88,8 +88,8 @@ pub(super) fn write_graph(
     Ok(())
 }
 
-/// Runs the graph of a folder and gives the time of one of its script nodes.
-async fn node_time(host: &Host, folder: &Path) -> Result<Vec<Duration>, Failure> {
+/// Runs the graph of a folder, which answers with the text in upper case, and gives the times of its other nodes.
+pub(super) async fn node_time(host: &Host, folder: &Path) -> Result<Vec<Duration>, Failure> {
     let agent = host.load(folder)?;
     let report = host.run(&agent, Given::default(), session()).await?;
     match &report.outcome {

@@ -47,7 +47,7 @@ async fn wait(host: &hotcell_runtime::Host, agent: &Arc<hotcell_runtime::Agent>,
 }
 
 /// Resident memory of this process in bytes.
-fn resident() -> Result<u64, Failure> {
+pub(super) fn resident() -> Result<u64, Failure> {
     let statm = fs::read_to_string("/proc/self/statm")?;
     let pages: u64 = statm.split_whitespace().nth(1).ok_or("`/proc/self/statm` has no second number")?.parse()?;
     Ok(pages * 4096)

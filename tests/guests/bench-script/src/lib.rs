@@ -18,7 +18,7 @@ impl Guest for BenchScript {
         let refuse = |message: &str| Error::Other(Failure { message: message.to_owned(), metadata: Vec::new() });
         let text = state::get("text").ok_or_else(|| refuse("`text` is not in state"))?;
         let text: String = serde_json::from_str(&text).map_err(|_| refuse("`text` is not a text"))?;
-        Ok(serde_json::json!({ "upper": text.to_uppercase(), "length": text.len() }).to_string())
+        Ok(hotcell_bench_work::answer(&text))
     }
 }
 
