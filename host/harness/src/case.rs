@@ -168,6 +168,17 @@ pub enum HostCall {
     Tool,
 }
 
+impl HostCall {
+    /// The word for it in a case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HostCall::Http => "http",
+            HostCall::Llm => "llm",
+            HostCall::Tool => "tool",
+        }
+    }
+}
+
 /// What the host answers to a call of the plugin.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -35,8 +35,8 @@ impl Replies {
             reply.call == call && reply.request.as_ref().is_none_or(|wanted| is_part_of(wanted, request))
         };
         let Some(place) = left.iter().position(fits) else {
-            let text = format!("the case has no reply for {call:?} {request}").to_lowercase();
-            locked(&self.missing).push(format!("the case has no reply left for this call of the host: {request}"));
+            let text = format!("the case has no reply left for this `{}` call: {request}", call.as_str());
+            locked(&self.missing).push(text.clone());
             return Err(text);
         };
         let reply = left.remove(place);
@@ -161,5 +161,26 @@ impl KeyValueStore for Store {
     fn keys(&self, prefix: &str, limit: usize) -> Result<Vec<String>, ServiceError> {
         let entries = locked(&self.0);
         Ok(entries.keys().filter(|key| key.starts_with(prefix)).take(limit).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_cells::{ServiceError, Services as _};
+    use serde_json::json;
+
+    use super::Replies;
+    use crate::case::{HostCall, HostReply};
+
+    #[tokio::test]
+    async fn a_call_without_reply_is_said_as_the_plugin_made_it() {
+        let request = Some(json!({ "name": "Find" }));
+        let reply = HostReply { call: HostCall::Tool, request, reply: Some(json!(1)), error: None };
+        let replies = Replies::new(&[reply], false);
+        assert_eq!(replies.call_tool("Find", "{}", 0).await.result, Ok("1".to_owned()));
+        let told = r#"the case has no reply left for this `tool` call: {"name":"Find","arguments":{"Key":"OSLO"}}"#;
+        let called = replies.call_tool("Find", r#"{"Key":"OSLO"}"#, 0).await.result;
+        assert_eq!(called, Err(ServiceError::Unavailable(told.to_owned())));
+        assert_eq!(replies.missing(), [told]);
     }
 }
