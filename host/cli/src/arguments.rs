@@ -233,11 +233,31 @@ pub(crate) enum Runs {
         #[arg(long)]
         resume: bool,
     },
+    /// Take the answers that other systems send later to connectors in the mode `callback`, and go on with their runs
+    Listen(Listen),
     /// Stop a run for good
     Cancel {
         /// The run's name, or the beginning of it
         run: String,
     },
+}
+
+/// An answer is a POST of JSON with the session that the connector handed over, as `Authorization: Bearer SESSION` or
+/// `?session=SESSION`. Only who knows the session of an open request can answer it, once.
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// Where to listen; port 0 takes a free one
+    #[arg(default_value = "127.0.0.1:8090", value_name = "ADDRESS:PORT")]
+    pub(crate) address: std::net::SocketAddr,
+    /// The model of nodes that name none, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// One more folder of plugins; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Let the `hotcell.toml` beside the graphs grant what they say
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 /// Where plugins are looked for, and for which agent.

@@ -13,6 +13,6 @@ mod surroundings;
 
 pub use recognise::{Dialect, recognise};
 pub use surroundings::{
-    AgentFolder, ComponentState, ComponentType, DeclaredServer, FileState, Import, Imported, KnowledgeBase, OfferState,
-    Offered, ServerState, ServerWay, Surroundings, ToolState,
+    AgentFolder, CALLBACK, ComponentState, ComponentType, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
+    OfferState, Offered, SYNC, ServerState, ServerWay, Surroundings, ToolState,
 };

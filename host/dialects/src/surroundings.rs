@@ -209,7 +209,14 @@ pub struct Offered {
     pub inputs: Value,
     /// The branches it leaves by; none for one that just goes on
     pub branches: Vec<String>,
+    /// How a connector gets its answer: `sync`, `callback` or both; none for what is no connector
+    pub modes: Vec<&'static str>,
 }
+
+/// A connector's answer is the reply to its request.
+pub const SYNC: &str = "sync";
+/// A connector's answer comes by a callback.
+pub const CALLBACK: &str = "callback";
 
 /// Whether a file is where the source says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

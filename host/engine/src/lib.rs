@@ -23,13 +23,13 @@ pub use event::Event;
 pub use given::Given;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use journal::{
-    ClientCall, Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place, Question, RunHeader,
-    RunId, RunLock, RunRecord, RunStatus, SqliteJournal, open_questions,
+    CallbackState, ClientCall, Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place,
+    Question, RunHeader, RunId, RunLock, RunRecord, RunStatus, SqliteJournal, callback_state, open_questions,
 };
 pub use ports::{
-    Agents, CallError, CallReport, Callee, Found, Knowledge, Lookup, Nobody, Observer, OfferAnswer, OfferCall,
-    OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools, Web, WebCall, WebReply,
-    WebReport,
+    Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Observer, OfferAnswer,
+    OfferCall, OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools, Web, WebCall,
+    WebReply, WebReport,
 };
 pub use run::{Engine, Outcome, RunError, RunReport, RunRequest};
 pub use schedule::Turn;

@@ -235,10 +235,21 @@ pub struct OfferCall<'a> {
     pub inputs: &'a str,
     /// What a person answered to its questions so far, in order
     pub answers: &'a [String],
+    /// How the answer of a connector finds its run, if it may come later
+    pub callback: Option<Callback<'a>>,
     /// The state it may read
     pub state: SharedState,
     /// What the run may still use
     pub purse: Arc<Purse>,
+}
+
+/// Where the answer of a connector belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callback<'a> {
+    /// The text that has to come with it
+    pub session: &'a str,
+    /// What came, as JSON text; none for handing over
+    pub body: Option<&'a str>,
 }
 
 /// What an offer gave, and who used what for it.
@@ -252,11 +263,16 @@ pub struct OfferReport {
 
 /// What an offer gave.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OfferAnswer {
-    /// JSON text
-    pub outputs: String,
-    /// The branch it leaves by, if it declares branches
-    pub branch: Option<String>,
+pub enum OfferAnswer {
+    /// A result
+    Given {
+        /// JSON text
+        outputs: String,
+        /// The branch it leaves by, if it declares branches
+        branch: Option<String>,
+    },
+    /// A promise: a connector's answer comes by the callback
+    Accepted,
 }
 
 /// What plugins offer as nodes of a graph.

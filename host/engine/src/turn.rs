@@ -190,16 +190,31 @@ impl NodeTurn {
         Ok(answer)
     }
 
+    /// What came by a callback, which is in the journal like an answer. Nobody is asked for it: the turn waits.
+    pub(crate) fn await_callback(&mut self, question: Question) -> Result<String, Stop> {
+        let (number, known) = self.next_answer();
+        match known {
+            Some(Some(body)) => return Ok(body),
+            Some(None) => {}
+            None => self.commit(Fact::Asked { number, question: question.clone() })?,
+        }
+        self.emit(&Event::Asked { question: &question });
+        Err(Stop::Waiting)
+    }
+
+    /// The number of the next question, and its answer if it was put before: none within if it is open.
+    fn next_answer(&mut self) -> (u32, Option<Option<String>>) {
+        let number = self.next_number();
+        let mut remembered = self.context.remembered();
+        (number, remembered.answers.remove(&(self.place.clone(), number)))
+    }
+
     /// The person's answer to a question. The question is committed before the person sees it.
     pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Stop> {
         if let Some(node) = &self.context.asks_as {
             question.node = node.to_string();
         }
-        let number = self.next_number();
-        let known = {
-            let mut remembered = self.context.remembered();
-            remembered.answers.remove(&(self.place.clone(), number))
-        };
+        let (number, known) = self.next_answer();
         match known {
             Some(Some(answer)) => return self.answered(&question, answer).await,
             Some(None) => {}

@@ -437,8 +437,10 @@ pub enum OfferKind {
     Node,
     /// A tool
     Tool,
-    /// A connector, which answers at once
+    /// A connector that has to answer at once
     Connector,
+    /// A connector whose answer may come by a callback, perhaps days later
+    Callback,
 }
 
 /// Settings of a model call; what is not set is not sent.

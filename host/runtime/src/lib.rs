@@ -4,6 +4,7 @@
 //! [`Host`] is set up once in a process; [`Host::load`] gives an [`Agent`] or diagnostics, [`Host::run`] runs it.
 
 mod agent;
+mod callbacks;
 mod cells;
 mod environment;
 mod family;
@@ -24,6 +25,7 @@ mod tools;
 mod web;
 
 pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, Which};
+pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
 pub use environment::Environment;
 pub use host::{
     Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, Session, StoresChoice, cells_cache,

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::Account;
-use hotcell_cells::{CellError, ConnectorCall, ConnectorReply, NodeCall, Report};
-use hotcell_dialects::{ComponentState, ComponentType, OfferState, Offered};
+use hotcell_cells::{CellError, ConnectorCall, ConnectorMode, ConnectorReply, NodeCall, Report};
+use hotcell_dialects::{CALLBACK, ComponentState, ComponentType, OfferState, Offered, SYNC};
 use hotcell_engine::{CallError, OfferAnswer, OfferCall, OfferReport, Offers};
 use hotcell_graph::Value;
 use hotcell_graph::ir::OfferKind;
 
 use crate::scripts::StateOfRun;
 use crate::settle::into_report;
-use crate::shelf::{FoundOffer, NoOffer, Offer, Shelf, Shelved};
+use crate::shelf::{CALLBACK_URL, FoundOffer, NoOffer, Offer, Shelf, Shelved};
 use crate::tools::AgentTools;
 
 /// What a front end is told of an offer.
@@ -24,18 +24,21 @@ pub(crate) fn state(shelf: &Shelf, name: &str) -> OfferState {
                 with: Value::from(&node.fields),
                 inputs: Value::from(&node.inputs),
                 branches: node.branches.clone(),
+                modes: Vec::new(),
             },
             Offer::Tool(tool) => Offered {
                 kind: OfferKind::Tool,
                 with: nothing(),
                 inputs: Value::from(&tool.parameters),
                 branches: Vec::new(),
+                modes: Vec::new(),
             },
             Offer::Connector(connector) => Offered {
                 kind: OfferKind::Connector,
                 with: Value::from(&connector.config),
                 inputs: Value::Object(Default::default()),
                 branches: Vec::new(),
+                modes: connector.modes.iter().map(|mode| mode_name(*mode)).collect(),
             },
         }),
         Err(NoOffer::Missing(near)) => OfferState::Missing(near),
@@ -88,6 +91,13 @@ pub(crate) fn component(shelf: &Shelf, plugin: &str, component_type: &str) -> Co
     }
 }
 
+fn mode_name(mode: ConnectorMode) -> &'static str {
+    match mode {
+        ConnectorMode::Sync => SYNC,
+        ConnectorMode::Callback => CALLBACK,
+    }
+}
+
 /// A schema that nothing fits but the empty object.
 fn nothing() -> Value {
     Value::from(&serde_json::json!({ "type": "object", "additionalProperties": false }))
@@ -121,18 +131,34 @@ impl Offers for AgentTools {
                 answer(&plugin, report.map(|outcome| outcome.outputs), branch, &call)
             }
             Offer::Connector(_) => {
-                let request = ConnectorCall { input: inputs, config: with, callback: None, body: None, terms };
+                let body = call.callback.and_then(|callback| callback.body).map(str::to_owned);
+                let url = self.shelf().callback_url();
+                if call.callback.is_some() && body.is_none() && url.is_none() {
+                    return failed(format!(
+                        "nobody has said where its answer can be sent; set `{CALLBACK_URL}` to the address at which \
+                         `hotcell runs listen` is reached"
+                    ));
+                }
+                let callback =
+                    call.callback.map(|callback| (url.unwrap_or_default().to_owned(), callback.session.to_owned()));
+                let waits = callback.is_some() && body.is_none();
+                let request = ConnectorCall { input: inputs, config: with, callback, body, terms };
                 let mut report = cells.call_connector(&cell, request).await;
-                if matches!(report.result, Ok(ConnectorReply::Accepted)) {
-                    let message = "it accepted the request and answers later, and graphs do not wait for callbacks of connectors yet; set it up to \
-                                   answer at once (mode `sync`)";
+                let accepted = matches!(report.result, Ok(ConnectorReply::Accepted));
+                if accepted && !waits {
+                    let message = "it took the request and answers later, and nothing waits for that here; write `mode: callback` \
+                                   on the node to have the run wait";
                     report.result = Err(CellError::WrongKind { message: message.to_owned() });
                 }
                 let text = |reply| match reply {
                     ConnectorReply::Done(text) => text,
                     ConnectorReply::Accepted => String::new(),
                 };
-                answer(&plugin, report.map(text), None, &call)
+                let mut report = answer(&plugin, report.map(text), None, &call);
+                if accepted && waits {
+                    report.result = Ok(OfferAnswer::Accepted);
+                }
+                report
             }
             Offer::Tool(_) => failed(format!("`{}` is a tool, which is called as one", call.offer)),
         }
@@ -141,5 +167,5 @@ impl Offers for AgentTools {
 
 fn answer(plugin: &str, report: Report<String>, branch: Option<String>, call: &OfferCall<'_>) -> OfferReport {
     let report = into_report(plugin, report, &call.purse);
-    OfferReport { result: report.result.map(|outputs| OfferAnswer { outputs, branch }), account: report.account }
+    OfferReport { result: report.result.map(|outputs| OfferAnswer::Given { outputs, branch }), account: report.account }
 }

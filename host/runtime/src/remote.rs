@@ -277,7 +277,7 @@ impl Reply {
         };
         let task = self.id.filter(|_| self.status.is_some()).or(self.task_id);
         let outputs = json!({ "text": text, "task": task, "context": self.context_id }).to_string();
-        Ok(OfferAnswer { outputs, branch: Some(branch.to_owned()) })
+        Ok(OfferAnswer::Given { outputs, branch: Some(branch.to_owned()) })
     }
 
     /// The result of a task: what it made, else what it said at the end.

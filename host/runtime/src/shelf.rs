@@ -15,6 +15,8 @@ use crate::settle::log_of;
 
 /// What a plugin's tool is called in full: `plugin/tool`.
 const SEPARATOR: char = '/';
+/// The variable of the environment with the address at which other systems reach this host.
+pub(crate) const CALLBACK_URL: &str = "HOTCELL_CALLBACK_URL";
 /// What the connector of a plugin is called.
 const CONNECTOR: &str = "connector";
 
@@ -24,6 +26,8 @@ pub(crate) struct Shelf {
     plugins: BTreeMap<String, Shelved>,
     /// Tools by every name a graph may use for them
     tools: HashMap<String, Vec<ToolPlace>>,
+    /// Where other systems send answers that come later
+    callback_url: Option<String>,
 }
 
 /// Which tool of which plugin.
@@ -86,8 +90,12 @@ impl Shelf {
     /// nothing else.
     pub(crate) fn new(host: &Host, catalogue: &Catalogue, folder: &AgentFolder) -> (Self, Vec<Diagnostic>) {
         let environment = host.environment();
-        let mut shelf =
-            Shelf { cells: host.kitchen().cells().clone(), plugins: BTreeMap::new(), tools: HashMap::new() };
+        let mut shelf = Shelf {
+            cells: host.kitchen().cells().clone(),
+            plugins: BTreeMap::new(),
+            tools: HashMap::new(),
+            callback_url: environment.get(CALLBACK_URL).filter(|url| !url.is_empty()),
+        };
         let mut diagnostics = Vec::new();
         for found in catalogue.found() {
             if let Err(reason) = &found.plugin {
@@ -203,6 +211,11 @@ impl Shelf {
     /// All plugins, in the order of their names.
     pub(crate) fn plugins(&self) -> impl Iterator<Item = (&str, &Shelved)> {
         self.plugins.iter().map(|(name, shelved)| (name.as_str(), shelved))
+    }
+
+    /// Where other systems send answers that come later, if the operator has said so.
+    pub(crate) fn callback_url(&self) -> Option<&str> {
+        self.callback_url.as_deref()
     }
 
     pub(crate) fn cells(&self) -> &Cells {

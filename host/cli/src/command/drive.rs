@@ -58,7 +58,7 @@ impl<'a> Drive<'a> {
             quiet,
             trust,
             interactive,
-            without_runs: false,
+            ..HostArguments::default()
         })?;
         let narrator = Arc::new(Narrator::new(context.screen.clone()));
         Ok(Drive { context, host, arguments, narrator })

@@ -64,6 +64,8 @@ struct HostArguments {
     interactive: bool,
     /// Whether the command has nothing to do with runs, so that it needs no journal
     without_runs: bool,
+    /// Where other systems send answers that come later, unless the environment says so
+    callback_url: Option<String>,
 }
 
 impl Context {
@@ -75,12 +77,17 @@ impl Context {
             Some(path) if path == Path::new("memory") => JournalChoice::Memory,
             Some(path) => JournalChoice::File(path.clone()),
         };
-        let environment = match arguments.model {
-            None => Environment::process(),
-            Some(model) => Environment::of(
-                std::env::vars_os()
-                    .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-                    .chain([("HOTCELL_MODEL".to_owned(), model)]),
+        let given = |name: &str, value: Option<String>| value.map(|value| (name.to_owned(), value));
+        let environment = match (arguments.model, arguments.callback_url) {
+            (None, None) => Environment::process(),
+            (model, callback_url) => Environment::of(
+                given("HOTCELL_CALLBACK_URL", callback_url)
+                    .into_iter()
+                    .chain(
+                        std::env::vars_os()
+                            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+                    )
+                    .chain(given("HOTCELL_MODEL", model)),
             ),
         };
         let screen = self.screen.clone();

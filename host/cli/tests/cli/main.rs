@@ -3,6 +3,7 @@
 mod answers;
 mod attack;
 mod basics;
+mod callbacks;
 mod crash;
 mod desk;
 mod mcp;

@@ -130,7 +130,7 @@ impl Kind {
             Kind::Plugin(plugin) => match plugin.kind {
                 OfferKind::Node => matches!(family, "Node" | "ComponentWithIO"),
                 OfferKind::Tool => matches!(family, "Tool" | "ComponentWithIO"),
-                OfferKind::Connector => matches!(family, "Node" | "Tool" | "ComponentWithIO"),
+                OfferKind::Connector | OfferKind::Callback => matches!(family, "Node" | "Tool" | "ComponentWithIO"),
             },
         }
     }

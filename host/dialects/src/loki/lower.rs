@@ -7,7 +7,8 @@ use hotcell_graph::Template;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, AgentAction, AskAction, Expression, Graph, LookUpAction, MapAction, ModelAction, Next, Node as IrNode,
-    NodeIds, OfferAction, OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate, Variable, VisitCap,
+    NodeIds, OfferAction, OfferKind, OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate, Variable,
+    VisitCap,
 };
 use indexmap::{IndexMap, IndexSet};
 
@@ -16,7 +17,7 @@ use super::schema::{
 };
 use super::{INPUT_KEY, mcp_function, tool_name};
 use crate::document::SourceText;
-use crate::surroundings::{OfferState, ServerState, Surroundings};
+use crate::surroundings::{CALLBACK, OfferState, SYNC, ServerState, Surroundings};
 
 /// The graph of a file that has no errors. None if something is missing after all.
 pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<Graph> {
@@ -272,9 +273,14 @@ fn offer(offer: &Offer, surroundings: &dyn Surroundings) -> Action {
         OfferState::Missing(_) => return Action::Fail(format!("no plugin offers the type `{name}`")),
         OfferState::Unusable(reason) => return Action::Fail(reason),
     };
+    let kind = match (offered.kind, offer.mode.as_deref()) {
+        (OfferKind::Connector, Some(CALLBACK)) => OfferKind::Callback,
+        (OfferKind::Connector, None) if !offered.modes.contains(&SYNC) => OfferKind::Callback,
+        (kind, _) => kind,
+    };
     Action::Offer(Box::new(OfferAction {
         offer: name,
-        kind: offered.kind,
+        kind,
         with: given(&offer.with),
         inputs: given(&offer.inputs),
         branches: offered.branches,

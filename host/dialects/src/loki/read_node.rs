@@ -194,6 +194,7 @@ fn routes(fields: &mut Fields<'_, '_>, need: crate::document::Need) -> Vec<Route
 fn offer(fields: &mut Fields<'_, '_>, offer: SourceText) -> Body {
     Body::Offer(Box::new(Offer {
         offer,
+        mode: fields.text("mode", Optional),
         with: given(fields, "with"),
         inputs: given(fields, "inputs"),
         routes: routes(fields, Optional),

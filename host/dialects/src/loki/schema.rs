@@ -222,6 +222,8 @@ impl Map {
 pub(super) struct Offer {
     /// `plugin/name`
     pub(super) offer: SourceText,
+    /// How a connector gets its answer
+    pub(super) mode: Option<SourceText>,
     pub(super) with: Given,
     pub(super) inputs: Given,
     pub(super) routes: Vec<Route>,

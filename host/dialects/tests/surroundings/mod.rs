@@ -35,6 +35,7 @@ impl Surroundings for Fake {
                     with: object(r#"{"properties":{"units":{}}}"#),
                     inputs: object(r#"{"properties":{"place":{}},"required":["place"]}"#),
                     branches: vec!["found".to_owned(), "missing".to_owned()],
+                    modes: Vec::new(),
                 })
             }
             "held/look" => OfferState::Unusable("plugin `held` waits".to_owned()),

@@ -21,6 +21,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
 
+pub(crate) use self::offer::SESSION;
 use crate::branch::{Write, apply};
 use crate::hook::{self, HookPoint};
 use crate::schedule::{Route, declared_route};

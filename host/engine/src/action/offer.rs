@@ -8,8 +8,11 @@ use hotcell_graph::{Object, State, Value};
 use super::tool::{self, Wanted};
 use super::{Performed, entries};
 use crate::journal::Question;
-use crate::ports::{CallError, OfferCall, SharedState};
+use crate::ports::{CallError, Callback, OfferAnswer, OfferCall, SharedState};
 use crate::turn::{NodeTurn, Stop};
+
+/// The kind of the effect that holds the session of a callback.
+pub(crate) const SESSION: &str = "callback";
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -22,22 +25,14 @@ pub(super) async fn perform(
         Ok::<String, Stop>(value.to_json())
     };
     let (with, inputs) = (text("with", &action.with)?, text("inputs", &action.inputs)?);
-    let mut answers = Vec::new();
-    let outcome = loop {
-        let outcome = once(turn, action, &with, &inputs, &answers, SharedState::new(state.clone())).await?;
-        let entry = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
-        match (entry("asks"), entry("error")) {
-            (Some(question), _) => {
-                let text = question.to_display().into_owned();
-                let node = turn.node.to_string();
-                answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
-            }
-            (None, Some(error)) => {
-                return Err(Stop::Failed(format!("`{}` failed: {}", action.offer, error.to_display())));
-            }
-            (None, None) => break outcome,
-        }
+    let handed = Handed { action, with: &with, inputs: &inputs, state: SharedState::new(state.clone()) };
+    let outcome = match action.kind {
+        OfferKind::Callback => later(turn, &handed).await?,
+        OfferKind::Node | OfferKind::Tool | OfferKind::Connector => with_answers(turn, &handed).await?,
     };
+    if let Some(error) = entry(&outcome, "error") {
+        return Err(Stop::Failed(format!("`{}` failed: {}", action.offer, error.to_display())));
+    }
     let outcome = outcome.as_object().cloned().unwrap_or_default();
     let branch = outcome.get("branch").and_then(Value::as_text);
     let route = leave_by(node, action, branch)?;
@@ -51,15 +46,63 @@ pub(super) async fn perform(
     Ok(Performed { answer: Some((action.bind, outputs)), writes, route })
 }
 
-/// One call, as an effect: `value` and perhaps `branch`, `error`, or the question it `asks`.
+/// What is handed over, however often.
+struct Handed<'a> {
+    action: &'a OfferAction,
+    with: &'a str,
+    inputs: &'a str,
+    state: SharedState,
+}
+
+fn entry(outcome: &Value, key: &str) -> Option<Value> {
+    outcome.as_object().and_then(|object| object.get(key)).cloned()
+}
+
+/// Calls it until it has every answer that it asks a person for.
+async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> {
+    let mut answers = Vec::new();
+    loop {
+        let outcome = once(turn, handed, &answers, None).await?;
+        let Some(question) = entry(&outcome, "asks") else { return Ok(outcome) };
+        let text = question.to_display().into_owned();
+        let node = turn.node.to_string();
+        answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
+    }
+}
+
+/// Hands over to a connector and, where it only took the request, waits for what comes by the callback and has the connector
+/// make an answer of it. The session is committed before the other system hears of it, so that an answer is never one that
+/// no run knows.
+async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> {
+    let session = turn
+        .effect(SESSION, |context| async move {
+            let token: [u8; 16] = rand::random();
+            let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
+            Ok(Value::text(format!("{}.{token}", context.run)))
+        })
+        .await?;
+    let session = session.to_display().into_owned();
+    let outcome = once(turn, handed, &[], Some(Callback { session: &session, body: None })).await?;
+    if entry(&outcome, "accepted").is_none() {
+        return Ok(outcome);
+    }
+    let text = format!("the callback of `{}`", handed.action.offer);
+    let question = Question { node: turn.node.to_string(), text, ..Question::default() };
+    let body = turn.await_callback(question)?;
+    // Whoever answers by hand may write a plain text.
+    let body = parse_json(&body).unwrap_or_else(|_| Value::text(body)).to_json();
+    once(turn, handed, &[], Some(Callback { session: &session, body: Some(&body) })).await
+}
+
+/// One call, as an effect: `value` and perhaps `branch`, `error`, the question it `asks`, or that it has `accepted`.
 async fn once(
     turn: &mut NodeTurn,
-    action: &OfferAction,
-    with: &str,
-    inputs: &str,
+    handed: &Handed<'_>,
     answers: &[String],
-    state: SharedState,
+    callback: Option<Callback<'_>>,
 ) -> Result<Value, Stop> {
+    let Handed { action, with, inputs, state } = handed;
+    let state = state.clone();
     let mut used = Account::default();
     let node = turn.node.clone();
     let outcome = turn
@@ -72,19 +115,20 @@ async fn once(
                     return Ok(tool::call(&context, used, &node, wanted).await.into_value());
                 }
                 let (offer, kind, purse) = (&*action.offer, action.kind, context.purse.clone());
-                let call = OfferCall { offer, kind, with, inputs, answers, state, purse };
+                let call = OfferCall { offer, kind, with, inputs, answers, callback, state, purse };
                 let report = context.ports.offers.take(call).await;
                 *used += report.account;
                 let mut outcome = Object::default();
                 match report.result {
-                    Ok(given) => {
-                        let value = parse_json(&given.outputs)
+                    Ok(OfferAnswer::Given { outputs, branch }) => {
+                        let value = parse_json(&outputs)
                             .map_err(|error| Stop::Failed(format!("`{offer}` did not answer JSON: {error}")))?;
                         outcome.insert("value", value);
-                        if let Some(branch) = given.branch {
+                        if let Some(branch) = branch {
                             outcome.insert("branch", branch.as_str().into());
                         }
                     }
+                    Ok(OfferAnswer::Accepted) => outcome.insert("accepted", Value::Bool(true)),
                     Err(CallError::Failed(reason)) => outcome.insert("error", reason.as_str().into()),
                     Err(CallError::Asks(question)) => outcome.insert("asks", question.as_str().into()),
                 }

@@ -19,6 +19,7 @@ use thiserror::Error;
 pub use memory::MemoryJournal;
 pub use sqlite::SqliteJournal;
 
+use crate::action::SESSION;
 use crate::branch::Write;
 
 /// The name of a run.
@@ -367,6 +368,42 @@ pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
         }
     }
     open
+}
+
+/// How a run stands with what is to come by a callback.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallbackState {
+    /// The run has no such session
+    Unknown,
+    /// The connector has not said yet that it waits
+    Early,
+    /// The run waits for it
+    Open(OpenQuestion),
+    /// It has come
+    Answered,
+}
+
+/// How a run with these entries stands with the callback of that session.
+pub fn callback_state(entries: &[Entry], session: &str) -> CallbackState {
+    let given = |entry: &&Entry| {
+        matches!(&entry.fact, Fact::Effect { kind, answer, .. }
+            if kind == SESSION && answer.as_text().is_some_and(|known| is_same(known, session)))
+    };
+    let Some(begun) = entries.iter().find(given) else { return CallbackState::Unknown };
+    let at_place = |entry: &Entry| entry.place == begun.place;
+    if let Some(open) = open_questions(entries).into_iter().find(|open| open.place == begun.place) {
+        return CallbackState::Open(open);
+    }
+    match entries.iter().any(|entry| at_place(entry) && !matches!(entry.fact, Fact::Effect { .. })) {
+        true => CallbackState::Answered,
+        false => CallbackState::Early,
+    }
+}
+
+/// Whether two texts are the same, in a time that does not say where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let differs = one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differs) == 0
 }
 
 /// Finds the one of `runs` that a person means by `name`.

@@ -96,15 +96,23 @@ impl Node for Probe {
 }
 
 impl Connect for Probe {
+    /// Takes what contains `later` and says where it expects the answer; answers everything else at once.
     fn send(request: Request) -> Result<Reply, Error> {
         if request.input.contains("later") {
+            if let Some(callback) = &request.callback {
+                log::log(log::Level::Info, &format!("callback {} {}", callback.url, callback.session));
+            }
             return Ok(Reply::Accepted);
         }
         Ok(Reply::Done(format!("{{\"sent\":{},\"config\":{}}}", request.input, request.config)))
     }
 
-    fn receive(_: Request, body: Json) -> Result<Json, Error> {
-        Ok(body)
+    /// Answers with what came and with what it had been sent for.
+    fn receive(request: Request, body: Json) -> Result<Json, Error> {
+        match body.as_str() {
+            "\"nonsense\"" => Err(invalid("this is no answer")),
+            _ => Ok(format!("{{\"received\":{body},\"for\":{}}}", request.input)),
+        }
     }
 }
 

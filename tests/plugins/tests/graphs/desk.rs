@@ -11,9 +11,6 @@ use hotcell_runtime::{
     Session,
 };
 use serde_json::{Value, json};
-use wasm_encoder::{ComponentSection as _, CustomSection};
-
-const PROBE: &[u8] = include_bytes!(env!("HOTCELL_PROBE"));
 
 /// A graph whose model answers as it is scripted to and may call the tools of `probe`.
 pub(crate) const GRAPH: &str = r#"name: probed
@@ -33,6 +30,7 @@ nodes:
 pub(crate) struct Desk {
     folder: tempfile::TempDir,
     file: &'static str,
+    callback_url: std::sync::OnceLock<&'static str>,
 }
 
 /// Answers every question with the same text.
@@ -55,7 +53,7 @@ impl Desk {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("plugins")).unwrap();
         std::fs::write(folder.path().join(file), text).unwrap();
-        Desk { folder, file }
+        Desk { folder, file, callback_url: std::sync::OnceLock::new() }
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
@@ -100,11 +98,8 @@ impl Desk {
             "capabilities": asks,
         });
         change(&mut description);
-        let mut bytes = PROBE.to_vec();
-        CustomSection { name: "hotcell:description".into(), data: description.to_string().into_bytes().into() }
-            .append_to_component(&mut bytes);
         let file = self.path("plugins").join(format!("{name}.wasm"));
-        std::fs::write(&file, bytes).unwrap();
+        std::fs::write(&file, hotcell_plugin_tests::described(&description)).unwrap();
         if grants.is_empty() {
             return;
         }
@@ -112,6 +107,11 @@ impl Desk {
         let grants: Grants = toml_of(grants);
         let mut folder = AgentFolder::open(self.folder.path(), &Trust::Everything).unwrap();
         folder.grant(&plugin, &grants, &Trust::Everything).unwrap();
+    }
+
+    /// Says that answers to connectors can be sent to somewhere.
+    pub(crate) fn listens(&self) {
+        self.callback_url.set("http://127.0.0.1:9").unwrap();
     }
 
     /// Adds to `hotcell.toml`.
@@ -130,6 +130,7 @@ impl Desk {
             ("HOTCELL_MODEL", "test:small".to_owned()),
             ("HOTCELL_MODEL_URL", model.base_url()),
             ("HOTCELL_SECRET_KEY", "value-of-the-key".to_owned()),
+            ("HOTCELL_CALLBACK_URL", self.callback_url.get().copied().unwrap_or_default().to_owned()),
         ];
         HostOptions {
             environment: Environment::of(environment.map(|(name, value)| (name.to_owned(), value))),

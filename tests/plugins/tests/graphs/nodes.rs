@@ -53,9 +53,16 @@ async fn a_tool_and_a_connector_are_nodes_as_well() {
     assert_eq!(output(&desk(tool).run(json!([])).await.0), "a Oslo");
     let connector = "type: acme/connector\nwith: { url: x }\ninputs: { city: \"{{city}}\" }\nnext: a";
     assert_eq!(output(&desk(connector).run(json!([])).await.0), r#"a {"sent":{"city":"Oslo"},"config":{"url":"x"}}"#);
-    let later = "type: acme/connector\nwith: { url: x }\ninputs: { when: later }\nnext: a";
-    let told = format!("{:?}", desk(later).run(json!([])).await.0.state);
-    assert!(told.contains("graphs do not wait for callbacks"), "{told}");
+    for (mode, expected) in [("", "write `mode: callback`"), ("mode: callback\n", "set `HOTCELL_CALLBACK_URL`")] {
+        let later = format!("type: acme/connector\n{mode}with: {{ url: x }}\ninputs: {{ when: later }}\nnext: a");
+        let told = format!("{:?}", desk(&later).run(json!([])).await.0.state);
+        assert!(told.contains(expected), "{told}");
+    }
+    // Where the answer is there at once, nothing waits for another one.
+    let now = "type: acme/connector\nmode: callback\nwith: { url: x }\ninputs: { when: now }\nnext: a";
+    let desk = desk(now);
+    desk.listens();
+    assert_eq!(output(&desk.run(json!([])).await.0), r#"a {"sent":{"when":"now"},"config":{"url":"x"}}"#);
 }
 
 #[tokio::test]
@@ -87,6 +94,12 @@ fn what_does_not_fit_is_said_with_its_place() {
         ("type: acme/work\nroutes: { left: c, right: a }", "names `c`, and there is no such node", ""),
         ("type: acme/connector\nnext: a", "`acme/connector` needs `url` in `with`", "add `with: { url: ... }`"),
         ("type: acme/say\nwith: { x: 1 }\nnext: a", "`acme/say` has no `x` in `with`", "it takes nothing in `with`"),
+        (
+            "type: acme/connector\nmode: later\nwith: { url: x }\nnext: a",
+            "`acme/connector` has no mode `later`",
+            "it has `sync` and `callback`",
+        ),
+        ("type: acme/say\nmode: sync\nnext: a", "`acme/say` has no mode `sync`", "only connectors have modes"),
         (
             "type: acme/work\nnext: a\nrouts: {}",
             "`routs` is not a field of nodes of type `acme/work`",

@@ -1,6 +1,7 @@
 //! `hotcell runs`: what the journal knows, and going on with it.
 
 mod list;
+mod listen;
 mod show;
 
 use hotcell_runtime::{Journal, JournalError, RunRecord, RunStatus};
@@ -17,6 +18,7 @@ pub(super) fn perform(context: &Context, arguments: Runs) -> Result<Exit, Failur
         Runs::Show { run, json } => show::perform(context, &run, json),
         Runs::Resume { run, session } => resume(context, run, session),
         Runs::Answer { run, text, resume } => answer(context, run, &text, resume),
+        Runs::Listen(arguments) => listen::perform(context, arguments),
         Runs::Cancel { run } => cancel(context, &run),
     }
 }

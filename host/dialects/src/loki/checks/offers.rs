@@ -33,6 +33,14 @@ fn fits(check: &Check<'_>, node: &Node, offer: &Offer, offered: &Offered) {
     for (field, given, schema) in [("with", &offer.with, &offered.with), ("inputs", &offer.inputs, &offered.inputs)] {
         known(check, node, offer, field, given, schema);
     }
+    if let Some(mode) = offer.mode.as_ref().filter(|mode| !offered.modes.contains(&&***mode)) {
+        let message = format!("`{}` has no mode `{}`", &*offer.offer, &**mode);
+        let help = match offered.modes.is_empty() {
+            true => "only connectors have modes: leave `mode` out".to_owned(),
+            false => format!("it has {}", list(&offered.modes)),
+        };
+        check.reader.report(check.error(node, message, &mode.span).help(help));
+    }
     let branches: Vec<&str> = offered.branches.iter().map(String::as_str).collect();
     for route in &offer.routes {
         if branches.contains(&&*route.answer.value) {

@@ -1,0 +1,58 @@
+//! `hotcell runs listen`: takes answers that other systems send later.
+
+use std::sync::Arc;
+
+use hotcell_runtime::{CancellationToken, Nobody, OnResumed, Outcome, Session, serve_callbacks};
+
+use super::super::{Context, HostArguments};
+use crate::arguments::Listen;
+use crate::exit::{Exit, Failure};
+use crate::stop;
+use crate::untrusted::one_line;
+
+/// Characters of a result that are shown.
+const SHOWN: usize = 200;
+
+pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Failure> {
+    let screen = &context.screen;
+    if !context.keeps_runs() {
+        return Err(Failure::refused("no other process can see the runs of `--journal memory`").help("name a file"));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot listen at {}: {error}", arguments.address));
+    let listener = runtime.block_on(tokio::net::TcpListener::bind(arguments.address)).map_err(failed)?;
+    let url = format!("http://{}", listener.local_addr().map_err(failed)?);
+    let host = context.host(HostArguments {
+        plugins: arguments.plugins,
+        model: arguments.model,
+        trust: arguments.trust,
+        quiet: true,
+        callback_url: Some(url.clone()),
+        ..HostArguments::default()
+    })?;
+    let cancel = CancellationToken::new();
+    let session = Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: cancel.clone() };
+    let told: OnResumed = {
+        let screen = screen.clone();
+        Arc::new(move |run, report| {
+            let text = match report.as_ref().map(|report| &report.outcome) {
+                Ok(Outcome::Completed { output }) => format!("is done: {}", one_line(output, SHOWN)),
+                Ok(Outcome::Failed { error, .. }) => format!("failed: {}", one_line(error, SHOWN)),
+                Ok(Outcome::Waiting { .. }) => "was answered and waits again".to_owned(),
+                Ok(Outcome::Interrupted) => "was answered and stopped; it can be resumed".to_owned(),
+                Err(error) => format!("was answered and cannot go on: {}", one_line(&error.to_string(), SHOWN)),
+            };
+            screen.line(&format!("run {run} {text}"));
+        })
+    };
+    screen.line(&format!("answers are taken at {url}; Ctrl-C ends it"));
+    runtime.block_on(async {
+        stop::on_signal(screen.clone(), cancel);
+        serve_callbacks(host, listener, session, told).await;
+    });
+    runtime.shutdown_background();
+    Ok(Exit::Done)
+}

@@ -1,0 +1,231 @@
+//! Answers that other systems send later: each belongs to a session that a connector handed over, and is committed in the
+//! run that waits for it, as a person's answer would be.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hotcell_engine::{CallbackState, Entry, Fact, JournalError, RunId, RunReport, callback_state};
+use http::header::AUTHORIZATION;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::host::{Host, HostError, Session};
+
+/// The largest answer, in bytes.
+const LARGEST_BODY: usize = 1 << 20;
+/// The most connections at a time; more have to wait.
+const MOST_CONNECTIONS: usize = 64;
+/// How long a request may take to arrive.
+const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
+/// How long an answer waits for its run where that is still busy: it may come before the request was done with.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+/// How often it is looked whether the run is ready.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Why an answer is not taken.
+#[derive(Debug, Error)]
+pub enum CallbackError {
+    /// No run has such a session
+    #[error("no run waits for an answer with this session")]
+    Unknown,
+    /// The run has not come so far, or another process is running it
+    #[error("the run is not ready for the answer; send it again")]
+    Early,
+    /// It has come before
+    #[error("this was answered before")]
+    Answered,
+    /// The run is over
+    #[error("the run is over")]
+    Ended,
+    /// The journal failed
+    #[error(transparent)]
+    Journal(JournalError),
+}
+
+impl From<JournalError> for CallbackError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::NoSuchRun(_) | JournalError::Ambiguous(..) => CallbackError::Unknown,
+            JournalError::Busy(_) => CallbackError::Early,
+            other => CallbackError::Journal(other),
+        }
+    }
+}
+
+impl Host {
+    /// Commits what came by a callback, a JSON text, in the run that the session belongs to. The run goes on when somebody
+    /// resumes it.
+    ///
+    /// # Errors
+    /// When no run waits for it, yet or any more, or the journal fails.
+    pub fn answer_callback(&self, session: &str, body: &str) -> Result<RunId, CallbackError> {
+        let (run, _) = session.split_once('.').ok_or(CallbackError::Unknown)?;
+        let record = self.journal().find(run)?;
+        let state = |entries: &[Entry]| match callback_state(entries, session) {
+            CallbackState::Unknown => Err(CallbackError::Unknown),
+            CallbackState::Answered => Err(CallbackError::Answered),
+            CallbackState::Early => Err(CallbackError::Early),
+            CallbackState::Open(_) if record.status.is_final() => Err(CallbackError::Ended),
+            CallbackState::Open(open) => Ok(open),
+        };
+        // Whoever does not know the session learns nothing of the run, not even that it is busy.
+        state(&self.journal().entries(&record.id)?)?;
+        let _lock = self.journal().lock(&record.id)?;
+        let open = state(&self.journal().entries(&record.id)?)?;
+        let fact = Fact::Answered { number: open.number, text: body.to_owned() };
+        self.journal().append(&record.id, &Entry { place: open.place, fact })?;
+        Ok(record.id)
+    }
+}
+
+/// Is told of each run that went on because its answer came.
+pub type OnResumed = Arc<dyn Fn(&RunId, &Result<RunReport, HostError>) + Send + Sync>;
+
+/// Takes answers over HTTP and goes on with their runs, until the session's token is cancelled; what is running then is
+/// interrupted and can be resumed.
+///
+/// An answer is a `POST` of JSON to any path, with its session as `Authorization: Bearer SESSION` or `?session=SESSION`.
+pub async fn serve_callbacks(host: Host, listener: TcpListener, session: Session, told: OnResumed) {
+    let taking = Taking { host, session: session.clone(), told, runs: TaskTracker::new() };
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let shutdown = session.cancel;
+    while let Some(Ok(place)) = shutdown.run_until_cancelled(room.clone().acquire_owned()).await {
+        let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await else { break };
+        match accepted {
+            Ok((stream, _)) => {
+                let (taking, shutdown) = (taking.clone(), shutdown.clone());
+                taking.runs.clone().spawn(async move {
+                    shutdown.run_until_cancelled(connection(stream, taking)).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+    taking.runs.close();
+    taking.runs.wait().await;
+}
+
+/// What every connection needs.
+#[derive(Clone)]
+struct Taking {
+    host: Host,
+    session: Session,
+    told: OnResumed,
+    runs: TaskTracker,
+}
+
+async fn connection(stream: TcpStream, taking: Taking) {
+    let service = service_fn(move |request| {
+        let taking = taking.clone();
+        async move { Ok::<_, Infallible>(taking.respond(request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(ARRIVES_WITHIN)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = served.await {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+impl Taking {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match self.take(request).await {
+            Ok(run) => {
+                let taking = self.clone();
+                let reply = reply(StatusCode::ACCEPTED, &json!({ "run": run.as_str() }));
+                self.runs.spawn(async move {
+                    let report = taking.host.resume(run.as_str(), taking.session.clone()).await;
+                    (taking.told)(&run, &report);
+                });
+                reply
+            }
+            Err((status, reason)) => reply(status, &json!({ "error": reason })),
+        }
+    }
+
+    /// Commits the answer that a request carries.
+    async fn take(&self, request: Request<Incoming>) -> Result<RunId, (StatusCode, String)> {
+        let refuse = |status: StatusCode, reason: &str| (status, reason.to_owned());
+        if request.method() != Method::POST {
+            return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "an answer is sent with POST"));
+        }
+        let session = session_of(&request).ok_or_else(|| {
+            refuse(
+                StatusCode::UNAUTHORIZED,
+                "the session is missing: `Authorization: Bearer SESSION` or `?session=SESSION`",
+            )
+        })?;
+        let body =
+            tokio::time::timeout(ARRIVES_WITHIN, Limited::new(request.into_body(), LARGEST_BODY).collect()).await;
+        let body = match body {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(_)) => {
+                let reason = format!("the answer did not arrive, or has more than {LARGEST_BODY} bytes");
+                return Err((StatusCode::PAYLOAD_TOO_LARGE, reason));
+            }
+            Err(_) => return Err(refuse(StatusCode::REQUEST_TIMEOUT, "the answer did not arrive in time")),
+        };
+        let text = std::str::from_utf8(&body).ok().filter(|text| serde_json::from_str::<Value>(text).is_ok());
+        let text = text.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the answer is no JSON"))?;
+        let begun = Instant::now();
+        loop {
+            let error = match self.host.answer_callback(&session, text) {
+                Ok(run) => return Ok(run),
+                Err(CallbackError::Early) if begun.elapsed() < READY_WITHIN => {
+                    tokio::time::sleep(LOOK).await;
+                    continue;
+                }
+                Err(error) => error,
+            };
+            let status = match error {
+                CallbackError::Unknown => StatusCode::NOT_FOUND,
+                CallbackError::Early => StatusCode::SERVICE_UNAVAILABLE,
+                CallbackError::Answered | CallbackError::Ended => StatusCode::CONFLICT,
+                CallbackError::Journal(error) => {
+                    tracing::error!(%error, "an answer could not be kept");
+                    return Err(refuse(
+                        StatusCode::INTERNAL_SERVER_ERROR,
+                        "the answer could not be kept; send it again",
+                    ));
+                }
+            };
+            return Err((status, error.to_string()));
+        }
+    }
+}
+
+/// The session that comes with an answer.
+fn session_of(request: &Request<Incoming>) -> Option<String> {
+    if let Some(value) = request.headers().get(AUTHORIZATION) {
+        return value.to_str().ok()?.strip_prefix("Bearer ").map(|session| session.trim().to_owned());
+    }
+    let query = request.uri().query()?;
+    url::form_urlencoded::parse(query.as_bytes())
+        .find(|(name, _)| name == "session")
+        .map(|(_, value)| value.into_owned())
+}
+
+fn reply(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(format!("{body}\n"))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    if status == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("10"));
+    }
+    response
+}
