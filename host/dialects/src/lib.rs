@@ -14,5 +14,5 @@ mod surroundings;
 pub use recognise::{Dialect, recognise};
 pub use surroundings::{
     AgentFolder, CALLBACK, ComponentState, ComponentType, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
-    OfferState, Offered, SYNC, ServerState, ServerWay, Surroundings, ToolState,
+    MutualTls, OfferState, Offered, SYNC, ServerState, ServerWay, Surroundings, ToolState,
 };

@@ -1,6 +1,7 @@
 //! What a front end may ask about the world around a source file.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_graph::Value;
 use hotcell_graph::ir::OfferKind;
@@ -52,6 +53,10 @@ pub trait Surroundings {
     fn declare_server(&self, server: &DeclaredServer) -> ServerState {
         ServerState::Unusable(format!("the MCP server `{}` cannot be reached from here", server.name))
     }
+
+    /// Takes note of an MCP server that the source itself describes, without reaching for it: what is wrong with it shows
+    /// when it is called.
+    fn note_server(&self, server: &DeclaredServer);
 
     /// The full names of the node types with this name that plugins offer.
     fn node_types(&self, _name: &str) -> Vec<String> {
@@ -121,6 +126,8 @@ pub struct DeclaredServer {
     pub way: ServerWay,
     /// What models see before the names of its functions
     pub prefix: String,
+    /// How long a call may take; none means as long as that of any server
+    pub timeout: Option<Duration>,
 }
 
 /// How an MCP server is reached.
@@ -134,6 +141,8 @@ pub enum ServerWay {
         arguments: Vec<String>,
         /// Variables of its environment
         environment: Vec<(String, String)>,
+        /// The folder in which it runs; none means that of the host
+        folder: Option<String>,
     },
     /// A service
     Service {
@@ -143,7 +152,20 @@ pub enum ServerWay {
         headers: Vec<(String, String)>,
         /// Whether it answers with a stream of events, as services of 2024 did
         events: bool,
+        /// How it and the host prove to each other who they are, beyond what any service does
+        tls: Option<MutualTls>,
     },
+}
+
+/// Files for TLS in which both sides prove who they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MutualTls {
+    /// The key of the host's certificate
+    pub key_file: String,
+    /// The host's certificate, with those that signed it
+    pub certificate_file: String,
+    /// Who may sign the certificate of the service
+    pub ca_file: String,
 }
 
 /// Whether an MCP server can be used.

@@ -44,6 +44,8 @@ impl Surroundings for World {
         OfferState::Missing(None)
     }
 
+    fn note_server(&self, _server: &DeclaredServer) {}
+
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
         const NAME: &str = "hotcell_test_plugin";
         if component_type != "UppercaseNode" || !self.plugins.contains(NAME) {

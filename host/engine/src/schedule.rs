@@ -4,7 +4,7 @@
 //! very state in which the run was, which is how a run resumes.
 
 use hotcell_graph::ir::{Action, Graph, Next, NodeIndex};
-use hotcell_graph::{Reachability, State, Value};
+use hotcell_graph::{Key, Reachability, State, Value};
 
 use crate::branch::{Branch, Write, WriteError, apply};
 use crate::given::Given;
@@ -296,7 +296,8 @@ pub(crate) fn initial_state(graph: &Graph, given: &Given) -> Result<State, Write
     for (key, value) in &graph.initial_state {
         state.set(key.clone(), value.clone());
     }
-    for (key, value) in given.earlier.iter().flat_map(|earlier| earlier.iter()) {
+    let kept = |key: &Key| graph.kept.as_ref().is_none_or(|kept| kept.contains(key));
+    for (key, value) in given.earlier.iter().flat_map(|earlier| earlier.iter()).filter(|(key, _)| kept(key)) {
         state.set(key.clone(), value.clone());
     }
     for (key, value) in given.state.iter() {

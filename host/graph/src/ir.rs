@@ -58,6 +58,8 @@ pub struct Graph {
     pub failure_record: FailureRecord,
     /// What models may load when they need it
     pub skills: Option<Skills>,
+    /// The keys with which a later run of the same thread begins as the one before left them; none means all
+    pub kept: Option<Vec<Key>>,
     /// Where it leaves what it gives to a graph that calls it
     pub results: Option<Results>,
     /// How writes to a key are combined with its value; a key without a reducer is replaced
@@ -680,6 +682,7 @@ impl Graph {
             output_schema: None,
             failure_record: FailureRecord::default(),
             skills: None,
+            kept: None,
             results: None,
             reducers: HashMap::new(),
             variables: Vec::new(),

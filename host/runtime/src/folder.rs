@@ -201,6 +201,10 @@ impl Surroundings for AgentSurroundings<'_> {
         self.reach.servers.state(&server.name)
     }
 
+    fn note_server(&self, server: &DeclaredServer) {
+        self.reach.servers.declare(server, |name| self.reach.settings.grants(name));
+    }
+
     fn node_types(&self, name: &str) -> Vec<String> {
         self.reach.shelf.node_types(name)
     }

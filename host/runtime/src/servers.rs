@@ -111,6 +111,8 @@ struct Reachable {
     settings: ServerSettings,
     /// What models see before the names of its functions
     prefix: String,
+    /// How long one call may take
+    timeout: Duration,
     connected: OnceLock<Result<Arc<Connected>, String>>,
 }
 
@@ -143,7 +145,7 @@ impl AgentServers {
                         // The agent's own file comes first.
                         servers
                             .entry(settings.name.clone())
-                            .or_insert_with(|| permit(settings, String::new(), &grants));
+                            .or_insert_with(|| permit(settings, String::new(), CALL_TIMEOUT, &grants));
                     }
                 }
                 Err(error) => problems.push(format!("`{}`: {error}", file.display())),
@@ -154,7 +156,9 @@ impl AgentServers {
 
     /// Adds a server that the agent's own file describes; it counts before those of other files.
     pub(crate) fn declare(&self, server: &DeclaredServer, grants: impl Fn(&str) -> Arc<Grants>) {
-        let reachable = settings_of(server).and_then(|settings| permit(settings, server.prefix.clone(), &grants));
+        let reachable = settings_of(server).and_then(|settings| {
+            permit(settings, server.prefix.clone(), server.timeout.unwrap_or(CALL_TIMEOUT), &grants)
+        });
         self.all().insert(server.name.clone(), reachable);
     }
 
@@ -231,7 +235,7 @@ impl AgentServers {
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| failed(format!("the arguments are no object: {error}")))?;
         let ticket = connected.asking.begin(answers);
-        let function = function.to_owned();
+        let (function, timeout) = (function.to_owned(), reachable.timeout);
         let called = connected.clone();
         let cancel = CancellationToken::new();
         // Dropping this call, for example because its run was stopped, tells the server.
@@ -240,7 +244,7 @@ impl AgentServers {
             .connections
             .runtime()
             .map_err(failed)?
-            .spawn(async move { called.server.call(&function, arguments, CALL_TIMEOUT, &cancel).await });
+            .spawn(async move { called.server.call(&function, arguments, timeout, &cancel).await });
         let reply = task.await;
         if let Some(question) = connected.asking.end(ticket) {
             return Err(CallError::Asks(question));
@@ -267,17 +271,22 @@ fn split(name: &str) -> Option<(&str, &str)> {
 /// How a server that a file describes is reached; the error is what is wrong with the description.
 fn settings_of(server: &DeclaredServer) -> Result<ServerSettings, String> {
     let transport = match &server.way {
-        ServerWay::Program { command, arguments, environment } => Transport::Stdio {
+        ServerWay::Program { command, arguments, environment, folder } => Transport::Stdio {
             command: command.clone(),
             args: arguments.clone(),
             env: environment.iter().cloned().collect(),
-            cwd: None,
+            cwd: folder.as_ref().map(PathBuf::from),
         },
-        ServerWay::Service { url, headers, events } => {
+        ServerWay::Service { url, headers, events, tls } => {
             let url = url
                 .parse()
                 .map_err(|error| format!("the `url` of the MCP server `{}` is no address: {error}", server.name))?;
-            let (headers, tls) = (headers.iter().cloned().collect(), TlsSettings::default());
+            let tls = tls.as_ref().map_or_else(TlsSettings::default, |tls| TlsSettings {
+                ca_file: Some(PathBuf::from(&tls.ca_file)),
+                client_certificate: Some(PathBuf::from(&tls.certificate_file)),
+                client_key: Some(PathBuf::from(&tls.key_file)),
+            });
+            let headers = headers.iter().cloned().collect();
             match events {
                 true => Transport::Sse { url, headers, tls },
                 false => Transport::StreamableHttp { url, headers, tls },
@@ -291,6 +300,7 @@ fn settings_of(server: &DeclaredServer) -> Result<ServerSettings, String> {
 fn permit(
     settings: ServerSettings,
     prefix: String,
+    timeout: Duration,
     grants: &impl Fn(&str) -> Arc<Grants>,
 ) -> Result<Arc<Reachable>, String> {
     let name = format!("{PREFIX}{}", settings.name);
@@ -301,7 +311,7 @@ fn permit(
             .ok_or_else(|| format!("the address of `{name}` is not one of a web server"))?,
     };
     match decision {
-        Decision::Allow => Ok(Arc::new(Reachable { settings, prefix, connected: OnceLock::new() })),
+        Decision::Allow => Ok(Arc::new(Reachable { settings, prefix, timeout, connected: OnceLock::new() })),
         Decision::Deny(capability) => {
             let denial = Denial { plugin: name, capability };
             Err(format!("the MCP server `{}` may not be used here: {denial}", settings.name))

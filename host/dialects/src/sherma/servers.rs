@@ -34,7 +34,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, tools: &mut Vec<Tool>, surroundi
             }
         };
         let prefix = prefix.map(|prefix| prefix.to_string()).unwrap_or_default();
-        let server = DeclaredServer { name: declared.id.to_string(), way: way?, prefix };
+        let server = DeclaredServer { name: declared.id.to_string(), way: way?, prefix, timeout: None };
         Some(tools_of(fields, &declared, &server, surroundings))
     });
     let mut first: HashMap<Arc<str>, Span> =
@@ -57,7 +57,7 @@ fn program(fields: &mut Fields<'_, '_>) -> Option<ServerWay> {
     let arguments = fields.texts("args", Optional).unwrap_or_default();
     let environment = texts(fields, "env");
     let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
-    Some(ServerWay::Program { command: command?.to_string(), arguments, environment })
+    Some(ServerWay::Program { command: command?.to_string(), arguments, environment, folder: None })
 }
 
 fn service(fields: &mut Fields<'_, '_>, events: bool) -> Option<ServerWay> {
@@ -66,7 +66,7 @@ fn service(fields: &mut Fields<'_, '_>, events: bool) -> Option<ServerWay> {
     }
     let url = fields.text("url", Required);
     let headers = texts(fields, "headers");
-    Some(ServerWay::Service { url: url?.to_string(), headers, events })
+    Some(ServerWay::Service { url: url?.to_string(), headers, events, tls: None })
 }
 
 /// Refuses a field that a server with this transport does not have.
@@ -105,7 +105,7 @@ pub(super) fn of_card(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundin
         }
     };
     let (Some(id), Some(way)) = (id, service(fields, events)) else { return Vec::new() };
-    let server = DeclaredServer { name: id.to_string(), way, prefix: String::new() };
+    let server = DeclaredServer { name: id.to_string(), way, prefix: String::new(), timeout: None };
     tools_of(fields, &Declared { id, version }, &server, surroundings)
 }
 

@@ -63,6 +63,8 @@ impl Surroundings for Fake {
         }
     }
 
+    fn note_server(&self, _server: &DeclaredServer) {}
+
     fn declare_server(&self, server: &DeclaredServer) -> ServerState {
         match &*server.name {
             "held" => {

@@ -119,7 +119,9 @@ impl Lowering<'_> {
         let mut graph = Graph::new(&*agent.name, nodes, "begin")?;
         graph.description = agent.text("description").map(str::to_owned);
         graph.limits.visits_per_node = Some(VisitCap { visits: MAX_ROUNDS, setting: "rounds of an agent" });
-        keys.give_to(&mut graph, &agent.inputs);
+        // Who goes on talking to an agent need not say again what it was told.
+        let told = agent.inputs.iter().map(|input| input.title.clone()).collect();
+        keys.give_to(&mut graph, &agent.inputs, told);
         Some(graph)
     }
 }

@@ -27,7 +27,8 @@ const ANSWER: &str = "answer";
 
 /// The graph of a configuration; none, with the reasons, if it is nothing that can be run.
 pub(super) fn graph(configuration: &Configuration, surroundings: &dyn Surroundings) -> Result<Graph, Vec<Diagnostic>> {
-    let mut lowering = Lowering { configuration, surroundings, graphs: HashMap::new(), problems: Vec::new() };
+    let mut lowering =
+        Lowering { configuration, surroundings, graphs: HashMap::new(), servers: HashMap::new(), problems: Vec::new() };
     let root = configuration.component(configuration.root);
     let graph = match &*root.component_type {
         "Flow" | "Agent" => lowering.callable(configuration.root),
@@ -57,6 +58,8 @@ struct Lowering<'c> {
     surroundings: &'c dyn Surroundings,
     /// What was lowered before: a component that is used twice is one graph
     graphs: HashMap<ComponentId, Arc<Graph>>,
+    /// The names under which MCP servers are known, by their transports
+    servers: HashMap<ComponentId, String>,
     problems: Vec<Diagnostic>,
 }
 
@@ -124,12 +127,13 @@ impl OwnKeys {
     }
 
     /// Makes them those of a graph with these inputs.
-    fn give_to(&self, graph: &mut Graph, inputs: &[Property]) {
+    fn give_to(&self, graph: &mut Graph, inputs: &[Property], kept: Vec<Key>) {
         graph.conversation = Some(self.conversation.clone());
         graph.reducers.insert(self.conversation.clone(), Reducer::Converse);
         graph.initial_state.push((self.conversation.clone(), Value::List(Default::default())));
         graph.open_state = inputs.iter().map(|input| input.title.clone()).collect();
         graph.open_state.push(self.conversation.clone());
         graph.results = Some(self.results.clone());
+        graph.kept = Some(kept.into_iter().chain([self.conversation.clone()]).collect());
     }
 }

@@ -1,12 +1,15 @@
 //! Tools, and the requests of `RemoteTool` and `ApiNode`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_graph::ir::{Expression, Slot, Tool, ToolKind, WebAnswer, WebRequest};
+use hotcell_graph::types::to_text;
 use hotcell_graph::{Key, Value};
 
 use super::{Lowering, template};
 use crate::agent_spec::model::{Component, ComponentId, Property};
+use crate::surroundings::{DeclaredServer, MutualTls, ServerWay};
 
 /// Letters that the name of a tool may have for a model.
 const LONGEST_NAME: usize = 64;
@@ -45,9 +48,82 @@ impl Lowering<'_> {
 
     /// A function of an MCP server. The server is contacted when it is called.
     fn function(&mut self, component: &Component) -> ToolKind {
-        let Some(transport) = component.child("client_transport") else { return ToolKind::Refused(String::new()) };
-        let transport = self.component(transport);
-        ToolKind::Host(format!("mcp:{}/{}", transport.name, component.name))
+        let Some(id) = component.child("client_transport") else { return ToolKind::Refused(String::new()) };
+        let name = self.server(id);
+        ToolKind::Host(format!("mcp:{name}/{}", component.name))
+    }
+
+    /// Makes the server behind a transport known, and gives the name under which it is.
+    fn server(&mut self, id: ComponentId) -> String {
+        if let Some(name) = self.servers.get(&id) {
+            return name.clone();
+        }
+        let transport = self.component(id);
+        // Grants are given to the name; two servers with one name are told apart by their ids.
+        let taken = self.servers.values().any(|name| **name == *transport.name);
+        let name = if taken { transport.id.to_string() } else { transport.name.to_string() };
+        self.servers.insert(id, name.clone());
+        let texts = |field: &str| -> Vec<(String, String)> {
+            let object = transport.value(field).and_then(Value::as_object);
+            let entry = |(key, value): (&Key, &Value)| (key.to_string(), to_text(value));
+            object.into_iter().flat_map(|object| object.iter()).map(entry).collect()
+        };
+        let text = |field: &str| transport.text(field).unwrap_or_default().to_owned();
+        let tls =
+            || MutualTls { key_file: text("key_file"), certificate_file: text("cert_file"), ca_file: text("ca_file") };
+        let service = |events: bool, tls: Option<MutualTls>| ServerWay::Service {
+            url: text("url"),
+            headers: texts("headers"),
+            events,
+            tls,
+        };
+        let way = match &*transport.component_type {
+            "StdioTransport" => {
+                let arguments = transport.value("args").and_then(Value::as_list);
+                ServerWay::Program {
+                    command: text("command"),
+                    arguments: arguments.into_iter().flat_map(|list| list.iter()).map(to_text).collect(),
+                    environment: texts("env"),
+                    folder: transport.text("cwd").map(str::to_owned),
+                }
+            }
+            "SSETransport" => service(true, None),
+            "SSEmTLSTransport" => service(true, Some(tls())),
+            "StreamableHTTPTransport" => service(false, None),
+            "StreamableHTTPmTLSTransport" => service(false, Some(tls())),
+            other => {
+                self.refuse(transport, format!("hotcell knows no way to an MCP server by `{other}`"));
+                return name;
+            }
+        };
+        let timeout = self.session_timeout(transport);
+        let server = DeclaredServer { name: name.clone(), way, prefix: String::new(), timeout };
+        self.surroundings.note_server(&server);
+        name
+    }
+
+    /// How long calls in a session may take, which is the only parameter of a session that is known.
+    fn session_timeout(&mut self, transport: &Component) -> Option<Duration> {
+        let parameters = transport.value("session_parameters").and_then(Value::as_object)?;
+        let mut timeout = None;
+        for (name, value) in parameters.iter() {
+            match (&**name, value) {
+                (_, Value::Null) => {}
+                ("read_timeout_seconds", Value::Number(number)) => {
+                    timeout = Duration::try_from_secs_f64(number.to_f64()).ok().filter(|timeout| !timeout.is_zero());
+                    if timeout.is_none() {
+                        self.refuse(transport, format!("`read_timeout_seconds` cannot be `{value}`"));
+                    }
+                }
+                (name, _) => {
+                    self.refuse(
+                        transport,
+                        format!("the session parameter `{name}` is not supported; `read_timeout_seconds` is"),
+                    );
+                }
+            }
+        }
+        timeout
     }
 }
 
