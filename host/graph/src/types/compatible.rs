@@ -1,4 +1,4 @@
-//! Whether every value of one type can become one of another.
+//! Whether every value of one type can become one of another, and whether two types are the same.
 
 use super::{Members, Shape, Type};
 
@@ -16,6 +16,30 @@ impl Type {
             _ => false,
         }
     }
+
+    /// Whether this is the same type as another, however it is written: the order of the members of a union, defaults
+    /// of nested properties and limits of values do not count.
+    pub fn is_same_as(&self, other: &Type) -> bool {
+        let each_has_one =
+            |these: &[Type], those: &[Type]| these.iter().all(|this| those.iter().any(|that| this.is_same_as(that)));
+        match (&self.shape, &other.shape) {
+            (Shape::Union(these), Shape::Union(those)) => each_has_one(these, those) && each_has_one(those, these),
+            (Shape::Union(these), _) => each_has_one(these, std::slice::from_ref(other)),
+            (_, Shape::Union(_)) => other.is_same_as(self),
+            (Shape::Array(this), Shape::Array(that)) => this.is_same_as(that),
+            (Shape::Object(this), Shape::Object(that)) => same_objects(this, that),
+            (this, that) => this == that,
+        }
+    }
+}
+
+fn same_objects(this: &Members, that: &Members) -> bool {
+    let others = |members: &Members| members.others.as_deref().cloned().unwrap_or_else(Type::any);
+    this.declared.len() == that.declared.len()
+        && this.declared.iter().all(|member| {
+            that.declared.iter().any(|other| other.name == member.name && other.ty.is_same_as(&member.ty))
+        })
+        && others(this).is_same_as(&others(that))
 }
 
 fn objects_convert(from: &Members, to: &Members) -> bool {

@@ -151,3 +151,28 @@ fn floats_and_foreign_letters_as_text() {
         assert_eq!(to_text(&value(json)), text);
     }
 }
+
+#[test]
+fn a_type_is_the_same_however_it_is_written() {
+    let same = [
+        (r#"{"type": ["string", "null"]}"#, r#"{"anyOf": [{"type": "null"}, {"type": "string", "title": "x"}]}"#),
+        (r#"{"anyOf": [{"type": "string"}]}"#, r#"{"type": "string"}"#),
+        (
+            r#"{"type": "object", "properties": {"a": {"type": "integer", "default": 1}, "b": {}}}"#,
+            r#"{"type": "object", "properties": {"b": {}, "a": {"type": "integer"}}, "additionalProperties": {}}"#,
+        ),
+    ];
+    for (one, other) in same {
+        assert!(ty(one).is_same_as(&ty(other)) && ty(other).is_same_as(&ty(one)), "{one} {other}");
+    }
+    let different = [
+        (r#"{"type": "integer"}"#, r#"{"type": "number"}"#),
+        (r#"{"type": "string"}"#, r#"{"type": ["string", "null"]}"#),
+        (r#"{"type": "array"}"#, r#"{"type": "array", "items": {"type": "string"}}"#),
+        (r#"{"type": "object"}"#, r#"{"type": "object", "additionalProperties": {"type": "string"}}"#),
+        (r#"{"type": "object", "properties": {"a": {}}}"#, r#"{"type": "object", "properties": {"b": {}}}"#),
+    ];
+    for (one, other) in different {
+        assert!(!ty(one).is_same_as(&ty(other)) && !ty(other).is_same_as(&ty(one)), "{one} {other}");
+    }
+}
