@@ -15,7 +15,8 @@ use serde_json::Value as Json;
 
 /// A world with these tools and plugins, and nothing else.
 struct World {
-    tools: BTreeSet<String>,
+    /// None means that every tool is there
+    tools: Option<BTreeSet<String>>,
     plugins: BTreeSet<String>,
 }
 
@@ -23,7 +24,7 @@ impl World {
     fn of_case(case: &Json) -> Self {
         let tools = case["tools"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let plugins = case["plugins"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        World { tools, plugins: plugins.map(str::to_owned).collect() }
+        World { tools: Some(tools), plugins: plugins.map(str::to_owned).collect() }
     }
 }
 
@@ -37,14 +38,15 @@ impl Surroundings for World {
     }
 
     fn tool(&self, name: &str) -> ToolState {
-        if self.tools.contains(name) { ToolState::Usable } else { ToolState::Missing }
+        let is_there = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
+        if is_there { ToolState::Usable } else { ToolState::Missing }
     }
 
     fn offer(&self, _name: &str) -> OfferState {
         OfferState::Missing(None)
     }
 
-    fn note_server(&self, _server: &DeclaredServer) {}
+    fn note_server(&self, _server: &hotcell_dialects::DeclaredServer) {}
 
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
         const NAME: &str = "hotcell_test_plugin";
@@ -107,8 +109,8 @@ fn source(folder: &Path, name: &str) -> Arc<SourceFile> {
     Arc::new(SourceFile { name: name.to_owned(), text })
 }
 
-/// Reads the file `entry` of a case, or another one of it.
-fn read(folder: &Path, case: &Json, entry: &str) -> (Option<Configuration>, Vec<Diagnostic>) {
+/// Reads what a case is about.
+fn read_case(folder: &Path, case: &Json) -> (Option<Configuration>, Vec<Diagnostic>) {
     let part = |part: &Json| {
         let name = part.as_str().or_else(|| part["file"].as_str()).unwrap();
         let rename = part["rename"].as_object().into_iter().flatten();
@@ -116,6 +118,7 @@ fn read(folder: &Path, case: &Json, entry: &str) -> (Option<Configuration>, Vec<
         Part { file: source(folder, name), rename }
     };
     let parts: Vec<Part> = case["components"].as_array().into_iter().flatten().map(part).collect();
+    let entry = case["entry"].as_str().unwrap();
     agent_spec::read(&source(folder, entry), &parts, &World::of_case(case))
 }
 
@@ -146,7 +149,7 @@ fn shared_cases_load_or_are_refused_with_what_they_name() {
             wrong.push(format!("{name}: not recognised"));
             continue;
         }
-        let (configuration, diagnostics) = read(&folder, &case, entry);
+        let (configuration, diagnostics) = read_case(&folder, &case);
         let shown = render(&diagnostics, false);
         let is_refused = case["expect"]["status"].as_str() == Some("rejected");
         if is_refused != configuration.is_none() {
@@ -165,4 +168,258 @@ fn shared_cases_load_or_are_refused_with_what_they_name() {
         }
     }
     assert!(wrong.is_empty(), "{} are wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// `agent_spec/refused` has what is read, the snapshots beside it what a person sees. Files called `warning_*` are good all
+/// the same.
+#[test]
+fn every_kind_of_bad_input_is_explained() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent_spec/refused");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| (name.ends_with(".json") && !name.ends_with(".parts.json")) || name.ends_with(".yaml"))
+        .collect();
+    names.sort();
+    assert!(names.len() > 20, "the inputs are not there");
+    let world = World { tools: Some(["add".to_owned()].into()), plugins: ["hotcell_test_plugin".to_owned()].into() };
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(folder.join("shown"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for name in names {
+            let (stem, _) = name.rsplit_once('.').unwrap();
+            let file = source(&folder, &name);
+            assert_eq!(recognise(&name, &file.text), Some(Dialect::AgentSpec), "{name}");
+            let rename = vec![("lost".to_owned(), "found".to_owned())];
+            let parts: Vec<Part> = parts_beside(&folder, stem)
+                .into_iter()
+                .map(|file| Part { file, rename: if stem == "parts" { rename.clone() } else { Vec::new() } })
+                .collect();
+            let (configuration, diagnostics) = agent_spec::read(&file, &parts, &world);
+            assert_eq!(configuration.is_some(), stem.starts_with("warning_"), "{name}");
+            insta::assert_snapshot!(stem, render(&diagnostics, false));
+        }
+    });
+}
+
+/// The file of parts that lies beside a file, if there is one.
+fn parts_beside(folder: &Path, stem: &str) -> Option<Arc<SourceFile>> {
+    let name = format!("{stem}.parts.json");
+    folder.join(&name).exists().then(|| source(folder, &name))
+}
+
+/// Each is refused soon and without taking memory for what it stands for.
+#[test]
+fn references_that_grow_or_nest_without_end_are_refused() {
+    let world = World { tools: None, plugins: BTreeSet::new() };
+    let agent = |rest: &str| {
+        format!(
+            r#"{{"component_type": "Agent", "id": "a", "name": "a", "system_prompt": "x", "metadata": {{}},
+            "llm_config": {{"component_type": "OpenAiConfig", "id": "l", "name": "l", "model_id": "m"}}, {rest}}}"#
+        )
+    };
+    let laughs: Vec<String> = (0..40)
+        .map(|n| format!(r#""v{n}": [{{"$component_ref": "v{next}"}}, {{"$component_ref": "v{next}"}}]"#, next = n + 1))
+        .collect();
+    let laughs = format!(
+        r#""description": {{"$component_ref": "v0"}}, "$referenced_components": {{{}, "v40": 1}}"#,
+        laughs.join(",")
+    );
+    let chain: Vec<String> = (0..50_000).map(|n| format!(r#""r{n}": {{"$component_ref": "r{}"}}"#, n + 1)).collect();
+    let chain = format!(r#""tools": [{{"$component_ref": "r0"}}], "$referenced_components": {{{}}}"#, chain.join(","));
+    let nodes: Vec<String> = (0..50_000)
+        .map(|n| {
+            format!(
+                r#""n{n}": {{"component_type": "AgentNode", "id": "n{n}", "name": "n", "agent": {{"$component_ref": "n{}"}}}}"#,
+                n + 1
+            )
+        })
+        .collect();
+    let nodes = format!(r#""tools": [{{"$component_ref": "n0"}}], "$referenced_components": {{{}}}"#, nodes.join(","));
+    for (name, rest, problem) in [
+        ("laughs", laughs, "references copy more than 100000 values"),
+        ("chain", chain, "nothing has the key `r50000`"),
+        ("nodes", nodes, "components are nested more than 128 levels deep"),
+    ] {
+        let file = Arc::new(SourceFile { name: "agent.json".to_owned(), text: agent(&rest) });
+        let (configuration, diagnostics) = agent_spec::read(&file, &[], &world);
+        assert!(configuration.is_none(), "{name}");
+        let found = diagnostics.iter().any(|diagnostic| diagnostic.message.starts_with(problem));
+        assert!(found, "{name}: {}", render(&diagnostics[..diagnostics.len().min(3)], false));
+    }
+}
+
+/// The form in which two documents that mean the same are equal: references replaced by what they name, what means
+/// nothing left out, what has no order sorted.
+fn canonical(document: &Json) -> Json {
+    let mut definitions = Vec::new();
+    collect(document, &mut definitions);
+    in_canonical_form(document, &definitions)
+}
+
+fn collect<'j>(json: &'j Json, found: &mut Vec<(&'j String, &'j Json)>) {
+    match json {
+        Json::Object(object) => {
+            found.extend(object.get("$referenced_components").and_then(Json::as_object).into_iter().flatten());
+            object.values().for_each(|value| collect(value, found));
+        }
+        Json::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        _ => {}
+    }
+}
+
+fn in_canonical_form(json: &Json, definitions: &[(&String, &Json)]) -> Json {
+    const UNORDERED: &[&str] =
+        &["inputs", "outputs", "branches", "nodes", "tools", "control_flow_connections", "data_flow_connections"];
+    const AS_IT_IS: &[&str] = &["inputs", "outputs", "metadata", "default_generation_parameters", "session_parameters"];
+    match json {
+        Json::Object(object) => {
+            if let Some(key) = object.get("$component_ref") {
+                let (_, target) = definitions.iter().find(|(known, _)| *known == key.as_str().unwrap()).unwrap();
+                return in_canonical_form(target, definitions);
+            }
+            let is_component = object.contains_key("component_type");
+            let mut kept = serde_json::Map::new();
+            for (key, value) in object {
+                let is_next = matches!(key.as_str(), "from_branch" | "branch_name") && value == "next";
+                if matches!(key.as_str(), "$referenced_components" | "agentspec_version") || (is_component && is_next) {
+                    continue;
+                }
+                let means_nothing = value.is_null()
+                    || value.as_object().is_some_and(serde_json::Map::is_empty)
+                    || (value.as_array().is_some_and(Vec::is_empty) && key != "data_flow_connections");
+                if is_component && means_nothing {
+                    continue;
+                }
+                let as_it_is = is_component && AS_IT_IS.contains(&key.as_str());
+                let mut value = if as_it_is { value.clone() } else { in_canonical_form(value, definitions) };
+                if let (true, Json::Array(items)) = (is_component && UNORDERED.contains(&key.as_str()), &mut value) {
+                    items.sort_by_key(ToString::to_string);
+                }
+                kept.insert(key.clone(), value);
+            }
+            kept.sort_keys();
+            Json::Object(kept)
+        }
+        Json::Array(items) => items.iter().map(|item| in_canonical_form(item, definitions)).collect(),
+        _ => json.clone(),
+    }
+}
+
+/// Without the descriptions of inputs and outputs.
+fn without_descriptions(json: &mut Json) {
+    match json {
+        Json::Object(object) => {
+            for (key, value) in object {
+                if let (true, Json::Array(properties)) = (key == "inputs" || key == "outputs", &mut *value) {
+                    for property in properties.iter_mut().filter_map(Json::as_object_mut) {
+                        property.remove("description");
+                    }
+                }
+                without_descriptions(value);
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(without_descriptions),
+        _ => {}
+    }
+}
+
+/// Writes a configuration and reads it again; what is written the second time is the same.
+fn written_and_read_again(configuration: &Configuration, world: &World) -> String {
+    let text = agent_spec::write(configuration);
+    let file = Arc::new(SourceFile { name: "written.json".to_owned(), text: text.clone() });
+    let (again, diagnostics) = agent_spec::read(&file, &[], world);
+    let again = again.unwrap_or_else(|| panic!("{}\n{text}", render(&diagnostics, false)));
+    assert_eq!(agent_spec::write(&again), text);
+    text
+}
+
+#[test]
+fn what_is_written_is_equivalent_to_what_was_read() {
+    let mut round_trips = 0;
+    for (folder, case) in shared_cases() {
+        let (Some(configuration), _) = read_case(&folder, &case) else { continue };
+        let text = written_and_read_again(&configuration, &World::of_case(&case));
+        if case["expect"]["status"] != "roundtrip" {
+            continue;
+        }
+        round_trips += 1;
+        let equivalent = case.get("equivalent_to").or_else(|| case["expect"].get("equivalent_to"));
+        let file = source(&folder, equivalent.unwrap_or(&case["entry"]).as_str().unwrap());
+        let mut expected = canonical(&serde_json::from_str(&file.text).unwrap());
+        let written: Json = serde_json::from_str(&text).unwrap();
+        assert_eq!(written["agentspec_version"], "25.4.1", "{}", folder.display());
+        let mut written = canonical(&written);
+        if equivalent.is_some() {
+            without_descriptions(&mut expected);
+            without_descriptions(&mut written);
+        }
+        let pretty = |json| serde_json::to_string_pretty(json).unwrap();
+        assert!(expected == written, "{}\n{}\n---\n{}", folder.display(), pretty(&expected), pretty(&written));
+    }
+    assert!(round_trips == 7 || shared_cases().is_empty(), "{round_trips} cases are there");
+}
+
+/// A fresh folder for what a test writes.
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Runs a script of `agent_spec/pyagentspec` and gives what it prints.
+fn with_pyagentspec(script: &str, arguments: &[&Path]) -> Option<String> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = here.join("../../target/pyagentspec/bin/python");
+    if !python.exists() {
+        eprintln!("pyagentspec is not installed: run host/dialects/tests/agent_spec/pyagentspec/install.sh");
+        return None;
+    }
+    let script = here.join("tests/agent_spec/pyagentspec").join(script);
+    let output = std::process::Command::new(python).arg(script).args(arguments).output().unwrap();
+    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}{}", shown(&output.stdout), shown(&output.stderr));
+    Some(shown(&output.stdout))
+}
+
+#[test]
+fn what_pyagentspec_writes_is_read_and_what_we_write_it_reads() {
+    let theirs = scratch("agent-spec-theirs");
+    let ours = scratch("agent-spec-ours");
+    let world = World { tools: None, plugins: BTreeSet::new() };
+    let Some(written) = with_pyagentspec("generate.py", &[&theirs]) else { return };
+    let mut read = 0;
+    for entry in std::fs::read_dir(&theirs).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let Some((stem, extension)) = name.rsplit_once('.').filter(|(stem, _)| !stem.ends_with(".parts")) else {
+            continue;
+        };
+        assert_eq!(recognise(&name, &source(&theirs, &name).text), Some(Dialect::AgentSpec), "{name}");
+        let part = |file| Part { file, rename: Vec::new() };
+        let parts: Vec<Part> = parts_beside(&theirs, stem).into_iter().map(part).collect();
+        let (configuration, diagnostics) = agent_spec::read(&source(&theirs, &name), &parts, &world);
+        let configuration = configuration.unwrap_or_else(|| panic!("{name}\n{}", render(&diagnostics, false)));
+        let text = written_and_read_again(&configuration, &world);
+        let target = if extension == "json" { name.clone() } else { format!("{name}.json") };
+        std::fs::write(ours.join(target), text).unwrap();
+        read += 1;
+    }
+    assert_eq!(written.trim(), read.to_string());
+    let loaded = with_pyagentspec("load.py", &[&ours, &theirs]).unwrap();
+    assert!(loaded.starts_with(&format!("{read} ")), "{loaded}");
+    // What hand-written documents become is read too.
+    let cases = scratch("agent-spec-cases");
+    let mut count = 0;
+    for (folder, case) in shared_cases().into_iter().filter(|(_, case)| case.get("plugins").is_none()) {
+        if let (Some(configuration), _) = read_case(&folder, &case) {
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            std::fs::write(cases.join(format!("{name}.json")), agent_spec::write(&configuration)).unwrap();
+            count += 1;
+        }
+    }
+    let loaded = with_pyagentspec("load.py", &[&cases]).unwrap();
+    assert!(loaded.starts_with(&format!("{count} ")), "{loaded}");
 }

@@ -1,6 +1,6 @@
 //! Builds components out of texts, each once however often it is referred to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotcell_graph::Value;
@@ -56,6 +56,8 @@ pub(super) struct Builder<'s, 'd> {
     version: Version,
     built: Vec<Built>,
     visited: HashMap<Identity, Visit>,
+    /// What references lead to
+    followed: HashMap<Identity, Option<Located<'d>>>,
     stack: Vec<Frame>,
 }
 
@@ -98,6 +100,7 @@ impl<'s, 'd> Builder<'s, 'd> {
             versions,
             built: Vec::new(),
             visited: HashMap::new(),
+            followed: HashMap::new(),
             stack: Vec::new(),
         }
     }
@@ -169,20 +172,29 @@ impl<'s, 'd> Builder<'s, 'd> {
     }
 
     /// What a reference leads to, through as many references as there are; the piece itself if it is none.
-    pub(super) fn follow(&mut self, mut at: Located<'d>) -> Option<Located<'d>> {
-        let mut followed = Vec::new();
-        while let Some(reference) = at.reference() {
-            if followed.contains(&at.identity()) {
+    pub(super) fn follow(&mut self, at: Located<'d>) -> Option<Located<'d>> {
+        let mut on_the_way = Vec::new();
+        let mut seen = HashSet::new();
+        let mut reached = Some(at);
+        while let Some(at) = reached {
+            let Some(reference) = at.reference() else { break };
+            if let Some(known) = self.followed.get(&at.identity()) {
+                reached = *known;
+                break;
+            }
+            if !seen.insert(at.identity()) {
                 let key = self.key_of(reference);
                 self.error(format!("the reference `{key}` leads to itself"), reference.value.place, at);
-                return None;
+                reached = None;
+                break;
             }
-            followed.push(at.identity());
+            on_the_way.push(at.identity());
             self.check_reference(at);
-            at = self.sources.inside(at, &mut self.diagnostics);
-            at = self.look_up(at, reference)?;
+            let inside = self.sources.inside(at, &mut self.diagnostics);
+            reached = self.look_up(inside, reference);
         }
-        Some(at)
+        self.followed.extend(on_the_way.into_iter().map(|identity| (identity, reached)));
+        reached
     }
 
     fn key_of(&self, reference: &Entry) -> String {
@@ -335,7 +347,7 @@ impl<'s, 'd> Builder<'s, 'd> {
         draft.written.insert(Arc::clone(&entry.key), self.sources.span(at.document, entry.key_place));
         let value = at.with(&entry.value);
         match kind.field(key) {
-            Some(FieldKind::Component(family)) if !is_null => {
+            Some(FieldKind::Component(family)) => {
                 if let Some(child) = self.child(value, key, &family) {
                     draft.fields.insert(Arc::clone(&entry.key), Field::Component(child));
                 }
@@ -438,7 +450,7 @@ impl<'s, 'd> Builder<'s, 'd> {
             let by_key = at.reference().map(|entry| self.key_of(entry)).filter(|key| **key != *label);
             let by_key = by_key.map(|key| format!(" (by the key `{key}`)")).unwrap_or_default();
             let message = format!(
-                "`{field}` takes a component of the type {family}, and `{label}`{by_key} is a `{component_type}`"
+                "`{field}` takes a component of the type {family}, and `{label}`{by_key} is of the type `{component_type}`"
             );
             let defined = self.sources.span(target.document, target.node.place);
             self.report(Diagnostic::error(message).at(&span).related(&defined, "defined here"));

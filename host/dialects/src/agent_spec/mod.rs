@@ -1,7 +1,7 @@
 //! The front end for the Open Agent Specification 25.4.1 (JSON or YAML with `component_type`).
 //!
 //! [`read`] makes a [`Configuration`] of texts: references followed, every component validated against the JSON schema
-//! of the specification and checked, what is implied written out.
+//! of the specification and checked, what is implied written out. [`write`] makes a text of it again.
 
 mod builder;
 mod check;

@@ -89,7 +89,11 @@ fn unescaped(step: &str) -> String {
 fn expected_types(expected: &TypeKind) -> String {
     let names: Vec<String> = match expected {
         TypeKind::Single(one) => vec![one.to_string()],
-        TypeKind::Multiple(several) => several.iter().map(|one| one.to_string()).collect(),
+        TypeKind::Multiple(several) => {
+            let mut names: Vec<String> = several.iter().map(|one| one.to_string()).collect();
+            names.sort_by_key(|name| name == "null");
+            names
+        }
     };
     let words: Vec<&str> = names
         .iter()

@@ -35,9 +35,10 @@ pub(super) fn read<'d>(builder: &mut Builder<'_, 'd>, list: &List, at: Located<'
                 let mut steps = steps.to_vec();
                 steps.extend(problem.path);
                 let span = span_at(builder, at, &steps);
-                let of = match object.get("title").and_then(Value::as_text) {
-                    Some(title) => format!("the property `{title}` of `{side}`"),
-                    None => format!("the property {} of `{side}`", index + 1),
+                let title = object.get("title").and_then(Value::as_text);
+                let of = match title.filter(|title| !title.is_empty()) {
+                    Some(title) => format!("property `{title}` of `{side}`"),
+                    None => format!("property {} of `{side}`", index + 1),
                 };
                 let mut error = Diagnostic::error(format!("{of}: {}", problem.message)).at(&span);
                 error.help = problem.help;

@@ -56,6 +56,7 @@ impl Control {
 impl Checker<'_> {
     /// Checks the nodes and control edges of a flow.
     pub(super) fn control(&mut self, flow: ComponentId) -> Control {
+        let before = self.diagnostics.len();
         let component = self.component(flow);
         let mut control =
             Control { nodes: Vec::new(), places: HashMap::new(), before: Vec::new(), reachable: Vec::new() };
@@ -87,7 +88,9 @@ impl Checker<'_> {
                 open.extend(&after[place]);
             }
         }
-        self.unreachable(&control);
+        if self.diagnostics.len() == before {
+            self.unreachable(&control);
+        }
         control
     }
 
@@ -100,7 +103,7 @@ impl Checker<'_> {
             let name = self.name(start);
             if !is_of(start, "StartNode") {
                 let component_type = &self.component(start).component_type;
-                let message = format!("`start_node` takes a StartNode, and `{name}` is a `{component_type}`");
+                let message = format!("`start_node` takes a StartNode, and `{name}` is of the type `{component_type}`");
                 errors.push(Diagnostic::error(message).at(span));
             } else if !control.contains(start) {
                 let message = format!("the start node `{name}` is not in `nodes`");
@@ -222,9 +225,6 @@ impl Checker<'_> {
 
     /// Warns of nodes that never run.
     fn unreachable(&mut self, control: &Control) {
-        if control.reachable.iter().filter(|reachable| **reachable).count() < 2 {
-            return;
-        }
         for &id in control.nodes.iter().filter(|id| !control.is_reachable(**id)) {
             let message = format!("the node `{}` never runs: nothing leads to it from the start node", self.name(id));
             self.report(id, Diagnostic::warning(message).at(&self.written(id).id));

@@ -17,7 +17,7 @@ impl Checker<'_> {
         for (index, end) in ends.iter().enumerate() {
             for output in &end.outputs {
                 let other = ends[..index].iter().find_map(|other| Some((other, other.output(&output.title)?)));
-                if let Some((other, same)) = other.filter(|(_, same)| same.ty != output.ty) {
+                if let Some((other, same)) = other.filter(|(_, same)| !same.ty.is_same_as(&output.ty)) {
                     let message = format!(
                         "the output `{}` is of the type {} in the EndNode `{}` and of the type {} in `{}`",
                         output.title, same.ty, other.id, output.ty, end.id
@@ -32,8 +32,10 @@ impl Checker<'_> {
             let having: Vec<_> = ends.iter().filter_map(|end| Some((end, end.output(title)?))).collect();
             let lacking = || ends.iter().filter(|end| end.output(title).is_none()).map(|end| &*end.id);
             if having.is_empty() && !ends.is_empty() {
-                let known: Vec<&str> =
+                let mut known: Vec<&str> =
                     ends.iter().flat_map(|end| end.outputs.iter().map(|output| &*output.title)).collect();
+                known.sort_unstable();
+                known.dedup();
                 let error = Diagnostic::error(format!("no EndNode of the flow `{}` has the output `{title}`", flow.id));
                 let help = match closest(title, known.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),

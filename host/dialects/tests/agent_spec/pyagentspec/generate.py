@@ -171,7 +171,7 @@ def branches():
         id="branches",
         name="branches",
         description="branches",
-        metadata={"colour": {"red": null}, "at": [1, 2]},
+        metadata={"colour": {"red": None}, "at": [1, 2]},
         start_node=start,
         nodes=[start, ask, silent, gate, say, gold, other],
         control_flow_connections=edges,

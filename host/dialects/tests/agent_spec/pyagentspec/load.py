@@ -1,9 +1,10 @@
 """Loads every configuration of a folder with `pyagentspec`: `load.py FOLDER [ORIGINALS]`.
 
-With a second folder, a configuration has to equal the one of the same name there that was written by `pyagentspec` and
-needs nothing handed in. Prints what cannot be loaded or differs, and fails then; else the numbers of both.
+With a second folder, a configuration has to equal the one of the same name there that was written by `pyagentspec`, in the
+version that ours is written in, and needs nothing handed in. Prints what cannot be loaded or differs, and fails then; else the numbers of both.
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -21,8 +22,13 @@ def main() -> None:
             problems.append(f"{path.name}: {type(error).__name__}: {error}")
             continue
         loaded += 1
-        original = originals / path.name if originals else None
-        if original is None or not original.exists() or original.with_suffix(".parts.json").exists():
+        if originals is None:
+            continue
+        # `pyagentspec` keeps the version with a component, and ours is the first that has what is used.
+        name = path.name.removesuffix(".yaml.json").removesuffix(".json").rsplit(".", 3)[0]
+        version = json.loads(path.read_text())["agentspec_version"]
+        original = originals / f"{name}.{version}.json"
+        if original.with_suffix(".parts.json").exists():
             continue
         compared += 1
         if AgentSpecDeserializer().from_json(original.read_text()) != component:
