@@ -1,10 +1,13 @@
 //! Agent Spec configurations are read, checked and written. `agent_spec/` has the cases that are data.
 
+mod surroundings;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, Configuration, Part};
+use hotcell_dialects::loki;
 use hotcell_dialects::{
     AgentFolder, ComponentState, ComponentType, Dialect, FileState, KnowledgeBase, OfferState, ServerState,
     Surroundings, ToolState, recognise,
@@ -170,6 +173,15 @@ fn shared_cases_load_or_are_refused_with_what_they_name() {
     assert!(wrong.is_empty(), "{} are wrong\n{}", wrong.len(), wrong.join("\n"));
 }
 
+/// Snapshots are beside what they are of.
+fn snapshots_in(folder: &Path) -> insta::Settings {
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(folder.join("shown"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings
+}
+
 /// `agent_spec/refused` has what is read, the snapshots beside it what a person sees. Files called `warning_*` are good all
 /// the same.
 #[test]
@@ -183,11 +195,7 @@ fn every_kind_of_bad_input_is_explained() {
     names.sort();
     assert!(names.len() > 20, "the inputs are not there");
     let world = World { tools: Some(["add".to_owned()].into()), plugins: ["hotcell_test_plugin".to_owned()].into() };
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(folder.join("shown"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.bind(|| {
+    snapshots_in(&folder).bind(|| {
         for name in names {
             let (stem, _) = name.rsplit_once('.').unwrap();
             let file = source(&folder, &name);
@@ -360,6 +368,50 @@ fn what_is_written_is_equivalent_to_what_was_read() {
         assert!(expected == written, "{}\n{}\n---\n{}", folder.display(), pretty(&expected), pretty(&written));
     }
     assert!(round_trips == 7 || shared_cases().is_empty(), "{round_trips} cases are there");
+}
+
+/// What graphs of another language become, or why they cannot: `agent_spec/export/*.yaml` and the snapshots beside them.
+#[test]
+fn graphs_of_other_languages_become_configurations_or_it_is_said_why_not() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent_spec/export");
+    let exported = scratch("agent-spec-exported");
+    snapshots_in(&folder).bind(|| {
+        for stem in ["desk", "refused"] {
+            let loaded = loki::load(&source(&folder, &format!("{stem}.yaml")), &surroundings::Fake);
+            let graph = loaded.graph.unwrap_or_else(|| panic!("{}", render(&loaded.diagnostics, false)));
+            match agent_spec::export(&graph) {
+                Ok(done) => {
+                    std::fs::write(exported.join(format!("{stem}.json")), &done.text).unwrap();
+                    insta::assert_snapshot!(stem, format!("{}\n{}", done.differences.join("\n"), done.text));
+                }
+                Err(problems) => insta::assert_snapshot!(stem, problems.join("\n")),
+            }
+        }
+    });
+    // Whatever the graph, what comes out is a configuration.
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/loki");
+    for entry in std::fs::read_dir(shared).into_iter().flatten() {
+        let folder = entry.unwrap().path();
+        let Ok(text) = std::fs::read_to_string(folder.join("graph.yaml")) else { continue };
+        let file = Arc::new(SourceFile { name: "graph.yaml".to_owned(), text });
+        let Some(graph) = loki::load(&file, &surroundings::Fake).graph else { continue };
+        if let Ok(done) = agent_spec::export(&graph) {
+            let name = format!("{}.json", folder.file_name().unwrap().to_string_lossy());
+            std::fs::write(exported.join(name), done.text).unwrap();
+        }
+    }
+    let world = World { tools: None, plugins: BTreeSet::new() };
+    let mut count = 0;
+    for entry in std::fs::read_dir(&exported).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let (configuration, diagnostics) = agent_spec::read(&source(&exported, &name), &[], &world);
+        assert!(configuration.is_some(), "{name}\n{}", render(&diagnostics, false));
+        count += 1;
+    }
+    eprintln!("{count} graphs are exported");
+    if let Some(loaded) = with_pyagentspec("load.py", &[&exported]) {
+        assert!(loaded.starts_with(&format!("{count} ")), "{loaded}");
+    }
 }
 
 /// A fresh folder for what a test writes.

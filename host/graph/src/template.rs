@@ -77,6 +77,15 @@ impl Template {
         Template { parts }
     }
 
+    /// The text that this template is, with every reference in the shortest way to write it.
+    pub fn source(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.to_string(),
+            Part::Reference(path) => format!("{{{{{}}}}}", path.as_str()),
+        };
+        self.parts.iter().map(part).collect()
+    }
+
     /// All references, in order.
     pub fn references(&self) -> impl Iterator<Item = &Path> {
         self.parts.iter().filter_map(|part| match part {

@@ -1,10 +1,12 @@
 //! The front end for the Open Agent Specification 25.4.1 (JSON or YAML with `component_type`).
 //!
 //! [`read`] makes a [`Configuration`] of texts: references followed, every component validated against the JSON schema
-//! of the specification and checked, what is implied written out. [`write`] makes a text of it again.
+//! of the specification and checked, what is implied written out. [`write`] makes a text of it again, [`export`] of a
+//! graph of any language.
 
 mod builder;
 mod check;
+mod export;
 mod generated;
 mod ids;
 mod kinds;
@@ -22,6 +24,7 @@ mod values;
 mod versions;
 mod write;
 
+pub use export::{Exported, export};
 pub use load::{Loaded, load};
 pub use model::{Component, ComponentId, Configuration, Field, Plugin, Property};
 pub use read::{Part, read};

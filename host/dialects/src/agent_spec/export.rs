@@ -1,0 +1,448 @@
+//! From a graph of any language to a configuration, as far as the specification can say what the graph does.
+//!
+//! The state of a graph becomes data edges: a node that reads a key is fed by all nodes that write it, of which the one that
+//! ran last wins, as it does in the state.
+
+mod nodes;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIndex, OnFailure};
+use hotcell_graph::{Key, Template};
+use serde_json::{Map, Value as Json, json};
+
+use super::generated::{DEFAULT, NEXT};
+use super::placeholders;
+use super::versions::Version;
+
+/// A graph as a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exported {
+    /// The JSON text of a configuration of 25.4.1
+    pub text: String,
+    /// Where the flow behaves in another way than the graph: each a sentence
+    pub differences: Vec<String>,
+}
+
+/// The flow that does what a graph does. What is a matter of whoever runs a flow (limits, repeated requests) and what only
+/// shows in special cases is left out of it and told as a difference.
+///
+/// # Errors
+/// What the specification cannot express: each a sentence that names the node and what it does.
+pub fn export(graph: &Graph) -> Result<Exported, Vec<String>> {
+    let mut exporter = Exporter::new(graph);
+    exporter.graph();
+    if exporter.problems.is_empty() {
+        let flow = exporter.flow();
+        if exporter.problems.is_empty() {
+            // A JSON value has only text keys and finite numbers, so writing it cannot fail.
+            let text = serde_json::to_string_pretty(&flow).expect("a JSON value can always be written") + "\n";
+            return Ok(Exported { text, differences: exporter.differences });
+        }
+    }
+    Err(exporter.problems)
+}
+
+/// The output by which a flow gives the result of a graph.
+const RESULT: &str = "result";
+
+struct Exporter<'g> {
+    graph: &'g Graph,
+    problems: Vec<String>,
+    differences: Vec<String>,
+    ids: BTreeSet<String>,
+    start: String,
+    nodes: Vec<Json>,
+    /// From which branch of which node to which
+    control: Vec<(String, Option<String>, NodeIndex)>,
+    /// The nodes that write a key, and the output by which they do
+    writers: HashMap<Key, Vec<(String, String)>>,
+    /// Which input of which node reads which key
+    readers: Vec<(String, String, Key)>,
+    models: Vec<(Json, String)>,
+}
+
+impl<'g> Exporter<'g> {
+    fn new(graph: &'g Graph) -> Self {
+        let mut exporter = Exporter {
+            graph,
+            problems: Vec::new(),
+            differences: Vec::new(),
+            ids: graph.nodes().map(|(_, node)| node.id.to_string()).collect(),
+            start: String::new(),
+            nodes: Vec::new(),
+            control: Vec::new(),
+            writers: HashMap::new(),
+            readers: Vec::new(),
+            models: Vec::new(),
+        };
+        exporter.start = exporter.fresh("start");
+        exporter
+    }
+
+    /// An id that nothing has yet.
+    fn fresh(&mut self, wanted: &str) -> String {
+        let mut id = wanted.to_owned();
+        let mut number = 1;
+        while !self.ids.insert(id.clone()) {
+            number += 1;
+            id = format!("{wanted}_{number}");
+        }
+        id
+    }
+
+    fn problem(&mut self, node: &Node, what: impl AsRef<str>) {
+        self.problems.push(format!("the node `{}` (`{}`) {}", node.id, node.kind, what.as_ref()));
+    }
+
+    fn difference(&mut self, node: &Node, what: &str) {
+        self.differences.push(format!("the node `{}` (`{}`) {what}", node.id, node.kind));
+    }
+
+    fn graph(&mut self) {
+        let limits = &self.graph.limits;
+        if limits.visits_per_node.is_some() || limits.rounds.is_some() || limits.wall_clock.is_some() {
+            let limits = "the graph limits its runs, and the limits of a flow are those of whoever runs it";
+            self.differences.push(limits.to_owned());
+        }
+        if self.graph.conversation.is_some() {
+            self.problems.push("the graph keeps a conversation in its state, which a flow does not have".to_owned());
+        }
+        if self.graph.skills.is_some() {
+            self.problems.push("the graph has skills, which the specification does not know".to_owned());
+        }
+        let mut seen = BTreeSet::new();
+        let mut open = VecDeque::from([self.graph.start]);
+        while let Some(index) = open.pop_front() {
+            if !seen.insert(index) {
+                continue;
+            }
+            let node = self.graph.node(index);
+            self.node(node);
+            open.extend(self.graph.successors(index));
+        }
+    }
+
+    fn node(&mut self, node: &'g Node) {
+        match node.on_failure {
+            OnFailure::Fail => {}
+            OnFailure::Continue => {
+                self.difference(node, "goes on without its result when it fails, and the flow ends there")
+            }
+            OnFailure::To(_) => self.problem(node, "goes to another node when it fails, and a flow ends there"),
+        }
+        if node.timeout.is_some() {
+            self.problem(node, "has a timeout, which nodes of a flow do not have");
+        }
+        match &node.action {
+            Action::Pass if node.updates.is_empty() => {}
+            Action::Pass => self.problem(node, "writes values by itself, for which there is no node"),
+            Action::End { output } => self.end(node, output),
+            Action::Model(model) => self.model(node, model),
+            Action::Ask(ask) => self.ask(node, ask),
+            Action::Offer(offer) => self.offer(node, offer),
+            Action::Map(map) => self.map(node, map),
+            Action::Agent(_) => self.problem(node, "calls an agent that is in another file"),
+            Action::Script(_) => self.problem(node, "runs a script, and a configuration holds no code"),
+            _ => self.problem(node, "does what no node of the specification does"),
+        }
+        if matches!(node.action, Action::End { .. }) {
+            return;
+        }
+        match &node.next {
+            Next::To(targets) => match &targets[..] {
+                [only] => self.control.push((node.id.to_string(), None, *only)),
+                [] => self.problem(node, "leads nowhere, and every branch of a flow leads to a node"),
+                _ => self.problem(node, "leads to several nodes side by side, and a flow runs one after the other"),
+            },
+            Next::ByAnswer { routes, otherwise } => self.routes(node, routes, *otherwise),
+            Next::When { .. } | Next::Each(_) => {
+                self.problem(node, "chooses its way by a condition, and a flow compares a text with fixed ones only");
+            }
+        }
+    }
+
+    /// Branches by what a person answered.
+    fn routes(&mut self, node: &'g Node, routes: &[(String, NodeIndex)], otherwise: NodeIndex) {
+        let Action::Ask(ask) = &node.action else {
+            self.problem(
+                node,
+                "chooses its way by what it answers, and only the answer of a person can be branched on",
+            );
+            return;
+        };
+        let gate = self.fresh(&format!("{}_routes", node.id));
+        if routes.iter().any(|(answer, _)| answer == DEFAULT) {
+            self.problem(node, format!("has a route for the answer `{DEFAULT}`, which is the name of another branch"));
+        }
+        let mapping: Map<String, Json> =
+            routes.iter().map(|(answer, _)| (answer.clone(), Json::from(answer.as_str()))).collect();
+        let branches: Vec<&str> = routes.iter().map(|(answer, _)| answer.as_str()).chain([DEFAULT]).collect();
+        let key = json!([{"title": "answer", "type": "string"}]);
+        self.nodes.push(component(
+            "BranchingNode",
+            &gate,
+            json!({
+                "inputs": key, "outputs": [], "branches": branches, "mapping": mapping,
+            }),
+        ));
+        // The answer flows there whether the state has it or not; such a key cannot be written by anything else.
+        let hidden: Key = format!("{} {gate}", node.id).into();
+        let output = self.output_name(node, ask.bind);
+        self.writers.insert(hidden.clone(), vec![(node.id.to_string(), output)]);
+        self.readers.push((gate.clone(), "answer".to_owned(), hidden));
+        for (answer, target) in routes {
+            self.control.push((gate.clone(), Some(answer.clone()), *target));
+        }
+        self.control.push((gate.clone(), Some(DEFAULT.to_owned()), otherwise));
+        self.control.push((node.id.to_string(), Some(gate), otherwise));
+    }
+
+    fn end(&mut self, node: &'g Node, output: &Expression) {
+        if !node.updates.is_empty() {
+            self.problem(node, "writes values by itself, for which there is no node");
+        }
+        let mut property = json!({"title": RESULT});
+        match output {
+            Expression::Value(value) => property["default"] = Json::from(value),
+            Expression::Strict(template) | Expression::Lenient(template) => match single(template) {
+                Some(key) => self.readers.push((node.id.to_string(), RESULT.to_owned(), key)),
+                None if template.references().next().is_none() => property["default"] = Json::from(template.source()),
+                None => self.problem(
+                    node,
+                    format!("makes a text of values, `{}`, and an EndNode gives values as they are", template.source()),
+                ),
+            },
+            _ => self.problem(node, "computes its result, and an EndNode gives values as they are"),
+        }
+        let outputs = json!([property]);
+        self.nodes.push(component(
+            "EndNode",
+            &node.id,
+            json!({
+                "inputs": outputs, "outputs": outputs, "branches": [], "branch_name": NEXT,
+            }),
+        ));
+    }
+
+    /// Notes which keys an output feeds. Each update has to write what the action gave, as it is.
+    fn writes(&mut self, node: &'g Node, bind: &str, output: &str) {
+        for update in &node.updates {
+            let given = update.value.template().and_then(single);
+            if given.as_deref() != Some(bind) {
+                self.problem(node, format!("writes `{}` as something else than what it got", update.key));
+                continue;
+            }
+            self.written(node, &update.key, &node.id, output);
+        }
+    }
+
+    fn written(&mut self, node: &Node, key: &Key, by: &str, output: &str) {
+        if self.graph.reducers.contains_key(key) {
+            self.problem(
+                node,
+                format!("combines what it writes with the value of `{key}`, and a flow replaces values"),
+            );
+        }
+        self.writers.entry(key.clone()).or_default().push((by.to_owned(), output.to_owned()));
+    }
+
+    /// The name of what a node gives: the first key that it writes, or how its updates call it.
+    fn output_name(&self, node: &Node, bind: &str) -> String {
+        title(node.updates.first().map_or(bind, |update| &*update.key))
+    }
+
+    /// The prompt or message behind an expression, and its placeholders as inputs of a node.
+    fn prompt(&mut self, node: &'g Node, expression: &Expression) -> (String, Vec<String>) {
+        let (template, default) = match expression {
+            Expression::Value(value) => (Template::parse(&value.to_display()), None),
+            Expression::Strict(template) => (template.clone(), None),
+            Expression::Lenient(template) => (template.clone(), Some("")),
+            _ => {
+                self.problem(node, "computes its prompt, and a flow only fills in values");
+                return (String::new(), Vec::new());
+            }
+        };
+        let source = template.source();
+        let names: Vec<String> = placeholders::names(&source).into_iter().map(str::to_owned).collect();
+        for path in template.references().filter(|path| !names.iter().any(|name| name == path.as_str())) {
+            let path = path.as_str();
+            self.problem(
+                node,
+                format!("uses `{path}` in its prompt, and a placeholder is a name of letters and digits"),
+            );
+        }
+        for name in names.iter().filter(|name| !template.references().any(|path| path.as_str() == **name)) {
+            self.problem(
+                node,
+                format!("has `{{{{{name}}}}}` in its prompt as plain text, and there it is a placeholder"),
+            );
+        }
+        if default.is_some() && !names.is_empty() {
+            self.problem(node, "allows values of its prompt to be missing, and a placeholder needs its value");
+        }
+        (source, names)
+    }
+
+    /// The nodes that pass on to others are left out.
+    fn target(&self, mut index: NodeIndex) -> Option<&'g Node> {
+        for _ in 0..=self.graph.len() {
+            let node = self.graph.node(index);
+            match (&node.action, &node.next) {
+                (Action::Pass, Next::To(targets)) if targets.len() == 1 => index = targets[0],
+                _ => return Some(node),
+            }
+        }
+        None
+    }
+
+    fn flow(&mut self) -> Json {
+        let inputs = self.inputs();
+        let start = self.start.clone();
+        let mut nodes = vec![component(
+            "StartNode",
+            &start,
+            json!({
+                "inputs": inputs, "outputs": inputs, "branches": [NEXT],
+            }),
+        )];
+        nodes.append(&mut self.nodes);
+        let mut control = Vec::new();
+        let edges = std::mem::take(&mut self.control);
+        let is_pass =
+            |id: &str| self.graph.find(id).is_some_and(|index| matches!(self.graph.node(index).action, Action::Pass));
+        let mut lead = |from: &str, branch: Option<&str>, to: &str| {
+            let id = format!("{from}[{}]->{to}", branch.unwrap_or(NEXT));
+            control.push(component(
+                "ControlFlowEdge",
+                &id,
+                json!({
+                    "from_node": reference(from), "from_branch": branch, "to_node": reference(to),
+                }),
+            ));
+        };
+        let mut endless = false;
+        for (from, branch, to) in edges.iter().filter(|(from, ..)| !is_pass(from)) {
+            // The branching behind a question is a node of its own, named where a branch would be.
+            let gate = branch.as_ref().filter(|branch| self.graph.find(from).is_some() && self.ids.contains(*branch));
+            match (gate, self.target(*to)) {
+                (Some(gate), _) => lead(from, None, gate),
+                (None, Some(target)) => lead(from, branch.as_deref(), &target.id),
+                (None, None) => endless = true,
+            }
+        }
+        match self.target(self.graph.start) {
+            Some(target) => lead(&start, None, &target.id),
+            None => endless = true,
+        }
+        if endless {
+            self.problems.push("the graph goes in a circle in which nothing is done".to_owned());
+        }
+        let data = self.data();
+        let has_result = nodes.iter().any(|node| node["component_type"] == "EndNode");
+        if !has_result {
+            self.problems.push("the graph has no end, and a flow needs one".to_owned());
+        }
+        let listed: Vec<Json> = nodes.iter().filter_map(|node| node["id"].as_str()).map(reference).collect();
+        let mut referenced: Map<String, Json> =
+            self.models.iter().map(|(model, id)| (id.clone(), model.clone())).collect();
+        referenced.extend(nodes.into_iter().map(|node| (node["id"].as_str().unwrap_or_default().to_owned(), node)));
+        let name = self.graph.name.clone();
+        let id = self.fresh(if name.is_empty() { "flow" } else { &name });
+        let mut flow = component(
+            "Flow",
+            &id,
+            json!({
+                "description": self.graph.description,
+                "inputs": inputs,
+                "outputs": [{"title": RESULT}],
+                "start_node": reference(&start),
+                "nodes": listed,
+                "control_flow_connections": control,
+                "data_flow_connections": data,
+                "$referenced_components": referenced,
+                "agentspec_version": Version::V25_4_1.name(),
+            }),
+        );
+        flow["name"] = Json::from(if name.is_empty() { id } else { name });
+        flow
+    }
+
+    /// What a caller gives and what the state begins with become inputs of the flow.
+    fn inputs(&mut self) -> Json {
+        let mut inputs: Vec<(Key, Json)> = Vec::new();
+        if let Some(key) = &self.graph.input_key {
+            inputs.push((key.clone(), json!({"title": &**key, "type": "string"})));
+        }
+        for variable in &self.graph.variables {
+            let mut property = json!({"title": &*variable.name, "type": "string", "description": variable.description});
+            if let Some(default) = &variable.default {
+                property["default"] = Json::from(default.as_str());
+            }
+            inputs.push((variable.name.clone(), property));
+        }
+        for (key, value) in &self.graph.initial_state {
+            inputs.push((key.clone(), json!({"title": &**key, "default": Json::from(value)})));
+        }
+        for key in &self.graph.open_state {
+            inputs.push((key.clone(), json!({"title": &**key, "default": null})));
+        }
+        let mut listed = Vec::new();
+        for (key, property) in inputs {
+            if listed.iter().any(|known: &Json| known["title"] == *key) {
+                continue;
+            }
+            if *key != *title(&key) {
+                self.problems.push(format!("the key `{key}` of the state is no name of letters and digits"));
+            }
+            self.writers.entry(key.clone()).or_default().push((self.start.clone(), key.to_string()));
+            listed.push(property);
+        }
+        Json::Array(listed)
+    }
+
+    fn data(&mut self) -> Vec<Json> {
+        let mut data = Vec::new();
+        for (node, input, key) in std::mem::take(&mut self.readers) {
+            let writers = self.writers.get(&key).map(Vec::as_slice).unwrap_or_default();
+            if writers.is_empty() {
+                self.problems.push(format!("the node `{node}` reads `{key}`, which nothing writes"));
+            }
+            for (writer, output) in writers {
+                let id = format!("{writer}.{output}->{node}.{input}");
+                data.push(component(
+                    "DataFlowEdge",
+                    &id,
+                    json!({
+                        "source_node": reference(writer), "source_output": output,
+                        "destination_node": reference(&node), "destination_input": input,
+                    }),
+                ));
+            }
+        }
+        data
+    }
+}
+
+/// The key that a template is nothing but a reference to.
+fn single(template: &Template) -> Option<Key> {
+    let path = template.single_reference()?;
+    path.root().filter(|root| *root == path.as_str()).map(Key::from)
+}
+
+/// A title for a key: others than letters, digits and `_` are not allowed everywhere.
+fn title(key: &str) -> String {
+    key.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+}
+
+fn component(component_type: &str, id: &str, fields: Json) -> Json {
+    let mut component = json!({"component_type": component_type, "id": id, "name": id});
+    if let (Json::Object(component), Json::Object(fields)) = (&mut component, fields) {
+        component.extend(fields);
+    }
+    component
+}
+
+fn reference(id: &str) -> Json {
+    json!({"$component_ref": id})
+}
