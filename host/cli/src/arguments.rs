@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use hotcell_runtime::ComponentsFile;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Draw a graph, or what happened in a run
     Graph(Graph),
+    /// Write an agent in the Open Agent Specification, whatever language it is in
+    Convert(Convert),
     /// See and continue runs
     #[command(subcommand)]
     Runs(Runs),
@@ -107,8 +110,8 @@ pub(crate) struct Run {
     /// Give a variable of the graph its value; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,
-    /// Give fields of the state their first values, over those of the graph
-    #[arg(long, value_name = "JSON")]
+    /// Give fields of the state their first values, over those of the graph; the inputs of a flow
+    #[arg(long, visible_alias = "inputs", value_name = "JSON")]
     pub(crate) state: Option<String>,
     /// Go on with the conversation of this name: its next run begins with the state of the one before, and where that
     /// one waits for a person, what you want is the answer
@@ -118,7 +121,36 @@ pub(crate) struct Run {
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
+    pub(crate) parts: Parts,
+    #[command(flatten)]
     pub(crate) session: Session,
+}
+
+/// What is handed in beside an agent's file.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Parts {
+    /// A file with components and values that the file of the agent refers to (Open Agent Specification); `KEY=ID` gives
+    /// what the file calls KEY under the id ID; repeatable
+    #[arg(long = "components", value_name = "FILE[,KEY=ID...]", value_parser = components)]
+    pub(crate) components: Vec<ComponentsFile>,
+}
+
+/// The text goes to standard output, and where the flow differs from the agent to standard error.
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// The file of an agent, or the folder it is in
+    pub(crate) path: PathBuf,
+    /// Which of several agents of a file is meant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) parts: Parts,
+    /// Write to this file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// One more folder of tool components; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
 }
 
 /// Options of every command that drives a run.
@@ -159,6 +191,8 @@ pub(crate) struct Check {
     /// Graph files, or folders they are in
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) parts: Parts,
     /// One more folder of tool components; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
@@ -451,6 +485,16 @@ pub(crate) struct Completions {
     pub(crate) shell: clap_complete::Shell,
 }
 
+fn components(text: &str) -> Result<ComponentsFile, String> {
+    let mut parts = text.split(',');
+    let file = parts.next().filter(|file| !file.is_empty()).ok_or("it has to name a file")?;
+    let rename = parts.map(|part| match part.split_once('=') {
+        Some((key, id)) if !key.is_empty() && !id.is_empty() => Ok((key.to_owned(), id.to_owned())),
+        _ => Err(format!("`{part}` has to be `KEY=ID`")),
+    });
+    Ok(ComponentsFile { file: PathBuf::from(file), rename: rename.collect::<Result<_, _>>()? })
+}
+
 fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
@@ -467,6 +511,17 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_of_components_may_be_known_by_other_ids() {
+        let file = |rename: &[(&str, &str)]| ComponentsFile {
+            file: "parts.json".into(),
+            rename: rename.iter().map(|(key, id)| ((*key).to_owned(), (*id).to_owned())).collect(),
+        };
+        assert_eq!(components("parts.json"), Ok(file(&[])));
+        assert_eq!(components("parts.json,a=b,c=d"), Ok(file(&[("a", "b"), ("c", "d")])));
+        assert!(components(",a=b").is_err() && components("parts.json,a").is_err());
     }
 
     #[test]

@@ -82,7 +82,10 @@ impl People for Person {
 }
 
 fn ask_on_terminal(screen: &Screen, question: &Question) -> Asked {
-    let text = lines(question.text.trim_end());
+    let text = match question.text.trim_end() {
+        "" => format!("`{}` waits for a message", one_line(&question.node, SHOWN)),
+        text => lines(text),
+    };
     let held = screen.hold(&format!("{} {}", screen.paint(STRONG, "?"), screen.paint(STRONG, &text)));
     let theme: Box<dyn Theme> =
         if screen.colour() { Box::new(ColorfulTheme::default()) } else { Box::new(SimpleTheme) };

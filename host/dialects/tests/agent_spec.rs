@@ -1,4 +1,5 @@
 //! Agent Spec configurations are read, checked and written. `agent_spec/` has the cases that are data.
+#![expect(clippy::print_stderr, reason = "what cannot be tried here is said")]
 
 mod surroundings;
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_cells::Grants;
-use hotcell_dialects::agent_spec::{self, Part};
+use hotcell_dialects::agent_spec::{self, Exported, Part};
 use hotcell_dialects::loki::KnowledgeBaseSource;
 use hotcell_dialects::sherma::{self, Child, Choice, Remote};
 use hotcell_dialects::{Dialect, Surroundings, loki, recognise};
@@ -15,6 +15,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Graph};
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::family::{Family, Guarded};
 use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, Reach, both_files};
@@ -532,6 +533,27 @@ impl Around {
         diagnostics.extend(found);
         Around { said, shelf, servers, tools, hooks }
     }
+}
+
+/// Why an agent cannot be written in another language.
+#[derive(Debug, Error)]
+pub enum NotConverted {
+    /// It cannot be loaded
+    #[error(transparent)]
+    Load(#[from] LoadFailure),
+    /// The other language has no words for what it does; each is a sentence
+    #[error("{}", .0.join("\n"))]
+    Inexpressible(Vec<String>),
+}
+
+/// The agent at `path` in the Open Agent Specification, and where that behaves in another way.
+pub(crate) fn convert(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<Exported, NotConverted> {
+    let (file, text) = read(path)?;
+    if recognise(&path_to_show(path, &file), &text) == Some(Dialect::AgentSpec) {
+        return Ok(Exported { text: write(host, path, loading)?, differences: Vec::new() });
+    }
+    let agent = load(host, path, loading)?;
+    agent_spec::export(&agent.graph).map_err(NotConverted::Inexpressible)
 }
 
 /// The configuration of the Open Agent Specification at `path`, written as JSON.

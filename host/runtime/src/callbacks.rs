@@ -76,7 +76,7 @@ impl Host {
             CallbackState::Answered => Err(CallbackError::Answered),
             CallbackState::Early => Err(CallbackError::Early),
             CallbackState::Open(_) if record.status.is_final() => Err(CallbackError::Ended),
-            CallbackState::Open(open) => Ok(open),
+            CallbackState::Open(open) => Ok(*open),
         };
         // Whoever does not know the session learns nothing of the run, not even that it is busy.
         state(&self.journal().entries(&record.id)?)?;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hotcell_cells::{CellsError, CompileEvent};
+use hotcell_dialects::agent_spec::Exported;
 use hotcell_engine::{
     Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Observer, OpenQuestion, People, Ports, RunError,
     RunLock, RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
@@ -16,7 +17,7 @@ use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stor
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{self, Agent, LoadFailure, Loading, Which};
+use crate::agent::{self, Agent, LoadFailure, Loading, NotConverted, Which};
 use crate::cells::{Kitchen, OnCompile};
 use crate::environment::Environment;
 use crate::family::Guarded;
@@ -403,6 +404,14 @@ impl Host {
     /// Loads an agent with what is said beside its file.
     pub fn load_with(&self, path: &Path, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
         agent::load(self, path, loading)
+    }
+
+    /// The agent at `path` as a configuration of the Open Agent Specification, and where that behaves in another way.
+    ///
+    /// # Errors
+    /// When it cannot be loaded, or does what that language has no words for.
+    pub fn convert(&self, path: &Path, loading: &Loading<'_>) -> Result<Exported, NotConverted> {
+        agent::convert(self, path, loading)
     }
 
     /// The configuration of the Open Agent Specification at `path` as JSON: references where a component is used more than

@@ -24,7 +24,7 @@ mod shelf;
 mod tools;
 mod web;
 
-pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, Which};
+pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, Which};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
 pub use environment::Environment;
 pub use host::{
@@ -32,6 +32,7 @@ pub use host::{
     state_folder,
 };
 pub use hotcell_dialects::Dialect;
+pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
     ClientCall, Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer,
     OpenQuestion, Outcome, People, Place, Question, RunError, RunHeader, RunId, RunRecord, RunReport, RunStatus,

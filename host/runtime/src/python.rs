@@ -26,8 +26,11 @@ const PREFIX: &str = "py:";
 #[derive(Clone)]
 pub(crate) struct PythonTools {
     cells: Cells,
-    files: Arc<Mutex<BTreeMap<String, Result<Arc<PythonFile>, String>>>>,
+    files: Arc<Mutex<Files>>,
 }
+
+/// By their paths, the files that can be used, and why others cannot.
+type Files = BTreeMap<String, Result<Arc<PythonFile>, String>>;
 
 /// One file.
 struct PythonFile {

@@ -103,8 +103,11 @@ pub(crate) struct ServersFile<'a> {
 #[derive(Clone)]
 pub(crate) struct AgentServers {
     connections: Arc<Connections>,
-    servers: Arc<Mutex<BTreeMap<String, Result<Arc<Reachable>, String>>>>,
+    servers: Arc<Mutex<Servers>>,
 }
+
+/// By their names, the servers that may be used, and why others may not.
+type Servers = BTreeMap<String, Result<Arc<Reachable>, String>>;
 
 /// A server that may be used.
 struct Reachable {
@@ -162,7 +165,7 @@ impl AgentServers {
         self.all().insert(server.name.clone(), reachable);
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<Reachable>, String>>> {
+    fn all(&self) -> MutexGuard<'_, Servers> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -92,6 +92,20 @@ impl Row {
         self
     }
 
+    /// An amount of memory.
+    pub(crate) fn bytes(label: impl Into<String>, bytes: u64) -> Self {
+        Row { label: label.into(), value: Value::Bytes(bytes), ratio: None, target: None }
+    }
+
+    /// How many times less than `other` bytes this is, and whether that reaches `target`.
+    pub(crate) fn times_less_than(mut self, other: u64, whose: &str, target: f64) -> Self {
+        let Value::Bytes(own) = self.value else { return self };
+        let ratio = other as f64 / own.max(1) as f64;
+        self.ratio = Some((format!("times less than {whose}"), ratio));
+        self.target = Some((format!(">= {target} times"), ratio >= target));
+        self
+    }
+
     /// How many times the time of `other` this takes.
     pub(crate) fn beside(mut self, own: &Samples, other: &Samples) -> Self {
         let ratio = own.median().as_secs_f64() / other.median().as_secs_f64().max(1e-9);

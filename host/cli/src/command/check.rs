@@ -1,7 +1,7 @@
 //! `hotcell check`: what is wrong with graphs, all of it at once, without running anything.
 
 use hotcell_graph::diagnostic::{Severity, render};
-use hotcell_runtime::Agent;
+use hotcell_runtime::{Agent, Loading, Which};
 use serde_json::json;
 
 use super::{Context, HostArguments, print};
@@ -16,8 +16,9 @@ pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failu
         context.host(HostArguments { plugins: arguments.plugins, without_runs: true, ..HostArguments::default() })?;
     let mut errors = 0;
     let mut warnings = 0;
+    let loading = Loading { agent: Which::Any, components: &arguments.parts.components };
     for path in &arguments.paths {
-        let (found, agent) = match context.try_load(|| host.load_any(path)) {
+        let (found, agent) = match context.try_load(|| host.load_with(path, &loading)) {
             Ok(agent) => (agent.warnings.clone(), Some(agent)),
             Err(refused) => (refused.diagnostics, None),
         };

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{
-    Agent, Event, Host, HostError, ModelSource, Observer, OpenQuestion, Outcome, Question, RunReport, RunStatus,
+    Agent, Event, Host, HostError, Loading, ModelSource, Observer, OpenQuestion, Outcome, Question, RunReport,
+    RunStatus,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -65,9 +66,8 @@ impl<'a> Drive<'a> {
     }
 
     /// Loads a graph, telling what is or may be wrong with it.
-    pub(super) fn load(&self, path: &Path, name: Option<&str>) -> Result<Agent, Failure> {
-        let load = || name.map_or_else(|| self.host.load(path), |name| self.host.load_named(path, name));
-        let (found, agent) = match self.context.try_load(load) {
+    pub(super) fn load(&self, path: &Path, loading: &Loading<'_>) -> Result<Agent, Failure> {
+        let (found, agent) = match self.context.try_load(|| self.host.load_with(path, loading)) {
             Ok(agent) => (agent.warnings.clone(), Some(agent)),
             Err(refused) => (refused.diagnostics, None),
         };

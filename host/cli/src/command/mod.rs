@@ -1,6 +1,7 @@
 //! One module for each command, and what they share: how to come by a host, and how its errors end a command.
 
 mod check;
+mod convert;
 mod drive;
 mod graph;
 mod mcp;
@@ -34,6 +35,7 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Run(arguments) => run::perform(&context, arguments),
         Command::Check(arguments) => check::perform(&context, arguments),
         Command::Graph(arguments) => graph::perform(&context, arguments),
+        Command::Convert(arguments) => convert::perform(&context, arguments),
         Command::Runs(arguments) => runs::perform(&context, arguments),
         Command::Plugin(arguments) => plugin::perform(&context, *arguments),
         Command::Mcp(arguments) => mcp::perform(&context, arguments),

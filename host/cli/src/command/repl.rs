@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use hotcell_runtime::{Agent, Given};
+use hotcell_runtime::{Agent, Given, Loading};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -37,7 +37,7 @@ pub(super) fn perform(
     context: &Context,
     drive: &Drive<'_>,
     path: &Path,
-    name: Option<&str>,
+    loading: &Loading<'_>,
     mut agent: Agent,
     given: &Given,
 ) -> Result<Exit, Failure> {
@@ -95,7 +95,7 @@ pub(super) fn perform(
             let _ = editor.save_history(file);
         }
         // A graph that was broken meanwhile says so and can be mended: the next message looks again.
-        match drive.load(path, name) {
+        match drive.load(path, loading) {
             Ok(loaded) => agent = loaded,
             Err(failure) => {
                 report(context, &failure);

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read};
 
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
-use hotcell_runtime::Given;
+use hotcell_runtime::{Given, Loading, Which};
 
 use super::drive::Drive;
 use super::{Context, repl};
@@ -25,10 +25,11 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
     let converse =
         given.input.is_none() && given.state.is_empty() && on_a_terminal && !session.no_input && !session.json;
     let drive = Drive::new(context, arguments.session)?;
-    let name = arguments.agent.as_deref();
-    let agent = drive.load(&arguments.path, name)?;
+    let name = arguments.agent.as_deref().map_or(Which::Only, Which::Named);
+    let loading = Loading { agent: name, components: &arguments.parts.components };
+    let agent = drive.load(&arguments.path, &loading)?;
     if converse {
-        return repl::perform(context, &drive, &arguments.path, name, agent, &given);
+        return repl::perform(context, &drive, &arguments.path, &loading, agent, &given);
     }
     drive.go(|host, session| async move { host.run(&agent, given, session).await })
 }

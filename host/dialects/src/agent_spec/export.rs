@@ -156,7 +156,7 @@ impl<'g> Exporter<'g> {
                 _ => self.problem(node, "leads to several nodes side by side, and a flow runs one after the other"),
             },
             Next::ByAnswer { routes, otherwise } => self.routes(node, routes, *otherwise),
-            Next::When { .. } | Next::Each(_) => {
+            Next::When { .. } | Next::ByValue { .. } | Next::Each(_) => {
                 self.problem(node, "chooses its way by a condition, and a flow compares a text with fixed ones only");
             }
         }

@@ -378,7 +378,7 @@ pub enum CallbackState {
     /// The connector has not said yet that it waits
     Early,
     /// The run waits for it
-    Open(OpenQuestion),
+    Open(Box<OpenQuestion>),
     /// It has come
     Answered,
 }
@@ -392,7 +392,7 @@ pub fn callback_state(entries: &[Entry], session: &str) -> CallbackState {
     let Some(begun) = entries.iter().find(given) else { return CallbackState::Unknown };
     let at_place = |entry: &Entry| entry.place == begun.place;
     if let Some(open) = open_questions(entries).into_iter().find(|open| open.place == begun.place) {
-        return CallbackState::Open(open);
+        return CallbackState::Open(Box::new(open));
     }
     match entries.iter().any(|entry| at_place(entry) && !matches!(entry.fact, Fact::Effect { .. })) {
         true => CallbackState::Answered,

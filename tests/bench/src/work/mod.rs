@@ -1,8 +1,10 @@
 //! What can be measured.
 
+mod agent_spec;
 mod agents;
 mod engine;
 mod extism;
+mod other;
 mod plugins;
 mod process;
 mod scripts;
@@ -88,6 +90,11 @@ pub(crate) fn all() -> Vec<Work> {
             name: "sherma",
             about: "the same declarative agents here and in sherma 1.8.0: chains, a loop, expressions beside many messages",
             run: |rounds| Box::pin(sherma::beside(rounds)),
+        },
+        Work {
+            name: "agent-spec",
+            about: "flows of tools and a map, here with sealed tools and in WayFlow 26.3.1 with Python functions",
+            run: |rounds| Box::pin(agent_spec::beside(rounds)),
         },
         Work {
             name: "waiting",

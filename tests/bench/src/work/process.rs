@@ -14,7 +14,7 @@ const GRAPH: &str = "name: three\nversion: \"1.0\"\nstart: one\nnodes:\n\
     \x20 done: { type: end, output: \"{{first}} {{second}}\" }\n";
 
 /// The `hotcell` of this build: it lies beside this program.
-fn hotcell() -> Result<PathBuf, Failure> {
+pub(super) fn hotcell() -> Result<PathBuf, Failure> {
     let program = std::env::current_exe()?.with_file_name("hotcell");
     if program.is_file() {
         return Ok(program);

@@ -1,9 +1,7 @@
 //! Declarative agents here and in the implementation that their language comes from, each from the same file.
 
 use std::fmt::Write as _;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hotcell_graph::formula::{Formula, Vocabulary};
@@ -12,10 +10,10 @@ use hotcell_runtime::{Agent, Given, Host, HostOptions, JournalChoice, Outcome};
 use serde_json::json;
 
 use super::Failure;
+use super::other::Other;
 use super::scripts::{host, session};
 use crate::measure::{Row, Samples};
 
-const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// How many times faster a node has to be.
 const TARGET: f64 = 100.0;
 /// How many times the time beside few messages an expression may take beside many.
@@ -26,49 +24,6 @@ const MESSAGES: [u32; 4] = [10, 100, 1_000, 10_000];
 const EXPRESSION: &str = "size(state.messages) + state.c";
 /// Evaluations of ours that are timed together: one is shorter than a look at the clock.
 const EVALUATIONS: u32 = 10_000;
-
-/// The other implementation, in a process that stays.
-struct Theirs {
-    process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Theirs {
-    /// None if it is not installed.
-    fn start() -> Result<Option<Self>, Failure> {
-        let python = PathBuf::from(REPOSITORY).join("target/sherma-bench/venv/bin/python");
-        if !python.is_file() {
-            return Ok(None);
-        }
-        let mut process = Command::new(python)
-            .arg(PathBuf::from(REPOSITORY).join("tests/bench/sherma/worker.py"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let (input, output) = (process.stdin.take(), process.stdout.take());
-        let (Some(input), Some(output)) = (input, output) else { return Err("it has no pipes".into()) };
-        Ok(Some(Theirs { process, input, output: BufReader::new(output) }))
-    }
-
-    fn ask(&mut self, wanted: &serde_json::Value) -> Result<Duration, Failure> {
-        writeln!(self.input, "{wanted}")?;
-        let mut answer = String::new();
-        self.output.read_line(&mut answer)?;
-        let seconds: f64 =
-            serde_json::from_str(&answer).map_err(|_| format!("sherma gave up on {wanted}: `{}`", answer.trim()))?;
-        Ok(Duration::from_secs_f64(seconds))
-    }
-}
-
-impl Drop for Theirs {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// One graph that both sides run.
 struct Work {
@@ -87,7 +42,7 @@ struct Times {
 
 pub(crate) async fn beside(rounds: usize) -> Result<Vec<Row>, Failure> {
     let folder = tempfile::tempdir()?;
-    let mut theirs = Theirs::start()?;
+    let mut theirs = Other::start("sherma")?;
     let memory = host()?;
     let journal = JournalChoice::File(folder.path().join("runs.db"));
     let journaled = memory.beside(HostOptions { journal, ..HostOptions::isolated() })?;
@@ -142,7 +97,7 @@ pub(crate) async fn beside(rounds: usize) -> Result<Vec<Row>, Failure> {
 }
 
 /// One evaluation with many messages in the state.
-fn expressions(theirs: &mut Option<Theirs>, rounds: usize) -> Result<Vec<Row>, Failure> {
+fn expressions(theirs: &mut Option<Other>, rounds: usize) -> Result<Vec<Row>, Failure> {
     let vocabulary = Vocabulary {
         fields: vec!["messages".into(), "c".into()],
         state: Some("state".into()),

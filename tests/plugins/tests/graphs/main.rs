@@ -1,5 +1,6 @@
 //! Plugins in graphs, end to end, as an operator sets them up: what was granted works, and nothing else does.
 
+mod agent_spec;
 mod agents;
 mod attacks;
 mod budget;

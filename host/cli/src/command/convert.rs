@@ -1,0 +1,41 @@
+//! `hotcell convert`: an agent in the Open Agent Specification.
+
+use hotcell_graph::diagnostic::render;
+use hotcell_runtime::{Loading, NotConverted, Which};
+
+use super::{Context, HostArguments, print};
+use crate::arguments::Convert;
+use crate::exit::{Exit, Failure};
+use crate::untrusted::lines;
+
+pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Failure> {
+    let host =
+        context.host(HostArguments { plugins: arguments.plugins, without_runs: true, ..HostArguments::default() })?;
+    let agent = arguments.agent.as_deref().map_or(Which::Only, Which::Named);
+    let converted = host.convert(&arguments.path, &Loading { agent, components: &arguments.parts.components });
+    context.screen.worked();
+    let converted = match converted {
+        Ok(converted) => converted,
+        Err(NotConverted::Load(failure)) => {
+            context.screen.line(render(&failure.diagnostics, context.screen.colour()).trim_end());
+            return Err(Failure::said(Exit::Refused));
+        }
+        Err(NotConverted::Inexpressible(reasons)) => {
+            for reason in reasons {
+                context.screen.line(&format!("error: {}", lines(&reason)));
+            }
+            let path = arguments.path.display();
+            return Err(Failure::refused(format!("`{path}` does what the Open Agent Specification has no words for")));
+        }
+    };
+    for difference in &converted.differences {
+        context.screen.warning(&lines(difference));
+    }
+    let Some(output) = arguments.output else {
+        print(&converted.text)?;
+        return Ok(Exit::Done);
+    };
+    std::fs::write(&output, converted.text)
+        .map_err(|error| Failure::failed(format!("`{}` cannot be written: {error}", output.display())))?;
+    Ok(Exit::Done)
+}

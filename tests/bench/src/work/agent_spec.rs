@@ -1,0 +1,265 @@
+//! Flows of the Open Agent Specification here and in its reference runtime, each from the same file: there the tool is a
+//! Python function in the process of the runtime, here it is a sealed component.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use hotcell_graph::value::parse_json;
+use hotcell_runtime::{Given, Host, Outcome};
+use serde_json::{Value, json};
+
+use super::Failure;
+use super::other::{Other, interpreter, worker};
+use super::process::hotcell;
+use super::scripts::{host, session};
+use super::tools::{TOOL, described, tool_description};
+use crate::measure::{Row, Samples};
+
+const NAME: &str = "wayflow";
+const SIZES: [u32; 3] = [10, 100, 1_000];
+const TEXT: &str = "a text of some length";
+/// How many times faster a node has to be, a process has to start, and how many times less memory it may take.
+const PER_NODE: f64 = 50.0;
+const START_UP: f64 = 20.0;
+const MEMORY: f64 = 5.0;
+
+/// One flow that both sides run.
+struct Work {
+    label: String,
+    file: PathBuf,
+    inputs: Value,
+    outputs: Value,
+    /// How many tools are called
+    calls: u32,
+}
+
+pub(crate) async fn beside(rounds: usize) -> Result<Vec<Row>, Failure> {
+    let folder = tempfile::tempdir()?;
+    fs::create_dir(folder.path().join("plugins"))?;
+    fs::write(folder.path().join("plugins/bench.wasm"), described(TOOL, &tool_description("bench")))?;
+    let mut theirs = Other::start(NAME)?;
+    let host = host()?;
+    let mut work = Vec::new();
+    for size in SIZES {
+        let upper = TEXT.to_uppercase();
+        let (inputs, outputs) = (json!({ "text": TEXT }), json!({ "upper": upper }));
+        work.push(written(folder.path(), format!("chain of {size} tools"), &chain(size), inputs, outputs, size)?);
+    }
+    for size in SIZES {
+        let all = |text: String| vec![text; size as usize];
+        let inputs = json!({ "texts": all(TEXT.to_owned()) });
+        let outputs = json!({ "collected_upper": all(TEXT.to_uppercase()) });
+        work.push(written(folder.path(), format!("map over {size}"), &mapped(), inputs, outputs, size)?);
+    }
+    let samples = |side: &str| -> Vec<Samples> {
+        work.iter().map(|one| Samples::new(format!("{}, per call, {side}", one.label))).collect()
+    };
+    let (mut ours, mut others) = (samples("hotcell"), samples("WayFlow 26.3.1"));
+    for round in 0..rounds.min(5) + 1 {
+        for (place, one) in work.iter().enumerate() {
+            let (here, there) = (run(&host, one).await?, ask(&mut theirs, one)?);
+            // The first round warms both sides, and loads the flows of the other one.
+            if round > 0 {
+                ours[place].add(here / one.calls);
+                there.into_iter().for_each(|there| others[place].add(there / one.calls));
+            }
+        }
+    }
+    let mut rows = Vec::new();
+    for (ours, other) in ours.iter().zip(&others) {
+        let row = Row::time(ours);
+        rows.push(if theirs.is_some() { row.faster_than(ours, other, PER_NODE) } else { row });
+        if theirs.is_some() {
+            rows.push(Row::time(other));
+        }
+    }
+    rows.extend(processes(folder.path(), &work[0], rounds)?);
+    if theirs.is_none() {
+        rows.push(Row::left_out("WayFlow is not installed here: run `tests/bench/wayflow/install`"));
+    }
+    Ok(rows)
+}
+
+fn ask(theirs: &mut Option<Other>, work: &Work) -> Result<Option<Duration>, Failure> {
+    let Some(theirs) = theirs else { return Ok(None) };
+    let wanted = json!({ "path": work.file, "inputs": work.inputs, "outputs": work.outputs });
+    theirs.ask(&wanted).map(Some)
+}
+
+async fn run(host: &Host, work: &Work) -> Result<Duration, Failure> {
+    let agent = host.load(&work.file)?;
+    let inputs = parse_json(&work.inputs.to_string())?;
+    let state = inputs.as_object().cloned().unwrap_or_default();
+    let begun = Instant::now();
+    let report = host.run(&agent, Given { state, ..Given::default() }, session()).await?;
+    let elapsed = begun.elapsed();
+    match &report.outcome {
+        Outcome::Completed { output } if serde_json::from_str::<Value>(output)? == work.outputs => Ok(elapsed),
+        other => Err(format!("{} came to {other:?}", work.label).into()),
+    }
+}
+
+/// Whole processes that run one small flow: how long they take, and how much memory.
+fn processes(folder: &Path, work: &Work, rounds: usize) -> Result<Vec<Row>, Failure> {
+    let inputs = work.inputs.to_string();
+    let mut ours = Samples::new("whole process, a flow of 10 tools, hotcell");
+    let mut theirs = Samples::new("whole process, a flow of 10 tools, WayFlow 26.3.1");
+    let (mut our_bytes, mut their_bytes) = (0, 0);
+    let program = hotcell()?;
+    let journal = folder.join("runs.db");
+    for round in 0..rounds.min(5) + 1 {
+        let mut command = Command::new("python3");
+        // It says what the most memory of its child was, which nothing here can ask for without unsafe code.
+        command.arg("-c").arg(PEAK).arg(&program).args([
+            "run",
+            "--quiet",
+            "--no-input",
+            "--inputs",
+            &inputs,
+            "--journal",
+        ]);
+        command.arg(&journal).arg(&work.file);
+        let output = command.stdin(Stdio::null()).output()?;
+        let answer: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("hotcell answered `{}`", String::from_utf8_lossy(&output.stderr)))?;
+        if round > 0 {
+            ours.add(Duration::from_secs_f64(answer["seconds"].as_f64().unwrap_or_default()));
+            our_bytes = our_bytes.max(answer["bytes"].as_u64().unwrap_or_default());
+        }
+        let Some(python) = interpreter(NAME) else { continue };
+        let begun = Instant::now();
+        let output =
+            Command::new(python).arg(worker(NAME)).arg(&work.file).arg(&inputs).stdin(Stdio::null()).output()?;
+        let elapsed = begun.elapsed();
+        let answer: Value = serde_json::from_slice(&output.stdout)
+            .map_err(|_| format!("WayFlow answered `{}`", String::from_utf8_lossy(&output.stderr)))?;
+        if round > 0 {
+            theirs.add(elapsed);
+            their_bytes = their_bytes.max(answer["bytes"].as_u64().unwrap_or_default());
+        }
+    }
+    let (time, memory) = (Row::time(&ours), Row::bytes("most memory of that process, hotcell", our_bytes));
+    if their_bytes == 0 {
+        return Ok(vec![time, memory]);
+    }
+    Ok(vec![
+        time.faster_than(&ours, &theirs, START_UP),
+        Row::time(&theirs),
+        memory.times_less_than(their_bytes, "WayFlow 26.3.1", MEMORY),
+        Row::bytes("most memory of that process, WayFlow 26.3.1", their_bytes),
+    ])
+}
+
+/// Runs a command and says how long it took and what the most memory was that it had.
+const PEAK: &str = "import json, resource, subprocess, sys, time
+begun = time.perf_counter()
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+seconds = time.perf_counter() - begun
+print(json.dumps({'seconds': seconds, 'bytes': resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024}))";
+
+fn written(
+    folder: &Path,
+    label: String,
+    flow: &Value,
+    inputs: Value,
+    outputs: Value,
+    calls: u32,
+) -> Result<Work, Failure> {
+    let file = folder.join(format!("{}.json", label.replace(' ', "-")));
+    fs::write(&file, flow.to_string())?;
+    Ok(Work { label, file, inputs, outputs, calls })
+}
+
+fn text(name: &str) -> Value {
+    json!({ "title": name, "type": "string" })
+}
+
+fn texts(name: &str) -> Value {
+    json!({ "title": name, "type": "array", "items": { "type": "string" } })
+}
+
+fn tool() -> Value {
+    json!({
+        "component_type": "ServerTool", "id": "tool", "name": "measure", "description": "Measures a text",
+        "inputs": [text("text")], "outputs": [text("upper"), { "title": "length", "type": "integer" }],
+    })
+}
+
+fn tool_node(id: &str) -> Value {
+    json!({ "component_type": "ToolNode", "id": id, "name": id, "tool": { "$component_ref": "tool" } })
+}
+
+/// A flow of these nodes between its start and its end, with edges from outputs to inputs.
+fn flow(id: &str, nodes: Vec<Value>, data: &[(&str, &str, &str, &str)], named: Value) -> Value {
+    let name = |node: &Value| node["id"].as_str().unwrap_or_default().to_owned();
+    let at = |id: &str| json!({ "$component_ref": id });
+    let ids: Vec<String> = nodes.iter().map(name).collect();
+    let control = |pair: &[String]| {
+        let id = format!("{id}: {} then {}", pair[0], pair[1]);
+        json!({ "component_type": "ControlFlowEdge", "id": id, "name": id, "from_node": at(&pair[0]), "to_node": at(&pair[1]) })
+    };
+    let edge = |(from, output, to, input): &(&str, &str, &str, &str)| {
+        let id = format!("{id}: {from}.{output} to {to}.{input}");
+        json!({
+            "component_type": "DataFlowEdge", "id": id, "name": id, "source_node": at(from), "source_output": output,
+            "destination_node": at(to), "destination_input": input,
+        })
+    };
+    let mut known = named.as_object().cloned().unwrap_or_default();
+    known.extend(nodes.iter().map(|node| (name(node), node.clone())));
+    json!({
+        "component_type": "Flow", "id": id, "name": id, "start_node": at(&ids[0]),
+        "inputs": nodes[0]["inputs"], "outputs": nodes[nodes.len() - 1]["outputs"],
+        "nodes": ids.iter().map(|id| at(id)).collect::<Vec<_>>(),
+        "control_flow_connections": ids.windows(2).map(control).collect::<Vec<_>>(),
+        "data_flow_connections": data.iter().map(edge).collect::<Vec<_>>(),
+        "$referenced_components": known,
+    })
+}
+
+fn start(id: &str, input: Value) -> Value {
+    json!({ "component_type": "StartNode", "id": id, "name": id, "inputs": [input] })
+}
+
+fn end(id: &str, output: Value) -> Value {
+    json!({ "component_type": "EndNode", "id": id, "name": id, "outputs": [output] })
+}
+
+/// Each tool gets what the one before gave.
+fn chain(length: u32) -> Value {
+    let ids: Vec<String> = (0..length).map(|number| format!("n{number}")).collect();
+    let mut nodes = vec![start("start", text("text"))];
+    nodes.extend(ids.iter().map(|id| tool_node(id)));
+    nodes.push(end("end", text("upper")));
+    let mut data: Vec<(&str, &str, &str, &str)> = vec![("start", "text", &ids[0], "text")];
+    data.extend(ids.windows(2).map(|pair| (&*pair[0], "upper", &*pair[1], "text")));
+    data.push((&ids[ids.len() - 1], "upper", "end", "upper"));
+    let mut flow = flow("chain", nodes, &data, json!({ "tool": tool() }));
+    flow["agentspec_version"] = json!("25.4.1");
+    flow
+}
+
+/// The tool for each of a list of texts.
+fn mapped() -> Value {
+    let inner = flow(
+        "inner",
+        vec![start("inner start", text("text")), tool_node("inner call"), end("inner end", text("upper"))],
+        &[("inner start", "text", "inner call", "text"), ("inner call", "upper", "inner end", "upper")],
+        json!({ "tool": tool() }),
+    );
+    let map = json!({
+        "component_type": "MapNode", "id": "each", "name": "each", "subflow": inner, "reducers": { "upper": "append" },
+        "inputs": [{ "title": "iterated_text", "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] }],
+        "outputs": [texts("collected_upper")],
+    });
+    let mut flow = flow(
+        "mapped",
+        vec![start("start", texts("texts")), map, end("end", texts("collected_upper"))],
+        &[("start", "texts", "each", "iterated_text"), ("each", "collected_upper", "end", "collected_upper")],
+        json!({}),
+    );
+    flow["agentspec_version"] = json!("25.4.1");
+    flow
+}

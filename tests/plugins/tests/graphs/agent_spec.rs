@@ -1,0 +1,163 @@
+//! Configurations of the Open Agent Specification: what they reach goes by grants, and what they wait for outlives the process.
+
+use std::sync::Arc;
+
+use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
+use hotcell_runtime::value::parse_json;
+use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Nobody, Outcome};
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, error};
+
+/// A flow from its start by these nodes to its end, whose output is the last property.
+fn flow(inputs: Value, nodes: &[Value], output: Value) -> Value {
+    let start = json!({ "component_type": "StartNode", "id": "start", "name": "start", "inputs": inputs });
+    let end = json!({ "component_type": "EndNode", "id": "end", "name": "end", "outputs": [output] });
+    let all: Vec<Value> = [&[start], nodes, &[end]].concat();
+    let id = |node: &Value| node["id"].as_str().unwrap().to_owned();
+    let at = |node: &Value| json!({ "$component_ref": id(node) });
+    let edge = |pair: &[Value]| {
+        let name = format!("{}->{}", id(&pair[0]), id(&pair[1]));
+        json!({ "component_type": "ControlFlowEdge", "id": name, "name": name, "from_node": at(&pair[0]), "to_node": at(&pair[1]) })
+    };
+    let named: serde_json::Map<String, Value> = all.iter().map(|node| (id(node), node.clone())).collect();
+    json!({
+        "component_type": "Flow", "id": "flow", "name": "flow", "agentspec_version": "25.4.1",
+        "start_node": { "$component_ref": "start" },
+        "nodes": all.iter().map(at).collect::<Vec<_>>(),
+        "control_flow_connections": all.windows(2).map(edge).collect::<Vec<_>>(),
+        "$referenced_components": named,
+    })
+}
+
+fn text(name: &str) -> Value {
+    json!({ "title": name, "type": "string" })
+}
+
+fn call_of(tool: Value) -> Value {
+    json!({ "component_type": "ToolNode", "id": "call", "name": "call", "tool": tool })
+}
+
+fn desk(flow: &Value) -> Desk {
+    Desk::of("flow.json", &flow.to_string())
+}
+
+fn nobody_asked() -> Loopback {
+    Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap()
+}
+
+fn inputs(values: Value) -> Given {
+    let state = parse_json(&values.to_string()).unwrap().as_object().cloned().unwrap();
+    Given { state, ..Given::default() }
+}
+
+/// A tool of an MCP server that is a program.
+fn of_a_program(mode: &str, function: &str) -> Value {
+    let stranger = concat!(env!("CARGO_MANIFEST_DIR"), "/../../host/mcp/tests/servers/stranger.py");
+    json!({
+        "component_type": "MCPTool", "id": "tool", "name": function, "inputs": [text("x")], "outputs": [text("y")],
+        "client_transport": {
+            "component_type": "StdioTransport", "id": "library", "name": "library", "command": "python3",
+            "args": [stranger, mode],
+        },
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_of_a_server_needs_a_grant_and_is_called_with_it() {
+    let desk = desk(&flow(json!([text("x")]), &[call_of(of_a_program("normal", "echo"))], text("y")));
+    let host = desk.host(&nobody_asked());
+    let refused = desk.start(&host, inputs(json!({ "x": "hi" })), Arc::new(Nobody)).await.unwrap();
+    let refused = error(&refused);
+    assert!(refused.contains("node `call` failed"), "{refused}");
+    assert!(refused.contains("[grants.\"mcp:library\"]") && refused.contains("process = true"), "{refused}");
+
+    desk.settings("[grants.\"mcp:library\"]\nprocess = true");
+    let report = desk.start(&host, inputs(json!({ "x": "hi" })), Arc::new(Nobody)).await.unwrap();
+    let Outcome::Completed { output } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(output.contains("hi"), "{output}");
+    assert_eq!(report.account.total().calls, 1);
+}
+
+fn request_to(url: &str) -> Value {
+    json!({
+        "component_type": "RemoteTool", "id": "tool", "name": "ask", "url": url, "http_method": "GET",
+        "outputs": [text("y")],
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_needs_a_grant_and_its_inputs_stay_in_their_segment() {
+    let server = WebServer::start(|_| Some(WebAnswer { status: 200, body: "there".into(), is_json: false })).unwrap();
+    let origin = format!("http://127.0.0.1:{}", server.port());
+    let desk = desk(&flow(json!([text("x")]), &[call_of(request_to(&format!("{origin}/a/{{{{x}}}}")))], text("y")));
+    let host = desk.host(&nobody_asked());
+    let refused = desk.start(&host, inputs(json!({ "x": "b" })), Arc::new(Nobody)).await.unwrap();
+    let refused = error(&refused);
+    assert!(refused.contains("[grants.\"agent\"]") && refused.contains(&origin), "{refused}");
+    assert!(server.requests().is_empty());
+
+    desk.settings(&format!("[grants.agent]\nhttp = [\"{origin}\"]"));
+    for (x, path) in [("b", "/a/b"), ("../c", "/a/..%2Fc"), ("..", "/a/%2E%2E"), ("d?e=f#g", "/a/d%3Fe%3Df%23g")] {
+        let report = desk.start(&host, inputs(json!({ "x": x })), Arc::new(Nobody)).await.unwrap();
+        assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"there"}"#.into() }, "{x}");
+        let asked = server.requests().last().unwrap().path.clone();
+        assert_eq!(asked, path, "{x}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_of_a_model_needs_a_grant() {
+    let model = Loopback::start(Script::from_json(&json!([{ "content": "hello" }])).unwrap()).unwrap();
+    let llm = json!({
+        "component_type": "VllmConfig", "id": "llm", "name": "llm", "model_id": "small", "url": model.base_url(),
+        "default_generation_parameters": { "max_tokens": 9, "seed": 7 },
+    });
+    let node = json!({
+        "component_type": "LlmNode", "id": "say", "name": "say", "llm_config": llm, "prompt_template": "{{x}}!",
+        "outputs": [text("y")],
+    });
+    let desk = desk(&flow(json!([text("x")]), &[node], text("y")));
+    let host = Host::new(HostOptions::isolated()).unwrap();
+    let refused = desk.start(&host, inputs(json!({ "x": "hi" })), Arc::new(Nobody)).await.unwrap();
+    let refused = error(&refused);
+    assert!(refused.contains("node `say` failed") && refused.contains("[grants.\"agent\"]"), "{refused}");
+    assert!(model.requests().is_empty());
+
+    let origin = model.base_url().replace("/v1", "");
+    desk.settings(&format!("[grants.agent]\nhttp = [\"{origin}\"]"));
+    let report = desk.start(&host, inputs(json!({ "x": "hi" })), Arc::new(Nobody)).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"hello"}"#.into() });
+    let request = &model.requests()[0];
+    assert_eq!((request.model.as_str(), request.max_tokens), ("small", Some(9)));
+    assert_eq!(request.body["seed"], 7);
+    assert_eq!(request.messages[0].content, "hi!");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_subflow_waits_for_is_answered_in_another_process() {
+    let ask = json!({
+        "component_type": "InputMessageNode", "id": "ask", "name": "ask", "message": "How many, {{x}}?",
+        "outputs": [text("y")],
+    });
+    let mut inner = flow(json!([text("x")]), &[ask], text("y")).to_string();
+    for id in ["flow", "start", "end", "start->ask", "ask->end"] {
+        inner = inner.replace(&format!("\"{id}\""), &format!("\"inner {id}\""));
+    }
+    let inner: Value = serde_json::from_str(&inner).unwrap();
+    let node = json!({ "component_type": "FlowNode", "id": "sub", "name": "sub", "subflow": inner });
+    let desk = desk(&flow(json!([text("x")]), &[node], text("y")));
+    let journal = JournalChoice::File(desk.path("runs.db"));
+    let host = || Host::new(HostOptions { journal: journal.clone(), ..desk.options(&nobody_asked()) }).unwrap();
+
+    let report = desk.start(&host(), inputs(json!({ "x": "Ann" })), Arc::new(Nobody)).await.unwrap();
+    let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert_eq!((questions[0].node.as_str(), questions[0].text.as_str()), ("sub", "How many, Ann?"));
+
+    let later = host();
+    later.answer(report.run.as_str(), "seven").unwrap();
+    let report = later.resume(report.run.as_str(), Desk::session(Arc::new(Nobody))).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"seven"}"#.into() });
+    let talk = report.state.get("conversation").unwrap().to_json();
+    assert!(talk.contains("How many, Ann?") && talk.contains("seven"), "{talk}");
+}
