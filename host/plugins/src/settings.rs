@@ -222,6 +222,11 @@ impl Settings {
         self.imports.get(path).map(String::as_str)
     }
 
+    /// The import paths of which the operator says what they mean.
+    pub fn imports(&self) -> impl Iterator<Item = &str> {
+        self.imports.keys().map(String::as_str)
+    }
+
     /// The names that have an entry of any kind.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.grants.keys().chain(self.budget.keys()).chain(self.plugins.keys()).map(String::as_str)

@@ -441,18 +441,9 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
             }
         }
         // The settings of a project are for all of its agents.
-        for name in settings.names().filter(|_| project.is_none() && loaded.children.is_empty()) {
-            let of_other_kind =
-                name == FILE_GRANTS || name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX);
-            let is_file = scripts.has(name) || tools.python().has(name);
-            if !of_other_kind && !is_file && shelf.plugin(name).is_none() {
-                diagnostics.push(
-                    Diagnostic::warning(format!(
-                        "`{SETTINGS_FILE}` has settings for `{name}`, which this graph does not use"
-                    ))
-                    .help("names are script paths as the graph writes them, or names of plugins"),
-                );
-            }
+        if project.is_none() && loaded.children.is_empty() {
+            let is_used = |name: &str| scripts.has(name) || tools.python().has(name) || shelf.plugin(name).is_some();
+            diagnostics.extend(unused(settings, &source.text, is_used));
         }
     }
     let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
@@ -588,6 +579,22 @@ fn parts(components: &[ComponentsFile]) -> Result<Vec<Part>, LoadFailure> {
         Ok(Part { file, rename: part.rename.clone() })
     };
     components.iter().map(part).collect()
+}
+
+/// What the settings say of what an agent does not have.
+fn unused(settings: &Settings, text: &str, is_used: impl Fn(&str) -> bool) -> Vec<Diagnostic> {
+    let of_other_kind = |name: &str| {
+        name == FILE_GRANTS || name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX)
+    };
+    let names = settings.names().filter(|name| !of_other_kind(name) && !is_used(name)).map(|name| {
+        Diagnostic::warning(format!("`{SETTINGS_FILE}` has settings for `{name}`, which this graph does not use"))
+            .help("names are script paths as the graph writes them, or names of plugins")
+    });
+    let imports = settings.imports().filter(|path| !text.contains(path)).map(|path| {
+        Diagnostic::warning(format!("`{SETTINGS_FILE}` says what `{path}` means, which this file does not import"))
+            .help("below `[imports]` stand import paths as the file writes them")
+    });
+    names.chain(imports).collect()
 }
 
 /// The MCP servers within reach of an agent.

@@ -249,8 +249,13 @@ async fn request(terms: &Terms, endpoint: &Url, method: &str, parameters: Value)
         let message = error["message"].as_str().unwrap_or("no reason was given");
         return Err(format!("`{endpoint}` refused `{method}`: {message} ({})", error["code"]));
     }
-    serde_json::from_value(answer["result"].take())
-        .map_err(|error| format!("`{endpoint}` answered `{method}` with neither a message nor a task: {error}"))
+    let result = answer["result"].take();
+    let neither = || format!("`{endpoint}` answered `{method}` with neither a message nor a task");
+    // Fields may be left out, but what has none of these is something else.
+    if !result["status"].is_object() && !result["parts"].is_array() {
+        return Err(neither());
+    }
+    serde_json::from_value(result).map_err(|error| format!("{}: {error}", neither()))
 }
 
 impl Reply {

@@ -5,6 +5,7 @@ mod attack;
 mod basics;
 mod callbacks;
 mod crash;
+mod declarative;
 mod desk;
 mod mcp;
 mod models;

@@ -135,7 +135,7 @@ fn choose<'s>(source: &'s Source, choice: Choice<'_>, reader: &Reader<'_>) -> Op
             let all: Vec<String> = names().map(|name| format!("`{name}`")).collect();
             let error = Diagnostic::error(format!("the file has several agents: {}", all.join(", ")))
                 .at(&second.name.span)
-                .help("say which one is meant");
+                .help("say which one is meant: `--agent NAME`");
             reader.report(error);
             return None;
         }

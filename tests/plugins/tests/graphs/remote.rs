@@ -116,7 +116,7 @@ async fn an_agent_that_works_is_asked_until_it_is_done() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agent_that_fails_or_talks_nonsense_fails_its_caller() {
-    let cases: [(Value, &str); 5] = [
+    let cases: [(Value, &str); 6] = [
         (
             task("failed", "no rooms"),
             "agent `clerk`: node `clerk` failed: `clerk` failed: its task is failed: no rooms",
@@ -124,6 +124,7 @@ async fn an_agent_that_fails_or_talks_nonsense_fails_its_caller() {
         (task("auth-required", "who are you?"), "wants somebody to sign in first"),
         (json!({ "error": { "code": -32601, "message": "what?" } }), "refused `message/send`: what? (-32601)"),
         (json!({ "result": [] }), "neither a message nor a task"),
+        (json!({ "result": {} }), "neither a message nor a task"),
         (
             json!({ "result": { "kind": "message", "role": "agent", "parts": [{ "kind": "file", "file": {} }] } }),
             "only texts and data are taken",
