@@ -1,8 +1,10 @@
-//! Builds with the real tools, where they are. A language whose tools are not there is left out: `missing_tools.rs` has
-//! what is said then.
+//! Builds with the real tools, where they are. A language whose tools are not there is left out, which is said on standard
+//! error, past the capture of the test runner: `missing_tools.rs` has what an author is told then. With
+//! `HOTCELL_ALL_LANGUAGES` set, a missing tool is a failure.
 
 use std::env;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 
 use hotcell_authoring::{BuildError, Built, Kind, Language, NewPlugin, build, new};
@@ -18,9 +20,19 @@ fn project(kind: Kind, language: Language) -> tempfile::TempDir {
 fn built(directory: &Path) -> Option<Built> {
     match build(directory, &mut |_| ()) {
         Ok(built) => Some(built),
-        Err(BuildError::MissingTool { .. }) => None,
+        Err(error @ BuildError::MissingTool { .. }) => {
+            left_out(&error.to_string());
+            None
+        }
         Err(error) => panic!("{error}"),
     }
+}
+
+/// Says that a test did not test, and why.
+fn left_out(reason: &str) {
+    assert!(env::var_os("HOTCELL_ALL_LANGUAGES").is_none(), "{reason}");
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    let _ = writeln!(std::io::stderr(), "left out: {test}: {reason}");
 }
 
 /// The blocks of a README in a language, in their order.
@@ -70,7 +82,7 @@ fn an_error_in_c_is_shown_with_its_line() {
     let folder = project(Kind::Tool, Language::C);
     fs::write(folder.path().join("src/plugin.c"), "int broken(void) { return no_such_name; }\n").expect("the code");
     match build(folder.path(), &mut |_| ()) {
-        Err(BuildError::MissingTool { .. }) => {}
+        Err(error @ BuildError::MissingTool { .. }) => left_out(&error.to_string()),
         Err(error) => assert!(error.to_string().contains("plugin.c:1:"), "{error}"),
         Ok(_) => panic!("broken code was built"),
     }
@@ -95,7 +107,7 @@ fn a_python_function_without_types_is_refused_by_name() {
     let code = "from hotcell_plugin import tool\n\n@tool\ndef forecast(city):\n    return city\n";
     fs::write(folder.path().join("src/plugin.py"), code).expect("the code");
     match build(folder.path(), &mut |_| ()) {
-        Err(BuildError::MissingTool { .. }) => {}
+        Err(error @ BuildError::MissingTool { .. }) => left_out(&error.to_string()),
         Err(error) => {
             let message = error.to_string();
             assert!(message.contains("tool `forecast`, parameter `city` has no type"), "{message}");
@@ -108,7 +120,10 @@ fn a_python_function_without_types_is_refused_by_name() {
 /// Packages for JavaScript are installed once for many tests: `HOTCELL_NODE_MODULES` names the folder `node_modules`.
 #[cfg(unix)]
 fn with_packages(folder: &Path) -> bool {
-    let Some(packages) = env::var_os("HOTCELL_NODE_MODULES") else { return false };
+    let Some(packages) = env::var_os("HOTCELL_NODE_MODULES") else {
+        left_out("`HOTCELL_NODE_MODULES` names no folder with `@bytecodealliance/componentize-js` and `esbuild`");
+        return false;
+    };
     std::os::unix::fs::symlink(packages, folder.join("node_modules")).is_ok()
 }
 
@@ -137,7 +152,7 @@ fn a_capability_that_javascript_uses_has_to_be_asked_for() {
     let code = fs::read_to_string(&path).expect("the code");
     fs::write(&path, format!("import * as kv from \"hotcell-plugin/kv\";\nkv;\n{code}")).expect("the code");
     match build(folder.path(), &mut |_| ()) {
-        Err(BuildError::MissingTool { .. }) => {}
+        Err(error @ BuildError::MissingTool { .. }) => left_out(&error.to_string()),
         Err(error) => assert!(error.to_string().contains("ask for it with `kv = true`"), "{error}"),
         Ok(_) => panic!("`kv` was imported without being asked for"),
     }

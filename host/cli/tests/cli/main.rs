@@ -12,4 +12,5 @@ mod models;
 mod pictures;
 mod plugins;
 mod runs;
+mod templates;
 mod terminal;

@@ -36,6 +36,9 @@ bool exports_hotcell_plugin_connect_send(exports_hotcell_plugin_connect_request_
 bool exports_hotcell_plugin_connect_receive(exports_hotcell_plugin_connect_request_t *request, hc_text *body,
                                             hc_text *answer, hc_error *error) {
     (void)request;
-    if (!hc_json_member(*body, "answer", answer)) return hc_invalid_input(error, "the other system sent no `answer`");
+    hc_text found;
+    if (!hc_json_member(*body, "answer", &found)) return hc_invalid_input(error, "the other system sent no `answer`");
+    /* A copy: what is returned is freed after the call, and a part of `body` cannot be freed. */
+    *answer = hc_copy((const char *)found.ptr, found.len);
     return true;
 }

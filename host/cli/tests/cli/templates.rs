@@ -1,0 +1,151 @@
+//! Every template of `hotcell plugin new`, and the examples of the authors' documentation (those in Rust are tests of the SDK),
+//! built and played as their author would. Where a language's tool is missing, its tests
+//! say so on standard error, past the capture of the test runner; with `HOTCELL_ALL_LANGUAGES` set, they fail.
+
+use std::env;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::Output;
+
+use crate::desk::Desk;
+
+/// What tools of languages need to know of the machine.
+const KEPT: [&str; 6] =
+    ["PATH", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "WASI_SDK_PATH", "SSL_CERT_FILE", "CARGO_NET_OFFLINE"];
+
+fn hotcell(desk: &Desk, arguments: &[&str]) -> Output {
+    let mut command = desk.hotcell(arguments);
+    for name in KEPT {
+        if let Some(value) = env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+    let home = PathBuf::from(env::var_os("HOME").unwrap_or_default());
+    for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        command.env(name, env::var_os(name).map_or_else(|| home.join(folder), PathBuf::from));
+    }
+    // What plugins in Rust share is compiled once.
+    command.env("CARGO_TARGET_DIR", concat!(env!("CARGO_TARGET_TMPDIR"), "/templates"));
+    command.output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A new plugin, in a folder of the name that comes back.
+fn made(language: &str, kind: &str) -> (Desk, String) {
+    let desk = Desk::new();
+    // Packages for JavaScript are installed once for many tests.
+    #[cfg(unix)]
+    if let Some(packages) = env::var_os("HOTCELL_NODE_MODULES") {
+        std::os::unix::fs::symlink(packages, desk.path("node_modules")).unwrap();
+    }
+    // Projects that share a folder of cargo's need names of their own.
+    let name = format!("acme:{kind}");
+    let made = hotcell(&desk, &["plugin", "new", &name, "--kind", kind, "--lang", language]);
+    assert!(made.status.success(), "{}", text(&made));
+    (desk, name.replace(':', "-"))
+}
+
+/// Builds a plugin and plays its cases, all of which have to pass.
+fn passes(desk: &Desk, project: &str) {
+    let built = hotcell(desk, &["plugin", "build", project]);
+    let told = text(&built);
+    if let Some(missing) = told.lines().find(|line| line.contains(" is missing; ")) {
+        assert!(env::var_os("HOTCELL_ALL_LANGUAGES").is_none(), "{missing}");
+        let test = std::thread::current().name().unwrap_or_default().to_owned();
+        let _ = writeln!(std::io::stderr(), "left out: {test}: {missing}");
+        return;
+    }
+    assert!(built.status.success() && told.contains("exports  hotcell:plugin/"), "{told}");
+    let played = hotcell(desk, &["plugin", "test", project]);
+    let told = text(&played);
+    assert!(played.status.success(), "{told}");
+    let cases = desk.path(project).join("cases").read_dir().unwrap().count();
+    assert!(cases > 0 && told.contains(&format!("{cases} passed")), "{cases}: {told}");
+}
+
+fn works(language: &str, kind: &str) {
+    let (desk, project) = made(language, kind);
+    passes(&desk, &project);
+}
+
+/// The example of a README: the files that its blocks are, and cases with the arguments and what comes of them.
+fn example(language: &str, readme: &str, files: &[(&str, &str)], tool: &str, cases: &[(&str, &str)]) {
+    let (desk, project) = made(language, "tool");
+    for (block, file) in files {
+        let start = format!("```{block}\n");
+        let code = readme.split(&start).nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        desk.write(&format!("{project}/{file}"), code);
+    }
+    std::fs::remove_dir_all(desk.path(&project).join("cases")).unwrap();
+    for (number, (arguments, expect)) in cases.iter().enumerate() {
+        let case = format!(r#"{{ "tool": "{tool}", "arguments": {arguments}, "expect": {expect} }}"#);
+        desk.write(&format!("{project}/cases/{number}.json"), &case);
+    }
+    passes(&desk, &project);
+}
+
+const NEAR: &str = r#"{ "start": { "latitude": 0, "longitude": 0 }, "end": { "latitude": 3, "longitude": 4 } }"#;
+const NOWHERE: &str = r#"{ "start": { "latitude": 91, "longitude": 0 }, "end": { "latitude": 3, "longitude": 4 } }"#;
+const NO_PLACE: &str = r#"{ "error": { "kind": "invalid-input", "message": "a latitude lies between -90 and 90" } }"#;
+
+#[test]
+fn the_example_of_the_python_readme() {
+    let readme = include_str!("../../../../sdk/python/README.md");
+    let cases = [(NEAR, r#"{ "output": 556.0 }"#), (NOWHERE, NO_PLACE)];
+    example("python", readme, &[("python", "src/plugin.py")], "distance", &cases);
+}
+
+#[test]
+fn the_example_of_the_javascript_readme() {
+    let readme = include_str!("../../../../sdk/javascript/README.md");
+    let cases = [(NEAR, r#"{ "output": 556 }"#), (NOWHERE, NO_PLACE)];
+    example("ts", readme, &[("ts", "src/plugin.ts")], "distance", &cases);
+}
+
+#[test]
+fn the_example_of_the_c_readme() {
+    let readme = include_str!("../../../../sdk/c/README.md");
+    let no_text = r#"{ "error": { "kind": "invalid-input", "message": "`who` must be a text" } }"#;
+    let cases = [(r#"{ "who": "Ada" }"#, r#"{ "output": "Hello, Ada!" }"#), (r#"{ "who": 1 }"#, no_text)];
+    example("c", readme, &[("c", "src/plugin.c"), ("json", "src/description.json")], "greet", &cases);
+}
+
+macro_rules! templates {
+    ($($language:ident)*) => {
+        $(mod $language {
+            use super::works;
+
+            const LANGUAGE: &str = stringify!($language);
+
+            #[test]
+            fn tool() {
+                works(LANGUAGE, "tool");
+            }
+
+            #[test]
+            fn script() {
+                works(LANGUAGE, "script");
+            }
+
+            #[test]
+            fn connector() {
+                works(LANGUAGE, "connector");
+            }
+
+            #[test]
+            fn hooks() {
+                works(LANGUAGE, "hooks");
+            }
+
+            #[test]
+            fn node() {
+                works(LANGUAGE, "node");
+            }
+        })*
+    };
+}
+
+templates!(rust python js ts c);
