@@ -18,6 +18,7 @@ mod placeholders;
 mod problems;
 mod properties;
 mod read;
+mod references;
 mod schema;
 mod sources;
 mod values;

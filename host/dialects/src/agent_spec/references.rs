@@ -1,0 +1,100 @@
+//! References: from a key to what it names.
+
+use std::collections::HashSet;
+
+use hotcell_graph::closest;
+use hotcell_graph::diagnostic::Diagnostic;
+
+use super::builder::Builder;
+use super::sources::{Located, REFERENCE, REFERENCED, VERSION};
+use crate::document::{Entry, Kind as NodeKind};
+
+impl<'d> Builder<'_, 'd> {
+    /// What a reference leads to, through as many references as there are; the piece itself if it is none.
+    pub(super) fn follow(&mut self, at: Located<'d>) -> Option<Located<'d>> {
+        let mut on_the_way = Vec::new();
+        let mut seen = HashSet::new();
+        let mut reached = Some(at);
+        while let Some(at) = reached {
+            let Some(reference) = at.reference() else { break };
+            if let Some(known) = self.followed.get(&at.identity()) {
+                reached = *known;
+                break;
+            }
+            if !seen.insert(at.identity()) {
+                let key = self.key_of(reference);
+                self.error(format!("the reference `{key}` leads to itself"), reference.value.place, at);
+                reached = None;
+                break;
+            }
+            on_the_way.push(at.identity());
+            self.check_reference(at);
+            let inside = self.sources.inside(at, &mut self.diagnostics);
+            reached = self.look_up(inside, reference);
+        }
+        self.followed.extend(on_the_way.into_iter().map(|identity| (identity, reached)));
+        reached
+    }
+
+    /// The key that a reference names.
+    pub(super) fn key_of(&self, reference: &Entry) -> String {
+        match &reference.value.kind {
+            NodeKind::Text(text) => text.value.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// A reference has no other keys than its own dictionary.
+    fn check_reference(&mut self, at: Located<'d>) {
+        let is_root = std::ptr::eq(at.node, self.sources.root().node);
+        for entry in at.entries() {
+            if [REFERENCE, REFERENCED].contains(&&*entry.key) || (is_root && &*entry.key == VERSION) {
+                continue;
+            }
+            let span = self.sources.span(at.document, entry.key_place);
+            let error = Diagnostic::error(format!("`{}` stands beside `{REFERENCE}`", entry.key))
+                .at(&span)
+                .help("a reference is an object with this one key; write the others where the component is");
+            self.report(error);
+        }
+    }
+
+    fn look_up(&mut self, at: Located<'d>, reference: &'d Entry) -> Option<Located<'d>> {
+        let span = self.sources.span(at.document, reference.value.place);
+        let NodeKind::Text(key) = &reference.value.kind else {
+            let what = reference.value.describe();
+            self.report(Diagnostic::error(format!("`{REFERENCE}` must be a text, not {what}")).at(&span));
+            return None;
+        };
+        let key = &*key.value;
+        let found = self.sources.definitions(key, at);
+        match &found[..] {
+            [] => {
+                let keys = self.sources.keys(at);
+                let help = match closest(key, keys.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!(
+                        "define it in a `{REFERENCED}` of this component or of one around it, or hand in a file of parts \
+                         that has it"
+                    ),
+                };
+                self.report(Diagnostic::error(format!("nothing has the key `{key}`")).at(&span).help(help));
+                None
+            }
+            [only] => Some(*only),
+            [first, second, ..] => {
+                let (first, second) = (
+                    self.sources.span(first.document, first.node.place),
+                    self.sources.span(second.document, second.node.place),
+                );
+                let error = Diagnostic::error(format!("the key `{key}` is defined twice"))
+                    .at(&span)
+                    .related(&first, "here")
+                    .related(&second, "and here")
+                    .help("remove one of them or give it another name");
+                self.report(error);
+                None
+            }
+        }
+    }
+}
