@@ -372,6 +372,32 @@ pub struct Denial {
     pub capability: Capability,
 }
 
+impl Denial {
+    /// The same with other texts in the place of what the guest wrote.
+    pub(crate) fn map_texts(mut self, change: impl Fn(String) -> String) -> Self {
+        let texts = match &mut self.capability {
+            Capability::Directory { guest: one, .. }
+            | Capability::Variable { name: one }
+            | Capability::Tool { name: one } => {
+                vec![one]
+            }
+            Capability::Http { server, method, .. } => vec![server, method],
+            Capability::Secret { name, server } => std::iter::once(name).chain(server).collect(),
+            Capability::Socket
+            | Capability::PreciseClock
+            | Capability::FreshRandom
+            | Capability::KeyValue
+            | Capability::Model
+            | Capability::Ask
+            | Capability::Process => Vec::new(),
+        };
+        for text in texts {
+            *text = change(std::mem::take(text));
+        }
+        self
+    }
+}
+
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` asked for {}, which is not granted", self.plugin, self.capability)?;
@@ -408,6 +434,23 @@ mod tests {
 
     use super::{Capability, Decision, Denial, Request, decide, is_private};
     use crate::grants::{Access, Grants, HttpGrant, Scheme};
+
+    #[test]
+    fn every_text_of_a_denial_can_be_changed() {
+        let name = || "hush".to_owned();
+        for capability in [
+            Capability::Directory { guest: name(), access: Access::Read },
+            Capability::Http { server: name(), method: name(), private: false },
+            Capability::Variable { name: name() },
+            Capability::Secret { name: name(), server: Some(name()) },
+            Capability::Tool { name: name() },
+        ] {
+            let denial = Denial { plugin: "p".to_owned(), capability };
+            assert!(denial.to_string().contains("hush"));
+            let changed = denial.map_texts(|text| text.replace("hush", "(secret)"));
+            assert!(!changed.to_string().contains("hush"), "{changed}");
+        }
+    }
 
     fn grants(text: &str) -> Grants {
         toml::from_str(text).unwrap_or_else(|error| panic!("`{text}`: {error}"))

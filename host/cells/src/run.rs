@@ -26,6 +26,7 @@ use crate::contract::{
 use crate::entries::ScriptEntry;
 use crate::guest::{GuestSetup, GuestState, Unanswered};
 use crate::output::OutputOverflow;
+use crate::policy::Denial;
 use crate::secrets::Vault;
 
 /// Fuel after which a guest lets others run and its deadline is looked at: some hundred microseconds.
@@ -490,9 +491,11 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
     let fuel_left = store.get_fuel().unwrap_or(0);
     let guest = store.into_data();
     let egress = guest.egress.report();
-    let denials = guest.denials.take();
     let error_bytes = budget.error_bytes.as_usize();
     let vault = guest.vault.clone();
+    // A guest that knows a value may have asked for something by that name.
+    let scrub = |denial: Denial| denial.map_texts(|text| vault.scrub(text));
+    let denials = guest.denials.take().into_iter().map(scrub).collect();
     let stderr = vault.scrub(guest.stderr.shown(error_bytes));
     let result = match outcome {
         Outcome::DeadlineOver => Err(limit(Limit::Deadline, format!("still running after {:?}", budget.wall_clock))),

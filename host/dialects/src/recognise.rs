@@ -110,7 +110,7 @@ mod tests {
         }
         for (name, text) in [
             ("flow.json", r#"{"component_type": "Flow", "nodes": [], "start_node": {}}"#),
-            ("flow.json", r#"{"nodes": [{"x": "\\"}"}], "start": {}, "agentspec_version" : "25.4.1""#),
+            ("flow.json", r#"{"nodes": [{"x": "\"}"}], "start": {}, "agentspec_version" : "25.4.1""#),
             ("flow.yaml", "nodes: []\nstart: x\ncomponent_type: Flow\n"),
             ("graph.yaml", "\u{feff}$component_ref: [broken"),
             ("parts.json", r#"{"$referenced_components": {}}"#),

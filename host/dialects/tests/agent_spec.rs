@@ -1,36 +1,38 @@
 //! Agent Spec configurations are read, checked and written. `agent_spec/` has the cases that are data.
-#![expect(clippy::print_stderr, reason = "what cannot be tried here is said")]
-
 #![expect(clippy::print_stderr, reason = "whoever runs the tests is told what could not be tried")]
 
 mod surroundings;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_dialects::agent_spec::{self, Configuration, Part};
 use hotcell_dialects::loki;
 use hotcell_dialects::{
-    AgentFolder, ComponentState, ComponentType, Dialect, FileState, KnowledgeBase, OfferState, ServerState,
-    Surroundings, ToolState, recognise,
+    AgentFolder, ComponentState, ComponentType, DeclaredServer, Dialect, FileState, KnowledgeBase, MutualTls,
+    OfferState, ServerState, ServerWay, Surroundings, ToolState, recognise,
 };
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::OfferKind;
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
 /// A world with these tools and plugins, and nothing else.
 struct World {
     /// None means that every tool is there
     tools: Option<BTreeSet<String>>,
     plugins: BTreeSet<String>,
+    /// The MCP servers that a source described
+    servers: RefCell<Vec<DeclaredServer>>,
 }
 
 impl World {
     fn of_case(case: &Json) -> Self {
         let tools = case["tools"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
         let plugins = case["plugins"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        World { tools: Some(tools), plugins: plugins.map(str::to_owned).collect() }
+        World { tools: Some(tools), plugins: plugins.map(str::to_owned).collect(), servers: RefCell::default() }
     }
 }
 
@@ -52,7 +54,9 @@ impl Surroundings for World {
         OfferState::Missing(None)
     }
 
-    fn note_server(&self, _server: &hotcell_dialects::DeclaredServer) {}
+    fn note_server(&self, server: &DeclaredServer) {
+        self.servers.borrow_mut().push(server.clone());
+    }
 
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
         const NAME: &str = "hotcell_test_plugin";
@@ -197,7 +201,11 @@ fn every_kind_of_bad_input_is_explained() {
         .collect();
     names.sort();
     assert!(names.len() > 20, "the inputs are not there");
-    let world = World { tools: Some(["add".to_owned()].into()), plugins: ["hotcell_test_plugin".to_owned()].into() };
+    let world = World {
+        tools: Some(["add".to_owned()].into()),
+        plugins: ["hotcell_test_plugin".to_owned()].into(),
+        servers: RefCell::default(),
+    };
     snapshots_in(&folder).bind(|| {
         for name in names {
             let (stem, _) = name.rsplit_once('.').unwrap();
@@ -224,7 +232,7 @@ fn parts_beside(folder: &Path, stem: &str) -> Option<Arc<SourceFile>> {
 /// Each is refused soon and without taking memory for what it stands for.
 #[test]
 fn references_that_grow_or_nest_without_end_are_refused() {
-    let world = World { tools: None, plugins: BTreeSet::new() };
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
     let agent = |rest: &str| {
         format!(
             r#"{{"component_type": "Agent", "id": "a", "name": "a", "system_prompt": "x", "metadata": {{}},
@@ -403,7 +411,7 @@ fn graphs_of_other_languages_become_configurations_or_it_is_said_why_not() {
             std::fs::write(exported.join(name), done.text).unwrap();
         }
     }
-    let world = World { tools: None, plugins: BTreeSet::new() };
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
     let mut count = 0;
     for entry in std::fs::read_dir(&exported).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
@@ -444,7 +452,7 @@ fn with_pyagentspec(script: &str, arguments: &[&Path]) -> Option<String> {
 fn what_pyagentspec_writes_is_read_and_what_we_write_it_reads() {
     let theirs = scratch("agent-spec-theirs");
     let ours = scratch("agent-spec-ours");
-    let world = World { tools: None, plugins: BTreeSet::new() };
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
     let Some(written) = with_pyagentspec("generate.py", &[&theirs]) else { return };
     let mut read = 0;
     for entry in std::fs::read_dir(&theirs).unwrap() {
@@ -477,4 +485,74 @@ fn what_pyagentspec_writes_is_read_and_what_we_write_it_reads() {
     }
     let loaded = with_pyagentspec("load.py", &[&cases]).unwrap();
     assert!(loaded.starts_with(&format!("{count} ")), "{loaded}");
+}
+
+#[test]
+fn every_transport_is_a_server_of_its_own() {
+    let tool = |number: usize, transport: Json| {
+        json!({
+            "component_type": "MCPTool", "id": format!("tool {number}"), "name": "search", "client_transport": transport,
+        })
+    };
+    let transport = |kind: &str, id: &str, name: &str, own: Json| {
+        let mut transport = json!({ "component_type": kind, "id": id, "name": name });
+        transport.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+        transport
+    };
+    let remote = json!({ "url": "https://mcp.example/x", "headers": { "X-A": "b" } });
+    let mut mutual = remote.clone();
+    for (field, file) in [("key_file", "key.pem"), ("cert_file", "cert.pem"), ("ca_file", "ca.pem")] {
+        mutual[field] = json!(file);
+    }
+    let program = json!({
+        "command": "npx", "args": ["-y", "server"], "env": { "A": "b" }, "cwd": "/srv",
+        "session_parameters": { "read_timeout_seconds": 2.5 },
+    });
+    let transports = [
+        transport("StdioTransport", "t1", "library", program),
+        // Another server with the name of the first.
+        transport("SSETransport", "t2", "library", remote.clone()),
+        transport("StreamableHTTPTransport", "t3", "three", remote.clone()),
+        transport("SSEmTLSTransport", "t4", "four", mutual.clone()),
+        transport("StreamableHTTPmTLSTransport", "t5", "five", mutual),
+    ];
+    let llm = json!({ "component_type": "OpenAiConfig", "id": "llm", "name": "llm", "model_id": "m" });
+    let agent = json!({
+        "component_type": "Agent", "id": "a", "name": "a", "llm_config": llm, "system_prompt": "Help.",
+        "tools": transports.into_iter().enumerate().map(|(number, transport)| tool(number, transport)).collect::<Vec<_>>(),
+    });
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+    let file = Arc::new(SourceFile { name: "agent.json".to_owned(), text: agent.to_string() });
+    let loaded = agent_spec::load(&file, &[], &world);
+    assert!(loaded.graph.is_some(), "{}", render(&loaded.diagnostics, false));
+
+    let service = |events: bool, is_mutual: bool| ServerWay::Service {
+        url: "https://mcp.example/x".to_owned(),
+        headers: vec![("X-A".to_owned(), "b".to_owned())],
+        events,
+        tls: is_mutual.then(|| MutualTls {
+            key_file: "key.pem".to_owned(),
+            certificate_file: "cert.pem".to_owned(),
+            ca_file: "ca.pem".to_owned(),
+        }),
+    };
+    let program = ServerWay::Program {
+        command: "npx".to_owned(),
+        arguments: vec!["-y".to_owned(), "server".to_owned()],
+        environment: vec![("A".to_owned(), "b".to_owned())],
+        folder: Some("/srv".to_owned()),
+    };
+    let expected = [
+        ("library", program, Some(Duration::from_millis(2_500))),
+        ("t2", service(true, false), None),
+        ("three", service(false, false), None),
+        ("four", service(true, true), None),
+        ("five", service(false, true), None),
+    ];
+    let noted = world.servers.into_inner();
+    assert_eq!(noted.len(), expected.len());
+    for (noted, (name, way, timeout)) in noted.iter().zip(expected) {
+        assert_eq!((noted.name.as_str(), noted.timeout), (name, timeout));
+        assert!(noted.way == way, "{name}");
+    }
 }

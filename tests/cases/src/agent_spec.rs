@@ -9,11 +9,12 @@ use hotcell_loopback::{Loopback, RequestMessage, RequestToolCall, Script, WebReq
 use hotcell_runtime::ir::{Action, Graph, Offered};
 use hotcell_runtime::{Agent, ComponentsFile, Environment, Given, Host, HostOptions, Loading, Which};
 
-use crate::case_file::{CaseFile, Component, HttpExchange, Json, Message, Status};
+use crate::case_file::{CaseFile, Component, HttpExchange, Message, Status};
 use crate::http;
 use crate::loki::{PlayError, nothing_ran, rejected, run_turns, with_causes};
 use crate::observed::{FlowObserved, ModelExchange, Observed};
 use crate::roundtrip;
+use crate::sherma::{given, only_written};
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -143,12 +144,7 @@ async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: 
         first.state.insert(key.clone(), Value::List(case.conversation.iter().map(message).collect()));
     }
     let mut observed = run_turns(case, host, agent, world, stage, turns).await?;
-    // Only what is written in the configuration counts as visited.
-    let written = |name: &String| {
-        let node = agent.graph.find(name).map(|index| agent.graph.node(index));
-        node.is_none_or(|node| node.implied_by.is_none())
-    };
-    observed.visited.retain(written);
+    only_written(&mut observed, &agent.graph);
     observed.flow = Some(left(&agent.graph, &observed));
     Ok(observed)
 }
@@ -164,16 +160,6 @@ fn left(graph: &Graph, observed: &Observed) -> FlowObserved {
         branch: results.and_then(|results| state.get(&results.branch)).and_then(Value::as_text).map(str::to_owned),
         messages: messages.into_iter().flat_map(|messages| messages.iter()).filter_map(request_message).collect(),
         ..FlowObserved::default()
-    }
-}
-
-/// A text is a message of the user, an object gives values of inputs.
-fn given(key: &'static str, input: Option<&Json>) -> Result<Given, PlayError> {
-    match input {
-        None => Ok(Given::default()),
-        Some(Json(Value::Text(text))) => Ok(Given { input: Some(text.to_string()), ..Given::default() }),
-        Some(Json(Value::Object(state))) => Ok(Given { state: state.clone(), ..Given::default() }),
-        Some(_) => Err(PlayError::Form(key)),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use hotcell_graph::{List, Object, Value};
 use hotcell_loopback::{Loopback, Script};
+use hotcell_runtime::ir::Graph;
 use hotcell_runtime::{Agent, Environment, Given, Host, HostOptions};
 
 use crate::case_file::{Answer, CaseFile, Json, Status};
@@ -91,18 +92,22 @@ async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: 
         None => vec![given("input", case.input.as_ref())?],
     };
     let mut observed = run_turns(case, host, agent, world, stage, turns).await?;
-    // Only what is written in the configuration counts as visited.
-    let written = |name: &String| {
-        let node = agent.graph.find(name).map(|index| agent.graph.node(index));
-        node.is_none_or(|node| node.implied_by.is_none())
-    };
-    observed.visited.retain(written);
+    only_written(&mut observed, &agent.graph);
     observed.state = in_words_of_cases(&observed.state);
     Ok(observed)
 }
 
+/// Leaves of the nodes that ran those that are written in the configuration.
+pub(crate) fn only_written(observed: &mut Observed, graph: &Graph) {
+    let written = |name: &String| {
+        let node = graph.find(name).map(|index| graph.node(index));
+        node.is_none_or(|node| node.implied_by.is_none())
+    };
+    observed.visited.retain(written);
+}
+
 /// A text is a message of the user, an object gives values of the state.
-fn given(key: &'static str, input: Option<&Json>) -> Result<Given, PlayError> {
+pub(crate) fn given(key: &'static str, input: Option<&Json>) -> Result<Given, PlayError> {
     match input {
         None => Ok(Given::default()),
         Some(Json(Value::Text(text))) => Ok(Given { input: Some(text.to_string()), ..Given::default() }),

@@ -106,6 +106,6 @@ mod tests {
                 assert!(types.iter().all(|name| schema.components.contains_key(name)), "{name}.{field}");
             }
         }
-        assert_eq!(schema.components.len(), 32);
+        assert_eq!(schema.components.len(), 35);
     }
 }

@@ -164,6 +164,11 @@ fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
             UrlPart::Encoded(value) => encode(&text(value)?, &mut url),
         }
     }
+    if leaves_its_place(&url) {
+        return Err(format!(
+            "`url`: an input makes a part of the path `.` or `..`, which would lead elsewhere: `{url}`"
+        ));
+    }
     let value = |field: &str, expression: &hotcell_graph::ir::Expression| {
         expression.evaluate(&scope).map_err(|error| format!("`{field}`: {error}"))
     };
@@ -182,13 +187,18 @@ fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
     })
 }
 
+/// Whether a segment of the path means the one around it or itself, however it is written.
+fn leaves_its_place(url: &str) -> bool {
+    let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    path.split('/').any(|segment| matches!(&*segment.to_ascii_lowercase().replace("%2e", "."), "." | ".."))
+}
+
 /// A text that stays within its segment of a path, and within its part of a query.
 fn encode(text: &str, out: &mut String) {
     for byte in text.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => out.push(byte as char),
-            // A segment of dots alone would lead out of its place.
-            b'.' if !text.bytes().all(|byte| byte == b'.') => out.push('.'),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte as char),
             _ => out.push_str(&format!("%{byte:02X}")),
         }
     }

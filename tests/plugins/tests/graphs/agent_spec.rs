@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
+use hotcell_runtime::mcp::{HttpSettings, Identity, serve_http};
 use hotcell_runtime::value::parse_json;
-use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Nobody, Outcome};
+use hotcell_runtime::{CancellationToken, Given, Host, HostOptions, JournalChoice, Nobody, Offering, Outcome};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, error};
@@ -79,6 +80,55 @@ async fn a_function_of_a_server_needs_a_grant_and_is_called_with_it() {
     assert_eq!(report.account.total().calls, 1);
 }
 
+/// A plugin `acme` whose tool `speak` says what it is told.
+fn saying(desk: &Desk) {
+    desk.plugin_like("acme", "speak", &[], json!({}), "", |description| {
+        description["tools"][0]["parameters"] = json!({
+            "type": "object", "properties": { "do": { "type": "string" }, "text": { "type": "string" } },
+            "required": ["do", "text"],
+        });
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_of_a_service_is_called_over_http() {
+    let shop = Desk::new("");
+    saying(&shop);
+    let mut offering = Offering::new(Host::new(HostOptions::isolated()).unwrap());
+    offering.add_plugins(&shop.path("")).unwrap();
+    let identity = Identity { name: "library".to_owned(), version: "1".to_owned() };
+    let end = CancellationToken::new();
+    let server = serve_http(Arc::new(offering), identity, HttpSettings::default(), &end).await.unwrap();
+    let origin = format!("http://{}", server.address());
+    let function = json!({
+        "component_type": "MCPTool", "id": "tool", "name": "speak",
+        "inputs": [text("do"), text("text")], "outputs": [text("y")], "client_transport": {
+            "component_type": "StreamableHTTPTransport", "id": "library", "name": "library", "url": format!("{origin}/mcp"),
+        },
+    });
+    let desk = desk(&flow(json!([text("do"), text("text")]), &[call_of(function)], text("y")));
+    desk.settings(&format!("[grants.\"mcp:library\"]\nhttp = [\"{origin}\"]"));
+    let host = desk.host(&nobody_asked());
+    let given = inputs(json!({ "do": "say", "text": "hello" }));
+    let report = desk.start(&host, given, Arc::new(Nobody)).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"hello"}"#.into() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_adds_a_type_of_tool() {
+    let tool = json!({
+        "component_type": "speak", "component_plugin_name": "acme", "component_plugin_version": "1.0.0", "id": "tool",
+        "name": "tool", "inputs": [text("do"), text("text")], "outputs": [text("y")],
+    });
+    let desk = desk(&flow(json!([text("do"), text("text")]), &[call_of(tool)], text("y")));
+    saying(&desk);
+    let host = desk.host(&nobody_asked());
+    let given = inputs(json!({ "do": "say", "text": "hello" }));
+    let report = desk.start(&host, given, Arc::new(Nobody)).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"hello"}"#.into() });
+    assert_eq!(report.account.total().calls, 1);
+}
+
 fn request_to(url: &str) -> Value {
     json!({
         "component_type": "RemoteTool", "id": "tool", "name": "ask", "url": url, "http_method": "GET",
@@ -98,12 +148,16 @@ async fn a_request_needs_a_grant_and_its_inputs_stay_in_their_segment() {
     assert!(server.requests().is_empty());
 
     desk.settings(&format!("[grants.agent]\nhttp = [\"{origin}\"]"));
-    for (x, path) in [("b", "/a/b"), ("../c", "/a/..%2Fc"), ("..", "/a/%2E%2E"), ("d?e=f#g", "/a/d%3Fe%3Df%23g")] {
+    for (x, path) in [("b", "/a/b"), ("../c", "/a/..%2Fc"), ("...", "/a/..."), ("d?e=f#g", "/a/d%3Fe%3Df%23g")] {
         let report = desk.start(&host, inputs(json!({ "x": x })), Arc::new(Nobody)).await.unwrap();
         assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"there"}"#.into() }, "{x}");
         let asked = server.requests().last().unwrap().path.clone();
         assert_eq!(asked, path, "{x}");
     }
+    let asked = server.requests().len();
+    let refused = desk.start(&host, inputs(json!({ "x": ".." })), Arc::new(Nobody)).await.unwrap();
+    assert!(error(&refused).contains("would lead elsewhere"), "{}", error(&refused));
+    assert_eq!(server.requests().len(), asked);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -144,7 +198,8 @@ async fn what_a_subflow_waits_for_is_answered_in_another_process() {
     for id in ["flow", "start", "end", "start->ask", "ask->end"] {
         inner = inner.replace(&format!("\"{id}\""), &format!("\"inner {id}\""));
     }
-    let inner: Value = serde_json::from_str(&inner).unwrap();
+    let mut inner: Value = serde_json::from_str(&inner).unwrap();
+    inner.as_object_mut().unwrap().remove("agentspec_version");
     let node = json!({ "component_type": "FlowNode", "id": "sub", "name": "sub", "subflow": inner });
     let desk = desk(&flow(json!([text("x")]), &[node], text("y")));
     let journal = JournalChoice::File(desk.path("runs.db"));

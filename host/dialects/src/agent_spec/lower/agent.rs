@@ -60,7 +60,7 @@ impl Lowering<'_> {
             prompt,
             tools: offered.clone(),
             output_schema: None,
-            retry: Retry::default(),
+            retry: Retry { attempts: node::ATTEMPTS, ..Retry::default() },
             bind: ANSWER,
         };
         let answer_calls =

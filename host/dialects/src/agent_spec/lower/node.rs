@@ -18,7 +18,7 @@ use super::{ANSWER, Lowering, template};
 use crate::agent_spec::model::{Component, ComponentId, Property};
 
 /// How often a model is asked for a text where that may help.
-const ATTEMPTS: u32 = 3;
+pub(super) const ATTEMPTS: u32 = 3;
 
 /// The types of nodes that the specification has.
 const KINDS: &[&str] = &[
