@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
 use hotcell_graph::ir::{Graph, NodeIndex};
-use hotcell_graph::{Reachability, State, Value};
+use hotcell_graph::{State, Value};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -58,7 +58,7 @@ impl Drive {
     pub(crate) fn new(context: Arc<RunContext>, state: State) -> Self {
         let graph = context.graph.clone();
         Drive {
-            schedule: Schedule::new(&graph, Reachability::new(&graph), state),
+            schedule: Schedule::new(&graph, state),
             begun: Instant::now(),
             running: FuturesUnordered::new(),
             in_flight: 0,

@@ -3,6 +3,8 @@
 //! It is driven by completions alone. Feeding it the completions of a journal in their order therefore leads to the
 //! very state in which the run was, which is how a run resumes.
 
+use std::cell::OnceCell;
+
 use hotcell_graph::ir::{Action, Graph, Next, NodeIndex};
 use hotcell_graph::{Key, Reachability, State, Value};
 
@@ -58,7 +60,8 @@ struct Token {
 }
 
 pub(crate) struct Schedule {
-    reach: Reachability,
+    /// Computed when several branches are there for the first time: it costs more than a node of a long chain
+    reach: OnceCell<Reachability>,
     tokens: Vec<Token>,
     visits: Vec<u32>,
     turns: Turn,
@@ -67,9 +70,9 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    pub(crate) fn new(graph: &Graph, reach: Reachability, state: State) -> Self {
+    pub(crate) fn new(graph: &Graph, state: State) -> Self {
         Schedule {
-            reach,
+            reach: OnceCell::new(),
             tokens: vec![Token { branch: Branch::root(state), place: Place::Waiting(graph.start), round: 0 }],
             visits: vec![0; graph.len()],
             turns: 0,
@@ -115,7 +118,7 @@ impl Schedule {
             .collect();
         waiting.sort_by(|(left, _), (right, _)| left.branch.order.cmp(&right.branch.order));
         let is_end = |node: NodeIndex| matches!(graph.node(node).action, Action::End { .. });
-        let free = waiting.iter().map(|(_, node)| *node).find(|node| !is_end(*node) && !self.blocked(*node));
+        let free = waiting.iter().map(|(_, node)| *node).find(|node| !is_end(*node) && !self.blocked(graph, *node));
         if free.is_some() || self.running > 0 {
             return Ok(free);
         }
@@ -134,10 +137,11 @@ impl Schedule {
     }
 
     /// Whether another branch may still arrive at `node`.
-    fn blocked(&self, node: NodeIndex) -> bool {
+    fn blocked(&self, graph: &Graph, node: NodeIndex) -> bool {
+        let reach = self.reach.get_or_init(|| Reachability::new(graph));
         self.tokens.iter().any(|token| match token.place {
-            Place::Waiting(place) => place != node && self.reach.reaches(place, node),
-            Place::Running(place, _) => self.reach.reaches(place, node),
+            Place::Waiting(place) => place != node && reach.reaches(place, node),
+            Place::Running(place, _) => reach.reaches(place, node),
         })
     }
 

@@ -183,7 +183,9 @@ impl PluginKind {
         let at = |properties: &[Property]| {
             Some(properties.iter().map(|property| Property { span: span.clone(), ..property.clone() }).collect())
         };
-        Generated { inputs: at(&self.inputs), outputs: at(&self.outputs), branches: Some(self.branches.clone()) }
+        // A plugin does not say what comes out of a tool: that is only declared.
+        let outputs = if self.kind == OfferKind::Tool { None } else { at(&self.outputs) };
+        Generated { inputs: at(&self.inputs), outputs, branches: Some(self.branches.clone()) }
     }
 }
 
@@ -223,7 +225,7 @@ impl<'d> Builder<'_, 'd> {
         let error = match self.surroundings.component(&plugin, name) {
             ComponentState::Usable(provided) => match PluginKind::of(name, &provided) {
                 Ok(kind) => {
-                    if provided.version != *version {
+                    if !provided.version.is_empty() && provided.version != *version {
                         let warning = Diagnostic::warning(format!(
                             "the component is written for version {version} of the plugin `{plugin}`, and version {} \
                              is here",

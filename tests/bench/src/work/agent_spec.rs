@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hotcell_graph::value::parse_json;
-use hotcell_runtime::{Given, Host, Outcome};
+use hotcell_runtime::{Agent, Given, Host, Outcome};
 use serde_json::{Value, json};
 
 use super::Failure;
@@ -53,13 +53,15 @@ pub(crate) async fn beside(rounds: usize) -> Result<Vec<Row>, Failure> {
         let outputs = json!({ "collected_upper": all(TEXT.to_uppercase()) });
         work.push(written(folder.path(), format!("map over {size}"), &mapped(), inputs, outputs, size)?);
     }
+    // Both sides load a flow once and run it several times.
+    let agents = work.iter().map(|one| Ok(host.load(&one.file)?)).collect::<Result<Vec<Agent>, Failure>>()?;
     let samples = |side: &str| -> Vec<Samples> {
         work.iter().map(|one| Samples::new(format!("{}, per call, {side}", one.label))).collect()
     };
     let (mut ours, mut others) = (samples("hotcell"), samples("WayFlow 26.3.1"));
     for round in 0..rounds.min(5) + 1 {
         for (place, one) in work.iter().enumerate() {
-            let (here, there) = (run(&host, one).await?, ask(&mut theirs, one)?);
+            let (here, there) = (run(&host, one, &agents[place]).await?, ask(&mut theirs, one)?);
             // The first round warms both sides, and loads the flows of the other one.
             if round > 0 {
                 ours[place].add(here / one.calls);
@@ -88,12 +90,11 @@ fn ask(theirs: &mut Option<Other>, work: &Work) -> Result<Option<Duration>, Fail
     theirs.ask(&wanted).map(Some)
 }
 
-async fn run(host: &Host, work: &Work) -> Result<Duration, Failure> {
-    let agent = host.load(&work.file)?;
+async fn run(host: &Host, work: &Work, agent: &Agent) -> Result<Duration, Failure> {
     let inputs = parse_json(&work.inputs.to_string())?;
     let state = inputs.as_object().cloned().unwrap_or_default();
     let begun = Instant::now();
-    let report = host.run(&agent, Given { state, ..Given::default() }, session()).await?;
+    let report = host.run(agent, Given { state, ..Given::default() }, session()).await?;
     let elapsed = begun.elapsed();
     match &report.outcome {
         Outcome::Completed { output } if serde_json::from_str::<Value>(output)? == work.outputs => Ok(elapsed),
