@@ -81,11 +81,16 @@ impl People for Person {
     }
 }
 
-fn ask_on_terminal(screen: &Screen, question: &Question) -> Asked {
-    let text = match question.text.trim_end() {
+/// What a person is asked; a node may wait for a message and say nothing.
+pub(crate) fn asked(question: &Question) -> String {
+    match question.text.trim_end() {
         "" => format!("`{}` waits for a message", one_line(&question.node, SHOWN)),
-        text => lines(text),
-    };
+        text => text.to_owned(),
+    }
+}
+
+fn ask_on_terminal(screen: &Screen, question: &Question) -> Asked {
+    let text = lines(&asked(question));
     let held = screen.hold(&format!("{} {}", screen.paint(STRONG, "?"), screen.paint(STRONG, &text)));
     let theme: Box<dyn Theme> =
         if screen.colour() { Box::new(ColorfulTheme::default()) } else { Box::new(SimpleTheme) };

@@ -236,7 +236,7 @@ impl fmt::Display for NoValue {
         match self {
             NoValue::Missing(missing) => missing.fmt(f),
             NoValue::Formula(error) => error.fmt(f),
-            NoValue::NoReply(key) => write!(f, "there is no AI message with a text in `{key}`"),
+            NoValue::NoReply(key) => write!(f, "there is no message of a model with a text in `{key}`"),
             NoValue::Absent(what) => write!(f, "{what} has no value and no default"),
             NoValue::Mismatch { what, mismatch } => write!(f, "{what}: {mismatch}"),
             NoValue::Unfit(problem) => f.write_str(problem),

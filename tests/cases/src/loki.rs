@@ -102,6 +102,21 @@ fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
         ("agent", case.agent.is_some()),
         ("schemas", !case.schemas.is_empty()),
         ("prices", !case.prices.is_empty()),
+        (
+            "expect.interrupts[].tool",
+            expect.interrupts.iter().flatten().any(|pause| pause.tool.is_some() || pause.arguments.is_some()),
+        ),
+    ];
+    if let Some((key, _)) = foreign.into_iter().chain(of_flows(case)).find(|(_, is_there)| *is_there) {
+        return Err(PlayError::Foreign { key, dialect: "loki" });
+    }
+    Ok(())
+}
+
+/// Keys that only cases of flows have, and whether the case has them.
+pub(crate) fn of_flows(case: &CaseFile) -> impl Iterator<Item = (&'static str, bool)> + use<> {
+    let expect = &case.expect;
+    [
         ("components", !case.components.is_empty()),
         ("conversation", !case.conversation.is_empty()),
         ("plugins", !case.plugins.is_empty()),
@@ -116,15 +131,8 @@ fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
         ("expect.messages_exclude", expect.messages_exclude.is_some()),
         ("expect.http_requests", expect.http_requests.is_some()),
         ("expect.equivalent_to", expect.equivalent_to.is_some()),
-        (
-            "expect.interrupts[].tool",
-            expect.interrupts.iter().flatten().any(|pause| pause.tool.is_some() || pause.arguments.is_some()),
-        ),
-    ];
-    if let Some((key, _)) = foreign.into_iter().find(|(_, is_there)| *is_there) {
-        return Err(PlayError::Foreign { key, dialect: "loki" });
-    }
-    Ok(())
+    ]
+    .into_iter()
 }
 
 /// Starts the MCP servers of the case on 127.0.0.1: hotcell itself, with the tools of the case as sealed plugins.

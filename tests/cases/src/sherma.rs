@@ -5,8 +5,8 @@ use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::ir::Graph;
 use hotcell_runtime::{Agent, Environment, Given, Host, HostOptions};
 
-use crate::case_file::{Answer, CaseFile, Json, Status};
-use crate::loki::{PlayError, rejected, run_turns, with_causes};
+use crate::case_file::{CaseFile, Json};
+use crate::loki::{PlayError, of_flows, rejected, run_turns, with_causes};
 use crate::observed::{ModelExchange, Observed};
 use crate::stage::Stage;
 use crate::world::World;
@@ -46,29 +46,14 @@ pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, P
 
 /// Keys of other dialects; silently ignoring one would let the case claim what nobody looked at.
 fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
-    let expect = &case.expect;
     let foreign = [
         ("prices", !case.prices.is_empty()),
         ("variables", !case.variables.is_empty()),
         ("models", case.models.is_some()),
         ("canary", case.canary),
-        ("components", !case.components.is_empty()),
-        ("conversation", !case.conversation.is_empty()),
-        ("plugins", !case.plugins.is_empty()),
-        ("http", !case.http.is_empty()),
         ("tools[].server", case.tools.values().any(|tool| tool.server.is_some())),
-        ("turns[].message", case.turns.iter().flatten().any(|turn| turn.message.is_some())),
-        ("answers[].tool", case.answers.iter().any(|answer| matches!(answer, Answer::Client(_)))),
-        ("expect.status: roundtrip", expect.status.0.contains(&Status::Roundtrip)),
-        ("expect.detail", expect.detail.is_some()),
-        ("expect.nodes", expect.nodes.is_some()),
-        ("expect.branch", expect.branch.is_some()),
-        ("expect.messages", expect.messages.is_some()),
-        ("expect.messages_exclude", expect.messages_exclude.is_some()),
-        ("expect.http_requests", expect.http_requests.is_some()),
-        ("expect.equivalent_to", expect.equivalent_to.is_some()),
     ];
-    match foreign.into_iter().find(|(_, is_there)| *is_there) {
+    match foreign.into_iter().chain(of_flows(case)).find(|(_, is_there)| *is_there) {
         Some((key, _)) => Err(PlayError::Foreign { key, dialect: "sherma" }),
         None => Ok(()),
     }

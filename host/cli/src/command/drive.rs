@@ -17,7 +17,7 @@ use crate::arguments::Session;
 use crate::events::{self, JsonLines};
 use crate::exit::{Exit, Failure};
 use crate::narration::Narrator;
-use crate::people::Person;
+use crate::people::{Person, asked};
 use crate::screen::{STRONG, WARNING};
 use crate::stop;
 use crate::untrusted::{lines, one_line};
@@ -224,7 +224,7 @@ fn exit_of(outcome: &Outcome) -> Exit {
 /// A question with what may be answered, over several lines.
 pub(super) fn describe_question(question: &Question, strong: &dyn Fn(&str) -> String) -> String {
     let mut text = format!("{} ({})", strong("?"), question.node);
-    for line in lines(question.text.trim_end()).lines() {
+    for line in lines(&asked(question)).lines() {
         text.push_str(&format!("\n    {line}"));
     }
     if !question.options.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotcell_budget::{Account, Usage};
+use hotcell_budget::Usage;
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::ir::{AnswerCallsAction, Graph, Offered, SkillTool, Skills, Submit, Tool};
 use hotcell_graph::value::parse_json;
@@ -11,11 +11,9 @@ use hotcell_models::{ToolCallRequest, ToolSpec};
 use serde_json::json;
 
 use super::model::check_arguments;
-use super::tool::{self, Called, Wanted};
-use super::{Performed, agent, converse, defined, skills};
+use super::{Performed, agent, converse, defined, skills, tool};
 use crate::branch::Write;
 use crate::event::Event;
-use crate::journal::Question;
 use crate::ports::SharedState;
 use crate::turn::{NodeTurn, Stop};
 
@@ -180,33 +178,12 @@ async fn call_tool(
     name: &str,
     state: &SharedState,
 ) -> Result<String, Stop> {
-    let mut answers = Vec::new();
-    loop {
-        let (node, mut used) = (turn.node.clone(), Account::default());
-        let outcome = turn
-            .effect("tool", |context| {
-                let (used, answers, state) = (&mut used, &answers, state.clone());
-                async move {
-                    let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-                    let wanted = Wanted { tool: name, spoken: &call.name, arguments, answers, state };
-                    Ok(tool::call(&context, used, &node, wanted).await.into_value())
-                }
-            })
-            .await;
-        turn.account += used;
-        let (asks, value, error) = Called::entries(&outcome?);
-        if let Some(question) = asks {
-            let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
-            answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
-            continue;
+    match tool::call_to_the_end(turn, name, &call.name, &call.arguments, state).await? {
+        Ok(value) => Ok(value.to_display().into_owned()),
+        Err(error) if action.tool_failure_is_fatal => {
+            Err(Stop::Failed(format!("tool `{}`: {}", call.name, error.to_display())))
         }
-        return match (value, error) {
-            (None, Some(error)) if action.tool_failure_is_fatal => {
-                Err(Stop::Failed(format!("tool `{}`: {}", call.name, error.to_display())))
-            }
-            (None, Some(error)) => Ok(format!("error: {}", error.to_display())),
-            (value, _) => Ok(value.map(|value| value.to_display().into_owned()).unwrap_or_default()),
-        };
+        Err(error) => Ok(format!("error: {}", error.to_display())),
     }
 }
 

@@ -9,7 +9,7 @@ use hotcell_models::ToolSpec;
 use serde_json::json;
 
 use super::Performed;
-use super::tool::{self, Called, Wanted};
+use super::tool::{self, Called};
 use crate::event::Event;
 use crate::journal::{ClientCall, Question};
 use crate::ports::{SharedState, WebCall, WebReply};
@@ -72,29 +72,9 @@ async fn host(
     state: &State,
 ) -> Result<Result<Value, String>, Stop> {
     let arguments = Value::Object(inputs).to_json();
-    let mut answers = Vec::new();
-    loop {
-        let (node, mut used) = (turn.node.clone(), Account::default());
-        let shared = SharedState::new(state.clone());
-        let outcome = turn
-            .effect("tool", |context| {
-                let (used, answers, arguments) = (&mut used, &answers, &arguments);
-                async move {
-                    let wanted = Wanted { tool: name, spoken: &tool.spoken, arguments, answers, state: shared };
-                    Ok(tool::call(&context, used, &node, wanted).await.into_value())
-                }
-            })
-            .await;
-        turn.account += used;
-        match Called::entries(&outcome?) {
-            (Some(question), _, _) => {
-                let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
-                answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
-            }
-            (None, None, Some(error)) => return Ok(Err(error.to_display().into_owned())),
-            (None, value, _) => return Ok(Ok(value.unwrap_or_default())),
-        }
-    }
+    let shared = SharedState::new(state.clone());
+    let called = tool::call_to_the_end(turn, name, &tool.spoken, &arguments, &shared).await?;
+    Ok(called.map_err(|error| error.to_display().into_owned()))
 }
 
 /// Whoever runs the graph does the work: the run waits for the result.
@@ -156,7 +136,7 @@ fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
     let mut url = String::new();
     for part in &request.url {
         let text = |value: &hotcell_graph::ir::Expression| {
-            value.evaluate(&scope).map(|value| to_text(&value)).map_err(|error| format!("`url`: {error}"))
+            value.evaluate(&scope).map(|value| to_text(&value)).map_err(|error| format!("the address: {error}"))
         };
         match part {
             UrlPart::Literal(text) => url.push_str(text),
@@ -165,24 +145,22 @@ fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
         }
     }
     if leaves_its_place(&url) {
-        return Err(format!(
-            "`url`: an input makes a part of the path `.` or `..`, which would lead elsewhere: `{url}`"
-        ));
+        return Err(format!("an input makes a part of the path `.` or `..`, which would lead elsewhere: `{url}`"));
     }
-    let value = |field: &str, expression: &hotcell_graph::ir::Expression| {
-        expression.evaluate(&scope).map_err(|error| format!("`{field}`: {error}"))
+    let value = |what: &str, expression: &hotcell_graph::ir::Expression| {
+        expression.evaluate(&scope).map_err(|error| format!("{what}: {error}"))
     };
-    let entries = |field: &str, expression: &hotcell_graph::ir::Expression| {
-        let value = value(field, expression)?;
+    let entries = |what: &str, expression: &hotcell_graph::ir::Expression| {
+        let value = value(what, expression)?;
         let entries = value.as_object().cloned().unwrap_or_default();
         Ok::<_, String>(entries.iter().map(|(name, value)| (name.to_string(), to_text(value))).collect::<Vec<_>>())
     };
-    let body = value("data", &request.body)?;
+    let body = value("the body", &request.body)?;
     Ok(WebCall {
-        method: to_text(&value("http_method", &request.method)?),
+        method: to_text(&value("the method", &request.method)?),
         url,
-        query: entries("query_params", &request.query)?,
-        headers: entries("headers", &request.headers)?,
+        query: entries("the query", &request.query)?,
+        headers: entries("the headers", &request.headers)?,
         body: (body != Value::Null).then_some(body),
     })
 }

@@ -10,11 +10,10 @@ use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Ser
 
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
-use super::tool::{self, Wanted};
+use super::tool;
 use crate::branch::Write;
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
-use crate::journal::Question;
 use crate::ports::SharedState;
 use crate::turn::{NodeTurn, Stop};
 
@@ -197,50 +196,11 @@ impl<'a> Call<'a> {
             return Ok(error);
         }
         let full_name = place.and_then(|place| self.full_names.get(place)).map_or(&call.name, |name| name);
-        let mut answers = Vec::new();
-        loop {
-            let outcome = self.reach_tool(turn, call, full_name, &answers).await?;
-            let text = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
-            if let Some(question) = text("asks") {
-                let question = Question {
-                    node: turn.node.to_string(),
-                    text: question.to_display().into_owned(),
-                    ..Question::default()
-                };
-                answers.push(turn.ask(question).await?);
-                continue;
-            }
-            return Ok(match (text("value"), text("error")) {
-                (Some(value), _) => value.to_display().into_owned(),
-                (None, Some(error)) => format!("error: {error}"),
-                (None, None) => String::new(),
-            });
-        }
-    }
-
-    /// One call into the tool's cell, as an effect: `value`, `error` or the question it `asks`.
-    async fn reach_tool(
-        &self,
-        turn: &mut NodeTurn,
-        call: &ToolCallRequest,
-        full_name: &str,
-        answers: &[String],
-    ) -> Result<Value, Stop> {
-        let state = self.state.clone();
-        let mut used = Account::default();
-        let node = turn.node.clone();
-        let outcome = turn
-            .effect("tool", |context| {
-                let used = &mut used;
-                async move {
-                    let arguments = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-                    let wanted = Wanted { tool: full_name, spoken: &call.name, arguments, answers, state };
-                    Ok(tool::call(&context, used, &node, wanted).await.into_value())
-                }
-            })
-            .await;
-        turn.account += used;
-        outcome
+        let called = tool::call_to_the_end(turn, full_name, &call.name, &call.arguments, &self.state).await?;
+        Ok(match called {
+            Ok(value) => value.to_display().into_owned(),
+            Err(error) => format!("error: {error}"),
+        })
     }
 }
 

@@ -6,8 +6,9 @@ use hotcell_graph::{Key, Object, Value};
 
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
+use crate::journal::Question;
 use crate::ports::{CallError, SharedState, ToolCall};
-use crate::turn::{RunContext, Stop};
+use crate::turn::{NodeTurn, RunContext, Stop};
 
 /// What a call came to, in the form in which it is committed: `value`, `error` or the question it `asks`.
 pub(super) struct Called {
@@ -39,6 +40,40 @@ pub(super) struct Wanted<'a> {
     pub(super) answers: &'a [String],
     /// The state it may read
     pub(super) state: SharedState,
+}
+
+/// A call of a tool to its end, as effects of a turn: where the tool asks a person, it is called again with the answer.
+/// `Err` inside is what the tool, or the way to it, says.
+pub(super) async fn call_to_the_end(
+    turn: &mut NodeTurn,
+    tool: &str,
+    spoken: &str,
+    arguments: &str,
+    state: &SharedState,
+) -> Result<Result<Value, Value>, Stop> {
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let mut answers = Vec::new();
+    loop {
+        let (node, mut used) = (turn.node.clone(), Account::default());
+        let outcome = turn
+            .effect("tool", |context| {
+                let (used, answers, state) = (&mut used, &answers, state.clone());
+                async move {
+                    let wanted = Wanted { tool, spoken, arguments, answers, state };
+                    Ok(call(&context, used, &node, wanted).await.into_value())
+                }
+            })
+            .await;
+        turn.account += used;
+        match Called::entries(&outcome?) {
+            (Some(question), _, _) => {
+                let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
+                answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
+            }
+            (None, None, Some(error)) => return Ok(Err(error)),
+            (None, value, _) => return Ok(Ok(value.unwrap_or_default())),
+        }
+    }
 }
 
 /// Calls a tool for a node. What it used is added to the account; a hook that refuses is an error of the call.

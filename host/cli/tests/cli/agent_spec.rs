@@ -1,0 +1,101 @@
+//! Configurations of the Open Agent Specification: inputs, parts beside the file, calls of the client, other languages.
+
+use crate::desk::Desk;
+
+const FLOW: &str = r#"component_type: Flow
+id: f
+name: measure
+agentspec_version: "25.4.1"
+start_node: {$component_ref: start}
+nodes: [{$component_ref: start}, {$component_ref: read}, {$component_ref: note}, {$component_ref: end}]
+control_flow_connections:
+  - {component_type: ControlFlowEdge, id: e1, name: e1, from_node: {$component_ref: start}, to_node: {$component_ref: read}}
+  - {component_type: ControlFlowEdge, id: e2, name: e2, from_node: {$component_ref: read}, to_node: {$component_ref: note}}
+  - {component_type: ControlFlowEdge, id: e3, name: e3, from_node: {$component_ref: note}, to_node: {$component_ref: end}}
+$referenced_components:
+  start: {component_type: StartNode, id: start, name: start, inputs: [{title: room, type: string}]}
+  read: {component_type: ToolNode, id: read, name: read, tool: {$component_ref: THE_SENSOR}}
+  note: {component_type: InputMessageNode, id: note, name: note, outputs: [{title: why, type: string}]}
+  end:
+    component_type: EndNode
+    id: end
+    name: end
+    outputs: [{title: celsius, type: integer}, {title: why, type: string}]
+"#;
+
+const PARTS: &str = r#"$referenced_components:
+  sensor:
+    component_type: ClientTool
+    id: sensor
+    name: read_sensor
+    inputs: [{title: room, type: string}]
+    outputs: [{title: celsius, type: integer}]
+"#;
+
+/// A graph of another language that the specification has words for, and one that it has none for.
+const GRAPH: &str = "name: g\nstart: ask\nnodes:\n  ask: { type: input, question: Who?, state_updates: { who: \"{{input}}\" }, next: done }\n  done: { type: end, output: \"{{who}}\" }\n";
+const SCRIPTED: &str = "name: g\nstart: run\nnodes:\n  run: { type: script, script: a.js, next: done }\n  done: { type: end, output: x }\n";
+
+const WITH_PARTS: &str = "parts.yaml,sensor=THE_SENSOR";
+
+fn desk() -> Desk {
+    let desk = Desk::new();
+    desk.write("flow.yaml", FLOW);
+    desk.write("parts.yaml", PARTS);
+    desk
+}
+
+fn said(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = desk.output(arguments);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn parts_are_handed_in_and_a_run_of_them_goes_on_in_other_processes() {
+    let desk = desk();
+    let (code, _, told) = said(&desk, &["check", "flow.yaml"]);
+    assert_eq!(code, Some(2), "{told}");
+    let (code, checked, told) = said(&desk, &["check", "flow.yaml", "--components", WITH_PARTS]);
+    assert_eq!(code, Some(0), "{checked}{told}");
+
+    let inputs = r#"{"room": "kitchen"}"#;
+    let run = ["run", "flow.yaml", "--inputs", inputs, "--components", WITH_PARTS, "--no-input"];
+    let (code, _, told) = said(&desk, &run);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("read_sensor") && told.contains(r#"{"room":"kitchen"}"#), "{told}");
+
+    let run = desk.only_run();
+    let (code, _, told) = said(&desk, &["runs", "answer", run.as_str(), "21.6", "--resume"]);
+    assert_eq!(code, Some(3), "{told}");
+    assert!(told.contains("`note` waits for a message"), "{told}");
+    let (code, result, told) = said(&desk, &["runs", "answer", run.as_str(), "warm", "--resume"]);
+    assert_eq!((code, result.trim()), (Some(0), r#"{"celsius":21,"why":"warm"}"#), "{told}");
+}
+
+#[test]
+fn an_input_that_is_missing_or_unknown_is_named() {
+    let desk = desk();
+    for (inputs, named) in [("{}", "`room`"), (r#"{"room": "a", "rom": 1}"#, "`rom`")] {
+        let (code, _, told) = said(&desk, &["run", "flow.yaml", "--inputs", inputs, "--components", WITH_PARTS]);
+        assert!(code != Some(0) && told.contains(named), "{inputs}: {told}");
+    }
+}
+
+#[test]
+fn agents_are_converted_or_it_is_said_what_cannot_be() {
+    let desk = desk();
+    desk.write("graph.yaml", GRAPH);
+    desk.write("scripted.yaml", SCRIPTED);
+    desk.write("a.js", "");
+    for arguments in [&["convert", "graph.yaml"][..], &["convert", "flow.yaml", "--components", WITH_PARTS]] {
+        let (code, written, told) = said(&desk, arguments);
+        assert_eq!(code, Some(0), "{told}");
+        desk.write("written.json", &written);
+        let (code, checked, told) = said(&desk, &["check", "written.json"]);
+        assert_eq!(code, Some(0), "{checked}{told}");
+    }
+    let (code, written, told) = said(&desk, &["convert", "scripted.yaml"]);
+    assert_eq!((code, written.as_str()), (Some(2), ""), "{told}");
+    assert!(told.contains("`run`") && told.contains("runs a script"), "{told}");
+}
