@@ -110,7 +110,7 @@ impl Kind {
     /// Validates the component with its children replaced.
     pub(super) fn validator(&self) -> &Validator {
         match self {
-            Kind::Standard { schema, .. } => &schema.validator,
+            Kind::Standard { schema, .. } => schema.validator(),
             Kind::Plugin(plugin) => &plugin.validator,
         }
     }

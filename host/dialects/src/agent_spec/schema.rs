@@ -16,8 +16,8 @@ pub(super) struct Schema {
 pub(super) struct ComponentSchema {
     /// The kind of each of its fields, in the order of the specification
     pub(super) fields: Vec<(String, FieldKind)>,
-    /// Validates a component whose children are replaced by any object
-    pub(super) validator: Validator,
+    own: Json,
+    validator: OnceLock<Validator>,
 }
 
 /// What a field holds.
@@ -32,7 +32,7 @@ pub(super) enum FieldKind {
 }
 
 impl Schema {
-    /// The schema; it is compiled once in a process.
+    /// The schema; it is read once in a process.
     pub(super) fn get() -> &'static Schema {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| {
@@ -77,8 +77,16 @@ impl ComponentSchema {
         };
         ComponentSchema {
             fields: entries(&own["properties"]).map(|(name, field)| (name.clone(), kind(field))).collect(),
-            validator: jsonschema::options().offline().build(own).expect("it is a JSON schema"),
+            own: own.clone(),
+            validator: OnceLock::new(),
         }
+    }
+
+    /// Validates a component whose children are replaced by any object. It is made when the first component of the type
+    /// comes: most documents use few of them.
+    pub(super) fn validator(&self) -> &Validator {
+        self.validator
+            .get_or_init(|| jsonschema::options().offline().build(&self.own).expect("it is a JSON schema"))
     }
 
     /// The kind of a field.
@@ -99,6 +107,7 @@ mod tests {
     fn every_family_that_a_field_takes_has_types_with_schemas() {
         let schema = Schema::get();
         for (name, component) in &schema.components {
+            component.validator();
             for (field, kind) in &component.fields {
                 let (FieldKind::Component(family) | FieldKind::Components(family)) = kind else { continue };
                 let types = schema.families.get(family).map(Vec::as_slice).unwrap_or_default();
