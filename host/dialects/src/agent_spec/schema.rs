@@ -85,8 +85,7 @@ impl ComponentSchema {
     /// Validates a component whose children are replaced by any object. It is made when the first component of the type
     /// comes: most documents use few of them.
     pub(super) fn validator(&self) -> &Validator {
-        self.validator
-            .get_or_init(|| jsonschema::options().offline().build(&self.own).expect("it is a JSON schema"))
+        self.validator.get_or_init(|| jsonschema::options().offline().build(&self.own).expect("it is a JSON schema"))
     }
 
     /// The kind of a field.

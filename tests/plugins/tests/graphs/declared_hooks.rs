@@ -100,3 +100,42 @@ async fn hooks_are_told_in_the_order_of_the_file() {
         assert_eq!(told(&model), expected);
     }
 }
+
+#[tokio::test]
+async fn import_paths_mean_what_the_settings_say() {
+    let desk = guarded("after-agent-call", r#"{"output":"second"}"#);
+    std::fs::remove_file(desk.path("plugins/second.wasm")).unwrap();
+    desk.plugin("third", "third", &["after-agent-call"], json!({}), "");
+    let refused = desk.refusal();
+    assert!(refused.contains("my.hooks.second"), "{refused}");
+    desk.settings(
+        "[plugins.third.config]\nafter-agent-call = '{\"output\":\"third\"}'\n[imports]\n\"my.hooks.second\" = 'third'",
+    );
+    let (report, _) = desk.run_with(json!([{ "content": "hm" }]), Arc::new(Says("yes"))).await;
+    assert_eq!(output(&report), "third");
+}
+
+#[tokio::test]
+async fn a_sub_agent_by_its_import_path_is_a_file_of_ours() {
+    let clerk = |says: &str| {
+        format!(
+            "manifest_version: 1\nagents:\n  clerk:\n    state: {{fields: [{{name: messages, type: list}}]}}\n    graph: {{entry_point: say, \
+             nodes: [{{name: say, type: set_state, args: {{values: {{messages: '{{\"type\": \"ai\", \"content\": \"{says}\"}}'}}}}}}], \
+             edges: []}}\n"
+        )
+    };
+    let text = talker("sub_agents: [{id: clerk, import_path: my.agents.clerk}]").replace(
+        "edges: []",
+        "  - {name: call, type: call_agent, args: {agent: {id: clerk}, input: '\"hm\"'}}\n      edges: [{source: work, target: call}]",
+    );
+    let desk = Desk::of("agent.yaml", &text);
+    let refused = desk.refusal();
+    assert!(refused.contains("my/agents/clerk.yaml") && refused.contains("agent.yaml:4:"), "{refused}");
+    desk.write("my/agents/clerk.yaml", &clerk("beside the file"));
+    let (report, _) = desk.run(json!([{ "content": "hm" }])).await;
+    assert_eq!(output(&report), "beside the file");
+    desk.write("others/desk.yaml", &clerk("as the settings say"));
+    desk.settings("[imports]\n\"my.agents.clerk\" = 'others/desk.yaml'");
+    let (report, _) = desk.run(json!([{ "content": "hm" }])).await;
+    assert_eq!(output(&report), "as the settings say");
+}
