@@ -1,5 +1,5 @@
 //! What a person sees for each kind of bad sherma file: `sherma/refused/*.yaml` are the inputs, the snapshots beside
-//! them the complete output. And what a good file becomes.
+//! them the complete output; `sherma/doubted` the same for what only gives warnings. And what a good file becomes.
 
 mod surroundings;
 
@@ -17,25 +17,37 @@ fn load(name: &str, text: &str) -> Loaded {
     sherma::load(&file, Choice::Only, &Fake)
 }
 
-#[test]
-fn every_kind_of_bad_input_is_explained() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sherma/refused");
+/// Loads every file of a folder and compares what is shown with the snapshot of its name.
+fn shown(folder: &str, check: impl Fn(&str, &Loaded)) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sherma").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     paths.sort();
-    assert!(paths.len() > 8, "the inputs are not there");
     let mut settings = insta::Settings::new();
     settings.set_snapshot_path(folder.join("shown"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
-        for path in paths {
+        for path in &paths {
             let name = path.file_stem().unwrap().to_str().unwrap();
-            let loaded = load(&format!("{name}.yaml"), &std::fs::read_to_string(&path).unwrap());
-            assert!(loaded.graph.is_none(), "{name}");
+            let loaded = load(&format!("{name}.yaml"), &std::fs::read_to_string(path).unwrap());
+            check(name, &loaded);
             insta::assert_snapshot!(name, render(&loaded.diagnostics, false));
         }
     });
+    paths.len()
+}
+
+#[test]
+fn every_kind_of_bad_input_is_explained() {
+    let files = shown("refused", |name, loaded| assert!(loaded.graph.is_none(), "{name}"));
+    assert!(files > 8, "the inputs are not there");
+}
+
+#[test]
+fn what_is_doubtful_is_said_and_runs() {
+    let files = shown("doubted", |name, loaded| assert!(loaded.graph.is_some(), "{name}"));
+    assert!(files > 0, "the inputs are not there");
 }
 
 const DESK: &str = r#"

@@ -2,6 +2,7 @@
 
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::formula::Wanted;
 use hotcell_graph::ir::{Expression, Next, NodeIds, NodeIndex};
 
 use super::lower::Lowering;
@@ -108,7 +109,7 @@ fn route(
                 None => Some(Next::To(vec![end])),
             };
             for (condition, target) in branches.iter().rev() {
-                let condition = lowering.names.compile(condition, "a condition", source);
+                let condition = lowering.names.compile(condition, "a condition", source, &Wanted::Condition);
                 let then = to(target);
                 next = match (condition, then, next) {
                     (Some(condition), Some(then), Some(otherwise)) => Some(Next::When {

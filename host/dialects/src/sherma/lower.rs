@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::formula::Formula;
+use hotcell_graph::formula::{Formula, Wanted};
 use hotcell_graph::ir::{
     Action, AgentAction, AskAction, ConverseAction, Expression, FailureRecord, Graph, LoadSkillsAction, ModelSettings,
     Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills, SpreadAction, Update, VisitCap,
@@ -183,16 +183,16 @@ impl Lowering<'_, '_, '_> {
 
     fn body(&self, node: &Node) -> Option<(Action, Vec<Update>)> {
         let name = &*node.name;
-        let formula = |text: &Option<SourceText>, what: &str| {
+        let formula = |text: &Option<SourceText>, what: &str, wanted: &Wanted<'_>| {
             let text = text.as_ref()?;
-            self.names.compile(text, what, name).map(Expression::Formula)
+            self.names.compile(text, what, name, wanted).map(Expression::Formula)
         };
         let to_messages = |value: Expression| vec![Update { key: MESSAGES.into(), value }];
         Some(match &node.body {
             Body::CallLlm(call) => self.call_llm(node, call)?,
             Body::ToolNode(tools) => (answer_calls(self.scope.of_tool_node(node, tools.as_deref())), Vec::new()),
             Body::CallAgent { agent, input } => {
-                let prompt = formula(input, "`input`");
+                let prompt = formula(input, "`input`", &Wanted::Anything);
                 let agent = self.scope.sub_agent(node, agent.as_ref()?)?;
                 let action = AgentAction { agent, prompt: prompt?, structure: None, bind: "reply" };
                 let message = Expression::Object(vec![
@@ -203,12 +203,13 @@ impl Lowering<'_, '_, '_> {
             }
             Body::Transform(text) => {
                 let keys: Arc<[Key]> = self.agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
-                (Action::Spread(SpreadAction { value: formula(text, "`expression`")?, keys: Some(keys) }), Vec::new())
+                let value = formula(text, "`expression`", &self.names.written())?;
+                (Action::Spread(SpreadAction { value, keys: Some(keys) }), Vec::new())
             }
             Body::SetState(values) => (Action::Pass, self.updates(node, values, false)?),
             Body::Interrupt(value) => {
                 let question = match value {
-                    Some(_) => formula(value, "`value`")?,
+                    Some(_) => formula(value, "`value`", &Wanted::Anything)?,
                     None => Expression::LastReply { conversation: MESSAGES.into(), required: true },
                 };
                 let ask = AskAction {
@@ -222,7 +223,8 @@ impl Lowering<'_, '_, '_> {
                 (Action::Ask(ask), to_messages(bound("answer")))
             }
             Body::LoadSkills(text) => {
-                let action = LoadSkillsAction { conversation: MESSAGES.into(), skills: formula(text, "`skill_ids`")? };
+                let skills = formula(text, "`skill_ids`", &Wanted::List)?;
+                let action = LoadSkillsAction { conversation: MESSAGES.into(), skills };
                 if self.source.skills.is_empty() {
                     let error = self.error(&node.name, "a `load_skills` node needs `skills`".into(), &node.name.span);
                     self.reader.report(error.help("declare the skills at the top of the file"));
@@ -240,7 +242,11 @@ impl Lowering<'_, '_, '_> {
         let model = self.scope.model(node, call.llm.as_ref());
         let mut prompt = Vec::with_capacity(call.prompt.len());
         for (role, text) in &call.prompt {
-            let text = self.names.compile(text, "`content` of `prompt`", &node.name).map(Expression::Formula);
+            let wanted = match role {
+                PromptRole::Messages => Wanted::Conversation,
+                PromptRole::Speaker(_) => Wanted::Anything,
+            };
+            let text = self.names.compile(text, "`content` of `prompt`", &node.name, &wanted).map(Expression::Formula);
             prompt.push(match role {
                 PromptRole::Messages => text.map(PromptPart::Messages),
                 PromptRole::Speaker(speaker) => text.map(|text| PromptPart::Text(*speaker, text)),
@@ -281,9 +287,10 @@ impl Lowering<'_, '_, '_> {
                 self.reader.report(error.help(help));
             }
             let what = format!("the value of `{}`", key.value);
+            let wanted = self.names.written_to(&key.value);
             let formula: Option<Formula> = match with_reply {
-                true => self.names.compile_update(text, &what, &node.name),
-                false => self.names.compile(text, &what, &node.name),
+                true => self.names.compile_with_reply(text, &what, &node.name, wanted),
+                false => self.names.compile(text, &what, &node.name, wanted),
             };
             updates.push(
                 formula.map(|formula| Update { key: Arc::clone(&key.value), value: Expression::Formula(formula) }),
@@ -299,7 +306,7 @@ fn bound(name: &str) -> Expression {
 }
 
 fn initial(field: &super::schema::Field) -> Option<(Key, Value)> {
-    let of_conversation = || (&*field.name == MESSAGES && field.is_list).then(|| Value::List(Default::default()));
+    let of_conversation = || field.is_conversation().then(|| Value::List(Default::default()));
     Some((Arc::clone(&field.name.value), field.default.clone().or_else(of_conversation)?))
 }
 

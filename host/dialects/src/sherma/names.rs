@@ -6,10 +6,12 @@
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::formula::{Formula, Vocabulary, root_names};
+use hotcell_graph::formula::{
+    Doubt, Formula, FormulaError, Reason, ValueType, Variable, Vocabulary, Wanted, root_names,
+};
 use hotcell_graph::{Key, Object, Value};
 
-use super::schema::{Agent, Route, Source};
+use super::schema::{Agent, Field, Route, Source};
 use crate::document::{Reader, SourceText};
 
 const STATE: &str = "state";
@@ -84,11 +86,13 @@ pub(super) struct Names<'r, 'd> {
     reader: &'r Reader<'d>,
     plain: Vocabulary,
     with_reply: Vocabulary,
+    /// What values are needed for that are written to the fields of the state
+    writes: Vec<(Key, Wanted<'static>)>,
 }
 
 impl<'r, 'd> Names<'r, 'd> {
     pub(super) fn new(source: &Source, agent: &Agent, style: Style, reader: &'r Reader<'d>) -> Self {
-        let mut fields: Vec<Key> = agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
+        let mut fields: Vec<Variable> = agent.fields.iter().map(variable).collect();
         fields.push(HIDDEN.into());
         let plain = Vocabulary {
             constants: constants(source),
@@ -97,31 +101,82 @@ impl<'r, 'd> Names<'r, 'd> {
             bare: style == Style::Bare,
             state: (style == Style::State).then(|| STATE.into()),
         };
-        let with_reply = Vocabulary { locals: vec![REPLY.into()], ..plain.clone() };
-        Names { reader, plain, with_reply }
+        let reply = Variable { name: REPLY.into(), holds: ValueType::map(), enforced: true };
+        let with_reply = Vocabulary { locals: vec![reply], ..plain.clone() };
+        let write = |field: &Field| {
+            let wanted = match field.is_conversation() {
+                true => Wanted::Messages,
+                false => Wanted::Declared(field.holds.clone()),
+            };
+            (Arc::clone(&field.name.value), wanted)
+        };
+        Names { reader, plain, with_reply, writes: agent.fields.iter().map(write).collect() }
     }
 
     /// An expression on the state.
-    pub(super) fn compile(&self, text: &SourceText, what: &str, node: &str) -> Option<Formula> {
-        self.compile_with(&self.plain, text, what, node)
+    pub(super) fn compile(&self, text: &SourceText, what: &str, node: &str, wanted: &Wanted<'_>) -> Option<Formula> {
+        self.compile_with(&self.plain, text, what, node, wanted)
     }
 
     /// An expression on the state and a model's reply.
-    pub(super) fn compile_update(&self, text: &SourceText, what: &str, node: &str) -> Option<Formula> {
-        self.compile_with(&self.with_reply, text, what, node)
+    pub(super) fn compile_with_reply(
+        &self,
+        text: &SourceText,
+        what: &str,
+        node: &str,
+        wanted: &Wanted<'_>,
+    ) -> Option<Formula> {
+        self.compile_with(&self.with_reply, text, what, node, wanted)
     }
 
-    fn compile_with(&self, vocabulary: &Vocabulary, text: &SourceText, what: &str, node: &str) -> Option<Formula> {
-        match Formula::compile(text, vocabulary) {
-            Ok(formula) => Some(formula),
+    /// What a value is needed for that is written to this field.
+    pub(super) fn written_to(&self, field: &str) -> &Wanted<'static> {
+        self.writes.iter().find(|(name, _)| **name == *field).map_or(&Wanted::Anything, |(_, wanted)| wanted)
+    }
+
+    /// What a map is needed for whose entries are written to the state.
+    pub(super) fn written(&self) -> Wanted<'_> {
+        Wanted::Writes(&self.writes)
+    }
+
+    fn compile_with(
+        &self,
+        vocabulary: &Vocabulary,
+        text: &SourceText,
+        what: &str,
+        node: &str,
+        wanted: &Wanted<'_>,
+    ) -> Option<Formula> {
+        let diagnostic = |diagnostic: fn(String) -> Diagnostic, error: FormulaError| Diagnostic {
+            help: error.help,
+            ..diagnostic(format!("{what}: {}", error.message)).at(&text.span_of(error.range)).node(node)
+        };
+        let checked = match Formula::check(text, vocabulary, wanted) {
+            Ok(checked) => checked,
             Err(error) => {
-                let mut diagnostic =
-                    Diagnostic::error(format!("{what}: {}", error.message)).at(&text.span_of(error.range)).node(node);
-                diagnostic.help = error.help;
-                self.reader.report(diagnostic);
-                None
+                self.reader.report(diagnostic(Diagnostic::error, error));
+                return None;
             }
+        };
+        for Doubt { error, reason } in checked.doubts {
+            let warning = diagnostic(Diagnostic::warning, error);
+            self.reader.report(match reason {
+                Reason::Reached => warning.label("this fails wherever it is reached"),
+                Reason::Declared => warning.label("this fails if the state holds what it declares"),
+                Reason::Written => warning,
+            });
         }
+        Some(checked.formula)
+    }
+}
+
+/// A field as expressions see it. What is written to a conversation becomes messages or is refused; nothing keeps a value
+/// of another type out of any other field.
+fn variable(field: &Field) -> Variable {
+    let name = Arc::clone(&field.name.value);
+    match field.is_conversation() {
+        true => Variable { name, holds: ValueType::list_of(ValueType::map()), enforced: true },
+        false => Variable { name, holds: field.holds.clone(), enforced: false },
     }
 }
 

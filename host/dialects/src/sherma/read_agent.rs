@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::formula::ValueType;
 use hotcell_graph::ir::Retry;
 use hotcell_graph::{List, Value};
 
@@ -113,12 +114,25 @@ fn state<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Vec<Field> {
                 reader.report(error.related(&first, "first here").help("remove one of them"));
             }
             let default = default.and_then(|node| default_of(&fields, &name, &kind, node));
-            found.push(Field { is_list: &*kind == "list", name, default });
+            found.push(Field { is_list: &*kind == "list", holds: holds(&kind), name, default });
         }
         fields.finish(|_| None);
     }
     fields.finish(|_| None);
     found
+}
+
+/// What a field of a type is declared to hold.
+fn holds(kind: &str) -> ValueType {
+    match kind {
+        "str" => ValueType::string(),
+        "int" => ValueType::int(),
+        "float" => ValueType::double(),
+        "bool" => ValueType::bool(),
+        "list" => ValueType::list(),
+        "dict" => ValueType::map(),
+        _ => ValueType::any(),
+    }
 }
 
 fn default_of(fields: &Fields<'_, '_>, name: &str, kind: &str, node: &document::Node) -> Option<Value> {

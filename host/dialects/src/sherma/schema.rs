@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hotcell_graph::Value;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::Span;
+use hotcell_graph::formula::ValueType;
 use hotcell_graph::ir::{Retry, Skill, SkillTool};
 
 use crate::document::{SourceText, Spanned};
@@ -78,6 +79,8 @@ pub(super) struct Agent {
 pub(super) struct Field {
     pub(super) name: SourceText,
     pub(super) is_list: bool,
+    /// What it is declared to hold
+    pub(super) holds: ValueType,
     pub(super) default: Option<Value>,
 }
 
@@ -171,9 +174,15 @@ impl CallLlm {
     }
 }
 
+impl Field {
+    pub(super) fn is_conversation(&self) -> bool {
+        &*self.name == MESSAGES && self.is_list
+    }
+}
+
 impl Agent {
     pub(super) fn has_conversation(&self) -> bool {
-        self.fields.iter().any(|field| &*field.name == MESSAGES && field.is_list)
+        self.fields.iter().any(Field::is_conversation)
     }
 
     pub(super) fn node(&self, name: &str) -> Option<&Node> {

@@ -1,10 +1,12 @@
 //! From the parser's tree to ours: names, functions and what is not supported are decided here, once.
 
+use std::ops::Range;
+
 use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, operators};
 
 use super::functions::TYPES;
-use super::parse::Offsets;
-use super::{Fold, FormulaError, Function, Node, Vocabulary};
+use super::parse::{Offsets, outside_of_texts};
+use super::{Fold, FormulaError, Function, Node, Part, Variable, Vocabulary, words};
 use crate::suggest::closest;
 use crate::value::{Key, List, Number, Value};
 
@@ -14,6 +16,8 @@ pub(super) struct Compiler<'c> {
     source: &'c str,
     vocabulary: &'c Vocabulary,
     offsets: &'c Offsets,
+    /// Where brackets open and close
+    brackets: Vec<(usize, usize)>,
     /// Variables of comprehensions, the innermost last
     bound: Vec<String>,
     /// How many tests for what may be missing are around
@@ -27,16 +31,20 @@ const MAX_DEPTH: usize = 200;
 
 impl<'c> Compiler<'c> {
     pub(super) fn new(source: &'c str, vocabulary: &'c Vocabulary, offsets: &'c Offsets) -> Self {
-        Compiler { source, vocabulary, offsets, bound: Vec::new(), tested: 0, depth: 0 }
+        let brackets = brackets(source);
+        Compiler { source, vocabulary, offsets, brackets, bound: Vec::new(), tested: 0, depth: 0 }
     }
 
     fn error<T>(&self, id: u64, message: impl Into<String>, help: Option<String>) -> Result<T> {
-        let mut range = self.offsets.range(id);
-        if range.end > self.source.len() || range.start >= range.end {
-            range = 0..self.source.len();
-        }
+        let range = self.token(id).unwrap_or(0..self.source.len());
+        Err(FormulaError { message: message.into(), range, help })
+    }
+
+    /// The token that a part is made of, with the name at a bracket or a dot.
+    fn token(&self, id: u64) -> Option<Range<usize>> {
+        let mut range = self.offsets.range(self.source, id)?;
         // The place of a call is its bracket, and that of a field its dot; names stand around them.
-        if matches!(self.source.get(range.clone()), Some("(" | ".")) {
+        if matches!(&self.source[range.clone()], "(" | ".") {
             let name = |c: char| c.is_alphanumeric() || c == '_';
             let after = &self.source[range.end..];
             if &self.source[range.clone()] == "." {
@@ -44,17 +52,32 @@ impl<'c> Compiler<'c> {
             }
             range.start = self.source[..range.start].trim_end_matches(name).len();
         }
-        Err(FormulaError { message: message.into(), range, help })
+        Some(range)
     }
 
-    pub(super) fn compile(&mut self, tree: &IdedExpr) -> Result<Node> {
+    /// All of a part: its token, its own parts and the brackets around them.
+    fn extent(&self, id: u64, part: &Part) -> Range<usize> {
+        let parts = part.parts().into_iter().map(|part| part.range.clone()).filter(|range| !range.is_empty());
+        let whole = |one: Range<usize>, other: Range<usize>| one.start.min(other.start)..one.end.max(other.end);
+        let Some(mut range) = self.token(id).into_iter().chain(parts).reduce(whole) else { return 0..0 };
+        // From the innermost pair to the outermost, in the order in which they close.
+        for (open, close) in &self.brackets {
+            if range.contains(open) != range.contains(close) {
+                range = whole(range, *open..*close + 1);
+            }
+        }
+        range
+    }
+
+    pub(super) fn compile(&mut self, tree: &IdedExpr) -> Result<Part> {
         if self.depth >= MAX_DEPTH {
             return self.error(tree.id, format!("the expression is more than {MAX_DEPTH} levels deep"), None);
         }
         self.depth += 1;
         let node = self.compile_part(tree);
         self.depth -= 1;
-        node
+        let part = Part { node: node?, range: 0..0 };
+        Ok(Part { range: self.extent(tree.id, &part), ..part })
     }
 
     fn compile_part(&mut self, tree: &IdedExpr) -> Result<Node> {
@@ -125,10 +148,10 @@ impl<'c> Compiler<'c> {
             return Ok(Node::Local(place));
         }
         let vocabulary = self.vocabulary;
-        if vocabulary.locals.iter().any(|local| **local == *name) {
+        if is_among(&vocabulary.locals, name) {
             return Ok(Node::Name(name.into()));
         }
-        let is_field = vocabulary.fields.iter().any(|field| **field == *name);
+        let is_field = is_among(&vocabulary.fields, name);
         if vocabulary.bare && is_field {
             return Ok(Node::Name(name.into()));
         }
@@ -136,15 +159,17 @@ impl<'c> Compiler<'c> {
             return Ok(Node::Constant(value.clone()));
         }
         if vocabulary.state.as_deref() == Some(name) {
-            let help = vocabulary.fields.first().map(|field| format!("name one of its fields: `{name}.{field}`"));
+            let help =
+                vocabulary.fields.first().map(|field| format!("name one of its fields: `{name}.{}`", field.name));
             return self.error(id, format!("`{name}` as a whole cannot be a value"), help);
         }
         if vocabulary.bare && self.tested > 0 {
             return Ok(Node::Name(name.into()));
         }
-        let known = vocabulary.locals.iter().chain(vocabulary.constants.iter().map(|(name, _)| name));
-        let fields: &[Key] = if vocabulary.bare { &vocabulary.fields } else { &[] };
-        let known: Vec<&str> = known.chain(fields).map(|name| &**name).collect();
+        let locals = vocabulary.locals.iter().map(|local| &local.name);
+        let known = locals.chain(vocabulary.constants.iter().map(|(name, _)| name));
+        let fields: &[Variable] = if vocabulary.bare { &vocabulary.fields } else { &[] };
+        let known: Vec<&str> = known.chain(fields.iter().map(|field| &field.name)).map(|name| &**name).collect();
         let help = match (closest(name, known.iter().copied()), &vocabulary.state) {
             (_, Some(state)) if is_field => format!("did you mean `{state}.{name}`?"),
             (Some(near), _) => format!("did you mean `{near}`?"),
@@ -156,16 +181,16 @@ impl<'c> Compiler<'c> {
     /// A key of the state that is written out has to be one that the state declares, unless it is tested for.
     fn field(&self, id: u64, name: &str, test: bool) -> Result<()> {
         let fields = &self.vocabulary.fields;
-        if test || self.tested > 0 || fields.iter().any(|field| **field == *name) {
+        if test || self.tested > 0 || is_among(fields, name) {
             return Ok(());
         }
-        let help = closest(name, fields.iter().map(|field| &**field)).map(|near| format!("did you mean `{near}`?"));
-        self.error(id, format!("the state has no field `{name}`"), help)
+        let error = words::no_state_field(fields.iter().map(|field| &*field.name), name);
+        self.error(id, error.message, error.advice)
     }
 
     fn call(&mut self, id: u64, call: &CallExpr) -> Result<Node> {
         let name = &*call.func_name;
-        let pair = |compiler: &mut Self| -> Result<(Box<Node>, Box<Node>)> {
+        let pair = |compiler: &mut Self| -> Result<(Box<Part>, Box<Part>)> {
             let [left, right] = &call.args[..] else { return compiler.error(id, "an operand is missing", None) };
             Ok((Box::new(compiler.compile(left)?), Box::new(compiler.compile(right)?)))
         };
@@ -174,7 +199,7 @@ impl<'c> Compiler<'c> {
             operators::LOGICAL_OR => return pair(self).map(|(left, right)| Node::Or(left, right)),
             operators::CONDITIONAL => {
                 let parts = call.args.iter().map(|part| self.compile(part)).collect::<Result<Vec<_>>>()?;
-                let parts: [Node; 3] = match parts.try_into() {
+                let parts: [Part; 3] = match parts.try_into() {
                     Ok(parts) => parts,
                     Err(_) => return self.error(id, "an operand is missing", None),
                 };
@@ -201,7 +226,10 @@ impl<'c> Compiler<'c> {
         for argument in receiver.into_iter().chain(&call.args) {
             let types = compares_types.then(|| type_names(argument)).flatten();
             arguments.push(match types {
-                Some(types) => Node::Constant(types),
+                Some(types) => {
+                    let part = Part { node: Node::Constant(types), range: 0..0 };
+                    Part { range: self.extent(argument.id, &part), ..part }
+                }
                 None => self.compile(argument)?,
             });
         }
@@ -263,6 +291,23 @@ impl<'c> Compiler<'c> {
         let ((condition, step), result) = result?;
         Ok(Node::Fold(Box::new(Fold { range, start, condition, step, result })))
     }
+}
+
+fn is_among(variables: &[Variable], name: &str) -> bool {
+    variables.iter().any(|variable| *variable.name == *name)
+}
+
+/// Pairs of brackets outside of texts, in the order in which they close.
+fn brackets(source: &str) -> Vec<(usize, usize)> {
+    let (mut open, mut pairs) = (Vec::new(), Vec::new());
+    for (place, byte) in outside_of_texts(source) {
+        match byte {
+            b'(' | b'[' | b'{' => open.push(place),
+            b')' | b']' | b'}' => pairs.extend(open.pop().map(|open| (open, place))),
+            _ => {}
+        }
+    }
+    pairs
 }
 
 /// The names of types that an operand stands for: one, or a list of them.

@@ -1,6 +1,7 @@
 //! Evaluation on our own values.
 
-use super::{EvaluationError, Fold, Node};
+use super::kinds::Kinds;
+use super::{EvaluationError, Fold, Node, Part, words};
 use crate::template::Lookup;
 use crate::value::{Key, List, Number, Object, Value};
 
@@ -20,7 +21,20 @@ pub(super) struct Evaluation<'s> {
 
 impl<'s> Evaluation<'s> {
     pub(super) fn new(scope: &'s dyn Lookup) -> Self {
-        Evaluation { scope, locals: Vec::new(), steps_left: MAX_STEPS, bytes_left: MAX_PRODUCED }
+        Evaluation::within(scope, MAX_STEPS, MAX_PRODUCED)
+    }
+
+    /// With bounds of its own, in steps and in bytes of text.
+    pub(super) fn within(scope: &'s dyn Lookup, steps: u32, bytes: usize) -> Self {
+        Evaluation { scope, locals: Vec::new(), steps_left: steps, bytes_left: bytes }
+    }
+
+    /// Evaluates a part that needs nothing of what is around it, inside of loops with this many variables.
+    pub(super) fn evaluate_alone(&mut self, part: &Part, locals: usize) -> Result<Value> {
+        self.locals.resize(locals, Value::Null);
+        let value = self.evaluate(part);
+        self.locals.clear();
+        value
     }
 
     /// How many steps were taken so far.
@@ -51,16 +65,16 @@ impl<'s> Evaluation<'s> {
         }
     }
 
-    pub(super) fn evaluate(&mut self, node: &Node) -> Result<Value> {
+    pub(super) fn evaluate(&mut self, part: &Part) -> Result<Value> {
         self.step(1)?;
-        match node {
+        match &part.node {
             Node::Constant(value) => Ok(value.clone()),
             Node::Name(name) => self.name(name),
             Node::Local(place) => Ok(self.locals.get(*place).cloned().unwrap_or_default()),
             Node::Select { operand, field } => select(&self.evaluate(operand)?, field),
             Node::Has { operand, field } => match self.evaluate(operand)? {
                 Value::Object(object) => Ok(Value::Bool(object.get(field).is_some())),
-                other => Err(no_fields(&other, field)),
+                other => Err(words::no_fields(Kinds::of(&other), field)),
             },
             Node::HasName(name) => Ok(Value::Bool(self.scope.lookup(name).is_some())),
             Node::Index(operand, index) => {
@@ -69,10 +83,7 @@ impl<'s> Evaluation<'s> {
             }
             Node::StateIndex(index) => match self.evaluate(index)? {
                 Value::Text(name) => self.name(&name),
-                other => Err(EvaluationError::new(format!(
-                    "a field of the state is named by a text, not by {}",
-                    article(&other)
-                ))),
+                other => Err(words::no_name_of_a_field(Kinds::of(&other))),
             },
             Node::And(left, right) => self.logic(left, right, false),
             Node::Or(left, right) => self.logic(left, right, true),
@@ -102,7 +113,7 @@ impl<'s> Evaluation<'s> {
     }
 
     /// `&&` and `||`: what one side decides does not depend on the other, even if that fails.
-    fn logic(&mut self, left: &Node, right: &Node, decides: bool) -> Result<Value> {
+    fn logic(&mut self, left: &Part, right: &Part, decides: bool) -> Result<Value> {
         let left = self.evaluate(left).and_then(|value| truth(&value));
         match left {
             Ok(value) if value == decides => return Ok(Value::Bool(decides)),
@@ -118,20 +129,15 @@ impl<'s> Evaluation<'s> {
         }
     }
 
-    fn object(&mut self, entries: &[(Node, Node)]) -> Result<Value> {
+    fn object(&mut self, entries: &[(Part, Part)]) -> Result<Value> {
         let mut object = Object::default();
         for (key, value) in entries {
             let key = match self.evaluate(key)? {
                 Value::Text(key) => key,
-                other => {
-                    return Err(EvaluationError::new(format!(
-                        "the keys of a map have to be texts, not {}",
-                        article(&other)
-                    )));
-                }
+                other => return Err(words::no_map_key(Kinds::of(&other))),
             };
             if object.get(&key).is_some() {
-                return Err(EvaluationError::new(format!("the key `{key}` occurs twice in one map")));
+                return Err(words::key_twice(&key));
             }
             let value = self.evaluate(value)?;
             object.insert(key, value);
@@ -157,12 +163,7 @@ impl<'s> Evaluation<'s> {
                 self.step(object.len())?;
                 keys(object)
             }
-            other => {
-                return Err(EvaluationError::new(format!(
-                    "only a list or a map can be gone through, not {}",
-                    article(other)
-                )));
-            }
+            other => return Err(words::not_gone_through(Kinds::of(other))),
         };
         // An error of one item counts only if no other item decides.
         let mut held: Option<EvaluationError> = None;
@@ -188,13 +189,13 @@ impl<'s> Evaluation<'s> {
 }
 
 /// Whether a loop's step combines truths, as `all` and `exists` do.
-fn is_logic(step: &Node) -> bool {
-    matches!(step, Node::And(..) | Node::Or(..))
+pub(super) fn is_logic(step: &Part) -> bool {
+    matches!(step.node, Node::And(..) | Node::Or(..))
 }
 
 /// Whether the accumulator of such a loop does not depend on an item that failed.
-fn decided(step: &Node, accumulator: &Value) -> bool {
-    match step {
+fn decided(step: &Part, accumulator: &Value) -> bool {
+    match step.node {
         Node::And(..) => *accumulator == Value::Bool(false),
         Node::Or(..) => *accumulator == Value::Bool(true),
         _ => false,
@@ -204,61 +205,22 @@ fn decided(step: &Node, accumulator: &Value) -> bool {
 fn truth(value: &Value) -> Result<bool> {
     match value {
         Value::Bool(value) => Ok(*value),
-        other => Err(EvaluationError::new(format!("a condition has to be true or false, not {}", article(other)))),
+        other => Err(words::no_condition(Kinds::of(other))),
     }
 }
 
 fn select(operand: &Value, field: &Key) -> Result<Value> {
-    let Value::Object(object) = operand else { return Err(no_fields(operand, field)) };
-    object.get(field).cloned().ok_or_else(|| no_key(object, field))
-}
-
-fn no_fields(operand: &Value, field: &str) -> EvaluationError {
-    EvaluationError::new(format!("`{field}` is looked for in {}, which has no fields", article(operand)))
-}
-
-fn no_key(object: &Object, key: &str) -> EvaluationError {
-    let near = crate::suggest::closest(key, object.iter().map(|(key, _)| &**key));
-    let near = near.map(|near| format!("; there is `{near}`")).unwrap_or_default();
-    EvaluationError::missing(format!("there is no key `{key}`{near}"))
+    let Value::Object(object) = operand else { return Err(words::no_fields(Kinds::of(operand), field)) };
+    object.get(field).cloned().ok_or_else(|| words::no_key(object, field))
 }
 
 fn index(operand: &Value, index: &Value) -> Result<Value> {
     match (operand, index) {
-        (Value::Object(object), Value::Text(key)) => object.get(key).cloned().ok_or_else(|| no_key(object, key)),
+        (Value::Object(object), Value::Text(key)) => object.get(key).cloned().ok_or_else(|| words::no_key(object, key)),
         (Value::List(list), Value::Number(Number::Int(at))) => {
             let item = usize::try_from(*at).ok().and_then(|at| list.get(at));
-            item.cloned().ok_or_else(|| {
-                EvaluationError::missing(format!("the index {at} is outside of a list of {} items", list.len()))
-            })
+            item.cloned().ok_or_else(|| words::outside(*at, Some(list.len())))
         }
-        (Value::List(_), other) => {
-            Err(EvaluationError::new(format!("a list is indexed by an int, not by {}", article(other))))
-        }
-        (Value::Object(_), other) => {
-            Err(EvaluationError::new(format!("a map is indexed by a text, not by {}", article(other))))
-        }
-        (other, _) => Err(EvaluationError::new(format!("{} cannot be indexed", article(other)))),
-    }
-}
-
-/// A value's type as CEL calls it.
-pub(super) fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(Number::Float(_)) => "double",
-        Value::Number(_) => "int",
-        Value::Text(_) => "string",
-        Value::List(_) => "list",
-        Value::Object(_) => "map",
-    }
-}
-
-pub(super) fn article(value: &Value) -> String {
-    match type_name(value) {
-        "null" => "null".to_owned(),
-        "int" => "an int".to_owned(),
-        name => format!("a {name}"),
+        _ => Err(words::no_index(Kinds::of(operand), Kinds::of(index))),
     }
 }

@@ -5,15 +5,44 @@ use std::cmp::Ordering;
 use cel::common::ast::operators;
 
 use super::EvaluationError;
-use super::evaluate::{Evaluation, Result, article, type_name};
+use super::evaluate::{Evaluation, Result};
+use super::kinds::Kinds;
+use super::words;
 use crate::conversation;
 use crate::value::{List, Number, Value, parse_json};
 
 /// The longest pattern of `matches`, in bytes.
 const MAX_PATTERN: usize = 1 << 10;
 
+/// What a function takes at one place.
+pub(super) struct Parameter {
+    kinds: Kinds,
+    /// What it is called in a sentence
+    wanted: &'static str,
+}
+
+macro_rules! parameters {
+    ($($name:ident $kinds:expr, $wanted:literal;)*) => {
+        $(const $name: Parameter = Parameter { kinds: $kinds, wanted: $wanted };)*
+    };
+}
+
+parameters! {
+    ANYTHING Kinds::ANY, "a value";
+    TEXT Kinds::TEXT, "a string";
+    INT Kinds::INT, "an int";
+    NUMBER Kinds::NUMBER, "a number";
+    TRUTH Kinds::BOOL, "a bool";
+    LIST Kinds::LIST, "a list";
+    VALUES Kinds::MAP, "a map of values";
+    SIZED Kinds::STRING.or(Kinds::LIST).or(Kinds::MAP), "a string, a list or a map";
+    HOLDER Kinds::LIST.or(Kinds::MAP), "a list or a map on its right";
+    NUMERAL Kinds::NUMBER.or(Kinds::STRING), "a number or a string";
+    TRUTH_TEXT Kinds::BOOL.or(Kinds::STRING), "\"true\" or \"false\"";
+}
+
 macro_rules! functions {
-    ($($variant:ident $name:expr, $least:literal $most:literal;)*) => {
+    ($($variant:ident $name:expr, $least:literal [$($parameter:ident)*] $gives:ident;)*) => {
         /// An operator or a function.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Function { $($variant),* }
@@ -32,7 +61,16 @@ macro_rules! functions {
 
             /// How many arguments it takes, at least and at most, the value before its dot included.
             pub(super) fn arity(self) -> (usize, usize) {
-                match self { $(Function::$variant => ($least, $most)),* }
+                match self { $(Function::$variant => ($least, self.parameters().len())),* }
+            }
+
+            fn parameters(self) -> &'static [Parameter] {
+                match self { $(Function::$variant => &[$($parameter),*]),* }
+            }
+
+            /// What it gives, whatever it is given.
+            pub(super) fn result(self) -> Kinds {
+                match self { $(Function::$variant => Kinds::$gives),* }
             }
 
             fn name(self) -> &'static str {
@@ -43,49 +81,52 @@ macro_rules! functions {
 }
 
 functions! {
-    Add operators::ADD, 2 2;
-    Subtract operators::SUBSTRACT, 2 2;
-    Multiply operators::MULTIPLY, 2 2;
-    Divide operators::DIVIDE, 2 2;
-    Modulo operators::MODULO, 2 2;
-    Negate operators::NEGATE, 1 1;
-    Not operators::LOGICAL_NOT, 1 1;
-    Equals operators::EQUALS, 2 2;
-    NotEquals operators::NOT_EQUALS, 2 2;
-    Less operators::LESS, 2 2;
-    LessOrEqual operators::LESS_EQUALS, 2 2;
-    Greater operators::GREATER, 2 2;
-    GreaterOrEqual operators::GREATER_EQUALS, 2 2;
-    In operators::IN, 2 2;
-    NotStrictlyFalse operators::NOT_STRICTLY_FALSE, 1 1;
-    Size "size", 1 1;
-    Contains "contains", 2 2;
-    StartsWith "startsWith", 2 2;
-    EndsWith "endsWith", 2 2;
-    Matches "matches", 2 2;
-    Int "int", 1 1;
-    Double "double", 1 1;
-    Text "string", 1 1;
-    Bool "bool", 1 1;
-    Dyn "dyn", 1 1;
-    Type "type", 1 1;
-    Json "json", 1 1;
-    JsonValid "jsonValid", 1 1;
-    Split "split", 2 3;
-    Join "join", 1 2;
-    Trim "trim", 1 1;
-    Replace "replace", 3 4;
-    Substring "substring", 2 3;
-    IndexOf "indexOf", 2 3;
-    LowerAscii "lowerAscii", 1 1;
-    UpperAscii "upperAscii", 1 1;
-    Template "template", 2 2;
-    Last "last", 1 1;
+    Add operators::ADD, 2 [ANYTHING ANYTHING] ANY;
+    Subtract operators::SUBSTRACT, 2 [ANYTHING ANYTHING] NUMBER;
+    Multiply operators::MULTIPLY, 2 [ANYTHING ANYTHING] NUMBER;
+    Divide operators::DIVIDE, 2 [ANYTHING ANYTHING] NUMBER;
+    Modulo operators::MODULO, 2 [ANYTHING ANYTHING] INT;
+    Negate operators::NEGATE, 1 [NUMBER] NUMBER;
+    Not operators::LOGICAL_NOT, 1 [TRUTH] BOOL;
+    Equals operators::EQUALS, 2 [ANYTHING ANYTHING] BOOL;
+    NotEquals operators::NOT_EQUALS, 2 [ANYTHING ANYTHING] BOOL;
+    Less operators::LESS, 2 [ANYTHING ANYTHING] BOOL;
+    LessOrEqual operators::LESS_EQUALS, 2 [ANYTHING ANYTHING] BOOL;
+    Greater operators::GREATER, 2 [ANYTHING ANYTHING] BOOL;
+    GreaterOrEqual operators::GREATER_EQUALS, 2 [ANYTHING ANYTHING] BOOL;
+    In operators::IN, 2 [ANYTHING HOLDER] BOOL;
+    NotStrictlyFalse operators::NOT_STRICTLY_FALSE, 1 [ANYTHING] BOOL;
+    Size "size", 1 [SIZED] INT;
+    Contains "contains", 2 [TEXT TEXT] BOOL;
+    StartsWith "startsWith", 2 [TEXT TEXT] BOOL;
+    EndsWith "endsWith", 2 [TEXT TEXT] BOOL;
+    Matches "matches", 2 [TEXT TEXT] BOOL;
+    Int "int", 1 [NUMERAL] INT;
+    Double "double", 1 [NUMERAL] DOUBLE;
+    Text "string", 1 [ANYTHING] STRING;
+    Bool "bool", 1 [TRUTH_TEXT] BOOL;
+    Dyn "dyn", 1 [ANYTHING] ANY;
+    Type "type", 1 [ANYTHING] STRING;
+    Json "json", 1 [TEXT] ANY;
+    JsonValid "jsonValid", 1 [TEXT] BOOL;
+    Split "split", 2 [TEXT TEXT INT] LIST;
+    Join "join", 1 [LIST TEXT] STRING;
+    Trim "trim", 1 [TEXT] STRING;
+    Replace "replace", 3 [TEXT TEXT TEXT INT] STRING;
+    Substring "substring", 2 [TEXT INT INT] STRING;
+    IndexOf "indexOf", 2 [TEXT TEXT INT] INT;
+    LowerAscii "lowerAscii", 1 [TEXT] STRING;
+    UpperAscii "upperAscii", 1 [TEXT] STRING;
+    Template "template", 2 [TEXT VALUES] STRING;
+    Last "last", 1 [LIST] ANY;
 }
 
 impl Function {
     /// Calls it; the number of arguments was checked before.
     pub(super) fn call(self, evaluation: &mut Evaluation<'_>, arguments: &[Value]) -> Result<Value> {
+        for (place, argument) in arguments.iter().enumerate() {
+            self.takes(place, Kinds::of(argument))?;
+        }
         let first = arguments.first().unwrap_or(&Value::Null);
         let second = arguments.get(1).unwrap_or(&Value::Null);
         let text = |place: usize| self.text(arguments, place);
@@ -100,14 +141,15 @@ impl Function {
             }
             Function::Negate => match first {
                 Value::Number(Number::Int(value)) => {
-                    value.checked_neg().map(Value::from).ok_or_else(|| EvaluationError::new("the number is too large"))
+                    value.checked_neg().map(Value::from).ok_or_else(|| words::beyond_64_bits(self.sign()))
                 }
                 Value::Number(Number::Float(value)) => number(-value),
-                other => Err(EvaluationError::new(format!("`-` takes a number, not {}", article(other)))),
+                Value::Number(Number::Big(_)) => Err(too_large()),
+                other => Err(self.wrong(other, NUMBER.wanted)),
             },
             Function::Not => match first {
                 Value::Bool(value) => Ok(Value::Bool(!value)),
-                other => Err(EvaluationError::new(format!("`!` takes a bool, not {}", article(other)))),
+                other => Err(self.wrong(other, TRUTH.wanted)),
             },
             Function::Equals => Ok(Value::Bool(first == second)),
             Function::NotEquals => Ok(Value::Bool(first != second)),
@@ -121,17 +163,14 @@ impl Function {
                     Ok(Value::Bool(list.iter().any(|item| item == first)))
                 }
                 Value::Object(object) => Ok(Value::Bool(first.as_text().is_some_and(|key| object.get(key).is_some()))),
-                other => Err(EvaluationError::new(format!(
-                    "`in` takes a list or a map on its right, not {}",
-                    article(other)
-                ))),
+                other => Err(self.wrong(other, HOLDER.wanted)),
             },
             Function::NotStrictlyFalse => Ok(Value::Bool(*first != Value::Bool(false))),
             Function::Size => match first {
                 Value::Text(text) => Ok(Value::from(count(text.chars().count()))),
                 Value::List(list) => Ok(Value::from(count(list.len()))),
                 Value::Object(object) => Ok(Value::from(count(object.len()))),
-                other => Err(self.wrong(other, "a string, a list or a map")),
+                other => Err(self.wrong(other, SIZED.wanted)),
             },
             Function::Contains => Ok(Value::Bool(text(0)?.contains(text(1)?))),
             Function::StartsWith => Ok(Value::Bool(text(0)?.starts_with(text(1)?))),
@@ -143,7 +182,8 @@ impl Function {
             Function::Bool => match first {
                 Value::Bool(_) => Ok(first.clone()),
                 Value::Text(text) if matches!(&**text, "true" | "false") => Ok(Value::Bool(&**text == "true")),
-                other => Err(self.wrong(other, "\"true\" or \"false\"")),
+                Value::Text(_) => Err(words::no_conversion("bool", "a bool", first)),
+                other => Err(self.wrong(other, TRUTH_TEXT.wanted)),
             },
             Function::Dyn => Ok(first.clone()),
             Function::Type => Ok(Value::from(type_value(first))),
@@ -168,7 +208,7 @@ impl Function {
                 Ok(Value::List(split(whole, separator, most)))
             }
             Function::Join => {
-                let Value::List(list) = first else { return Err(self.wrong(first, "a list")) };
+                let Value::List(list) = first else { return Err(self.wrong(first, LIST.wanted)) };
                 let separator = if arguments.len() > 1 { text(1)? } else { "" };
                 evaluation.step(list.len())?;
                 let mut joined = String::new();
@@ -221,7 +261,7 @@ impl Function {
             Function::LowerAscii => produced(evaluation, text(0)?.to_ascii_lowercase()),
             Function::UpperAscii => produced(evaluation, text(0)?.to_ascii_uppercase()),
             Function::Template => {
-                let Value::Object(values) = second else { return Err(self.wrong(second, "a map of values")) };
+                let Value::Object(values) = second else { return Err(self.wrong(second, VALUES.wanted)) };
                 let mut made = String::new();
                 let mut rest = text(0)?;
                 while let Some((before, after)) = rest.split_once("${") {
@@ -245,30 +285,45 @@ impl Function {
             Function::Last => match first {
                 Value::List(list) => {
                     let last = list.len().checked_sub(1).and_then(|last| list.get(last)).cloned();
-                    last.ok_or_else(|| EvaluationError {
-                        missing: true,
-                        ..EvaluationError::new("`last`: the list is empty")
-                    })
+                    last.ok_or_else(|| EvaluationError::missing("`last`: the list is empty"))
                 }
-                other => Err(self.wrong(other, "a list")),
+                other => Err(self.wrong(other, LIST.wanted)),
             },
         }
     }
 
+    /// Whether it takes any of these at a place.
+    pub(super) fn takes(self, place: usize, given: Kinds) -> Result<()> {
+        match self.parameters().get(place) {
+            Some(parameter) if !parameter.kinds.meets(given) => {
+                let error = words::no_argument(self.sign(), parameter.wanted, given);
+                let looks_for = self == Function::Contains && place == 0 && given == Kinds::LIST;
+                Err(if looks_for { error.advise("write `x in list`") } else { error })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn wrong(self, value: &Value, wanted: &str) -> EvaluationError {
-        EvaluationError::new(format!("`{}` takes {wanted}, not {}", self.name(), article(value)))
+        words::no_argument(self.sign(), wanted, Kinds::of(value))
+    }
+
+    /// How it is written in an expression.
+    pub(super) fn sign(self) -> &'static str {
+        self.name().trim_matches(['_', '@'])
     }
 
     /// A text: a message of a conversation is its own text where one is needed.
     fn text(self, arguments: &[Value], place: usize) -> Result<&str> {
         let value = arguments.get(place).unwrap_or(&Value::Null);
-        conversation::as_text(value).ok_or_else(|| self.wrong(value, "a string"))
+        conversation::as_text(value).ok_or_else(|| self.wrong(value, TEXT.wanted))
     }
 
     fn int(self, value: &Value) -> Result<i64> {
         match value {
             Value::Number(Number::Int(value)) => Ok(*value),
-            other => Err(self.wrong(other, "an int")),
+            Value::Number(Number::Big(_)) => Err(too_large()),
+            other => Err(self.wrong(other, INT.wanted)),
         }
     }
 
@@ -287,12 +342,11 @@ impl Function {
     }
 
     fn arithmetic(self, left: &Value, right: &Value) -> Result<Value> {
-        let sign = self.name().trim_matches('_');
-        let too_large = || EvaluationError::new(format!("the result of `{sign}` is too large"));
+        let sign = self.sign();
         match (left, right) {
             (Value::Number(Number::Int(left)), Value::Number(Number::Int(right))) => {
                 if *right == 0 && matches!(self, Function::Divide | Function::Modulo) {
-                    return Err(EvaluationError::new("there is no division by 0"));
+                    return Err(words::no_division());
                 }
                 let result = match self {
                     Function::Add => left.checked_add(*right),
@@ -301,7 +355,7 @@ impl Function {
                     Function::Divide => left.checked_div(*right),
                     _ => left.checked_rem(*right),
                 };
-                result.map(Value::from).ok_or_else(too_large)
+                result.map(Value::from).ok_or_else(|| words::beyond_64_bits(sign))
             }
             (Value::Number(Number::Float(left)), Value::Number(Number::Float(right))) if self != Function::Modulo => {
                 let result = match self {
@@ -310,9 +364,12 @@ impl Function {
                     Function::Multiply => left * right,
                     _ => left / right,
                 };
-                Number::from_f64(result).map(Value::Number).ok_or_else(too_large)
+                Number::from_f64(result).map(Value::Number).ok_or_else(|| words::not_finite(sign))
             }
-            _ => Err(no_operator(sign, left, right)),
+            _ => match (Kinds::of(left), Kinds::of(right)) {
+                (Kinds::INT, Kinds::INT) => Err(too_large()),
+                (left, right) => Err(words::no_operator(sign, left, right)),
+            },
         }
     }
 
@@ -321,30 +378,21 @@ impl Function {
             (Value::Number(left), Value::Number(right)) => Ok(left.compare(right)),
             (Value::Text(left), Value::Text(right)) => Ok(left.cmp(right)),
             (Value::Bool(left), Value::Bool(right)) => Ok(left.cmp(right)),
-            _ => Err(no_operator(self.name().trim_matches('_'), left, right)),
+            _ => Err(words::no_operator(self.sign(), Kinds::of(left), Kinds::of(right))),
         }
     }
 }
 
-/// Says what to write instead, where that is known.
-fn no_operator(sign: &str, left: &Value, right: &Value) -> EvaluationError {
-    let names = [type_name(left), type_name(right)];
-    let advice = match names {
-        ["int", "double"] | ["double", "int"] => "; put `double(...)` around the int",
-        ["string", "int" | "double" | "bool"] | ["int" | "double" | "bool", "string"] if sign == "+" => {
-            "; put `string(...)` around what is no string"
-        }
-        ["null", _] | [_, "null"] => "; test for `null` first",
-        _ => "",
-    };
-    EvaluationError::new(format!("there is no `{sign}` of {} and {}{advice}", article(left), article(right)))
+/// State may hold integers of any size, and CEL knows those of 64 bits.
+fn too_large() -> EvaluationError {
+    EvaluationError::new("an int beyond 64 bits cannot be calculated with")
 }
 
 /// The types that values have, by the names that expressions use for them.
 pub(super) const TYPES: [&str; 7] = ["null_type", "bool", "int", "double", "string", "list", "map"];
 
 fn type_value(value: &Value) -> &'static str {
-    match type_name(value) {
+    match Kinds::of(value).name() {
         "null" => "null_type",
         name => name,
     }
@@ -364,7 +412,7 @@ fn display(value: &Value) -> String {
 }
 
 fn to_int(value: &Value) -> Result<Value> {
-    let wrong = || EvaluationError::new(format!("`int` cannot make an int of {}", value.to_display()));
+    let wrong = || words::no_conversion("int", "an int", value);
     match value {
         Value::Number(Number::Int(_)) => Ok(value.clone()),
         // The bounds of 64 bits as floating point numbers; the upper one itself is beyond them.
@@ -379,7 +427,7 @@ fn to_int(value: &Value) -> Result<Value> {
 }
 
 fn to_double(value: &Value) -> Result<Value> {
-    let wrong = || EvaluationError::new(format!("`double` cannot make a double of {}", value.to_display()));
+    let wrong = || words::no_conversion("double", "a double", value);
     match value {
         Value::Number(value) => number(value.to_f64()),
         Value::Text(text) => text.parse().map_err(|_| wrong()).and_then(number),
@@ -387,14 +435,15 @@ fn to_double(value: &Value) -> Result<Value> {
     }
 }
 
-fn matches(text: &str, pattern: &str) -> Result<Value> {
+pub(super) fn matches(text: &str, pattern: &str) -> Result<Value> {
     if pattern.len() > MAX_PATTERN {
         return Err(EvaluationError::new(format!("`matches`: a pattern may have {MAX_PATTERN} bytes")));
     }
     let built = regex::RegexBuilder::new(pattern).size_limit(1 << 20).build();
     let built = built.map_err(|error| {
         let error = error.to_string();
-        EvaluationError::new(format!("`matches`: {}", error.lines().last().unwrap_or_default()))
+        let reason = error.lines().last().unwrap_or_default();
+        EvaluationError::new(format!("`matches`: {}", reason.strip_prefix("error: ").unwrap_or(reason)))
     })?;
     Ok(Value::Bool(built.is_match(text)))
 }

@@ -3,12 +3,18 @@
 //! The grammar is that of the `cel` crate, whose parser is used and whose types stay inside this module. Evaluation is
 //! ours, because it has to read our values where they are: a list of 10,000 messages costs nothing until an expression
 //! looks at it. An expression is compiled once, when a graph is loaded; names and functions that do not exist are found
-//! then. Evaluation is bounded in steps and in what it produces.
+//! then, and so is what fails whatever the values are (see [`Formula::check`]). Evaluation is bounded in steps and in
+//! what it produces.
 
+mod check;
 mod compile;
 mod evaluate;
 mod functions;
+mod kinds;
 mod parse;
+mod signatures;
+mod types;
+mod words;
 
 use std::fmt;
 use std::ops::Range;
@@ -17,8 +23,10 @@ use std::sync::Arc;
 use crate::template::Lookup;
 use crate::value::{Key, Value};
 
+pub use check::{Checked, Doubt, Reason, Wanted};
 use functions::Function;
 pub use parse::{RootName, root_names};
+pub use types::ValueType;
 
 /// A compiled expression.
 #[derive(Clone)]
@@ -26,7 +34,7 @@ pub struct Formula(Arc<Compiled>);
 
 struct Compiled {
     source: Arc<str>,
-    root: Node,
+    root: Part,
 }
 
 /// The names that an expression may use.
@@ -35,13 +43,31 @@ pub struct Vocabulary {
     /// Names with fixed values
     pub constants: Vec<(Key, Value)>,
     /// Names of values that are bound where the expression is evaluated, beside the state
-    pub locals: Vec<Key>,
+    pub locals: Vec<Variable>,
     /// The keys of the state
-    pub fields: Vec<Key>,
+    pub fields: Vec<Variable>,
     /// Whether keys of the state are names by themselves
     pub bare: bool,
     /// The name under which the state has its keys as fields
     pub state: Option<Key>,
+}
+
+/// A name whose value is known only when an expression is evaluated.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    /// The name
+    pub name: Key,
+    /// What it is said to hold
+    pub holds: ValueType,
+    /// Whether it cannot hold anything else: a type that is declared and that nothing enforces is a hope
+    pub enforced: bool,
+}
+
+impl<N: Into<Key>> From<N> for Variable {
+    /// A name of which nothing is known.
+    fn from(name: N) -> Self {
+        Variable { name: name.into(), holds: ValueType::any(), enforced: true }
+    }
 }
 
 /// What is wrong with the text of an expression.
@@ -59,13 +85,23 @@ pub struct FormulaError {
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluationError {
     message: String,
+    /// What to write instead, where that is known
+    advice: Option<String>,
     /// Whether something was named that is not there
     missing: bool,
     /// Whether a bound was reached, which nothing may hide
     spent: bool,
 }
 
-/// A part of an expression.
+/// A part of an expression, and where it is.
+#[derive(Clone, Debug)]
+struct Part {
+    node: Node,
+    /// Its place in the text, in bytes; empty where a macro stands for more than is written
+    range: Range<usize>,
+}
+
+/// What a part of an expression is.
 #[derive(Clone, Debug)]
 enum Node {
     Constant(Value),
@@ -74,50 +110,80 @@ enum Node {
     /// A variable of a comprehension, counted from the outermost
     Local(usize),
     Select {
-        operand: Box<Node>,
+        operand: Box<Part>,
         field: Key,
     },
     /// Whether a field is there
     Has {
-        operand: Box<Node>,
+        operand: Box<Part>,
         field: Key,
     },
     /// Whether a key of the state is there
     HasName(Key),
-    Index(Box<Node>, Box<Node>),
+    Index(Box<Part>, Box<Part>),
     /// A key of the state that is computed
-    StateIndex(Box<Node>),
-    And(Box<Node>, Box<Node>),
-    Or(Box<Node>, Box<Node>),
-    Choose(Box<[Node; 3]>),
+    StateIndex(Box<Part>),
+    And(Box<Part>, Box<Part>),
+    Or(Box<Part>, Box<Part>),
+    Choose(Box<[Part; 3]>),
     /// The second where the first names something missing
-    Default(Box<Node>, Box<Node>),
-    Call(Function, Vec<Node>),
-    List(Vec<Node>),
-    Object(Vec<(Node, Node)>),
+    Default(Box<Part>, Box<Part>),
+    Call(Function, Vec<Part>),
+    List(Vec<Part>),
+    Object(Vec<(Part, Part)>),
     Fold(Box<Fold>),
 }
 
 /// Goes through a list, or the keys of an object, with an accumulator.
 #[derive(Clone, Debug)]
 struct Fold {
-    range: Node,
-    start: Node,
-    condition: Node,
-    step: Node,
-    result: Node,
+    range: Part,
+    start: Part,
+    condition: Part,
+    step: Part,
+    result: Part,
+}
+
+impl Part {
+    /// Its own parts, in the order in which they are written.
+    fn parts(&self) -> Vec<&Part> {
+        match &self.node {
+            Node::Constant(_) | Node::Name(_) | Node::Local(_) | Node::HasName(_) => Vec::new(),
+            Node::Select { operand, .. } | Node::Has { operand, .. } => vec![operand],
+            Node::StateIndex(index) => vec![index],
+            Node::Index(one, other) | Node::And(one, other) | Node::Or(one, other) | Node::Default(one, other) => {
+                vec![one, other]
+            }
+            Node::Choose(parts) => parts.iter().collect(),
+            Node::Call(_, parts) | Node::List(parts) => parts.iter().collect(),
+            Node::Object(entries) => entries.iter().flat_map(|(key, value)| [key, value]).collect(),
+            Node::Fold(fold) => vec![&fold.range, &fold.start, &fold.condition, &fold.step, &fold.result],
+        }
+    }
 }
 
 impl Formula {
-    /// Compiles an expression.
+    /// Compiles an expression whose value may be anything.
     ///
     /// # Errors
-    /// When it does not parse, or names something that is not there.
+    /// As [`Formula::check`] does.
     pub fn compile(source: &str, vocabulary: &Vocabulary) -> Result<Self, FormulaError> {
-        let root = parse::with_parsed(source, |tree, offsets| {
-            compile::Compiler::new(source, vocabulary, offsets).compile(tree)
+        Formula::check(source, vocabulary, &Wanted::Anything).map(|checked| checked.formula)
+    }
+
+    /// Compiles an expression and finds out what is certain about its types.
+    ///
+    /// # Errors
+    /// When it does not parse, names something that is not there, or fails whatever the values are.
+    pub fn check(source: &str, vocabulary: &Vocabulary, wanted: &Wanted<'_>) -> Result<Checked, FormulaError> {
+        let compiled = parse::with_parsed(source, |tree, offsets| {
+            let root = compile::Compiler::new(source, vocabulary, offsets).compile(tree)?;
+            // Here as well, because it goes as deep as the tree does.
+            let doubts = check::check(&root, source, vocabulary, wanted)?;
+            Ok((root, doubts))
         })?;
-        Ok(Formula(Arc::new(Compiled { source: source.into(), root: root? })))
+        let (root, doubts) = compiled?;
+        Ok(Checked { formula: Formula(Arc::new(Compiled { source: source.into(), root })), doubts })
     }
 
     /// The text it was compiled from.
@@ -158,7 +224,11 @@ impl fmt::Debug for Formula {
 impl EvaluationError {
     /// An error with this text.
     pub fn new(message: impl Into<String>) -> Self {
-        EvaluationError { message: message.into(), missing: false, spent: false }
+        EvaluationError { message: message.into(), advice: None, missing: false, spent: false }
+    }
+
+    fn advise(self, advice: impl Into<String>) -> Self {
+        EvaluationError { advice: Some(advice.into()), ..self }
     }
 
     fn missing(message: impl Into<String>) -> Self {
@@ -172,7 +242,11 @@ impl EvaluationError {
 
 impl fmt::Display for EvaluationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.message)?;
+        match &self.advice {
+            Some(advice) => write!(f, "; {advice}"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -16,24 +16,14 @@ const MAX_DEPTH: u16 = 64;
 /// Where the parts of an expression are in its text.
 pub(super) struct Offsets {
     info: SourceInfo,
-    /// Byte offset of each character; the parser counts characters
-    bytes: Vec<usize>,
 }
 
 impl Offsets {
-    fn new(source: &str, info: SourceInfo) -> Self {
-        let bytes = source.char_indices().map(|(offset, _)| offset).chain([source.len()]).collect();
-        Offsets { info, bytes }
-    }
-
-    /// The bytes of a part of the text; all of it where the parser does not say.
-    pub(super) fn range(&self, id: u64) -> Range<usize> {
-        let end = self.bytes.last().copied().unwrap_or_default();
-        let at = |character: u32| self.bytes.get(character as usize).copied().unwrap_or(end);
-        match self.info.offset_for(id) {
-            Some((start, stop)) if stop >= start => at(start)..at(stop.saturating_add(1)),
-            _ => 0..end,
-        }
+    /// The bytes of the token that a part of the text was made of; none where the parser does not say.
+    pub(super) fn range(&self, source: &str, id: u64) -> Option<Range<usize>> {
+        let (start, stop) = self.info.offset_for(id)?;
+        let range = start as usize..(stop as usize).saturating_add(1);
+        source.get(range.clone()).filter(|token| !token.is_empty()).map(|_| range)
     }
 }
 
@@ -67,20 +57,24 @@ pub(super) fn with_parsed<T: Send>(
 
 /// How many marks a text has that may make a tree deeper, those inside of texts left out.
 fn marks(source: &str) -> usize {
+    outside_of_texts(source).filter(|(_, byte)| byte.is_ascii_punctuation() && *byte != b'_').count()
+}
+
+/// The bytes of a text that are not inside of quotes, and their places.
+pub(super) fn outside_of_texts(source: &str) -> impl Iterator<Item = (usize, u8)> {
     let mut quote = None;
     let mut escaped = false;
-    let mut marks = 0;
-    for byte in source.bytes() {
+    source.bytes().enumerate().filter(move |&(_, byte)| {
         match quote {
             Some(_) if escaped => escaped = false,
             Some(_) if byte == b'\\' => escaped = true,
             Some(open) if byte == open => quote = None,
             Some(_) => {}
             None if matches!(byte, b'"' | b'\'') => quote = Some(byte),
-            None => marks += usize::from(byte.is_ascii_punctuation() && byte != b'_'),
+            None => return true,
         }
-    }
-    marks
+        false
+    })
 }
 
 /// Parses a text.
@@ -93,7 +87,7 @@ fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
         return Err(whole("the expression is empty".to_owned()));
     }
     match Parser::new().max_recursion_depth(MAX_DEPTH).parse_with_source_info(source) {
-        Ok((tree, info)) => Ok((tree, Offsets::new(source, info))),
+        Ok((tree, info)) => Ok((tree, Offsets { info })),
         Err(errors) => {
             let Some(first) = errors.errors.into_iter().next() else {
                 return Err(whole("the expression cannot be read".to_owned()));
@@ -107,10 +101,17 @@ fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
             let message = match &*message {
                 message if message.contains("<EOF>") => "the expression ends too early".to_owned(),
                 "" => "the expression cannot be read".to_owned(),
-                message => format!("the expression cannot be read: {message}"),
+                message if message.contains("invalid int literal") => "the int is beyond 64 bits".to_owned(),
+                message => {
+                    let reason = message.strip_prefix("Syntax error: ").unwrap_or(message);
+                    format!("the expression cannot be read: {reason}")
+                }
             };
-            let end = source[offset..].chars().next().map_or(offset, |c| offset + c.len_utf8());
-            let range = if offset >= source.len() { source.len().saturating_sub(1)..source.len() } else { offset..end };
+            let rest = &source[offset..];
+            let word = rest.len() - rest.trim_start_matches(|c: char| c.is_alphanumeric()).len();
+            let end = offset + word.max(rest.chars().next().map_or(0, char::len_utf8));
+            let last = source.char_indices().last().map_or(0, |(place, _)| place);
+            let range = if offset >= source.len() { last..source.len() } else { offset..end };
             Err(FormulaError { message, range, help: None })
         }
     }
@@ -140,7 +141,7 @@ pub fn root_names(source: &str) -> Vec<RootName> {
         let mut found: HashMap<String, Range<usize>> = HashMap::new();
         let mut bound = Vec::new();
         collect(tree, &mut bound, &mut |name, id| {
-            found.entry(name.to_owned()).or_insert_with(|| offsets.range(id));
+            found.entry(name.to_owned()).or_insert_with(|| offsets.range(source, id).unwrap_or(0..source.len()));
         });
         found
     });

@@ -1,3 +1,6 @@
+mod checked;
+mod properties;
+
 use super::{Formula, Vocabulary, root_names};
 use crate::state::State;
 use crate::value::{Value, parse_json};
@@ -16,7 +19,7 @@ fn vocabulary(bare: bool) -> Vocabulary {
     Vocabulary {
         constants: vec![("prompts".into(), parse_json(r#"{"p":{"instructions":"Be kind."}}"#).unwrap())],
         locals: vec![],
-        fields: state().to_object().iter().map(|(key, _)| key.clone()).collect(),
+        fields: state().to_object().iter().map(|(key, _)| key.clone().into()).collect(),
         bare,
         state: (!bare).then(|| "state".into()),
     }
@@ -112,12 +115,72 @@ fn what_is_wrong_is_said() {
         "last([])",
         "name.matches(\"(\")",
         "state.n",
+        "9223372036854775808",
         "none > 1",
+        "\"é\" + nam",
+        "\"é\" + * 2",
+        "name + \"é",
+        "name == é",
+        "name == \"é\" &&\n  \"üü\" + § 2",
         "messages",
         "",
     ]
     .iter()
     .map(|source| format!("{source} -> {}", evaluate(source, true)))
+    .collect();
+    insta::assert_snapshot!(shown.join("\n"));
+}
+
+#[test]
+fn numbers_follow_the_specification() {
+    let vocabulary = Vocabulary { fields: vec!["v".into()], bare: true, ..Vocabulary::default() };
+    let evaluated = |value: &str, source: &str| {
+        let mut state = State::default();
+        state.set("v".into(), parse_json(value).unwrap());
+        match Formula::compile(source, &vocabulary).map(|formula| formula.evaluate(&state)) {
+            Ok(Ok(value)) => format!("`{source}` gives {}", value.to_json()),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => format!("`{source}` is refused: {}", error.message),
+        }
+    };
+    let shown: Vec<String> = [
+        ("7", "v / 2"),
+        ("-7", "v / 2"),
+        ("-7", "v % 2"),
+        ("7", "v / (v - v)"),
+        ("7", "v % (v - v)"),
+        ("7.0", "v / 0.0"),
+        ("7", "v / 0.0"),
+        ("0.0", "v / 0.0"),
+        ("7.5", "v % 2.0"),
+        ("9223372036854775807", "v + 1"),
+        ("-9223372036854775808", "v - 1"),
+        ("-9223372036854775808", "-v"),
+        ("-9223372036854775808", "v / -1"),
+        ("1e308", "v * 10.0"),
+        ("2", "v == 2.0 && v < 2.5 && v >= 2.0"),
+        ("2", "v * 2.0"),
+        ("2.9", "int(v)"),
+        ("-2.9", "int(v)"),
+        ("1e19", "int(v)"),
+        (r#""-12""#, "int(v)"),
+        (r#""0x1F""#, "int(v)"),
+        (r#""9223372036854775808""#, "int(v)"),
+        ("true", "int(v)"),
+        ("3", "double(v)"),
+        (r#""1e3""#, "double(v)"),
+        (r#""1e999""#, "double(v)"),
+        (r#""many""#, "double(v)"),
+        ("null", "double(v)"),
+        ("2.5", "string(v)"),
+        (r#""yes""#, "bool(v)"),
+        ("1", "bool(v)"),
+        ("99999999999999999999", "[v, -v]"),
+        ("99999999999999999999", "v + 1"),
+        ("99999999999999999999", "v > 1 && v == v"),
+    ]
+    .iter()
+    .map(|(value, source)| format!("{value}: {}", evaluated(value, source)))
     .collect();
     insta::assert_snapshot!(shown.join("\n"));
 }
