@@ -1,6 +1,7 @@
 //! Flows of the Open Agent Specification here and in its reference runtime, each from the same file: there the tool is a
 //! Python function in the process of the runtime, here it is a sealed component.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,8 +19,11 @@ use super::tools::{TOOL, described, tool_description};
 use crate::measure::{Row, Samples};
 
 const NAME: &str = "wayflow";
+const THEIRS: &str = "WayFlow 26.3.1";
 const SIZES: [u32; 3] = [10, 100, 1_000];
 const TEXT: &str = "a text of some length";
+/// Calls of tools after which the sides change.
+const CALLS_IN_A_ROW: u32 = 500;
 /// How many times faster a node has to be, a process has to start, and how many times less memory it may take.
 const PER_NODE: f64 = 50.0;
 const START_UP: f64 = 20.0;
@@ -33,6 +37,14 @@ struct Work {
     outputs: Value,
     /// How many tools are called
     calls: u32,
+}
+
+impl Work {
+    /// How often each side runs it before the other one has its turn: a run that follows the other side begins with the
+    /// caches as that left them.
+    fn in_a_row(&self) -> u32 {
+        (CALLS_IN_A_ROW / self.calls).max(1)
+    }
 }
 
 pub(crate) async fn beside(rounds: usize) -> Result<Vec<Row>, Failure> {
@@ -58,14 +70,21 @@ pub(crate) async fn beside(rounds: usize) -> Result<Vec<Row>, Failure> {
     let samples = |side: &str| -> Vec<Samples> {
         work.iter().map(|one| Samples::new(format!("{}, per call, {side}", one.label))).collect()
     };
-    let (mut ours, mut others) = (samples("hotcell"), samples("WayFlow 26.3.1"));
+    let (mut ours, mut others) = (samples("hotcell"), samples(THEIRS));
     for round in 0..rounds.min(5) + 1 {
         for (place, one) in work.iter().enumerate() {
-            let (here, there) = (run(&host, one, &agents[place]).await?, ask(&mut theirs, one)?);
-            // The first round warms both sides, and loads the flows of the other one.
-            if round > 0 {
-                ours[place].add(here / one.calls);
-                there.into_iter().for_each(|there| others[place].add(there / one.calls));
+            for turn in 0..one.in_a_row() {
+                let here = run(&host, one, &agents[place]).await?;
+                // The first round warms this side, the first turn its caches.
+                if round > 0 && (turn > 0 || one.in_a_row() == 1) {
+                    ours[place].add(here / one.calls);
+                }
+            }
+            for turn in 0..one.in_a_row() {
+                let there = ask(&mut theirs, one)?;
+                if round > 0 && (turn > 0 || one.in_a_row() == 1) {
+                    there.into_iter().for_each(|there| others[place].add(there / one.calls));
+                }
             }
         }
     }
@@ -107,58 +126,101 @@ fn processes(folder: &Path, work: &Work, rounds: usize) -> Result<Vec<Row>, Fail
     let inputs = work.inputs.to_string();
     let mut ours = Samples::new("whole process, a flow of 10 tools, hotcell");
     let mut theirs = Samples::new("whole process, a flow of 10 tools, WayFlow 26.3.1");
-    let (mut our_bytes, mut their_bytes) = (0, 0);
+    let (mut our_memory, mut their_memory) = (Memory::default(), Memory::default());
     let program = hotcell()?;
     let journal = folder.join("runs.db");
     for round in 0..rounds.min(5) + 1 {
-        let mut command = Command::new("python3");
-        // It says what the most memory of its child was, which nothing here can ask for without unsafe code.
-        command.arg("-c").arg(PEAK).arg(&program).args([
-            "run",
-            "--quiet",
-            "--no-input",
-            "--inputs",
-            &inputs,
-            "--journal",
-        ]);
-        command.arg(&journal).arg(&work.file);
-        let output = command.stdin(Stdio::null()).output()?;
-        let answer: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|_| format!("hotcell answered `{}`", String::from_utf8_lossy(&output.stderr)))?;
+        let arguments = ["run", "--quiet", "--no-input", "--inputs", &inputs, "--journal"];
+        let arguments = arguments.map(OsStr::new).into_iter().chain([journal.as_os_str(), work.file.as_os_str()]);
+        let (elapsed, memory) = watched(&program, arguments)?;
         if round > 0 {
-            ours.add(Duration::from_secs_f64(answer["seconds"].as_f64().unwrap_or_default()));
-            our_bytes = our_bytes.max(answer["bytes"].as_u64().unwrap_or_default());
+            ours.add(elapsed);
+            our_memory.keep(&memory);
         }
         let Some(python) = interpreter(NAME) else { continue };
-        let begun = Instant::now();
-        let output =
-            Command::new(python).arg(worker(NAME)).arg(&work.file).arg(&inputs).stdin(Stdio::null()).output()?;
-        let elapsed = begun.elapsed();
-        let answer: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|_| format!("WayFlow answered `{}`", String::from_utf8_lossy(&output.stderr)))?;
+        let worker = worker(NAME);
+        let arguments = [worker.as_os_str(), work.file.as_os_str(), OsStr::new(&inputs)];
+        let (elapsed, memory) = watched(&python, arguments)?;
         if round > 0 {
             theirs.add(elapsed);
-            their_bytes = their_bytes.max(answer["bytes"].as_u64().unwrap_or_default());
+            their_memory.keep(&memory);
         }
     }
-    let (time, memory) = (Row::time(&ours), Row::bytes("most memory of that process, hotcell", our_bytes));
-    if their_bytes == 0 {
-        return Ok(vec![time, memory]);
+    let time = Row::time(&ours);
+    if their_memory.whole == 0 {
+        return Ok([time].into_iter().chain(our_memory.rows("hotcell")).collect());
     }
-    Ok(vec![
-        time.faster_than(&ours, &theirs, START_UP),
-        Row::time(&theirs),
-        memory.times_less_than(their_bytes, "WayFlow 26.3.1", MEMORY),
-        Row::bytes("most memory of that process, WayFlow 26.3.1", their_bytes),
-    ])
+    let mut rows = vec![time.faster_than(&ours, &theirs, START_UP), Row::time(&theirs)];
+    for (own, (other, bytes)) in
+        our_memory.rows("hotcell").into_iter().zip(their_memory.rows(THEIRS).into_iter().zip(their_memory.both()))
+    {
+        rows.extend([own.times_less_than(bytes, THEIRS, MEMORY), other]);
+    }
+    Ok(rows)
 }
 
-/// Runs a command and says how long it took and what the most memory was that it had.
-const PEAK: &str = "import json, resource, subprocess, sys, time
+/// The most memory that a process had.
+#[derive(Default)]
+struct Memory {
+    /// With the pages of files that are mapped, of its program first of all, which the system shares and can drop
+    whole: u64,
+    /// Without them: what only this process has
+    own: u64,
+}
+
+impl Memory {
+    fn keep(&mut self, other: &Memory) {
+        self.whole = self.whole.max(other.whole);
+        self.own = self.own.max(other.own);
+    }
+
+    fn both(&self) -> [u64; 2] {
+        [self.whole, self.own]
+    }
+
+    fn rows(&self, whose: &str) -> [Row; 2] {
+        [
+            Row::bytes(format!("most memory of that process, {whose}"), self.whole),
+            Row::bytes(format!("the part of it that is in no file, {whose}"), self.own),
+        ]
+    }
+}
+
+/// Runs a program and says how long it took and how much memory it had.
+fn watched<'a>(program: &Path, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<(Duration, Memory), Failure> {
+    // The most memory of a child is something that nothing here can ask for without unsafe code.
+    let output =
+        Command::new("python3").arg("-c").arg(WATCH).arg(program).args(arguments).stdin(Stdio::null()).output()?;
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|_| format!("`{}` says `{}`", program.display(), String::from_utf8_lossy(&output.stderr)))?;
+    let bytes = |key: &str| answer[key].as_u64().unwrap_or_default();
+    let elapsed = Duration::from_secs_f64(answer["seconds"].as_f64().unwrap_or_default());
+    Ok((elapsed, Memory { whole: bytes("whole"), own: bytes("own") }))
+}
+
+/// Runs a command and says how long it took and what the most memory was that it had. Looking on costs a little time, which
+/// both sides lose.
+const WATCH: &str = "import json, subprocess, sys, time
+
+def memory():
+    try:
+        with open(f'/proc/{child.pid}/status') as status:
+            fields = dict(line.split(':', 1) for line in status)
+        return [int(fields.get(name, '0').split()[0]) * 1024 for name in ('VmHWM', 'RssAnon')]
+    except (OSError, ValueError):
+        return [0, 0]
+
 begun = time.perf_counter()
-subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+whole = own = 0
+while child.poll() is None:
+    now = memory()
+    whole, own = max(whole, now[0]), max(own, now[1])
+    time.sleep(0.0005)
 seconds = time.perf_counter() - begun
-print(json.dumps({'seconds': seconds, 'bytes': resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024}))";
+if child.returncode:
+    sys.exit(f'it ended with {child.returncode}')
+print(json.dumps({'seconds': seconds, 'whole': whole, 'own': own}))";
 
 fn written(
     folder: &Path,
