@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hotcell_dialects::loki::{self, Loaded};
 use hotcell_graph::diagnostic::{SourceFile, render};
-use hotcell_graph::ir::{Action, Comparison, Expression, Graph, Next, NodeIndex, OnFailure};
+use hotcell_graph::ir::{Action, CapOrigin, Comparison, Expression, Graph, Next, NodeIndex, OnFailure};
 use hotcell_graph::{Reducer, Template, Value};
 
 use surroundings::Fake;
@@ -124,7 +124,7 @@ fn the_top_level() {
     let variables: Vec<_> = graph.variables.iter().map(|v| (&*v.name, &*v.description, v.default.as_deref())).collect();
     assert_eq!(variables, [("shelf", "Which shelf", Some("north")), ("region", "Where", None)]);
     let visits = graph.limits.visits_per_node.as_ref().unwrap();
-    assert_eq!((visits.visits, visits.setting), (12, "max_loop_iterations"));
+    assert_eq!((visits.visits, &visits.origin), (12, &CapOrigin::Setting("max_loop_iterations")));
     assert_eq!(graph.limits.wall_clock, Some(Duration::from_millis(60_500)));
     assert_eq!(graph.limits.concurrency, 2);
     assert_eq!(graph.model.model.as_deref(), Some("test:large"));

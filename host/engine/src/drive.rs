@@ -8,7 +8,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
-use hotcell_graph::ir::{Graph, NodeIndex};
+use hotcell_graph::ir::{CapOrigin, Graph, NodeIndex, VisitCap};
 use hotcell_graph::{State, Value};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -323,20 +323,21 @@ impl Drive {
         let id = |node: NodeIndex| self.graph.node(node).id.to_string();
         match error {
             ScheduleError::Visits { node, visits } => {
-                let (setting, cap) =
-                    self.graph.limits.visits_per_node.as_ref().map_or(("", 0), |cap| (cap.setting, cap.visits));
                 let node = id(node);
-                let error = format!(
-                    "node '{node}' visited {visits} times ({setting}={cap}); it may be a loop without end, or the cap is too low"
-                );
+                let error = reached(self.graph.limits.visits_per_node.as_ref(), |setting, cap| {
+                    format!(
+                        "node '{node}' visited {visits} times ({setting}={cap}); it may be a loop without end, or the cap is too low"
+                    )
+                });
                 Outcome::Failed { node: Some(node), error }
             }
             ScheduleError::Rounds { node } => {
-                let (setting, cap) = self.graph.limits.rounds.as_ref().map_or(("", 0), |cap| (cap.setting, cap.visits));
                 let node = id(node);
-                let error = format!(
-                    "the run has had {cap} rounds ({setting}={cap}) and would go on with node `{node}`; it may be a loop without end, or the limit is too low"
-                );
+                let error = reached(self.graph.limits.rounds.as_ref(), |setting, cap| {
+                    format!(
+                        "the run has had {cap} rounds ({setting}={cap}) and would go on with node `{node}`; it may be a loop without end, or the limit is too low"
+                    )
+                });
                 Outcome::Failed { node: Some(node), error }
             }
             ScheduleError::Merge { node, error } => {
@@ -382,6 +383,15 @@ impl Drive {
         }
         self.timings.log(graph);
         Ok(())
+    }
+}
+
+/// What it means that a cap is reached: in its own words, or by the name of its setting and how much that allows.
+fn reached(cap: Option<&VisitCap>, by_setting: impl FnOnce(&str, u32) -> String) -> String {
+    match cap.map(|cap| (&cap.origin, cap.visits)) {
+        Some((CapOrigin::Fixed(words), _)) => words.clone(),
+        Some((CapOrigin::Setting(setting), visits)) => by_setting(setting, visits),
+        None => by_setting("", 0),
     }
 }
 

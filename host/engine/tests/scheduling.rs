@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::{World, end, graph, node, pass, script, shown};
 use hotcell_engine::{Engine, Given, MemoryJournal, Outcome, RunReport, RunRequest};
-use hotcell_graph::ir::{Action, AskAction, Expression, Graph, MapAction, OnFailure, VisitCap};
+use hotcell_graph::ir::{Action, AskAction, CapOrigin, Expression, Graph, MapAction, OnFailure, RunLimits, VisitCap};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template};
 use tokio_util::sync::CancellationToken;
@@ -117,13 +117,26 @@ async fn branches_in_two_ends_fail_and_one_end_waits_for_all() {
 async fn attack_79_a_script_that_routes_in_circles_meets_the_visit_cap() {
     let mut graph =
         graph(&["spin", "done"], |ids| vec![script(ids, "spin", "spin", &[], &["done"]), end(ids, "done", "x")]);
-    graph.limits.visits_per_node = Some(VisitCap { visits: 3, setting: "max_loop_iterations" });
+    graph.limits.visits_per_node = Some(VisitCap { visits: 3, origin: CapOrigin::Setting("max_loop_iterations") });
     let spin: common::ScriptBehaviour = |_| Ok(r#"{"_next":"spin","n":1}"#.into());
     let world = World { scripts: [("spin", spin)].into(), ..World::default() };
     let (report, world) = run(graph, world).await;
     assert!(failed(&report).starts_with("node 'spin' visited 4 times (max_loop_iterations=3)"));
     assert_eq!(world.ran.lock().unwrap().len(), 3);
     assert_eq!(shown(&report.state, "n"), "1");
+}
+
+#[tokio::test]
+async fn a_cap_that_has_no_setting_says_what_it_means() {
+    let mut graph = graph(&["spin", "done"], |ids| vec![pass(ids, "spin", &[], &["spin"]), end(ids, "done", "x")]);
+    let words = "the top has turned twice; hold it";
+    let cap = VisitCap { visits: 2, origin: CapOrigin::Fixed(words.to_owned()) };
+    graph.limits.visits_per_node = Some(cap.clone());
+    let (report, _) = run(graph.clone(), World::default()).await;
+    assert_eq!(failed(&report), words);
+    graph.limits = RunLimits { visits_per_node: None, rounds: Some(cap), ..graph.limits };
+    let (report, _) = run(graph, World::default()).await;
+    assert_eq!(failed(&report), words);
 }
 
 /// What a guest, a model or a person says is put into texts and never read as one.

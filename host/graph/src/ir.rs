@@ -111,13 +111,22 @@ pub struct RunLimits {
     pub budget: RunBudget,
 }
 
-/// A cap on entering one node, with the name of the setting that holds it for the error message.
+/// A cap on entering nodes, with what an error says of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VisitCap {
     /// The largest number of visits
     pub visits: u32,
-    /// The setting's name in the source
-    pub setting: &'static str,
+    /// Where it comes from
+    pub origin: CapOrigin,
+}
+
+/// Where a cap comes from, and so what may be done about it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CapOrigin {
+    /// A setting of the source, by its name
+    Setting(&'static str),
+    /// The source has no setting for it: what it means for a person that it is reached, and what to do
+    Fixed(String),
 }
 
 /// One step of a graph.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hotcell_graph::Template;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AgentAction, AskAction, Expression, Graph, LookUpAction, MapAction, ModelAction, Next, Node as IrNode,
-    NodeIds, OfferAction, OfferKind, OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate, Variable,
-    VisitCap,
+    Action, AgentAction, AskAction, CapOrigin, Expression, Graph, LookUpAction, MapAction, ModelAction, Next,
+    Node as IrNode, NodeIds, OfferAction, OfferKind, OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate,
+    Variable, VisitCap,
 };
 use indexmap::{IndexMap, IndexSet};
 
@@ -47,7 +47,8 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
             default: variable.default.as_deref().map(str::to_owned),
         })
         .collect();
-    let visits = VisitCap { visits: source.settings.max_loop_iterations, setting: "max_loop_iterations" };
+    let visits =
+        VisitCap { visits: source.settings.max_loop_iterations, origin: CapOrigin::Setting("max_loop_iterations") };
     graph.limits = RunLimits {
         rounds: None,
         visits_per_node: Some(visits),

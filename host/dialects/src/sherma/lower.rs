@@ -6,8 +6,9 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::formula::{Formula, Wanted};
 use hotcell_graph::ir::{
-    Action, AgentAction, AskAction, ConverseAction, Expression, FailureRecord, Graph, LoadSkillsAction, ModelSettings,
-    Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills, SpreadAction, Update, VisitCap,
+    Action, AgentAction, AskAction, CapOrigin, ConverseAction, Expression, FailureRecord, Graph, LoadSkillsAction,
+    ModelSettings, Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills, SpreadAction, Update,
+    VisitCap,
 };
 use hotcell_graph::{Key, Reducer, Template, Value, closest};
 
@@ -140,7 +141,7 @@ impl Lowering<'_, '_, '_> {
         graph.output_schema = agent.output_schema.clone();
         let limits = graph.limits.clone();
         graph.limits = RunLimits {
-            rounds: Some(VisitCap { visits: agent.rounds, setting: "recursion_limit" }),
+            rounds: Some(VisitCap { visits: agent.rounds, origin: CapOrigin::Setting("recursion_limit") }),
             concurrency: agent.concurrency.unwrap_or(limits.concurrency),
             ..limits
         };

@@ -188,6 +188,29 @@ async fn the_address_of_a_model_needs_a_grant() {
     assert_eq!(request.messages[0].content, "hi!");
 }
 
+/// An agent that a node runs, whose model calls a tool that is not there, over and over.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_an_end_says_which_one_and_what_to_do() {
+    let calls: Vec<Value> = vec![json!({ "tool_calls": [{ "name": "again", "arguments": {} }] }); 100];
+    let model = Loopback::start(Script::from_json(&json!(calls)).unwrap()).unwrap();
+    let llm = json!({
+        "component_type": "VllmConfig", "id": "llm", "name": "llm", "model_id": "small", "url": model.base_url(),
+    });
+    let agent = json!({
+        "component_type": "Agent", "id": "clerk", "name": "Clerk", "llm_config": llm, "system_prompt": "Help with {{x}}.",
+        "outputs": [text("y")],
+    });
+    let node = json!({ "component_type": "AgentNode", "id": "ask", "name": "ask", "agent": agent });
+    let desk = desk(&flow(json!([text("x")]), &[node], text("y")));
+    desk.settings(&format!("[grants.agent]\nhttp = [\"{}\"]", model.base_url().replace("/v1", "")));
+    let host = desk.host(&nobody_asked());
+    let report = desk.start(&host, inputs(json!({ "x": "this" })), Arc::new(Nobody)).await.unwrap();
+    let failure = error(&report);
+    assert!(failure.starts_with("node `ask` failed: the agent `clerk` has asked its model 100 times"), "{failure}");
+    assert!(failure.contains("(`y`) with `submit_result`") && failure.contains("`system_prompt`"), "{failure}");
+    assert_eq!(model.requests().len(), 100);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_subflow_waits_for_is_answered_in_another_process() {
     let ask = json!({

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
-    Action, AnswerCallsAction, AskAction, ConverseAction, Expression, Graph, Next, Node, NodeIds, Offered, PromptPart,
-    Retry, Submit, Update, VisitCap,
+    Action, AnswerCallsAction, AskAction, CapOrigin, ConverseAction, Expression, Graph, Next, Node, NodeIds, Offered,
+    PromptPart, Retry, Submit, Update, VisitCap,
 };
 use hotcell_graph::{Key, Object, Value};
 
@@ -30,9 +30,9 @@ impl Lowering<'_> {
             offered.push(Offered::Defined(self.tool(*id)));
         }
         let owes = !agent.outputs.is_empty();
-        if owes {
+        let hands_in = owes.then(|| free_name(&offered));
+        if let Some(name) = hands_in.clone() {
             let outputs = agent.outputs.iter().map(slot).collect();
-            let name = free_name(&offered);
             offered.push(Offered::Submit(Arc::new(Submit { name, outputs, key: keys.filled.clone() })));
         }
 
@@ -118,7 +118,8 @@ impl Lowering<'_> {
         ];
         let mut graph = Graph::new(&*agent.name, nodes, "begin")?;
         graph.description = agent.text("description").map(str::to_owned);
-        graph.limits.visits_per_node = Some(VisitCap { visits: MAX_ROUNDS, setting: "rounds of an agent" });
+        graph.limits.visits_per_node =
+            Some(VisitCap { visits: MAX_ROUNDS, origin: CapOrigin::Fixed(endless(agent, hands_in.as_deref())) });
         // Who goes on talking to an agent need not say again what it was told.
         let told = agent.inputs.iter().map(|input| input.title.clone()).collect();
         keys.give_to(&mut graph, &agent.inputs, told);
@@ -134,6 +135,23 @@ pub(super) fn spoken_by(speaker: Speaker, text: Expression) -> Expression {
         (key.clone(), value)
     };
     Expression::List(vec![Expression::Object(entries.iter().map(entry).collect())])
+}
+
+/// What is said of an agent that asked its model as often as it may; `hands_in` is the tool by which it gives what it owes.
+fn endless(agent: &Component, hands_in: Option<&str>) -> String {
+    let id = &agent.id;
+    let lacks = match hands_in {
+        Some(tool) => {
+            let outputs: Vec<String> = agent.outputs.iter().map(|output| format!("`{}`", output.title)).collect();
+            format!("has not handed in all of its outputs ({}) with `{tool}`", outputs.join(", "))
+        }
+        None => "still calls tools instead of giving an answer".to_owned(),
+    };
+    format!(
+        "the agent `{id}` has asked its model {MAX_ROUNDS} times, which is all that is allowed, and {lacks}; look at what it \
+         did in each round, and say in its `system_prompt` when it is done, take away the tool that leads nowhere, or give \
+         it another model"
+    )
 }
 
 /// A name for the tool that hands in, which no other tool has.
