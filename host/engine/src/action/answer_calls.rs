@@ -1,5 +1,7 @@
 //! Answering the calls of tools that a conversation ends with.
 
+mod of_graph;
+
 use std::sync::Arc;
 
 use hotcell_budget::Usage;
@@ -102,11 +104,13 @@ pub(super) async fn perform(
     let calls = open_calls(&messages);
     let reach = within_reach(turn, graph, &action.tools, state)?;
     let shared = SharedState::new(state.clone());
+    let mut of_clients = of_graph::ask_clients(turn, &reach, &calls).await?;
     let mut answers = List::default();
     let mut loaded = Object::default();
     let mut writes = Vec::new();
-    for call in calls {
-        let callable = reach.iter().find(|callable| callable.spec.name == call.name);
+    let mut is_waiting = false;
+    for (place, call) in calls.into_iter().enumerate() {
+        let callable = named(&reach, &call);
         let text = match refusal(callable, &reach, &call) {
             Some(error) => {
                 answered(turn, &call, Some(&error));
@@ -116,8 +120,15 @@ pub(super) async fn perform(
                 Some(Kind::Tool(name)) => call_tool(turn, action, &call, name, &shared).await?,
                 Some(Kind::Agent(name)) => call_agent(turn, name, &call).await?,
                 Some(Kind::Skills(tool)) => use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded).await,
-                Some(Kind::Defined(tool)) => call_defined(turn, action, tool, &call, state).await?,
-                Some(Kind::Submit(submit)) => hand_in(turn, submit, &call, &mut writes),
+                Some(Kind::Defined(tool)) => match of_clients.remove(&place) {
+                    Some(Some(outcome)) => of_graph::told(action, tool, outcome)?,
+                    Some(None) => {
+                        is_waiting = true;
+                        continue;
+                    }
+                    None => of_graph::call_defined(turn, action, tool, &call, state).await?,
+                },
+                Some(Kind::Submit(submit)) => of_graph::hand_in(turn, submit, &call, &mut writes),
                 None => String::new(),
             },
         };
@@ -125,6 +136,9 @@ pub(super) async fn perform(
         message.insert("tool_call_id", call.id.as_str().into());
         message.insert("name", call.name.as_str().into());
         answers.push(Value::Object(message));
+    }
+    if is_waiting {
+        return Err(Stop::Waiting);
     }
     if !answers.is_empty() {
         writes.push(Write { key: action.conversation.clone(), value: Value::List(answers) });
@@ -195,42 +209,9 @@ async fn call_agent(turn: &mut NodeTurn, agent: &Key, call: &ToolCallRequest) ->
     Ok(answer.to_display().into_owned())
 }
 
-/// A call of a tool that the graph defines. What is wrong with the arguments, the model is told.
-async fn call_defined(
-    turn: &mut NodeTurn,
-    action: &AnswerCallsAction,
-    tool: &Tool,
-    call: &ToolCallRequest,
-    state: &State,
-) -> Result<String, Stop> {
-    let outcome = match defined::fill(&tool.inputs, &arguments(call), "argument") {
-        Ok(inputs) => defined::call(turn, tool, inputs, state).await?,
-        Err(problem) => return Ok(format!("error: {problem}")),
-    };
-    match outcome {
-        Ok(value) => Ok(value.to_display().into_owned()),
-        Err(error) if action.tool_failure_is_fatal => Err(Stop::Failed(format!("tool `{}`: {error}", tool.name))),
-        Err(error) => Ok(format!("error: {error}")),
-    }
-}
-
-/// Takes what a model owes. The first that is complete counts.
-fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, writes: &mut Vec<Write>) -> String {
-    let taken = match defined::fill(&submit.outputs, &arguments(call), "result") {
-        Ok(_) if writes.iter().any(|write| write.key == submit.key) => {
-            Err("the results were handed in already".to_owned())
-        }
-        other => other,
-    };
-    let error = taken.as_ref().err().map(String::as_str);
-    answered(turn, call, error);
-    match taken {
-        Ok(results) => {
-            writes.push(Write { key: submit.key.clone(), value: Value::Object(results) });
-            "taken".to_owned()
-        }
-        Err(problem) => format!("error: {problem}; ask the user, or hand in all results again"),
-    }
+/// What a model calls.
+fn named<'r>(reach: &'r [Callable], call: &ToolCallRequest) -> Option<&'r Callable> {
+    reach.iter().find(|callable| callable.spec.name == call.name)
 }
 
 async fn use_skills(

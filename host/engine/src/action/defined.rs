@@ -37,16 +37,21 @@ pub(super) fn parameters(slots: &[Slot]) -> serde_json::Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }
 
-/// The values of slots by their types: those that are given, defaults for the others. The error names the slot.
-pub(super) fn fill(slots: &[Slot], given: &Object, what: &str) -> Result<Object, String> {
+/// The values of slots by their types: those that are given, defaults for the others. The errors name their slots.
+pub(super) fn fill(slots: &[Slot], given: &Object, what: &str) -> Result<Object, Vec<String>> {
     let mut filled = Object::default();
+    let mut problems = Vec::new();
     for slot in slots {
-        let value = given.get(&slot.name).or(slot.default.as_ref());
-        let value = value.ok_or_else(|| format!("the {what} `{}` is missing", slot.name))?;
-        let value = slot.ty.convert(value).map_err(|mismatch| format!("{what} `{}`: {mismatch}", slot.name))?;
-        filled.insert(slot.name.clone(), value);
+        let Some(value) = given.get(&slot.name).or(slot.default.as_ref()) else {
+            problems.push(format!("the {what} `{}` is missing", slot.name));
+            continue;
+        };
+        match slot.ty.convert(value) {
+            Ok(value) => filled.insert(slot.name.clone(), value),
+            Err(mismatch) => problems.push(format!("{what} `{}`: {mismatch}", slot.name)),
+        }
     }
-    Ok(filled)
+    if problems.is_empty() { Ok(filled) } else { Err(problems) }
 }
 
 /// Calls a tool with inputs that are ready. `Err` inside is what the tool, or the way to it, says.
@@ -78,7 +83,7 @@ async fn host(
 }
 
 /// Whoever runs the graph does the work: the run waits for the result.
-async fn client(turn: &mut NodeTurn, tool: &Tool, inputs: Object) -> Result<Result<Value, String>, Stop> {
+pub(super) async fn client(turn: &mut NodeTurn, tool: &Tool, inputs: Object) -> Result<Result<Value, String>, Stop> {
     let arguments = Value::Object(inputs);
     let question = Question {
         node: turn.node.to_string(),

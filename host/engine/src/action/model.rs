@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::ir::{Graph, ModelAction, ModelServer, ModelSettings, Structure};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{State, Value};
+use hotcell_graph::{Object, State, Value};
 use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Server, ToolCallRequest, ToolSpec};
 
 use super::Performed;
@@ -378,13 +378,18 @@ fn recall(answer: &Value) -> Result<Reply, Stop> {
         .map_err(|error| Stop::Failed(format!("a reply in the journal cannot be read: {error}")))
 }
 
+/// The arguments of a call, which a model writes as a text. Nothing at all is no arguments.
+pub(super) fn parse_arguments(arguments: &str) -> Result<Object, String> {
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    match parse_json(arguments).map_err(|error| format!("they are not JSON: {error}"))? {
+        Value::Object(arguments) => Ok(arguments),
+        other => Err(format!("they have to be an object, not a {}", other.kind())),
+    }
+}
+
 /// Arguments must be a JSON object that fits the tool's parameters.
 pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), String> {
-    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-    let value = parse_json(arguments).map_err(|error| format!("they are not JSON: {error}"))?;
-    if value.as_object().is_none() {
-        return Err(format!("they have to be an object, not a {}", value.kind()));
-    }
+    let value = Value::Object(parse_arguments(arguments)?);
     // A tool whose own schema is broken is not the model's fault: its arguments go through.
     let Ok(validator) = jsonschema::validator_for(&tool.parameters) else { return Ok(()) };
     let instance = serde_json::Value::from(&value);

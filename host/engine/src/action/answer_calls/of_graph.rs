@@ -1,0 +1,110 @@
+//! Calls of what the graph itself defines: its tools, those that the client has to call among them, and the tool by which
+//! a model hands in what it owes.
+
+use std::collections::HashMap;
+
+use hotcell_graph::ir::{AnswerCallsAction, Submit, Tool, ToolKind};
+use hotcell_graph::{Object, State, Value};
+use hotcell_models::ToolCallRequest;
+
+use super::{Callable, Kind, answered, named};
+use crate::action::defined;
+use crate::action::model::parse_arguments;
+use crate::branch::Write;
+use crate::turn::{NodeTurn, Stop};
+
+/// Asks the client for all calls that it has to make, so that it can make them at the same time: the results by the places
+/// of the calls, none where one is awaited.
+///
+/// This comes before all other calls. How many effects these have depends on what they meet, and the numbers of the
+/// questions have to be the same when the turn is repeated.
+pub(super) async fn ask_clients(
+    turn: &mut NodeTurn,
+    reach: &[Callable],
+    calls: &[ToolCallRequest],
+) -> Result<HashMap<usize, Option<Result<Value, String>>>, Stop> {
+    let mut results = HashMap::new();
+    for (place, call) in calls.iter().enumerate() {
+        let Some(Callable { kind: Kind::Defined(tool), .. }) = named(reach, call) else { continue };
+        let (ToolKind::Client, Ok(inputs)) = (&tool.kind, inputs(tool, call)) else { continue };
+        let result = match defined::client(turn, tool, inputs).await {
+            Ok(result) => Some(result),
+            Err(Stop::Waiting) => None,
+            Err(other) => return Err(other),
+        };
+        results.insert(place, result);
+    }
+    Ok(results)
+}
+
+/// The inputs of a tool that the graph defines, or what is wrong with the arguments.
+fn inputs(tool: &Tool, call: &ToolCallRequest) -> Result<Object, String> {
+    let given = given(call)?;
+    defined::fill(&tool.inputs, &given, "argument").map_err(|problems| problems.join("; "))
+}
+
+/// The arguments that a model gave, or why these are none.
+fn given(call: &ToolCallRequest) -> Result<Object, String> {
+    parse_arguments(&call.arguments)
+        .map_err(|problem| format!("the arguments of `{}` cannot be used: {problem}", call.name))
+}
+
+/// A call of a tool that the graph defines. What is wrong with the arguments, the model is told.
+pub(super) async fn call_defined(
+    turn: &mut NodeTurn,
+    action: &AnswerCallsAction,
+    tool: &Tool,
+    call: &ToolCallRequest,
+    state: &State,
+) -> Result<String, Stop> {
+    match inputs(tool, call) {
+        Ok(inputs) => told(action, tool, defined::call(turn, tool, inputs, state).await?),
+        Err(problem) => Ok(format!("error: {problem}")),
+    }
+}
+
+/// What a model is told of a call that was made.
+pub(super) fn told(action: &AnswerCallsAction, tool: &Tool, outcome: Result<Value, String>) -> Result<String, Stop> {
+    match outcome {
+        Ok(value) => Ok(value.to_display().into_owned()),
+        Err(error) if action.tool_failure_is_fatal => Err(Stop::Failed(format!("tool `{}`: {error}", tool.name))),
+        Err(error) => Ok(format!("error: {error}")),
+    }
+}
+
+/// Takes what a model owes. The first that is complete counts.
+pub(super) fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, writes: &mut Vec<Write>) -> String {
+    let taken = match owed(submit, call) {
+        Ok(_) if writes.iter().any(|write| write.key == submit.key) => {
+            Err("the results were handed in already".to_owned())
+        }
+        other => other,
+    };
+    let error = taken.as_ref().err().map(String::as_str);
+    answered(turn, call, error);
+    match taken {
+        Ok(results) => {
+            writes.push(Write { key: submit.key.clone(), value: Value::Object(results) });
+            "taken".to_owned()
+        }
+        Err(problem) => format!("error: {problem}; ask the user, or hand in all results again"),
+    }
+}
+
+/// The results in a call by which a model hands them in, or everything that is wrong with them, so that one more call is
+/// enough to put it right.
+fn owed(submit: &Submit, call: &ToolCallRequest) -> Result<Object, String> {
+    let given = given(call)?;
+    let filled = defined::fill(&submit.outputs, &given, "result");
+    let unknown = given.iter().filter(|(name, _)| submit.outputs.iter().all(|output| output.name != **name));
+    let mut problems: Vec<String> = unknown.map(|(name, _)| format!("nobody asked for the result `{name}`")).collect();
+    if !problems.is_empty() {
+        let wanted: Vec<String> = submit.outputs.iter().map(|output| format!("`{}`", output.name)).collect();
+        problems.push(format!("what is asked for is {}", wanted.join(", ")));
+    }
+    match filled {
+        Ok(results) if problems.is_empty() => Ok(results),
+        Ok(_) => Err(problems.join("; ")),
+        Err(wrong) => Err(wrong.into_iter().chain(problems).collect::<Vec<_>>().join("; ")),
+    }
+}
