@@ -135,7 +135,8 @@ pub(crate) struct Parts {
     pub(crate) components: Vec<ComponentsFile>,
 }
 
-/// The text goes to standard output, and where the flow differs from the agent to standard error.
+/// The text goes to standard output, and where the flow differs from the agent to standard error. What `--components` hands
+/// in stays apart, so the result needs it too.
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
     /// The file of an agent, or the folder it is in

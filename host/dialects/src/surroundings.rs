@@ -210,7 +210,7 @@ pub struct ComponentType {
     pub kind: OfferKind,
     /// The version of its plugin
     pub version: String,
-    /// A JSON schema of its own fields, an object
+    /// A JSON schema of its own fields, an object; a component in one is seen as it is written, references followed
     pub fields: Value,
     /// A JSON schema of its inputs, an object with a property for each
     pub inputs: Value,

@@ -16,7 +16,7 @@ use hotcell_dialects::{
     OfferState, ServerState, ServerWay, Surroundings, ToolState, recognise,
 };
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
-use hotcell_graph::ir::OfferKind;
+use hotcell_graph::ir::{Action, Expression, OfferKind};
 use serde_json::{Value as Json, json};
 
 /// A world with these tools and plugins, and nothing else.
@@ -60,7 +60,17 @@ impl Surroundings for World {
 
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
         const NAME: &str = "hotcell_test_plugin";
-        if component_type != "UppercaseNode" || !self.plugins.contains(NAME) {
+        let fields = match component_type {
+            "UppercaseNode" => r#"{"suffix": {"type": ["string", "null"], "default": null}}"#,
+            "ConsultingNode" => {
+                r#"{
+                    "model": {"type": "object", "properties": {"component_type": {"enum": ["OpenAiConfig"]}}},
+                    "helpers": {"type": "array", "items": {"type": "object"}}
+                }"#
+            }
+            _ => return ComponentState::Missing(None),
+        };
+        if !self.plugins.contains(NAME) {
             return ComponentState::Missing(None);
         }
         if plugin != NAME {
@@ -70,9 +80,7 @@ impl Surroundings for World {
         ComponentState::Usable(Box::new(ComponentType {
             kind: OfferKind::Node,
             version: "1.0.0".to_owned(),
-            fields: object(
-                r#"{"type": "object", "properties": {"suffix": {"type": ["string", "null"], "default": null}}}"#,
-            ),
+            fields: object(&format!(r#"{{"type": "object", "properties": {fields}}}"#)),
             inputs: object(r#"{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}"#),
             outputs: object(
                 r#"{"type": "object", "properties": {"shout": {"type": "string"}}, "required": ["shout"]}"#,
@@ -119,17 +127,21 @@ fn source(folder: &Path, name: &str) -> Arc<SourceFile> {
     Arc::new(SourceFile { name: name.to_owned(), text })
 }
 
-/// Reads what a case is about.
-fn read_case(folder: &Path, case: &Json) -> (Option<Configuration>, Vec<Diagnostic>) {
+/// The files of parts of a case.
+fn parts_of_case(folder: &Path, case: &Json) -> Vec<Part> {
     let part = |part: &Json| {
         let name = part.as_str().or_else(|| part["file"].as_str()).unwrap();
         let rename = part["rename"].as_object().into_iter().flatten();
         let rename = rename.map(|(from, to)| (from.clone(), to.as_str().unwrap().to_owned())).collect();
         Part { file: source(folder, name), rename }
     };
-    let parts: Vec<Part> = case["components"].as_array().into_iter().flatten().map(part).collect();
+    case["components"].as_array().into_iter().flatten().map(part).collect()
+}
+
+/// Reads what a case is about.
+fn read_case(folder: &Path, case: &Json) -> (Option<Configuration>, Vec<Diagnostic>) {
     let entry = case["entry"].as_str().unwrap();
-    agent_spec::read(&source(folder, entry), &parts, &World::of_case(case))
+    agent_spec::read(&source(folder, entry), &parts_of_case(folder, case), &World::of_case(case))
 }
 
 /// The shared acceptance cases, where they lie beside the checkout.
@@ -345,11 +357,11 @@ fn without_descriptions(json: &mut Json) {
     }
 }
 
-/// Writes a configuration and reads it again; what is written the second time is the same.
-fn written_and_read_again(configuration: &Configuration, world: &World) -> String {
+/// Writes a configuration and reads it again beside the same parts; what is written the second time is the same.
+fn written_and_read_again(configuration: &Configuration, parts: &[Part], world: &World) -> String {
     let text = agent_spec::write(configuration);
     let file = Arc::new(SourceFile { name: "written.json".to_owned(), text: text.clone() });
-    let (again, diagnostics) = agent_spec::read(&file, &[], world);
+    let (again, diagnostics) = agent_spec::read(&file, parts, world);
     let again = again.unwrap_or_else(|| panic!("{}\n{text}", render(&diagnostics, false)));
     assert_eq!(agent_spec::write(&again), text);
     text
@@ -360,7 +372,8 @@ fn what_is_written_is_equivalent_to_what_was_read() {
     let mut round_trips = 0;
     for (folder, case) in shared_cases() {
         let (Some(configuration), _) = read_case(&folder, &case) else { continue };
-        let text = written_and_read_again(&configuration, &World::of_case(&case));
+        let parts = parts_of_case(&folder, &case);
+        let text = written_and_read_again(&configuration, &parts, &World::of_case(&case));
         if case["expect"]["status"] != "roundtrip" {
             continue;
         }
@@ -448,6 +461,22 @@ fn with_pyagentspec(script: &str, arguments: &[&Path]) -> Option<String> {
     Some(shown(&output.stdout))
 }
 
+/// Writes all parts into one file beside a configuration, by the keys under which that knows them.
+fn lay_beside(folder: &Path, stem: &str, parts: &[Part]) {
+    let mut all = serde_json::Map::new();
+    for part in parts {
+        let json: Json = serde_json::from_str(&part.file.text).unwrap();
+        for (key, value) in json["$referenced_components"].as_object().unwrap() {
+            let renamed = part.rename.iter().find(|(from, _)| from == key).map_or(key, |(_, to)| to);
+            all.insert(renamed.clone(), value.clone());
+        }
+    }
+    if !all.is_empty() {
+        let text = json!({ "$referenced_components": all }).to_string();
+        std::fs::write(folder.join(format!("{stem}.parts.json")), text).unwrap();
+    }
+}
+
 #[test]
 fn what_pyagentspec_writes_is_read_and_what_we_write_it_reads() {
     let theirs = scratch("agent-spec-theirs");
@@ -465,9 +494,10 @@ fn what_pyagentspec_writes_is_read_and_what_we_write_it_reads() {
         let parts: Vec<Part> = parts_beside(&theirs, stem).into_iter().map(part).collect();
         let (configuration, diagnostics) = agent_spec::read(&source(&theirs, &name), &parts, &world);
         let configuration = configuration.unwrap_or_else(|| panic!("{name}\n{}", render(&diagnostics, false)));
-        let text = written_and_read_again(&configuration, &world);
-        let target = if extension == "json" { name.clone() } else { format!("{name}.json") };
-        std::fs::write(ours.join(target), text).unwrap();
+        let text = written_and_read_again(&configuration, &parts, &world);
+        let target = if extension == "json" { stem.to_owned() } else { name.clone() };
+        std::fs::write(ours.join(format!("{target}.json")), text).unwrap();
+        lay_beside(&ours, &target, &parts);
         read += 1;
     }
     assert_eq!(written.trim(), read.to_string());
@@ -480,6 +510,7 @@ fn what_pyagentspec_writes_is_read_and_what_we_write_it_reads() {
         if let (Some(configuration), _) = read_case(&folder, &case) {
             let name = folder.file_name().unwrap().to_string_lossy().into_owned();
             std::fs::write(cases.join(format!("{name}.json")), agent_spec::write(&configuration)).unwrap();
+            lay_beside(&cases, &name, &parts_of_case(&folder, &case));
             count += 1;
         }
     }
@@ -554,5 +585,202 @@ fn every_transport_is_a_server_of_its_own() {
     for (noted, (name, way, timeout)) in noted.iter().zip(expected) {
         assert_eq!((noted.name.as_str(), noted.timeout), (name, timeout));
         assert!(noted.way == way, "{name}");
+    }
+}
+
+/// What is told apart by its text: all of it is secret, and none of it may be written.
+const SECRET: &str = "hunter2";
+
+#[test]
+fn what_was_handed_in_is_written_as_the_reference_that_it_was() {
+    let reference = |key: &str| json!({ "$component_ref": key });
+    let document = json!({
+        "component_type": "Agent", "id": "a", "name": "a", "agentspec_version": "25.4.2",
+        "llm_config": reference("model"), "system_prompt": reference("words"),
+        "tools": [
+            reference("server"), reference("server again"),
+            {
+                "component_type": "RemoteTool", "id": "remote", "name": "remote", "http_method": "GET",
+                "url": reference("address"), "data": { "deep": [1, reference("address"), {}] },
+                "headers": { "Authorization": reference("key"), "X-Own": reference("own") },
+            },
+        ],
+        "$referenced_components": { "address": reference("the address"), "own": "plain" },
+    });
+    let parts = json!({ "$referenced_components": {
+        "model": {
+            "component_type": "OpenAiConfig", "id": SECRET, "name": SECRET, "model_id": reference("inner"),
+        },
+        "inner": SECRET, "key": SECRET, "words": format!("{SECRET} {{{{x}}}}"), "the address": format!("http://{SECRET}"),
+        "server": {
+            "component_type": "ServerTool", "id": "server", "name": SECRET,
+            "inputs": [{ "title": SECRET, "type": "string" }],
+        },
+        "alias": reference("server"),
+    } });
+    let file = |name: &str, json: &Json| Arc::new(SourceFile { name: name.to_owned(), text: json.to_string() });
+    let parts =
+        [Part { file: file("parts.json", &parts), rename: vec![("alias".to_owned(), "server again".to_owned())] }];
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+    let (configuration, diagnostics) = agent_spec::read(&file("agent.json", &document), &parts, &world);
+    let configuration = configuration.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
+    let text = written_and_read_again(&configuration, &parts, &world);
+    assert!(!text.contains(SECRET), "{text}");
+
+    let written: Json = serde_json::from_str(&text).unwrap();
+    let mut expected = document;
+    // What the document itself refers to is written where it is used; from there on the part is referred to.
+    expected.as_object_mut().unwrap().remove("$referenced_components");
+    let tool = &mut expected["tools"][2];
+    tool["url"] = reference("the address");
+    tool["data"]["deep"][1] = reference("the address");
+    tool["headers"]["X-Own"] = json!("plain");
+    // One component, whichever of its keys is used.
+    expected["tools"][0] = written["tools"][0].clone();
+    expected["tools"][1] = written["tools"][1].clone();
+    for tool in [&written["tools"][0], &written["tools"][1]] {
+        assert!([reference("server"), reference("server again")].contains(tool), "{tool}");
+    }
+    assert_eq!(written, expected);
+
+    // The whole of it, and a list of what is in it, may be handed in.
+    let (top, list) = (
+        json!({ "$component_ref": "top" }),
+        json!({
+            "component_type": "Agent", "id": "a", "name": "a", "system_prompt": "x", "llm_config": reference("model"),
+            "tools": reference("tools"), "agentspec_version": "25.4.1",
+        }),
+    );
+    let apart = json!({ "$referenced_components": {
+        "top": list, "tools": [reference("tool")],
+        "model": { "component_type": "OpenAiConfig", "id": "model", "name": "model", "model_id": SECRET },
+        "tool": { "component_type": "ClientTool", "id": "tool", "name": SECRET },
+    } });
+    let apart = [Part { file: file("apart.json", &apart), rename: Vec::new() }];
+    for (name, document) in [("top.json", &top), ("list.json", &list)] {
+        let (configuration, diagnostics) = agent_spec::read(&file(name, document), &apart, &world);
+        let configuration = configuration.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
+        let text = written_and_read_again(&configuration, &apart, &world);
+        let mut written: Json = serde_json::from_str(&text).unwrap();
+        written.as_object_mut().unwrap().remove("agentspec_version");
+        let mut expected = document.clone();
+        expected.as_object_mut().unwrap().remove("agentspec_version");
+        assert_eq!(written, expected, "{name}");
+    }
+}
+
+/// A flow whose only node is one of a plugin that takes other components in its fields.
+fn consulting(fields: &Json, referenced: &Json) -> Arc<SourceFile> {
+    let reference = |key: &str| json!({ "$component_ref": key });
+    let edge = |from: &str, to: &str| {
+        let id = format!("{from}->{to}");
+        json!({
+            "component_type": "ControlFlowEdge", "id": id, "name": id, "from_node": reference(from), "to_node": reference(to),
+        })
+    };
+    let mut node = json!({
+        "component_type": "ConsultingNode", "component_plugin_name": "hotcell_test_plugin",
+        "component_plugin_version": "1.0.0", "id": "consult", "name": "consult",
+    });
+    node.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let mut all = json!({
+        "start": {
+            "component_type": "StartNode", "id": "start", "name": "start", "inputs": [{ "title": "text", "type": "string" }],
+        },
+        "consult": node,
+        "ask": {
+            "component_type": "LlmNode", "id": "ask", "name": "ask", "prompt_template": "x",
+            "llm_config": reference("llm"),
+        },
+        "end": { "component_type": "EndNode", "id": "end", "name": "end" },
+        "llm": { "component_type": "OpenAiConfig", "id": "llm", "name": "llm", "model_id": reference("model id") },
+        "model id": "m",
+    });
+    all.as_object_mut().unwrap().extend(referenced.as_object().unwrap().clone());
+    let nodes = ["start", "consult", "ask", "end"].map(reference);
+    let flow = json!({
+        "component_type": "Flow", "id": "f", "name": "f", "agentspec_version": "25.4.1", "start_node": reference("start"),
+        "nodes": nodes,
+        "control_flow_connections": [edge("start", "consult"), edge("consult", "ask"), edge("ask", "end")],
+        "$referenced_components": all,
+    });
+    let text = serde_json::to_string_pretty(&flow).unwrap();
+    Arc::new(SourceFile { name: "flow.json".to_owned(), text })
+}
+
+#[test]
+fn components_in_fields_of_a_plugin_are_given_to_it_and_stay_components() {
+    let world = World { tools: None, plugins: ["hotcell_test_plugin".to_owned()].into(), servers: RefCell::default() };
+    let agent = json!({
+        "component_type": "Agent", "id": "helper", "name": "helper", "system_prompt": "Help.",
+        "llm_config": { "$component_ref": "own" }, "metadata": { "$component_ref": "nothing that is looked up" },
+        "$referenced_components": { "own": { "$component_ref": "llm" } },
+    });
+    let fields = json!({ "model": { "$component_ref": "llm" }, "helpers": [agent, { "plain": { "$component_ref": "model id" } }] });
+    let file = consulting(&fields, &json!({}));
+    let loaded = agent_spec::load(&file, &[], &world);
+    let graph = loaded.graph.unwrap_or_else(|| panic!("{}", render(&loaded.diagnostics, false)));
+    let node = graph.node(graph.find("consult").unwrap());
+    let Action::Offer(offer) = &node.action else { panic!("{:?}", node.action) };
+    let Expression::Value(with) = &offer.with else { panic!("{:?}", offer.with) };
+    let llm = json!({ "component_type": "OpenAiConfig", "id": "llm", "name": "llm", "model_id": "m" });
+    let mut helper = agent.clone();
+    helper["llm_config"] = llm.clone();
+    helper.as_object_mut().unwrap().remove("$referenced_components");
+    assert_eq!(Json::from(with), json!({ "model": llm, "helpers": [helper, { "plain": "m" }] }));
+
+    // Written, the model is one component that three others use.
+    let (configuration, _) = agent_spec::read(&file, &[], &world);
+    let text = written_and_read_again(&configuration.unwrap(), &[], &world);
+    assert_eq!(text.matches("\"OpenAiConfig\"").count(), 1, "{text}");
+    assert_eq!(text.matches("\"$component_ref\": \"llm\"").count(), 3, "{text}");
+
+    // What of it is handed in stays apart.
+    let parts = json!({ "$referenced_components": { "apart": {
+        "component_type": "OpenAiConfig", "id": "apart", "name": "apart", "model_id": SECRET,
+    }, "value": SECRET } });
+    let parts = [Part {
+        file: Arc::new(SourceFile { name: "parts.json".to_owned(), text: parts.to_string() }),
+        rename: Vec::new(),
+    }];
+    let fields = json!({ "model": { "$component_ref": "apart" }, "helpers": [{ "x": { "$component_ref": "value" } }] });
+    let (configuration, diagnostics) = agent_spec::read(&consulting(&fields, &json!({})), &parts, &world);
+    let configuration = configuration.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
+    let text = written_and_read_again(&configuration, &parts, &world);
+    assert!(!text.contains(SECRET), "{text}");
+}
+
+#[test]
+fn what_is_wrong_with_components_in_fields_of_a_plugin_is_told_where_it_is() {
+    let world = World { tools: None, plugins: ["hotcell_test_plugin".to_owned()].into(), servers: RefCell::default() };
+    let reference = |key: &str| json!({ "$component_ref": key });
+    let openai = |rest: Json| {
+        let mut config = json!({ "component_type": "OpenAiConfig", "id": "x", "name": "x", "model_id": "m" });
+        config.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+        config
+    };
+    for (fields, referenced, problem, place) in [
+        (json!({ "model": openai(json!({ "mode": "m" })) }), json!({}), "`mode`", "\"mode\""),
+        (json!({ "model": reference("nobody") }), json!({}), "nothing has the key `nobody`", "\"nobody\""),
+        // The plugin wants an OpenAiConfig.
+        (json!({ "model": reference("start") }), json!({}), "StartNode", "\"$component_ref\": \"start\""),
+        (json!({ "helpers": [{ "component_type": "Nothing" }] }), json!({}), "`Nothing`", "\"Nothing\""),
+        (json!({ "helpers": [reference("consult")] }), json!({}), "contains itself", ""),
+        (
+            json!({ "helpers": [reference("circle")] }),
+            json!({ "circle": { "next": reference("circle") } }),
+            "the value contains itself",
+            "",
+        ),
+    ] {
+        let file = consulting(&fields, &referenced);
+        let (configuration, diagnostics) = agent_spec::read(&file, &[], &world);
+        assert!(configuration.is_none(), "{fields}");
+        let shown = render(&diagnostics, false);
+        let told = diagnostics.iter().find(|diagnostic| diagnostic.message.contains(problem));
+        let told = told.unwrap_or_else(|| panic!("{problem}: {shown}"));
+        let span = told.span.as_ref().unwrap();
+        assert!(file.text[span.start..span.end].contains(place), "{problem}: {shown}");
+        assert_eq!(diagnostics.len(), 1, "{shown}");
     }
 }

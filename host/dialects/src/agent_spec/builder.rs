@@ -5,19 +5,18 @@ use std::sync::Arc;
 
 use hotcell_graph::Value;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
-use indexmap::IndexMap;
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 
+use super::fields::Draft;
 use super::generated::{self, Generated};
 use super::kinds::Kind;
-use super::later;
-use super::model::{Component, ComponentId, Field, Property};
-use super::properties;
-use super::schema::{FieldKind, Schema};
-use super::sources::{COMPONENT_TYPE, Identity, Located, REFERENCED, Sources, VERSION};
+use super::model::{Component, ComponentId, Field};
+use super::schema::Schema;
+use super::sources::{COMPONENT_TYPE, Identity, Located, Sources, VERSION};
+use super::values::MayHave;
 use super::versions::Version;
 use super::{problems, values};
-use crate::document::{Entry, Kind as NodeKind, MAX_DEPTH, MAX_DIAGNOSTICS, Place};
+use crate::document::{Kind as NodeKind, MAX_DEPTH, MAX_DIAGNOSTICS, Place};
 use crate::surroundings::Surroundings;
 
 /// The fields by which a component names its plugin.
@@ -73,16 +72,6 @@ struct Frame {
     identity: Identity,
 }
 
-/// What a component is made of before it is one.
-#[derive(Default)]
-struct Draft {
-    shallow: Map<String, Json>,
-    fields: IndexMap<Arc<str>, Field>,
-    written: HashMap<Arc<str>, Span>,
-    inputs: Option<Vec<Property>>,
-    outputs: Option<Vec<Property>>,
-}
-
 impl<'s, 'd> Builder<'s, 'd> {
     pub(super) fn new(
         sources: &'s mut Sources<'d>,
@@ -106,10 +95,10 @@ impl<'s, 'd> Builder<'s, 'd> {
 
     /// Builds the root, and then what the document defines and the root does not use, so that mistakes in it are told.
     pub(super) fn document(&mut self) -> Option<usize> {
-        let root = self.sources.root();
-        let root = self.follow(root).and_then(|root| {
+        let top = self.sources.root();
+        let root = self.follow(top).and_then(|root| {
             if root.is_component() {
-                return self.component(root);
+                return self.used(top, root).map(|id| id.0 as usize);
             }
             self.error(
                 "a configuration is one component, and what its reference names is a value",
@@ -144,6 +133,11 @@ impl<'s, 'd> Builder<'s, 'd> {
         self.version
     }
 
+    /// Whether something was handed in beside the document.
+    pub(super) fn has_parts(&self) -> bool {
+        self.versions.len() > 1
+    }
+
     /// Reports an error at a place of the document of `at`, in the name of the component that is being built.
     pub(super) fn error(&mut self, message: impl Into<String>, place: Place, at: Located<'d>) {
         let span = self.sources.span(at.document, place);
@@ -171,7 +165,7 @@ impl<'s, 'd> Builder<'s, 'd> {
     }
 
     /// The component of a text that is one, built when it is met for the first time.
-    fn component(&mut self, at: Located<'d>) -> Option<usize> {
+    pub(super) fn component(&mut self, at: Located<'d>) -> Option<usize> {
         let identity = at.identity();
         let label = label(at);
         match self.visited.get(&identity) {
@@ -247,95 +241,8 @@ impl<'s, 'd> Builder<'s, 'd> {
         }
     }
 
-    fn entry(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind, draft: &mut Draft) {
-        let key = &*entry.key;
-        let is_null = entry.value.kind == NodeKind::Null;
-        if matches!(key, COMPONENT_TYPE | REFERENCED | VERSION) {
-            return;
-        }
-        if matches!(key, PLUGIN_NAME | PLUGIN_VERSION) && (kind.is_plugin() || is_null) {
-            return;
-        }
-        draft.written.insert(Arc::clone(&entry.key), self.sources.span(at.document, entry.key_place));
-        let value = at.with(&entry.value);
-        match kind.field(key) {
-            Some(FieldKind::Component(family)) => {
-                if let Some(child) = self.child(value, key, &family) {
-                    draft.fields.insert(Arc::clone(&entry.key), Field::Component(child));
-                }
-                // What is wrong with it was said where it is.
-                draft.shallow.insert(key.to_owned(), Json::Object(Map::new()));
-            }
-            Some(FieldKind::Components(family)) if !is_null => {
-                let Some(list) = self.follow(value) else {
-                    draft.shallow.insert(key.to_owned(), Json::Array(Vec::new()));
-                    return;
-                };
-                if let NodeKind::List(items) = &list.node.kind {
-                    let children = items.iter().filter_map(|item| self.child(list.with(item), key, &family)).collect();
-                    draft.fields.insert(Arc::clone(&entry.key), Field::Components(children));
-                    draft.shallow.insert(key.to_owned(), Json::Array(Vec::new()));
-                } else {
-                    draft.shallow.insert(key.to_owned(), Json::from(&list.node.to_value()));
-                }
-            }
-            None if self.is_later(value, entry, kind) => {}
-            _ => self.value_field(value, entry, kind, draft),
-        }
-    }
-
-    fn value_field(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind, draft: &mut Draft) {
-        let key = &*entry.key;
-        // Nothing in it is meant for whoever reads the configuration.
-        let value = if key == "metadata" { Some((at.node.to_value(), at)) } else { self.value(at) };
-        let Some((value, target)) = value else {
-            draft.shallow.insert(key.to_owned(), kind.placeholder(key));
-            return;
-        };
-        if !(value == Value::Null && kind.may_leave_out(key)) {
-            draft.shallow.insert(key.to_owned(), Json::from(&value));
-        }
-        match (key, &value) {
-            (_, Value::Null) | ("id" | "name", _) => {}
-            ("inputs", Value::List(list)) if kind.has_io() => {
-                draft.inputs = Some(properties::read(self, list, target, "inputs"));
-            }
-            ("outputs", Value::List(list)) if kind.has_io() => {
-                draft.outputs = Some(properties::read(self, list, target, "outputs"));
-            }
-            _ => {
-                let span = self.sources.span(target.document, target.node.place);
-                draft.fields.insert(Arc::clone(&entry.key), Field::Value { value, span });
-            }
-        }
-    }
-
-    /// Whether a field is one that a later version added; then all is said about it.
-    fn is_later(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind) -> bool {
-        let Some(field) = later::field(kind.component_type(), &entry.key) else { return false };
-        let (key, since) = (&entry.key, field.since);
-        let span = self.sources.span(at.document, entry.key_place);
-        if self.version < since {
-            let message =
-                format!("`{key}` is a field of {since}, and the configuration is written for {}", self.version);
-            let help = format!("remove it, or write `\"{VERSION}\": \"{since}\"`");
-            self.report(Diagnostic::error(message).at(&span).help(help));
-            return true;
-        }
-        let is_default = self.value(at).is_some_and(|(value, _)| field.is_default(&value));
-        if !is_default {
-            let message = format!("`{key}`, a field of {since}, is not supported in `{}`", kind.component_type());
-            let help = match &**key {
-                "api_key" => "remove it: a configuration holds no secrets, keys are given to the host".to_owned(),
-                _ => "remove it, or leave it at its default".to_owned(),
-            };
-            self.report(Diagnostic::error(message).at(&span).help(help));
-        }
-        true
-    }
-
     /// The component of a field.
-    fn child(&mut self, at: Located<'d>, field: &str, family: &str) -> Option<ComponentId> {
+    pub(super) fn child(&mut self, at: Located<'d>, field: &str, family: &str) -> Option<ComponentId> {
         let target = self.follow(at)?;
         let span = self.sources.span(at.document, at.node.place);
         if !target.is_component() {
@@ -349,9 +256,8 @@ impl<'s, 'd> Builder<'s, 'd> {
             self.report(error);
             return None;
         }
-        let index = self.component(target)?;
-        let built = &self.built[index];
-        let component = &built.component;
+        let id = self.used(at, target)?;
+        let component = &self.built[id.0 as usize].component;
         let component_type = Arc::clone(&component.component_type);
         let is_in_family = match self.plugin_kind(component) {
             Some(kind) => kind.is_in(family),
@@ -367,6 +273,17 @@ impl<'s, 'd> Builder<'s, 'd> {
             let defined = self.sources.span(target.document, target.node.place);
             self.report(Diagnostic::error(message).at(&span).related(&defined, "defined here"));
             return None;
+        }
+        Some(id)
+    }
+
+    /// The component that is used at a place.
+    pub(super) fn used(&mut self, at: Located<'d>, target: Located<'d>) -> Option<ComponentId> {
+        let index = self.component(target)?;
+        if at.document == 0
+            && let Some(key) = target.part
+        {
+            self.built[index].component.handed_in = Some(Arc::clone(key));
         }
         Some(ComponentId(index as u32))
     }
@@ -399,6 +316,9 @@ impl<'s, 'd> Builder<'s, 'd> {
             outputs: Vec::new(),
             branches: Vec::new(),
             plugin: kind.plugin(at),
+            handed_in: None,
+            pieces: draft.pieces,
+            left_out: Vec::new(),
             span,
         };
         // Some of what is implied follows from what is declared.
@@ -417,6 +337,11 @@ impl<'s, 'd> Builder<'s, 'd> {
         if draft.outputs.is_none() {
             component.outputs = generated.outputs.clone().unwrap_or_default();
         }
+        if self.has_parts() {
+            let declared =
+                [("inputs", declared.inputs), ("outputs", declared.outputs), ("branches", branches.is_some())];
+            component.left_out = declared.into_iter().filter(|(_, is)| !is).map(|(name, _)| name).collect();
+        }
         component.branches = branches.or_else(|| generated.branches.clone()).unwrap_or_default();
         let within = self.entry_node().map(|frame| frame.identity).filter(|entry| *entry != outside.identity());
         self.built.push(Built {
@@ -434,7 +359,7 @@ impl<'s, 'd> Builder<'s, 'd> {
     /// The text of a field, which may be a reference to one.
     fn resolved_text(&mut self, at: Located<'d>, field: &str) -> Option<Arc<str>> {
         let entry = at.node.get(field)?;
-        match self.value(at.with(&entry.value))?.0 {
+        match self.value(at.with(&entry.value), MayHave::Values)?.0 {
             Value::Text(text) => Some(text),
             _ => None,
         }

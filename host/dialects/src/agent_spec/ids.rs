@@ -7,7 +7,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::builder::Built;
 use super::generated::Generated;
-use super::model::{Component, ComponentId, Configuration, Field};
+use super::model::{Component, ComponentId, Configuration, Field, Piece};
 use super::versions::Version;
 
 /// What the checks know of a component beside itself.
@@ -46,7 +46,12 @@ pub(super) fn check(built: &[Built], diagnostics: &mut Vec<Diagnostic>) {
 }
 
 /// The configuration: what its root reaches, in the order of the text, all with ids.
-pub(super) fn arrange(version: Version, root: usize, built: Vec<Built>) -> (Configuration, Vec<Written>) {
+pub(super) fn arrange(
+    version: Version,
+    has_parts: bool,
+    root: usize,
+    built: Vec<Built>,
+) -> (Configuration, Vec<Written>) {
     let mut reached = vec![false; built.len()];
     let mut open = vec![root];
     while let Some(index) = open.pop() {
@@ -73,6 +78,7 @@ pub(super) fn arrange(version: Version, root: usize, built: Vec<Built>) -> (Conf
                 Field::Value { .. } => {}
             }
         }
+        component.pieces.values_mut().for_each(|piece| piece.renumber(&renumbered));
         if !component.id_is_written {
             component.id = free(&component, &taken);
             taken.insert(Arc::clone(&component.id));
@@ -86,25 +92,19 @@ pub(super) fn arrange(version: Version, root: usize, built: Vec<Built>) -> (Conf
             version: built.version,
         });
     }
-    (Configuration::new(version, ids[&root], components), written)
+    (Configuration::new(version, ids[&root], has_parts, components), written)
 }
 
 /// The components that a component has in its fields.
 pub(super) fn children(component: &Component) -> impl Iterator<Item = ComponentId> + '_ {
-    component
-        .fields
-        .values()
-        .flat_map(|field| match field {
-            Field::Component(id) => std::slice::from_ref(id),
-            Field::Components(ids) => ids,
-            Field::Value { .. } => &[],
-        })
-        .copied()
+    let in_fields = component.fields.values().flat_map(Field::components);
+    in_fields.copied().chain(component.pieces.values().flat_map(Piece::components))
 }
 
-/// An id that no component has: the name, or the type where there is no name, with a number if needed.
+/// An id that no component has: the name, or the type where there is no name in the document, with a number if needed.
 fn free(component: &Component, taken: &HashSet<Arc<str>>) -> Arc<str> {
-    let name = if component.name.is_empty() { &component.component_type } else { &component.name };
+    let has_name = !component.name.is_empty() && !component.pieces.contains_key("name");
+    let name = if has_name { &component.name } else { &component.component_type };
     if !taken.contains(name) {
         return Arc::clone(name);
     }

@@ -19,6 +19,9 @@ use super::sources::{COMPONENT_TYPE, Located, VERSION};
 use super::{later, versions::Version};
 use crate::surroundings::{ComponentState, ComponentType};
 
+/// The fields that components of all plugins have.
+const COMMON: &[&str] = &["id", "name", "description", "metadata", "inputs", "outputs", "branches"];
+
 /// A component type.
 #[derive(Clone)]
 pub(super) enum Kind {
@@ -67,13 +70,17 @@ impl Kind {
         }
     }
 
+    /// Whether the value of a field may have components in it: in those that a plugin adds, the plugin says what belongs there.
+    pub(super) fn takes_components(&self, field: &str) -> bool {
+        self.is_plugin() && !COMMON.contains(&field)
+    }
+
     /// The names of its fields.
     pub(super) fn fields(&self) -> Vec<&str> {
         match self {
             Kind::Standard { schema, .. } => schema.fields.iter().map(|(name, _)| name.as_str()).collect(),
             Kind::Plugin(plugin) => {
-                let common = ["id", "name", "description", "metadata", "inputs", "outputs", "branches"];
-                common.into_iter().chain(plugin.own_fields.iter().map(String::as_str)).collect()
+                COMMON.iter().copied().chain(plugin.own_fields.iter().map(String::as_str)).collect()
             }
         }
     }

@@ -7,6 +7,7 @@
 mod builder;
 mod check;
 mod export;
+mod fields;
 mod generated;
 mod ids;
 mod kinds;
@@ -27,7 +28,7 @@ mod write;
 
 pub use export::{Exported, export};
 pub use load::{Loaded, load};
-pub use model::{Component, ComponentId, Configuration, Field, Plugin, Property};
+pub use model::{Component, ComponentId, Configuration, Field, Piece, Plugin, Property};
 pub use read::{Part, read};
 pub use versions::Version;
 pub use write::write;

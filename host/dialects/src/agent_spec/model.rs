@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::Value;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::types::Type;
+use hotcell_graph::{List, Object, Value};
 use indexmap::IndexMap;
 
 use super::versions::Version;
@@ -17,6 +17,8 @@ pub struct Configuration {
     pub version: Version,
     /// The component that the text describes
     pub root: ComponentId,
+    /// Whether something was handed in beside the document
+    pub has_parts: bool,
     components: Vec<Component>,
 }
 
@@ -46,14 +48,36 @@ pub struct Component {
     pub branches: Vec<Arc<str>>,
     /// The plugin that provides its type
     pub plugin: Option<Plugin>,
+    /// The key by which the document refers to it, if it does and this was handed in beside it
+    pub handed_in: Option<Arc<str>>,
+    /// How members are written of whose values a part was handed in or is a component
+    pub pieces: IndexMap<Arc<str>, Piece>,
+    /// The members (`inputs`, `outputs`, `branches`) that are implied, perhaps by something that was handed in, and are
+    /// therefore implied again by what is written
+    pub left_out: Vec<&'static str>,
     /// Where it is written
     pub span: Span,
+}
+
+/// A value as it stands in a document, where that is not the value itself.
+#[derive(Clone, Debug)]
+pub enum Piece {
+    /// It is
+    Value(Value),
+    /// What was handed in by this key
+    HandedIn(Arc<str>),
+    /// A component
+    Component(ComponentId),
+    /// A list of such
+    List(Vec<Piece>),
+    /// An object of such
+    Object(Vec<(Arc<str>, Piece)>),
 }
 
 /// What a field holds. `inputs`, `outputs` and `branches` are no fields: they are members of [`Component`].
 #[derive(Clone, Debug)]
 pub enum Field {
-    /// Plain JSON
+    /// JSON: plain, or of a plugin's component with other components in it, as they are written, references followed
     Value {
         /// The value
         value: Value,
@@ -101,8 +125,61 @@ impl Configuration {
         self.components.iter().enumerate().map(|(index, component)| (ComponentId(index as u32), component))
     }
 
-    pub(super) fn new(version: Version, root: ComponentId, components: Vec<Component>) -> Self {
-        Configuration { version, root, components }
+    pub(super) fn new(version: Version, root: ComponentId, has_parts: bool, components: Vec<Component>) -> Self {
+        Configuration { version, root, has_parts, components }
+    }
+}
+
+impl Field {
+    /// The components that it holds.
+    pub(super) fn components(&self) -> &[ComponentId] {
+        match self {
+            Field::Component(id) => std::slice::from_ref(id),
+            Field::Components(ids) => ids,
+            Field::Value { .. } => &[],
+        }
+    }
+}
+
+impl Piece {
+    /// A list: a value if all its items are.
+    pub(super) fn of_list(items: Vec<Piece>) -> Self {
+        let values: Option<List> = items.iter().map(|item| item.value().cloned()).collect();
+        values.map_or(Piece::List(items), |values| Piece::Value(Value::List(values)))
+    }
+
+    /// An object: a value if all its entries are.
+    pub(super) fn of_object(entries: Vec<(Arc<str>, Piece)>) -> Self {
+        let values: Option<Object> =
+            entries.iter().map(|(key, piece)| Some((Arc::clone(key), piece.value()?.clone()))).collect();
+        values.map_or(Piece::Object(entries), |values| Piece::Value(Value::Object(values)))
+    }
+
+    fn value(&self) -> Option<&Value> {
+        match self {
+            Piece::Value(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The components in it.
+    pub(super) fn components(&self) -> Vec<ComponentId> {
+        match self {
+            Piece::Value(_) | Piece::HandedIn(_) => Vec::new(),
+            Piece::Component(id) => vec![*id],
+            Piece::List(items) => items.iter().flat_map(Piece::components).collect(),
+            Piece::Object(entries) => entries.iter().flat_map(|(_, piece)| piece.components()).collect(),
+        }
+    }
+
+    /// Gives each component in it another id.
+    pub(super) fn renumber(&mut self, renumbered: &impl Fn(&mut ComponentId)) {
+        match self {
+            Piece::Value(_) | Piece::HandedIn(_) => {}
+            Piece::Component(id) => renumbered(id),
+            Piece::List(items) => items.iter_mut().for_each(|item| item.renumber(renumbered)),
+            Piece::Object(entries) => entries.iter_mut().for_each(|(_, piece)| piece.renumber(renumbered)),
+        }
     }
 }
 

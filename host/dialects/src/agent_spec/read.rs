@@ -73,7 +73,7 @@ fn configuration(
     diagnostics.extend(found);
     ids::check(&built, diagnostics);
     let root = root.filter(|_| !broken)?;
-    let (configuration, places) = ids::arrange(version, root, built);
+    let (configuration, places) = ids::arrange(version, !parts.is_empty(), root, built);
     diagnostics.extend(check::check(&configuration, &places, surroundings));
     Some(configuration)
 }

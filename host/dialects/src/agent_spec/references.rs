@@ -66,7 +66,8 @@ impl<'d> Builder<'_, 'd> {
             self.report(Diagnostic::error(format!("`{REFERENCE}` must be a text, not {what}")).at(&span));
             return None;
         };
-        let key = &*key.value;
+        let named = &key.value;
+        let key = &**named;
         let found = self.sources.definitions(key, at);
         match &found[..] {
             [] => {
@@ -81,7 +82,11 @@ impl<'d> Builder<'_, 'd> {
                 self.report(Diagnostic::error(format!("nothing has the key `{key}`")).at(&span).help(help));
                 None
             }
-            [only] => Some(*only),
+            // Within a part, the key that counts is the one by which the document came there.
+            [only] => {
+                let part = at.part.or_else(|| (only.document > 0).then_some(named));
+                Some(only.within(part))
+            }
             [first, second, ..] => {
                 let (first, second) = (
                     self.sources.span(first.document, first.node.place),

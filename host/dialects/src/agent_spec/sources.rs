@@ -23,6 +23,8 @@ pub(super) const VERSION: &str = "agentspec_version";
 pub(super) struct Located<'d> {
     pub(super) node: &'d Node,
     pub(super) document: usize,
+    /// The key by which the document itself knows what this is in, if it was handed in beside it
+    pub(super) part: Option<&'d Arc<str>>,
     scope: Option<usize>,
 }
 
@@ -55,9 +57,14 @@ impl<'d> Located<'d> {
         Located { node, ..self }
     }
 
+    /// The same piece as something in a part.
+    pub(super) fn within(self, part: Option<&'d Arc<str>>) -> Self {
+        Located { part, ..self }
+    }
+
     /// The top of another document.
     pub(super) fn of_document(self, node: &'d Node, document: usize) -> Self {
-        Located { node, document, scope: None }
+        Located { node, document, part: None, scope: None }
     }
 
     /// The key that this refers to, if it is a reference.
@@ -92,7 +99,7 @@ impl<'d> Sources<'d> {
 
     fn hand_in(&mut self, document: usize, part: &Part, diagnostics: &mut Vec<Diagnostic>) {
         let root = &self.documents[document].root;
-        let file = Located { node: root, document, scope: None };
+        let file = Located { node: root, document, part: None, scope: None };
         if file.is_component() || file.reference().is_some() || root.get(REFERENCED).is_none() {
             let error = Diagnostic::error(format!(
                 "`{}` is no file of parts: such a file has `{REFERENCED}` and no component at its top",
@@ -131,7 +138,7 @@ impl<'d> Sources<'d> {
 
     /// The document.
     pub(super) fn root(&self) -> Located<'d> {
-        Located { node: &self.documents[0].root, document: 0, scope: None }
+        Located { node: &self.documents[0].root, document: 0, part: None, scope: None }
     }
 
     /// The place of a part of a document.
@@ -188,7 +195,7 @@ impl<'d> Sources<'d> {
 
     fn entry(&self, scope: usize, key: &str) -> Option<Located<'d>> {
         let entry = self.scopes[scope].entries.get(key)?;
-        Some(Located { node: &entry.value, document: self.scopes[scope].document, scope: Some(scope) })
+        Some(Located { node: &entry.value, document: self.scopes[scope].document, part: None, scope: Some(scope) })
     }
 
     /// Everything that a key can mean where it is written: its own document's, and what is handed in.
@@ -230,7 +237,12 @@ impl<'d> Sources<'d> {
         let scopes = self.scopes.iter().enumerate().skip(from).filter(|(_, scope)| scope.document == 0);
         let mut found: Vec<Located<'d>> = scopes
             .flat_map(|(index, scope)| {
-                scope.entries.values().map(move |entry| Located { node: &entry.value, document: 0, scope: Some(index) })
+                scope.entries.values().map(move |entry| Located {
+                    node: &entry.value,
+                    document: 0,
+                    part: None,
+                    scope: Some(index),
+                })
             })
             .collect();
         found.sort_by_key(|located| located.node.place.start);

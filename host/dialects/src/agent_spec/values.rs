@@ -5,12 +5,22 @@ use std::collections::HashMap;
 use hotcell_graph::{List, Object, Value};
 
 use super::builder::Builder;
-use super::sources::{Identity, Located};
+use super::model::Piece;
+use super::sources::{Identity, Located, REFERENCED};
 use crate::document::{Kind, MAX_COPIES, MAX_DEPTH};
+
+/// What may stand in a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum MayHave {
+    /// Values only: a reference to a component is an error
+    Values,
+    /// Components too, which become values as they are written
+    Components,
+}
 
 /// The values that references name, each read once.
 pub(super) struct Memory {
-    read: HashMap<Identity, Option<(Value, usize)>>,
+    read: HashMap<(Identity, MayHave), Option<(Value, usize)>>,
     copies_left: usize,
     depth: usize,
 }
@@ -24,31 +34,68 @@ impl Default for Memory {
 impl<'d> Builder<'_, 'd> {
     /// The value of a piece of a text, and the text where it is written; none, with an error, if a reference in it names
     /// no value.
-    pub(super) fn value(&mut self, at: Located<'d>) -> Option<(Value, Located<'d>)> {
+    pub(super) fn value(&mut self, at: Located<'d>, may_have: MayHave) -> Option<(Value, Located<'d>)> {
         let target = self.follow(at)?;
-        let (value, _) = self.sized(at)?;
+        let (value, _) = self.sized(at, may_have)?;
         Some((value, target))
     }
 
+    /// How a value is written that could be read, if that is not as it is. The components in it are built.
+    pub(super) fn piece(&mut self, at: Located<'d>, may_have: MayHave) -> Option<Piece> {
+        // Without either there is nothing that could be found.
+        if may_have == MayHave::Values && !self.has_parts() {
+            return None;
+        }
+        match self.pieces(at, may_have) {
+            Piece::Value(_) => None,
+            piece => Some(piece),
+        }
+    }
+
+    fn pieces(&mut self, at: Located<'d>, may_have: MayHave) -> Piece {
+        let target = self.follow(at).unwrap_or(at);
+        if may_have == MayHave::Components && target.is_component() {
+            // What is wrong with it was said where it is.
+            return self.used(at, target).map_or(Piece::Value(Value::Null), Piece::Component);
+        }
+        if at.document == 0
+            && let Some(key) = target.part
+        {
+            return Piece::HandedIn(key.clone());
+        }
+        match &target.node.kind {
+            Kind::List(items) => {
+                Piece::of_list(items.iter().map(|item| self.pieces(target.with(item), may_have)).collect())
+            }
+            Kind::Map(entries) => Piece::of_object(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), self.pieces(target.with(&entry.value), may_have)))
+                    .collect(),
+            ),
+            _ => Piece::Value(target.node.to_value()),
+        }
+    }
+
     /// The value and of how many it is made.
-    fn sized(&mut self, at: Located<'d>) -> Option<(Value, usize)> {
+    fn sized(&mut self, at: Located<'d>, may_have: MayHave) -> Option<(Value, usize)> {
         if self.values.depth > MAX_DEPTH {
             self.error(format!("values are nested more than {MAX_DEPTH} levels deep"), at.node.place, at);
             return None;
         }
         self.values.depth += 1;
-        let sized = if at.reference().is_some() { self.referenced(at) } else { self.plain(at) };
+        let sized = if at.reference().is_some() { self.referenced(at, may_have) } else { self.plain(at, may_have) };
         self.values.depth -= 1;
         sized
     }
 
-    fn referenced(&mut self, at: Located<'d>) -> Option<(Value, usize)> {
+    fn referenced(&mut self, at: Located<'d>, may_have: MayHave) -> Option<(Value, usize)> {
         let target = self.follow(at)?;
-        if target.is_component() {
+        if may_have == MayHave::Values && target.is_component() {
             self.error("a value belongs here, and the reference names a component", at.node.place, at);
             return None;
         }
-        let identity = target.identity();
+        let identity = (target.identity(), may_have);
         let (value, size) = match self.values.read.get(&identity) {
             Some(Some(known)) => known.clone(),
             Some(None) => {
@@ -57,7 +104,7 @@ impl<'d> Builder<'_, 'd> {
             }
             None => {
                 self.values.read.insert(identity, None);
-                let sized = self.plain(target);
+                let sized = self.plain(target, may_have);
                 match &sized {
                     Some(sized) => self.values.read.insert(identity, Some(sized.clone())),
                     None => self.values.read.remove(&identity),
@@ -73,7 +120,9 @@ impl<'d> Builder<'_, 'd> {
         Some((value, size))
     }
 
-    fn plain(&mut self, at: Located<'d>) -> Option<(Value, usize)> {
+    fn plain(&mut self, at: Located<'d>, may_have: MayHave) -> Option<(Value, usize)> {
+        let is_component = may_have == MayHave::Components && at.is_component();
+        let at = if is_component { self.sources.inside(at, &mut self.diagnostics) } else { at };
         let mut total = 1;
         let mut add = |sized: Option<(Value, usize)>| {
             let (value, size) = sized?;
@@ -81,15 +130,21 @@ impl<'d> Builder<'_, 'd> {
             Some(value)
         };
         let value = match &at.node.kind {
-            Kind::List(items) => {
-                Value::List(items.iter().map(|item| add(self.sized(at.with(item)))).collect::<Option<List>>()?)
-            }
-            Kind::Map(entries) => Value::Object(
-                entries
-                    .iter()
-                    .map(|entry| Some((entry.key.clone(), add(self.sized(at.with(&entry.value)))?)))
-                    .collect::<Option<Object>>()?,
+            Kind::List(items) => Value::List(
+                items.iter().map(|item| add(self.sized(at.with(item), may_have))).collect::<Option<List>>()?,
             ),
+            Kind::Map(entries) => {
+                let mut object = Object::default();
+                for entry in entries {
+                    let value = match &*entry.key {
+                        REFERENCED if is_component => continue,
+                        "metadata" if is_component => entry.value.to_value(),
+                        _ => add(self.sized(at.with(&entry.value), may_have))?,
+                    };
+                    object.insert(entry.key.clone(), value);
+                }
+                Value::Object(object)
+            }
             _ => at.node.to_value(),
         };
         Some((value, total))

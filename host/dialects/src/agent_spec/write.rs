@@ -7,8 +7,7 @@ use hotcell_graph::types::Type;
 use hotcell_graph::{List, Object, Value};
 
 use super::builder::{PLUGIN_NAME, PLUGIN_VERSION};
-use super::ids::children;
-use super::model::{Component, ComponentId, Configuration, Field, Property};
+use super::model::{Component, ComponentId, Configuration, Field, Piece, Property};
 use super::schema::Schema;
 use super::sources::{COMPONENT_TYPE, REFERENCE, REFERENCED, VERSION};
 use super::versions::Version;
@@ -17,8 +16,11 @@ use super::versions::Version;
 const DEEPEST: usize = 64;
 
 /// Writes a configuration as JSON. What is implied is written out, a component that is used more than once stands once,
-/// in the innermost component around all its uses, and the version is the first that has all that is used. What was
-/// handed in beside the configuration becomes a part of it, secrets too.
+/// in the innermost component around all its uses, and the version is the first that has all that is used.
+///
+/// What was handed in beside the configuration stays apart, as that is where secrets are: it is written as the reference
+/// that it was, so that the same files have to be handed in again. What is implied is then not written out, because it may
+/// come from there, and the version stays, because the files may be written for it.
 pub fn write(configuration: &Configuration) -> String {
     let nested = Writer::new(configuration, false).document();
     let document = if depth(&nested) > DEEPEST { Writer::new(configuration, true).document() } else { nested };
@@ -30,6 +32,8 @@ pub fn write(configuration: &Configuration) -> String {
 
 struct Writer<'c> {
     configuration: &'c Configuration,
+    /// Whether each component is written at all, and not handed in or used only by what is
+    is_written: Vec<bool>,
     /// How often each component is used
     uses: Vec<usize>,
     /// The innermost component around all uses of each
@@ -43,15 +47,11 @@ struct Writer<'c> {
 impl<'c> Writer<'c> {
     fn new(configuration: &'c Configuration, flat: bool) -> Self {
         let count = configuration.components().count();
-        let (uses, owners) = (vec![0; count], vec![None; count]);
-        let mut writer = Writer { configuration, uses, owners, dictionaries: HashMap::new(), flat };
-        for (_, component) in configuration.components() {
-            for child in children(component) {
-                writer.uses[child.0 as usize] += 1;
-            }
-        }
+        let (is_written, uses, owners) = (vec![false; count], vec![0; count], vec![None; count]);
+        let mut writer = Writer { configuration, is_written, uses, owners, dictionaries: HashMap::new(), flat };
+        writer.find_uses();
         writer.find_owners();
-        for (id, _) in configuration.components() {
+        for (id, _) in configuration.components().filter(|(id, _)| writer.is_written[id.0 as usize]) {
             let owner = if flat { Some(configuration.root) } else { writer.owners[id.0 as usize] };
             if let Some(owner) = owner.filter(|_| writer.is_referred_to(id)) {
                 writer.dictionaries.entry(owner).or_default().push(id);
@@ -60,13 +60,35 @@ impl<'c> Writer<'c> {
         writer
     }
 
+    /// The components that are written within a component or referred to there, and not handed in.
+    fn children(&self, id: ComponentId) -> Vec<ComponentId> {
+        let component = self.configuration.component(id);
+        let own = written(component).filter(|child| self.configuration.component(*child).handed_in.is_none());
+        own.collect()
+    }
+
+    fn find_uses(&mut self) {
+        let root = self.configuration.root;
+        let mut open: Vec<ComponentId> =
+            std::iter::once(root).filter(|root| self.configuration.component(*root).handed_in.is_none()).collect();
+        while let Some(user) = open.pop() {
+            if std::mem::replace(&mut self.is_written[user.0 as usize], true) {
+                continue;
+            }
+            for child in self.children(user) {
+                self.uses[child.0 as usize] += 1;
+                open.push(child);
+            }
+        }
+    }
+
     /// Goes through the components, each after all that use it.
     fn find_owners(&mut self) {
         let mut waiting = self.uses.clone();
         let mut levels = vec![0_usize; waiting.len()];
         let mut ready = vec![self.configuration.root];
-        while let Some(user) = ready.pop() {
-            for child in children(self.configuration.component(user)) {
+        while let Some(user) = ready.pop().filter(|user| self.is_written[user.0 as usize]) {
+            for child in self.children(user) {
                 let index = child.0 as usize;
                 let owner = match self.owners[index] {
                     Some(known) => self.around_both(known, user, &levels),
@@ -100,13 +122,19 @@ impl<'c> Writer<'c> {
 
     fn document(&self) -> Value {
         let root = self.configuration.root;
-        let mut document = self.component(root);
+        let mut document = match &self.configuration.component(root).handed_in {
+            Some(key) => reference(key),
+            None => self.component(root),
+        };
         document.insert(VERSION, self.version().name().into());
         Value::Object(document)
     }
 
-    /// The first version that has all that is used.
+    /// The first version that has all that is used, or that of the document where something was handed in beside it.
     fn version(&self) -> Version {
+        if self.configuration.has_parts {
+            return self.configuration.version;
+        }
         let is_structured = |component: &Component| {
             let one_text = matches!(&component.outputs[..], [only] if Type::text().converts_to(&only.ty));
             &*component.component_type == "LlmNode" && !one_text
@@ -132,9 +160,11 @@ impl<'c> Writer<'c> {
         for (name, field) in about {
             written.insert(Arc::clone(name), self.field(field));
         }
-        if has("inputs") {
-            written.insert("inputs", properties(&component.inputs));
-            written.insert("outputs", properties(&component.outputs));
+        let has = |field: &str| has(field) && !component.left_out.contains(&field);
+        for (name, list) in [("inputs", &component.inputs), ("outputs", &component.outputs)] {
+            if has(name) {
+                written.insert(name, properties(list));
+            }
         }
         // A plugin's tool has no branches, its nodes have at least one.
         if has("branches") && (schema.is_some() || !component.branches.is_empty()) {
@@ -146,6 +176,9 @@ impl<'c> Writer<'c> {
         }
         if schema.is_some_and(|(name, _)| name == "Flow") && component.children("data_flow_connections").is_none() {
             written.insert("data_flow_connections", Value::Null);
+        }
+        for (name, piece) in &component.pieces {
+            written.insert(Arc::clone(name), self.piece(piece));
         }
         let referenced = self.referenced(id);
         if !referenced.is_empty() {
@@ -162,12 +195,25 @@ impl<'c> Writer<'c> {
         }
     }
 
-    fn child(&self, id: ComponentId) -> Value {
-        if !self.is_referred_to(id) {
-            return Value::Object(self.component(id));
+    fn piece(&self, piece: &Piece) -> Value {
+        match piece {
+            Piece::Value(value) => value.clone(),
+            Piece::HandedIn(key) => Value::Object(reference(key)),
+            Piece::Component(id) => self.child(*id),
+            Piece::List(items) => Value::List(items.iter().map(|item| self.piece(item)).collect()),
+            Piece::Object(entries) => {
+                Value::Object(entries.iter().map(|(key, piece)| (Arc::clone(key), self.piece(piece))).collect())
+            }
         }
-        let id = &self.configuration.component(id).id;
-        Value::Object(std::iter::once((Arc::from(REFERENCE), Value::Text(Arc::clone(id)))).collect())
+    }
+
+    fn child(&self, id: ComponentId) -> Value {
+        let component = self.configuration.component(id);
+        Value::Object(match &component.handed_in {
+            Some(key) => reference(key),
+            None if self.is_referred_to(id) => reference(&component.id),
+            None => self.component(id),
+        })
     }
 
     /// The components that stand in the dictionary of one.
@@ -176,6 +222,18 @@ impl<'c> Writer<'c> {
             |id: &ComponentId| (Arc::clone(&self.configuration.component(*id).id), Value::Object(self.component(*id)));
         self.dictionaries.get(&owner).into_iter().flatten().map(entry).collect()
     }
+}
+
+fn reference(key: &Arc<str>) -> Object {
+    std::iter::once((Arc::from(REFERENCE), Value::Text(Arc::clone(key)))).collect()
+}
+
+/// The components that stand in a component as it is written, handed in or not.
+fn written(component: &Component) -> impl Iterator<Item = ComponentId> + '_ {
+    let is_own = |name: &Arc<str>| !component.pieces.contains_key(name);
+    let in_fields =
+        component.fields.iter().filter(move |(name, _)| is_own(name)).flat_map(|(_, field)| field.components());
+    in_fields.copied().chain(component.pieces.values().flat_map(Piece::components))
 }
 
 fn properties(properties: &[Property]) -> Value {

@@ -15,7 +15,7 @@ use super::data::typed;
 use super::flow::Frame;
 use super::tool::of_api_node;
 use super::{ANSWER, Lowering, template};
-use crate::agent_spec::model::{Component, ComponentId, Property};
+use crate::agent_spec::model::{Component, ComponentId, Field, Property};
 
 /// How often a model is asked for a text where that may help.
 pub(super) const ATTEMPTS: u32 = 3;
@@ -196,13 +196,10 @@ impl<'c> Lowering<'c> {
         let component = site.component;
         let plugin = component.plugin.as_ref()?;
         let mut fields = Object::default();
-        for (name, _) in component.fields.iter().filter(|(name, _)| !matches!(&***name, "description" | "metadata")) {
-            match component.value(name) {
-                Some(value) => fields.insert(name.clone(), value.clone()),
-                None => self.refuse(
-                    component,
-                    format!("the field `{name}` holds a component, which cannot be given to a plugin"),
-                ),
+        for (name, field) in component.fields.iter().filter(|(name, _)| !matches!(&***name, "description" | "metadata"))
+        {
+            if let Field::Value { value, .. } = field {
+                fields.insert(name.clone(), value.clone());
             }
         }
         let action = OfferAction {

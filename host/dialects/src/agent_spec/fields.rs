@@ -1,0 +1,135 @@
+//! The fields of a component: those that hold components, those that hold values, those that a later version added.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotcell_graph::Value;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use indexmap::IndexMap;
+use serde_json::{Map, Value as Json};
+
+use super::builder::{Builder, PLUGIN_NAME, PLUGIN_VERSION};
+use super::kinds::Kind;
+use super::later;
+use super::model::{Field, Piece, Property};
+use super::properties;
+use super::schema::FieldKind;
+use super::sources::{COMPONENT_TYPE, Located, REFERENCED, VERSION};
+use super::values::MayHave;
+use crate::document::{Entry, Kind as NodeKind};
+
+/// What a component is made of before it is one.
+#[derive(Default)]
+pub(super) struct Draft {
+    /// The component with its children replaced, which is validated
+    pub(super) shallow: Map<String, Json>,
+    pub(super) fields: IndexMap<Arc<str>, Field>,
+    /// Where the fields are written
+    pub(super) written: HashMap<Arc<str>, Span>,
+    pub(super) inputs: Option<Vec<Property>>,
+    pub(super) outputs: Option<Vec<Property>>,
+    /// How members are written of whose values a part was handed in or is a component
+    pub(super) pieces: IndexMap<Arc<str>, Piece>,
+}
+
+impl<'d> Builder<'_, 'd> {
+    /// Reads a field.
+    pub(super) fn entry(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind, draft: &mut Draft) {
+        let key = &*entry.key;
+        let is_null = entry.value.kind == NodeKind::Null;
+        if matches!(key, COMPONENT_TYPE | REFERENCED | VERSION) {
+            return;
+        }
+        if matches!(key, PLUGIN_NAME | PLUGIN_VERSION) && (kind.is_plugin() || is_null) {
+            return;
+        }
+        draft.written.insert(Arc::clone(&entry.key), self.sources.span(at.document, entry.key_place));
+        let value = at.with(&entry.value);
+        match kind.field(key) {
+            Some(FieldKind::Component(family)) => {
+                if let Some(child) = self.child(value, key, &family) {
+                    draft.fields.insert(Arc::clone(&entry.key), Field::Component(child));
+                }
+                // What is wrong with it was said where it is.
+                draft.shallow.insert(key.to_owned(), Json::Object(Map::new()));
+            }
+            Some(FieldKind::Components(family)) if !is_null => {
+                let Some(list) = self.follow(value) else {
+                    draft.shallow.insert(key.to_owned(), Json::Array(Vec::new()));
+                    return;
+                };
+                if let (0, Some(part)) = (value.document, list.part) {
+                    draft.pieces.insert(Arc::clone(&entry.key), Piece::HandedIn(Arc::clone(part)));
+                }
+                if let NodeKind::List(items) = &list.node.kind {
+                    let children = items.iter().filter_map(|item| self.child(list.with(item), key, &family)).collect();
+                    draft.fields.insert(Arc::clone(&entry.key), Field::Components(children));
+                    draft.shallow.insert(key.to_owned(), Json::Array(Vec::new()));
+                } else {
+                    draft.shallow.insert(key.to_owned(), Json::from(&list.node.to_value()));
+                }
+            }
+            None if self.is_later(value, entry, kind) => {}
+            _ => self.value_field(value, entry, kind, draft),
+        }
+    }
+
+    fn value_field(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind, draft: &mut Draft) {
+        let key = &*entry.key;
+        // Nothing in it is meant for whoever reads the configuration.
+        let is_opaque = key == "metadata";
+        let may_have = if kind.takes_components(key) { MayHave::Components } else { MayHave::Values };
+        let value = if is_opaque { Some((at.node.to_value(), at)) } else { self.value(at, may_have) };
+        let Some((value, target)) = value else {
+            draft.shallow.insert(key.to_owned(), kind.placeholder(key));
+            return;
+        };
+        // An id is what everything is found by, so it is written as it is.
+        if !is_opaque
+            && key != "id"
+            && let Some(piece) = self.piece(at, may_have)
+        {
+            draft.pieces.insert(Arc::clone(&entry.key), piece);
+        }
+        if !(value == Value::Null && kind.may_leave_out(key)) {
+            draft.shallow.insert(key.to_owned(), Json::from(&value));
+        }
+        match (key, &value) {
+            (_, Value::Null) | ("id" | "name", _) => {}
+            ("inputs", Value::List(list)) if kind.has_io() => {
+                draft.inputs = Some(properties::read(self, list, target, "inputs"));
+            }
+            ("outputs", Value::List(list)) if kind.has_io() => {
+                draft.outputs = Some(properties::read(self, list, target, "outputs"));
+            }
+            _ => {
+                let span = self.sources.span(target.document, target.node.place);
+                draft.fields.insert(Arc::clone(&entry.key), Field::Value { value, span });
+            }
+        }
+    }
+
+    /// Whether a field is one that a later version added; then all is said about it.
+    fn is_later(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind) -> bool {
+        let Some(field) = later::field(kind.component_type(), &entry.key) else { return false };
+        let (key, since) = (&entry.key, field.since);
+        let span = self.sources.span(at.document, entry.key_place);
+        if self.version() < since {
+            let message =
+                format!("`{key}` is a field of {since}, and the configuration is written for {}", self.version());
+            let help = format!("remove it, or write `\"{VERSION}\": \"{since}\"`");
+            self.report(Diagnostic::error(message).at(&span).help(help));
+            return true;
+        }
+        let is_default = self.value(at, MayHave::Values).is_some_and(|(value, _)| field.is_default(&value));
+        if !is_default {
+            let message = format!("`{key}`, a field of {since}, is not supported in `{}`", kind.component_type());
+            let help = match &**key {
+                "api_key" => "remove it: a configuration holds no secrets, keys are given to the host".to_owned(),
+                _ => "remove it, or leave it at its default".to_owned(),
+            };
+            self.report(Diagnostic::error(message).at(&span).help(help));
+        }
+        true
+    }
+}
