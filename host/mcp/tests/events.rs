@@ -1,78 +1,27 @@
 //! Servers of the old kind, with a stream of server-sent events, written by hand.
 
-#[path = "common/by_hand.rs"]
-mod by_hand;
 mod common;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use by_hand::{Taken, echoed, error_of, initialized, listed, listen};
-use common::{Record, call, events};
+use common::{Record, call, error_of, events, listen};
+use hotcell_loopback::mcp::{KEY, MESSAGES, serve_events};
 use hotcell_mcp::{Server, ServerSettings, Transport};
 use serde_json::json;
 
-/// A server of the old kind, which does what the tool's name says.
 async fn old_server(endpoint: &'static str, before: &'static str) -> String {
-    let (url, mut requests) = listen().await;
-    tokio::spawn(async move {
-        let mut stream: Option<Taken> = None;
-        while let Some(mut taken) = requests.recv().await {
-            if taken.head.starts_with("get /sse") {
-                taken.stream_events().await;
-                taken.send(&format!(": hello\n\n{before}event: endpoint\ndata: {endpoint}\n\n")).await;
-                stream = Some(taken);
-                continue;
-            }
-            assert!(taken.head.starts_with("post /messages?session=1"), "{}", taken.head);
-            assert!(taken.head.contains("x-key: s3cret"), "{}", taken.head);
-            let events = stream.as_mut().expect("a stream");
-            let answer = match taken.body["method"].as_str() {
-                Some("initialize") => initialized(&taken.body),
-                Some("tools/list") => listed(&taken.body),
-                Some("tools/call") => match taken.body["params"]["arguments"]["then"].as_str() {
-                    Some("end") => {
-                        taken.respond("202 Accepted", "text/plain", "").await;
-                        stream = None;
-                        continue;
-                    }
-                    Some("refuse") => {
-                        taken.respond("500 Internal Server Error", "text/plain", "no").await;
-                        continue;
-                    }
-                    Some("flood") => {
-                        taken.respond("202 Accepted", "text/plain", "").await;
-                        events.send("data: ").await;
-                        let piece = "x".repeat(1 << 16);
-                        while events.send(&piece).await {}
-                        continue;
-                    }
-                    _ => echoed(&taken.body),
-                },
-                _ => {
-                    taken.respond("202 Accepted", "text/plain", "").await;
-                    continue;
-                }
-            };
-            taken.respond("202 Accepted", "text/plain", "Accepted").await;
-            let (first, second) = answer.split_at(answer.len() / 2);
-            events.send(&format!("event: message\r\ndata: {first}")).await;
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            events.send(&format!("{second}\r\n\r\ndata: noise\n\n")).await;
-        }
-    });
-    format!("{url}/sse")
+    format!("http://{}/sse", serve_events(endpoint, before).await.expect("a server"))
 }
 
 fn with_key(mut settings: ServerSettings) -> ServerSettings {
     let Transport::Sse { headers, .. } = &mut settings.transport else { panic!("events") };
-    headers.insert("X-Key".to_owned(), "s3cret".to_owned());
+    headers.insert(KEY.0.to_owned(), KEY.1.to_owned());
     settings
 }
 
 #[tokio::test]
 async fn the_old_transport_works() {
-    let url = old_server("/messages?session=1", "event: other\ndata: x\n\n").await;
+    let url = old_server(MESSAGES, "event: other\ndata: x\n\n").await;
     let server = Server::connect(with_key(events(&url)), Arc::new(Record::default())).await.expect("connected");
     assert_eq!(server.tools()[0].name, "echo");
     for number in 0..20 {

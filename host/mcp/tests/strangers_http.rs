@@ -1,15 +1,13 @@
 //! Servers over HTTP that misbehave, written by hand.
 
-#[path = "common/by_hand.rs"]
-mod by_hand;
 mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use by_hand::{Taken, echoed, error_of, initialized, listed, listen};
-use common::{call, call_within, events, streamable};
+use common::{call, call_within, error_of, events, listen, streamable};
+use hotcell_loopback::mcp::{Taken, echoed, initialized, listed};
 use hotcell_mcp::{McpError, Server, Unattended};
 use serde_json::json;
 use tokio::sync::mpsc;

@@ -10,11 +10,13 @@
 
 mod embeddings;
 mod listen;
+pub mod mcp;
 mod request;
 mod respond;
 mod script;
 mod server;
 mod site;
+pub mod tls;
 mod web;
 
 pub use embeddings::{EMBEDDING_WIDTH, bag_of_words};

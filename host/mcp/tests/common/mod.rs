@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use hotcell_loopback::mcp::Taken;
 use hotcell_mcp::{
     ClientEvents, Elicited, Limits, LogLevel, McpError, Progress, Server, ServerSettings, TlsSettings, ToolInfo,
     ToolReply, Transport, Unattended,
 };
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -164,4 +166,15 @@ pub(crate) fn alive(id: u64) -> bool {
         Ok(stat) => !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'),
         Err(_) => false,
     }
+}
+
+/// A server by hand: its address and the first request of every connection.
+pub(crate) async fn listen() -> (String, mpsc::Receiver<Taken>) {
+    let (address, requests) = hotcell_loopback::mcp::listen().await.expect("a port");
+    (format!("http://{address}"), requests)
+}
+
+/// Why a server cannot be used.
+pub(crate) async fn error_of(settings: ServerSettings) -> String {
+    Server::connect(settings, Arc::new(Unattended)).await.expect_err("refused").to_string()
 }
