@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_dialects::agent_spec::{self, Configuration, Part};
-use hotcell_dialects::loki;
 use hotcell_dialects::{
     AgentFolder, ComponentState, ComponentType, DeclaredServer, Dialect, FileState, KnowledgeBase, MutualTls,
     OfferState, ServerState, ServerWay, Surroundings, ToolState, recognise,
 };
+use hotcell_dialects::{loki, sherma};
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Expression, OfferKind};
 use serde_json::{Value as Json, json};
@@ -400,9 +400,20 @@ fn graphs_of_other_languages_become_configurations_or_it_is_said_why_not() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent_spec/export");
     let exported = scratch("agent-spec-exported");
     snapshots_in(&folder).bind(|| {
-        for stem in ["desk", "refused"] {
-            let loaded = loki::load(&source(&folder, &format!("{stem}.yaml")), &surroundings::Fake);
-            let graph = loaded.graph.unwrap_or_else(|| panic!("{}", render(&loaded.diagnostics, false)));
+        for stem in ["desk", "refused", "tools", "tools_refused", "sherma_refused", "sherma_skills_refused"] {
+            let file = source(&folder, &format!("{stem}.yaml"));
+            let (graph, diagnostics) = match recognise(&file.name, &file.text) {
+                Some(Dialect::Sherma) => {
+                    let loaded = sherma::load(&file, sherma::Choice::Only, &surroundings::Fake);
+                    (loaded.graph, loaded.diagnostics)
+                }
+                _ => {
+                    let loaded = loki::load(&file, &surroundings::Fake);
+                    (loaded.graph, loaded.diagnostics)
+                }
+            };
+            let graph = graph.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
+            assert_eq!(agent_spec::export(&graph).is_err(), stem.ends_with("refused"), "{stem}");
             match agent_spec::export(&graph) {
                 Ok(done) => {
                     std::fs::write(exported.join(format!("{stem}.json")), &done.text).unwrap();

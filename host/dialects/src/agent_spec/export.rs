@@ -92,11 +92,11 @@ impl<'g> Exporter<'g> {
     }
 
     fn problem(&mut self, node: &Node, what: impl AsRef<str>) {
-        self.problems.push(format!("the node `{}` (`{}`) {}", node.id, node.kind, what.as_ref()));
+        self.problems.push(format!("{} {}", named(node), what.as_ref()));
     }
 
     fn difference(&mut self, node: &Node, what: &str) {
-        self.differences.push(format!("the node `{}` (`{}`) {what}", node.id, node.kind));
+        self.differences.push(format!("{} {what}", named(node)));
     }
 
     fn graph(&mut self) {
@@ -144,7 +144,19 @@ impl<'g> Exporter<'g> {
             Action::Map(map) => self.map(node, map),
             Action::Agent(_) => self.problem(node, "calls an agent that is in another file"),
             Action::Script(_) => self.problem(node, "runs a script, and a configuration holds no code"),
-            _ => self.problem(node, "does what no node of the specification does"),
+            Action::Converse(_) => {
+                self.problem(node, "asks a model about a conversation, and an LlmNode sends one prompt only")
+            }
+            Action::AnswerCalls(_) => {
+                self.problem(node, "answers the calls of a model, which in the specification only agents do")
+            }
+            Action::Spread(_) => self.problem(node, "computes what it writes, and a configuration holds no code"),
+            Action::LookUp(_) => self.problem(node, "looks something up in documents, for which there is no node"),
+            Action::LoadSkills(_) => self.problem(node, "loads skills, which the specification does not know"),
+            Action::Fail(reason) => self.problem(node, format!("can only fail: {reason}")),
+            Action::Call(_) | Action::CallEach(_) | Action::Tool(_) => {
+                self.problem(node, "is of a configuration already, which is written as it was read")
+            }
         }
         if matches!(node.action, Action::End { .. }) {
             return;
@@ -213,6 +225,9 @@ impl<'g> Exporter<'g> {
                     format!("makes a text of values, `{}`, and an EndNode gives values as they are", template.source()),
                 ),
             },
+            Expression::LastReply { .. } => {
+                self.problem(node, "gives the last reply of a conversation, and an EndNode gives values as they are")
+            }
             _ => self.problem(node, "computes its result, and an EndNode gives values as they are"),
         }
         let outputs = json!([property]);
@@ -421,6 +436,15 @@ impl<'g> Exporter<'g> {
             }
         }
         data
+    }
+}
+
+/// A node as messages call it: one that nobody wrote is called by the one that implies it.
+fn named(node: &Node) -> String {
+    match &node.implied_by {
+        Some(id) if *id == node.id => format!("the node `{id}`, which is implied,"),
+        Some(id) => format!("the node `{id}` (`{}`)", node.kind),
+        None => format!("the node `{}` (`{}`)", node.id, node.kind),
     }
 }
 

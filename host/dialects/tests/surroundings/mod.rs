@@ -4,6 +4,7 @@ use hotcell_dialects::{
     AgentFolder, ComponentState, DeclaredServer, FileState, KnowledgeBase, OfferState, Offered, ServerState,
     Surroundings, ToolState,
 };
+use hotcell_graph::Value;
 use hotcell_graph::ir::OfferKind;
 
 /// Scripts and documents are there unless their name says otherwise; see each method for the rest.
@@ -38,6 +39,13 @@ impl Surroundings for Fake {
                     modes: Vec::new(),
                 })
             }
+            "acme:geo/find" => OfferState::Usable(Offered {
+                kind: OfferKind::Tool,
+                with: Value::Null,
+                inputs: Value::Null,
+                branches: Vec::new(),
+                modes: Vec::new(),
+            }),
             "held/look" => OfferState::Unusable("plugin `held` waits".to_owned()),
             name => OfferState::Missing(name.starts_with("acme:geo/").then(|| "acme:geo/look".to_owned())),
         }

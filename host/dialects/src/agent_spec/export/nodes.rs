@@ -130,24 +130,22 @@ impl<'g> Exporter<'g> {
             self.problem(node, "computes the arguments of its tool, and a flow names each");
             return;
         };
+        let is_lenient =
+            |argument: &Expression| matches!(argument, Expression::Lenient(template) if single(template).is_some());
+        if arguments.iter().any(|(_, argument)| is_lenient(argument)) {
+            self.difference(node, "hands over `null` for a value that is missing, and a flow fails there");
+        }
         let mut inputs = Vec::new();
         for (name, argument) in arguments {
             let mut input = json!({"title": title(name)});
             if *title(name) != **name {
                 self.problem(node, format!("has an argument `{name}`, which is no name of letters and digits"));
             }
-            match argument {
-                Expression::Value(value) => input["default"] = Json::from(value),
-                other => match other.template().map(|template| (single(template), template)) {
-                    Some((Some(key), _)) => self.readers.push((node.id.to_string(), title(name), key)),
-                    Some((None, template)) if template.references().next().is_none() => {
-                        input["default"] = Json::from(template.source());
-                    }
-                    _ => self.problem(
-                        node,
-                        format!("computes the argument `{name}`, and a flow hands over values as they are"),
-                    ),
-                },
+            match (constant(argument), argument.template().and_then(single)) {
+                (Some(value), _) => input["default"] = value,
+                (None, Some(key)) => self.readers.push((node.id.to_string(), title(name), key)),
+                (None, None) => self
+                    .problem(node, format!("computes the argument `{name}`, and a flow hands over values as they are")),
             }
             inputs.push(input);
         }
@@ -258,5 +256,21 @@ impl<'g> Exporter<'g> {
                 "$referenced_components": referenced,
             }),
         )
+    }
+}
+
+/// The value of what is always the same.
+fn constant(expression: &Expression) -> Option<Json> {
+    match expression {
+        Expression::Value(value) => Some(Json::from(value)),
+        Expression::List(items) => items.iter().map(constant).collect(),
+        Expression::Object(entries) => {
+            let entries = entries.iter().map(|(key, entry)| Some((key.to_string(), constant(entry)?)));
+            entries.collect::<Option<Map<String, Json>>>().map(Json::Object)
+        }
+        other => {
+            let template = other.template()?;
+            template.references().next().is_none().then(|| Json::from(template.source()))
+        }
     }
 }
