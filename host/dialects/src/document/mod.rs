@@ -122,6 +122,14 @@ impl Node {
         }
     }
 
+    /// The text, if this is one.
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Text(text) => Some(&text.value),
+            _ => None,
+        }
+    }
+
     /// The JSON value.
     pub fn to_value(&self) -> Value {
         match &self.kind {

@@ -158,12 +158,21 @@ impl<'d> Reader<'d> {
         let mut error =
             Diagnostic::error(format!("{what} must be {expected}, not {}", node.describe())).at(&self.span(node.place));
         error.node = owner.node.as_deref().map(str::to_owned);
-        let raw = self.document.raw(node.place);
-        let is_template = matches!(node.kind, Kind::Map(_)) && raw.starts_with("{{");
-        if is_template && expected == "a text" {
-            error.help = Some("put the template in quotes: without them YAML reads `{{` as a mapping".into());
-        } else if expected == "a text" && matches!(node.kind, Kind::Number(_) | Kind::Bool(_)) {
-            error.help = Some(format!("put it in quotes: `\"{raw}\"`"));
+        if expected == "a text" {
+            let raw = self.document.raw(node.place);
+            error.help = match &node.kind {
+                Kind::Map(_) if raw.starts_with("{{") => {
+                    Some("put the template in quotes: without them YAML reads `{{` as a mapping".into())
+                }
+                Kind::Map(_) if raw.starts_with('{') => {
+                    Some("if a text is meant, put it in quotes: without them YAML reads `{` as a mapping".into())
+                }
+                Kind::List(_) if raw.starts_with('[') => {
+                    Some("if a text is meant, put it in quotes: without them YAML reads `[` as a list".into())
+                }
+                Kind::Number(_) | Kind::Bool(_) => Some(format!("put it in quotes: `\"{raw}\"`")),
+                _ => None,
+            };
         }
         self.report(error);
     }

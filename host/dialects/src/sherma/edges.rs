@@ -40,9 +40,11 @@ pub(super) fn start<'s>(lowering: &'s Lowering<'_, '_, '_>) -> Option<Start<'s>>
             );
             None
         }
-        (Some(entry), []) => known(lowering, None, entry).then(|| Start { node: entry.to_string(), implied: None }),
+        (Some(entry), []) => {
+            known(lowering, None, entry, false).then(|| Start { node: entry.to_string(), implied: None })
+        }
         (None, [Edge { route: Route::To(target), .. }]) if &**target != END => {
-            known(lowering, None, target).then(|| Start { node: target.to_string(), implied: None })
+            known(lowering, None, target, true).then(|| Start { node: target.to_string(), implied: None })
         }
         (None, [first, ..]) => {
             let source = &first.source;
@@ -67,7 +69,7 @@ pub(super) fn leads_to_tool_node(agent: &Agent, source: &str) -> bool {
 pub(super) fn check(lowering: &Lowering<'_, '_, '_>) {
     for edge in &lowering.agent.edges {
         if &*edge.source != START && lowering.agent.node(&edge.source).is_none() {
-            known(lowering, None, &edge.source);
+            known(lowering, None, &edge.source, false);
         }
     }
 }
@@ -132,20 +134,27 @@ pub(super) fn target(
     target: &SourceText,
     ids: &NodeIds,
 ) -> Option<NodeIndex> {
-    if &**target == END || known(lowering, Some(source), target) { ids.get(target) } else { None }
+    if &**target == END || known(lowering, Some(source), target, true) { ids.get(target) } else { None }
 }
 
-/// Whether a name is that of a node; it is an error if not.
-fn known(lowering: &Lowering<'_, '_, '_>, source: Option<&SourceText>, name: &SourceText) -> bool {
+/// Whether a name is that of a node; it is an error if not. Where something leads to, it may be the end.
+fn known(lowering: &Lowering<'_, '_, '_>, source: Option<&SourceText>, name: &SourceText, is_target: bool) -> bool {
     if lowering.agent.node(name).is_some() {
         return true;
     }
-    let nodes = lowering.agent.nodes.iter().map(|node| &*node.name).chain([END]);
-    let help = match closest(name, nodes) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("name a node of the graph, or `{END}`"),
+    let nodes = lowering.agent.nodes.iter().map(|node| &*node.name).chain(is_target.then_some(END));
+    let (message, help) = match (&**name, closest(name, nodes)) {
+        (END, _) => (format!("nothing begins at `{END}`"), "a run ends there: name a node of the graph".to_owned()),
+        (START, _) => {
+            (format!("nothing leads to `{START}`"), "a run begins there: name a node of the graph".to_owned())
+        }
+        (name, Some(near)) => (format!("there is no node `{name}`"), format!("did you mean `{near}`?")),
+        (name, None) if is_target => {
+            (format!("there is no node `{name}`"), format!("name a node of the graph, or `{END}`"))
+        }
+        (name, None) => (format!("there is no node `{name}`"), "name a node of the graph".to_owned()),
     };
-    let mut error = Diagnostic::error(format!("there is no node `{}`", &**name)).at(&name.span).help(help);
+    let mut error = Diagnostic::error(message).at(&name.span).help(help);
     error.node = source.map(|source| source.to_string());
     lowering.reader.report(error);
     false

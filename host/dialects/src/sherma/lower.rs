@@ -72,11 +72,6 @@ impl Lowering<'_, '_, '_> {
                 self.reader.report(self.error(&node.name, message, &node.name.span).help(help));
             }
         }
-        if self.agent.nodes.is_empty() {
-            let message = format!("the agent `{}` has no nodes", self.agent.name.value);
-            self.reader
-                .report(Diagnostic::error(message).at(&self.agent.name.span).help("a graph needs at least one node"));
-        }
     }
 
     fn graph(&self) -> Option<Graph> {

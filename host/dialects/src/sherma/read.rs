@@ -60,19 +60,22 @@ fn manifest_version(fields: &mut Fields<'_, '_>) {
     reader.report(error);
 }
 
-/// Reads the items of a list of declarations; an id that occurs twice is an error.
+/// Reads the items of a list of declarations, each of which is a `noun`; an id that occurs twice is an error.
 pub(super) fn declarations<'r, 'd, T>(
     fields: &mut Fields<'r, 'd>,
     name: &'static str,
-    what: &str,
+    noun: &str,
     mut read: impl FnMut(&mut Fields<'r, 'd>, Declared) -> Option<T>,
 ) -> Vec<T> {
     let reader = fields.reader();
     let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
     let mut found = Vec::new();
     for item in fields.list(name, Optional).unwrap_or_default() {
-        let owner = Owner { what: what.to_owned(), node: None, place: item.place };
-        let Some(mut fields) = reader.fields(item, owner) else { continue };
+        let what = match item.get("id").and_then(|entry| entry.value.as_text()) {
+            Some(id) => format!("the {noun} `{id}`"),
+            None => format!("an item of `{name}`"),
+        };
+        let Some(mut fields) = reader.fields(item, Owner { what, node: None, place: item.place }) else { continue };
         let id = fields.text("id", Required);
         let version = fields.text("version", Optional);
         let Some(id) = id else { continue };
@@ -87,7 +90,7 @@ pub(super) fn declarations<'r, 'd, T>(
 }
 
 fn prompts(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<(SourceText, Arc<str>)> {
-    declarations(fields, "prompts", "a prompt", |fields, declared| {
+    declarations(fields, "prompts", "prompt", |fields, declared| {
         let reader = fields.reader();
         let text = fields.text("instructions", Optional);
         let path = fields.text("instructions_path", Optional);
@@ -96,17 +99,12 @@ fn prompts(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<
             (None, Some(path)) => match surroundings.read(&path, None) {
                 Ok(text) => Some((declared.id, text)),
                 Err(reason) => {
-                    reader.report(fields.error(format!("cannot read `{}`: {reason}", &*path), &path.span));
+                    reader.report(unreadable(fields, &path, &reason));
                     None
                 }
             },
             (both, _) => {
-                let problem = if both.is_some() { "has both" } else { "has neither" };
-                let error = fields.error(
-                    format!("the prompt `{}` {problem} `instructions` and `instructions_path`", &*declared.id),
-                    &declared.id.span,
-                );
-                reader.report(error.help("give it exactly one of them"));
+                not_one_of(fields, both.is_some(), ["instructions", "instructions_path"], &declared);
                 None
             }
         }
@@ -115,7 +113,7 @@ fn prompts(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<
 
 fn llms(fields: &mut Fields<'_, '_>) -> Vec<Llm> {
     const PROVIDERS: [&str; 2] = ["openai", "anthropic"];
-    declarations(fields, "llms", "an LLM", |fields, declared| {
+    declarations(fields, "llms", "LLM", |fields, declared| {
         let provider = fields.text("provider", Optional);
         let model = fields.text("model_name", Required)?;
         if let Some(provider) = &provider
@@ -128,17 +126,37 @@ fn llms(fields: &mut Fields<'_, '_>) -> Vec<Llm> {
     })
 }
 
+/// The error of a file that cannot be read.
+pub(super) fn unreadable(fields: &Fields<'_, '_>, path: &SourceText, reason: &str) -> Diagnostic {
+    fields.error(format!("{}: cannot read `{}`: {reason}", fields.owner().what, &**path), &path.span)
+}
+
+/// Reports that something has both or neither of two fields, one of which it needs.
+pub(super) fn not_one_of(fields: &Fields<'_, '_>, has_both: bool, [first, second]: [&str; 2], declared: &Declared) {
+    let what = &fields.owner().what;
+    let message = match has_both {
+        true => format!("{what} has both `{first}` and `{second}`"),
+        false => format!("{what} has neither `{first}` nor `{second}`"),
+    };
+    let error = fields.error(message, &declared.id.span);
+    fields.reader().report(error.help("give it exactly one of them"));
+}
+
 /// The error of a word that is none of those there are.
 pub(super) fn unknown(fields: &Fields<'_, '_>, what: &str, word: &SourceText, known: &[&str]) -> Diagnostic {
     let help = match closest(word, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are `{}`", known.join("`, `")),
     };
-    fields.error(format!("there is no {what} `{}`", &**word), &word.span).help(help)
+    let of = match fields.owner().node {
+        Some(_) => String::new(),
+        None => format!("{}: ", fields.owner().what),
+    };
+    fields.error(format!("{of}there is no {what} `{}`", &**word), &word.span).help(help)
 }
 
 fn tools(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<Tool> {
-    declarations(fields, "tools", "a tool", |fields, declared| {
+    declarations(fields, "tools", "tool", |fields, declared| {
         for name in ["url", "protocol"] {
             not_yet(fields, name);
         }
@@ -167,6 +185,7 @@ fn imported(
     help: &str,
     surroundings: &dyn Surroundings,
 ) -> Option<String> {
+    let of = &fields.owner().what;
     let error = match surroundings.import(what, path) {
         Imported::Usable(name) => return Some(name),
         Imported::Missing { searched } => {
@@ -175,10 +194,10 @@ fn imported(
                 Import::Hook => "hook that guards this agent",
                 Import::Agent => "agent",
             };
-            let message = format!("`{}` names no {kind}; searched: {}", &**path, searched.join(", "));
+            let message = format!("{of}: `{}` names no {kind}; searched: {}", &**path, searched.join(", "));
             fields.error(message, &path.span).help(help)
         }
-        Imported::Unusable(reason) => fields.error(format!("`{}` cannot be used: {reason}", &**path), &path.span),
+        Imported::Unusable(reason) => fields.error(format!("{of}: `{}` cannot be used: {reason}", &**path), &path.span),
     };
     fields.reader().report(error);
     None
@@ -193,7 +212,7 @@ pub(super) fn not_yet(fields: &mut Fields<'_, '_>, name: &'static str) {
 }
 
 fn sub_agents(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<SubAgent> {
-    declarations(fields, "sub_agents", "a sub-agent", |fields, declared| {
+    declarations(fields, "sub_agents", "sub-agent", |fields, declared| {
         let reader = fields.reader();
         let url = fields.text("url", Optional);
         let path = fields.text("yaml_path", Optional);
@@ -209,7 +228,7 @@ fn sub_agents(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> V
         if let Some(path) = &path
             && let Err(reason) = surroundings.read(path, None)
         {
-            reader.report(fields.error(format!("cannot read `{}`: {reason}", &**path), &path.span));
+            reader.report(unreadable(fields, path, &reason));
             return None;
         }
         let path = match (path, &url) {

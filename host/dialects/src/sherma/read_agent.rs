@@ -53,12 +53,13 @@ pub(super) fn agent(reader: &Reader<'_>, entry: &Entry, surroundings: &dyn Surro
         let owner = Owner { what: "`graph`".into(), node: None, place: entry.key_place };
         if let Some(mut fields) = reader.fields(&entry.value, owner) {
             agent.entry = fields.text("entry_point", Optional);
-            agent.nodes = fields
-                .list("nodes", Required)
-                .unwrap_or_default()
-                .iter()
-                .filter_map(|item| node_of(reader, item, surroundings))
-                .collect();
+            let nodes = fields.list("nodes", Required);
+            if nodes.is_some_and(<[_]>::is_empty) {
+                let error = fields.error(format!("the agent `{}` has no nodes", agent.name.value), &agent.name.span);
+                reader.report(error.help("a graph needs at least one node"));
+            }
+            agent.nodes =
+                nodes.unwrap_or_default().iter().filter_map(|item| node_of(reader, item, surroundings)).collect();
             agent.edges = fields
                 .list("edges", Optional)
                 .unwrap_or_default()
@@ -99,7 +100,11 @@ fn state<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Vec<Field> {
     let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
     let mut found = Vec::new();
     for item in fields.list("fields", Optional).unwrap_or_default() {
-        let owner = Owner { what: "a field of the state".into(), node: None, place: item.place };
+        let what = match named(item, "name") {
+            Some(name) => format!("the field `{name}` of the state"),
+            None => "a field of the state".to_owned(),
+        };
+        let owner = Owner { what, node: None, place: item.place };
         let Some(mut fields) = reader.fields(item, owner) else { continue };
         let (name, kind) = (fields.text("name", Required), fields.text("type", Required));
         let default = fields.node("default", Optional);
@@ -161,8 +166,13 @@ fn default_of(fields: &Fields<'_, '_>, name: &str, kind: &str, node: &document::
     Some(value)
 }
 
+/// The node that something belongs to, known before its fields are read, so that every error of theirs can say it.
+fn named(item: &document::Node, field: &str) -> Option<Arc<str>> {
+    item.get(field)?.value.as_text().map(Arc::from)
+}
+
 fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node, surroundings: &dyn Surroundings) -> Option<Node> {
-    let owner = Owner { what: "a node".into(), node: None, place: item.place };
+    let owner = Owner { what: "a node".into(), node: named(item, "name"), place: item.place };
     let mut fields = reader.fields(item, owner)?;
     let name = fields.text("name", Required);
     let kind = fields.text("type", Required);
@@ -172,7 +182,8 @@ fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node, surroundings: &dyn
     let name = name?;
     let owner = |what: String| Owner { what, node: Some(Arc::clone(&name.value)), place: item.place };
     let (retry, fallback) = on_error.map(|entry| self::on_error(reader, entry, &name)).unwrap_or_default();
-    let kind = kind?;
+    // A node that cannot be read is a node all the same: what leads to it is not wrong.
+    let Some(kind) = kind else { return Some(Node { name, body: Body::Unknown, fallback }) };
     if let (Some(entry), true) = (on_error, KINDS.contains(&&*kind) && !MAY_FAIL.contains(&&*kind)) {
         let message = format!("`on_error` is not for `{}` nodes, and `{}` is one", &*kind, &*name);
         let error = Diagnostic::error(message).at(&reader.span(entry.key_place)).node(&*name);
@@ -186,7 +197,9 @@ fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node, surroundings: &dyn
     // An entry that is left out has no fields; required ones are then missing where the node is.
     let empty = const { &document::Node { place: document::Place { start: 0, end: 0 }, kind: Kind::Map(Vec::new()) } };
     let node = args.map_or(empty, |entry| &entry.value);
-    let mut fields = reader.fields(node, owner(format!("the `args` of a `{}` node", &*kind)))?;
+    let Some(mut fields) = reader.fields(node, owner(format!("the `args` of a `{}` node", &*kind))) else {
+        return Some(Node { name, body: Body::Unknown, fallback });
+    };
     let body = match &*kind {
         "call_llm" => Body::CallLlm(Box::new(call_llm(&mut fields, retry))),
         "tool_node" => Body::ToolNode(references(&mut fields, "tools")),
@@ -369,7 +382,7 @@ fn on_error<'d>(
 }
 
 fn edge<'d>(reader: &Reader<'d>, item: &'d document::Node) -> Option<Edge> {
-    let owner = Owner { what: "an edge".into(), node: None, place: item.place };
+    let owner = Owner { what: "an edge".into(), node: named(item, "source"), place: item.place };
     let mut fields = reader.fields(item, owner)?;
     let source = fields.text("source", Required);
     let target = fields.text("target", Optional);

@@ -7,7 +7,7 @@ use hotcell_graph::ir::{Action, AnswerCallsAction, Offered, SkillTool};
 use hotcell_graph::{Key, closest};
 
 use super::schema::{CallLlm, Declared, MESSAGES, Node, Reference, Source, SubAgentTools};
-use crate::document::Reader;
+use crate::document::{self, Kind, Reader};
 
 /// The declarations that references are resolved in.
 pub(super) struct Scope<'a, 'r, 'd> {
@@ -25,12 +25,15 @@ impl Scope<'_, '_, '_> {
         &self,
         node: &Node,
         reference: &Reference,
-        what: &str,
+        (what, section): (&str, &str),
         all: &'s [T],
         declared: impl Fn(&'s T) -> &'s Declared,
     ) -> Option<&'s T> {
         let id = &*reference.id;
         let Some(found) = all.iter().find(|one| *declared(one).id == *id) else {
+            if self.declares(section, id) {
+                return None;
+            }
             let help = match closest(id, all.iter().map(|one| &*declared(one).id)) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "declare it at the top of the file".to_owned(),
@@ -48,21 +51,39 @@ impl Scope<'_, '_, '_> {
         None
     }
 
+    /// Whether the file declares something under an id. Where that is wrong, what refers to it is not wrong as well.
+    fn declares(&self, section: &str, id: &str) -> bool {
+        let has_id = |item: &document::Node| item.get("id").and_then(|entry| entry.value.as_text()) == Some(id);
+        self.items(section).iter().any(has_id)
+    }
+
+    /// The items of a list at the top of the file, as they are written.
+    fn items(&self, section: &str) -> &[document::Node] {
+        match self.reader.document().root.get(section).map(|entry| &entry.value.kind) {
+            Some(Kind::List(items)) => items,
+            _ => &[],
+        }
+    }
+
     /// The full name of a node's model.
     pub(super) fn model(&self, node: &Node, llm: Option<&Reference>) -> Option<String> {
         let Some(reference) = llm.or(self.source.default_llm.as_ref()) else {
+            if self.reader.document().root.get("default_llm").is_some() {
+                return None;
+            }
             let error =
                 Diagnostic::error(format!("the node `{}` has no `llm`, and the file no `default_llm`", &*node.name));
             self.reader.report(error.at(&node.name.span).node(&*node.name).help("set one of them"));
             return None;
         };
-        let llm = self.find(node, reference, "LLM", &self.source.llms, |llm| &llm.declared)?;
+        let llm = self.find(node, reference, ("LLM", "llms"), &self.source.llms, |llm| &llm.declared)?;
         Some(format!("{}:{}", llm.provider, llm.model))
     }
 
     /// The agent that a `call_agent` node calls.
     pub(super) fn sub_agent(&self, node: &Node, reference: &Reference) -> Option<Key> {
-        let found = self.find(node, reference, "sub-agent", &self.source.sub_agents, |agent| &agent.declared)?;
+        let found =
+            self.find(node, reference, ("sub-agent", "sub_agents"), &self.source.sub_agents, |agent| &agent.declared)?;
         Some(Arc::clone(&found.declared.id.value))
     }
 
@@ -127,8 +148,13 @@ impl Scope<'_, '_, '_> {
     fn tool(&self, node: &Node, reference: &Reference) -> Option<Offered> {
         let id = &*reference.id;
         if self.source.tools.iter().all(|tool| *tool.declared.id != *id) {
-            if let Some(tool) = self.source.skill_tool(id) {
-                return Some(Offered::Skills(tool));
+            match self.source.skill_tool(id) {
+                Some(tool) => return Some(Offered::Skills(tool)),
+                // The skills are wrong; that is reported.
+                None if SkillTool::ALL.iter().any(|tool| tool.name() == id) && !self.items("skills").is_empty() => {
+                    return None;
+                }
+                None => {}
             }
             // A function of a server of a skill goes by its own name.
             let of_a_skill = |tool: &&String| {
@@ -142,7 +168,7 @@ impl Scope<'_, '_, '_> {
                 return Some(agent_tool(Arc::clone(&agent.declared.id.value)));
             }
         }
-        let tool = self.find(node, reference, "tool", &self.source.tools, |tool| &tool.declared)?;
+        let tool = self.find(node, reference, ("tool", "tools"), &self.source.tools, |tool| &tool.declared)?;
         Some(Offered::Tool(tool.name.clone()))
     }
 }

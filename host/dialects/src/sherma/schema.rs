@@ -105,7 +105,7 @@ pub(super) enum Body {
     LoadSkills(Option<SourceText>),
     /// None if what it stands for is wrong; that is reported
     Custom(Option<Box<Custom>>),
-    /// Its type is wrong; that is reported
+    /// Its type or its `args` are wrong; that is reported
     Unknown,
 }
 

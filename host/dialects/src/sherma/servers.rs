@@ -17,7 +17,7 @@ const HOOKS: &str = "hooks.";
 
 /// Reads the servers of a file; their functions are added to its tools.
 pub(super) fn read(fields: &mut Fields<'_, '_>, tools: &mut Vec<Tool>, surroundings: &dyn Surroundings) {
-    let found = declarations(fields, "mcp_servers", "an MCP server", |fields, declared| {
+    let found = declarations(fields, "mcp_servers", "MCP server", |fields, declared| {
         let transport = fields.text("transport", Optional);
         let prefix = fields.text("tool_prefix", Optional);
         let way = match transport.as_deref().unwrap_or(TRANSPORTS[0]) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::SourceFile;
 use hotcell_graph::ir::Skill;
 
-use super::read::{declarations, tool_of_path};
+use super::read::{declarations, not_one_of, tool_of_path, unreadable};
 use super::schema::Declared;
 use super::servers;
 use crate::document::Need::{Optional, Required};
@@ -17,7 +17,7 @@ const INSTRUCTIONS: &str = "SKILL.md";
 
 /// Reads the skills of a file with all that belongs to them.
 pub(super) fn read(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<Skill> {
-    declarations(fields, "skills", "a skill", |fields, declared| {
+    declarations(fields, "skills", "skill", |fields, declared| {
         let reader = fields.reader();
         let path = match (fields.text("skill_card_path", Optional), fields.text("url", Optional)) {
             (Some(path), None) => path,
@@ -28,16 +28,14 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings)
                 return None;
             }
             (both, _) => {
-                let problem = if both.is_some() { "has both" } else { "has neither" };
-                let message = format!("the skill `{}` {problem} `skill_card_path` and `url`", &*declared.id);
-                reader.report(fields.error(message, &declared.id.span).help("give it exactly one of them"));
+                not_one_of(fields, both.is_some(), ["skill_card_path", "url"], &declared);
                 return None;
             }
         };
         let text = match surroundings.read(&path, None) {
             Ok(text) => text,
             Err(reason) => {
-                reader.report(fields.error(format!("cannot read `{}`: {reason}", &*path), &path.span));
+                reader.report(unreadable(fields, &path, &reason));
                 return None;
             }
         };
@@ -57,7 +55,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings)
 }
 
 fn card(reader: &Reader<'_>, declared: &Declared, path: &SourceText, surroundings: &dyn Surroundings) -> Option<Skill> {
-    let owner = Owner { what: "the skill card".into(), node: None, place: Place::default() };
+    let owner =
+        Owner { what: format!("the card of the skill `{}`", &*declared.id), node: None, place: Place::default() };
     let mut fields = reader.fields(&reader.document().root, owner)?;
     let id = fields.text("id", Optional);
     if let Some(id) = &id
@@ -76,7 +75,7 @@ fn card(reader: &Reader<'_>, declared: &Declared, path: &SourceText, surrounding
         let text = match surroundings.read(&format!("{folder}/{}", &*file), Some(&folder)) {
             Ok(text) => text,
             Err(reason) => {
-                reader.report(fields.error(format!("cannot read `{}`: {reason}", &*file), &file.span));
+                reader.report(unreadable(&fields, &file, &reason));
                 continue;
             }
         };
@@ -87,13 +86,15 @@ fn card(reader: &Reader<'_>, declared: &Declared, path: &SourceText, surrounding
         None => surroundings.read(&format!("{folder}/{INSTRUCTIONS}"), Some(&folder)),
     };
     let instructions = instructions.unwrap_or_else(|reason| {
-        let error = fields.error(format!("cannot read `{INSTRUCTIONS}` of the skill: {reason}"), &path.span);
+        let what = &fields.owner().what;
+        let error = fields.error(format!("{what}: cannot read `{INSTRUCTIONS}`: {reason}"), &path.span);
         reader.report(error);
         Arc::from("")
     });
     let mut tools = Vec::new();
     for entry in fields.map("local_tools", Optional).map(|(entries, _)| entries).unwrap_or_default() {
-        let owner = Owner { what: "a tool of the skill".into(), node: None, place: entry.key_place };
+        let what = format!("the tool `{}` of the skill `{}`", entry.key, &*declared.id);
+        let owner = Owner { what, node: None, place: entry.key_place };
         let Some(mut fields) = reader.fields(&entry.value, owner) else { continue };
         fields.text("id", Optional);
         fields.text("version", Optional);

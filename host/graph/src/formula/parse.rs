@@ -112,9 +112,18 @@ fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
             let end = offset + word.max(rest.chars().next().map_or(0, char::len_utf8));
             let last = source.char_indices().last().map_or(0, |(place, _)| place);
             let range = if offset >= source.len() { last..source.len() } else { offset..end };
-            Err(FormulaError { message, range, help: None })
+            let help = is_prose(source).then(|| "a text needs quotes of its own: `\"a text\"`".to_owned());
+            Err(FormulaError { message, range, help })
         }
     }
+}
+
+/// Whether what does not parse looks like a text that was written without quotes: words with nothing between them.
+fn is_prose(source: &str) -> bool {
+    let is_word = |part: &&str| {
+        part.starts_with(char::is_alphabetic) && part.chars().all(|c| c.is_alphanumeric() || ".,:;!?'-".contains(c))
+    };
+    !source.contains('"') && source.split_whitespace().take(3).filter(is_word).count() >= 2
 }
 
 /// The byte at a line, from 1, and a column, from 0, in characters.
