@@ -82,12 +82,20 @@ pub fn tool_calls(value: &Value) -> List {
     }
 }
 
-/// The text of the last message of a model that has one.
+/// The text of the last message of a model, however short.
 pub fn last_reply(messages: &List) -> Option<&str> {
-    (0..messages.len()).rev().filter_map(|place| messages.get(place)).find_map(|message| {
-        let text = as_text(message).filter(|text| !text.trim().is_empty())?;
-        (speaker(message) == Some(Speaker::Ai)).then_some(text)
-    })
+    replies(messages).next()
+}
+
+/// The text of the last message of a model that has one: some only call tools.
+pub fn last_text(messages: &List) -> Option<&str> {
+    replies(messages).find(|text| !text.trim().is_empty())
+}
+
+/// The texts of a model's messages, the last one first.
+fn replies(messages: &List) -> impl Iterator<Item = &str> {
+    let messages = (0..messages.len()).rev().filter_map(|place| messages.get(place));
+    messages.filter(|message| speaker(message) == Some(Speaker::Ai)).filter_map(as_text)
 }
 
 /// A value as a message: a text is one of a person.
@@ -179,4 +187,18 @@ fn place_of(messages: &List, id: &str) -> Option<usize> {
         return Some(place);
     }
     messages.iter().position(has)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Speaker, last_reply, last_text, message};
+    use crate::value::{List, Value};
+
+    #[test]
+    fn the_last_reply_may_be_empty() {
+        let conversation = [(Speaker::Ai, "ready"), (Speaker::Human, "go"), (Speaker::Ai, " "), (Speaker::Tool, "3")];
+        let messages: List = conversation.into_iter().map(|(by, text)| Value::Object(message(by, text))).collect();
+        assert_eq!((last_reply(&messages), last_text(&messages)), (Some(" "), Some("ready")));
+        assert_eq!((last_reply(&List::default()), last_text(&List::default())), (None, None));
+    }
 }

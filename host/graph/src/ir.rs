@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use hotcell_budget::RunBudget;
 
-use crate::conversation::{as_text, last_reply, tool_calls};
+use crate::conversation::{as_text, last_reply, last_text, tool_calls};
 use crate::diagnostic::Span;
 use crate::formula::{EvaluationError, Formula};
 use crate::reducer::Reducer;
@@ -189,7 +189,8 @@ pub enum Expression {
     LastReply {
         /// The state key
         conversation: Key,
-        /// Whether it is an error that there is none; otherwise the text is empty
+        /// Whether a text is needed: messages without one are passed over, and it is an error that there is none.
+        /// Otherwise the text may be empty, and is if there is no such message.
         required: bool,
     },
     /// Whether the last message of the conversation under this key asks for tools
@@ -271,11 +272,11 @@ impl Expression {
             Expression::Formula(formula) => formula.evaluate(scope).map_err(NoValue::Formula),
             Expression::LastReply { conversation, required } => {
                 let messages = scope.lookup(conversation).and_then(Value::as_list);
-                match messages.and_then(last_reply) {
-                    Some(text) => Ok(Value::from(text)),
-                    None if *required => Err(NoValue::NoReply(conversation.clone())),
-                    None => Ok(Value::from("")),
+                if !required {
+                    return Ok(Value::from(messages.and_then(last_reply).unwrap_or_default()));
                 }
+                let text = messages.and_then(last_text);
+                text.map(Value::from).ok_or_else(|| NoValue::NoReply(conversation.clone()))
             }
             Expression::AsksForTools(conversation) => {
                 let messages = scope.lookup(conversation).and_then(Value::as_list);
