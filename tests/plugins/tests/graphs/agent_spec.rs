@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
-use hotcell_runtime::mcp::{HttpSettings, Identity, serve_http};
 use hotcell_runtime::value::parse_json;
-use hotcell_runtime::{CancellationToken, Given, Host, HostOptions, JournalChoice, Nobody, Offering, Outcome};
+use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Nobody, Outcome};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, error};
 
 /// A flow from its start by these nodes to its end, whose output is the last property.
-fn flow(inputs: Value, nodes: &[Value], output: Value) -> Value {
+pub(crate) fn flow(inputs: Value, nodes: &[Value], output: Value) -> Value {
     let start = json!({ "component_type": "StartNode", "id": "start", "name": "start", "inputs": inputs });
     let end = json!({ "component_type": "EndNode", "id": "end", "name": "end", "outputs": [output] });
     let all: Vec<Value> = [&[start], nodes, &[end]].concat();
@@ -31,23 +30,23 @@ fn flow(inputs: Value, nodes: &[Value], output: Value) -> Value {
     })
 }
 
-fn text(name: &str) -> Value {
+pub(crate) fn text(name: &str) -> Value {
     json!({ "title": name, "type": "string" })
 }
 
-fn call_of(tool: Value) -> Value {
+pub(crate) fn call_of(tool: Value) -> Value {
     json!({ "component_type": "ToolNode", "id": "call", "name": "call", "tool": tool })
 }
 
-fn desk(flow: &Value) -> Desk {
+pub(crate) fn desk(flow: &Value) -> Desk {
     Desk::of("flow.json", &flow.to_string())
 }
 
-fn nobody_asked() -> Loopback {
+pub(crate) fn nobody_asked() -> Loopback {
     Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap()
 }
 
-fn inputs(values: Value) -> Given {
+pub(crate) fn inputs(values: Value) -> Given {
     let state = parse_json(&values.to_string()).unwrap().as_object().cloned().unwrap();
     Given { state, ..Given::default() }
 }
@@ -81,37 +80,13 @@ async fn a_function_of_a_server_needs_a_grant_and_is_called_with_it() {
 }
 
 /// A plugin `acme` whose tool `speak` says what it is told.
-fn saying(desk: &Desk) {
+pub(crate) fn saying(desk: &Desk) {
     desk.plugin_like("acme", "speak", &[], json!({}), "", |description| {
         description["tools"][0]["parameters"] = json!({
             "type": "object", "properties": { "do": { "type": "string" }, "text": { "type": "string" } },
             "required": ["do", "text"],
         });
     });
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_function_of_a_service_is_called_over_http() {
-    let shop = Desk::new("");
-    saying(&shop);
-    let mut offering = Offering::new(Host::new(HostOptions::isolated()).unwrap());
-    offering.add_plugins(&shop.path("")).unwrap();
-    let identity = Identity { name: "library".to_owned(), version: "1".to_owned() };
-    let end = CancellationToken::new();
-    let server = serve_http(Arc::new(offering), identity, HttpSettings::default(), &end).await.unwrap();
-    let origin = format!("http://{}", server.address());
-    let function = json!({
-        "component_type": "MCPTool", "id": "tool", "name": "speak",
-        "inputs": [text("do"), text("text")], "outputs": [text("y")], "client_transport": {
-            "component_type": "StreamableHTTPTransport", "id": "library", "name": "library", "url": format!("{origin}/mcp"),
-        },
-    });
-    let desk = desk(&flow(json!([text("do"), text("text")]), &[call_of(function)], text("y")));
-    desk.settings(&format!("[grants.\"mcp:library\"]\nhttp = [\"{origin}\"]"));
-    let host = desk.host(&nobody_asked());
-    let given = inputs(json!({ "do": "say", "text": "hello" }));
-    let report = desk.start(&host, given, Arc::new(Nobody)).await.unwrap();
-    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"hello"}"#.into() });
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -15,3 +15,4 @@ mod nodes;
 mod remote;
 mod servers;
 mod threads;
+mod transports;

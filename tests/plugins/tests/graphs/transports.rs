@@ -1,0 +1,140 @@
+//! MCP servers over HTTP that a configuration of the Open Agent Specification names, by every transport: granted, called, and
+//! refused without the grant or the certificate. A server that is a program is in `agent_spec`.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use hotcell_loopback::mcp::{KEY, MESSAGES, serve_events};
+use hotcell_loopback::tls::{certificates, in_front_of};
+use hotcell_runtime::mcp::{HttpServer, HttpSettings, Identity, serve_http};
+use hotcell_runtime::{CancellationToken, Host, HostOptions, Nobody, Offering, Outcome};
+use serde_json::{Value, json};
+
+use crate::agent_spec::{call_of, desk, flow, inputs, nobody_asked, saying, text};
+use crate::desk::Desk;
+
+/// A transport to the server `library`.
+fn transport(component_type: &str, url: &str, own: Value) -> Value {
+    let mut transport = json!({ "component_type": component_type, "id": "library", "name": "library", "url": url });
+    transport.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+    transport
+}
+
+/// The certificate and the key that a client shows, and the authority of the server.
+fn identity(folder: &Path, client: &str) -> Value {
+    let file = |name: String| folder.join(name).to_str().unwrap().to_owned();
+    json!({
+        "cert_file": file(format!("{client}.pem")), "key_file": file(format!("{client}.key")),
+        "ca_file": file("ca.pem".to_owned()),
+    })
+}
+
+/// A folder whose flow calls the function `name` of the server behind a transport, with these texts.
+fn calling(name: &str, arguments: &Value, transport: &Value) -> Desk {
+    let names: Vec<Value> = arguments.as_object().unwrap().keys().map(|name| text(name)).collect();
+    let function = json!({
+        "component_type": "MCPTool", "id": "tool", "name": name, "inputs": names, "outputs": [text("y")],
+        "client_transport": transport,
+    });
+    desk(&flow(json!(names), &[call_of(function)], text("y")))
+}
+
+fn grant(desk: &Desk, origin: &str) {
+    desk.settings(&format!("[grants.\"mcp:library\"]\nhttp = [\"{origin}\"]"));
+}
+
+/// How a run ends: its output, or the error.
+async fn ended(desk: &Desk, arguments: &Value) -> Result<String, String> {
+    let host = desk.host(&nobody_asked());
+    let report = desk.start(&host, inputs(arguments.clone()), Arc::new(Nobody)).await.unwrap();
+    match report.outcome {
+        Outcome::Completed { output } => Ok(output),
+        Outcome::Failed { error, .. } => Err(error),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// That the call is refused without a grant, in which the address is named, and gives `expected` with it.
+async fn is_called(desk: &Desk, arguments: &Value, origin: &str, expected: &str) {
+    let refused = ended(desk, arguments).await.unwrap_err();
+    assert!(refused.contains("[grants.\"mcp:library\"]") && refused.contains(origin), "{refused}");
+    grant(desk, origin);
+    assert_eq!(ended(desk, arguments).await, Ok(json!({ "y": expected }).to_string()));
+}
+
+/// hotcell itself as a server, with the tool `speak` of a plugin. The folder has to outlive it.
+async fn hotcell() -> (Desk, HttpServer, CancellationToken) {
+    let shop = Desk::new("");
+    saying(&shop);
+    let mut offering = Offering::new(Host::new(HostOptions::isolated()).unwrap());
+    offering.add_plugins(&shop.path("")).unwrap();
+    let identity = Identity { name: "library".to_owned(), version: "1".to_owned() };
+    let end = CancellationToken::new();
+    let server = serve_http(Arc::new(offering), identity, HttpSettings::default(), &end).await.unwrap();
+    (shop, server, end)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streamable_http() {
+    let (_shop, server, _end) = hotcell().await;
+    let origin = format!("http://{}", server.address());
+    let transport = transport("StreamableHTTPTransport", &format!("{origin}/mcp"), json!({}));
+    let arguments = json!({ "do": "say", "text": "hello" });
+    is_called(&calling("speak", &arguments, &transport), &arguments, &origin, "hello").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_sent_events() {
+    let server = serve_events(MESSAGES, "").await.unwrap();
+    let origin = format!("http://{server}");
+    let arguments = json!({ "text": "hello" });
+    let headers = json!({ "headers": { KEY.0: KEY.1 } });
+    let with_headers = transport("SSETransport", &format!("{origin}/sse"), headers);
+    is_called(&calling("echo", &arguments, &with_headers), &arguments, &origin, "hello").await;
+
+    // The headers of the document are those that are sent.
+    let desk = calling("echo", &arguments, &transport("SSETransport", &format!("{origin}/sse"), json!({})));
+    grant(&desk, &origin);
+    let refused = ended(&desk, &arguments).await.unwrap_err();
+    assert!(refused.contains("`library`") && refused.contains("400"), "{refused}");
+}
+
+/// A server behind TLS that wants a certificate: one that the right authority signed is good, another is not.
+async fn with_certificates(
+    behind: SocketAddr,
+    name: &str,
+    arguments: &Value,
+    transport: impl Fn(&str, Value) -> Value,
+) {
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path()).unwrap();
+    let origin = format!("https://localhost:{}", in_front_of(folder.path(), behind).await.unwrap());
+    let desk = calling(name, arguments, &transport(&origin, identity(folder.path(), "client")));
+    is_called(&desk, arguments, &origin, "hello").await;
+
+    let desk = calling(name, arguments, &transport(&origin, identity(folder.path(), "stranger")));
+    grant(&desk, &origin);
+    let refused = ended(&desk, arguments).await.unwrap_err();
+    assert!(refused.contains("`library`") && refused.contains("alert"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streamable_http_with_certificates_of_both_sides() {
+    let (_shop, server, _end) = hotcell().await;
+    let arguments = json!({ "do": "say", "text": "hello" });
+    with_certificates(server.address(), "speak", &arguments, |origin, identity| {
+        transport("StreamableHTTPmTLSTransport", &format!("{origin}/mcp"), identity)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn server_sent_events_with_certificates_of_both_sides() {
+    let server = serve_events(MESSAGES, "").await.unwrap();
+    with_certificates(server, "echo", &json!({ "text": "hello" }), |origin, mut identity| {
+        identity["headers"] = json!({ KEY.0: KEY.1 });
+        transport("SSEmTLSTransport", &format!("{origin}/sse"), identity)
+    })
+    .await;
+}
