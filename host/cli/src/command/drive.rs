@@ -193,7 +193,13 @@ impl<'a> Drive<'a> {
                 .warning("the run is lost, because `--journal memory` keeps nothing; give the answers with `--answer`");
             return;
         }
-        screen.line(&format!("run {} waits; answer it, now or another day, with", report.run));
+        let run = &report.run;
+        screen.line(&match questions.len() {
+            0 | 1 => format!("run {run} waits; answer it, now or another day, with"),
+            several => format!(
+                "run {run} waits for {several} answers, in the order above; give the first, now or another day, with"
+            ),
+        });
         let example = questions.first().and_then(|question| question.options.first());
         let answer = example.map_or("'...'".into(), |option| quoted(option));
         let command = self.context.runs_command(&format!("answer {} {answer} --resume", report.run));
