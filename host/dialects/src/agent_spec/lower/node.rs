@@ -272,13 +272,20 @@ impl Site<'_, '_> {
     }
 
     fn start(&self) -> Node {
-        let mut updates = Vec::new();
-        for input in &self.component.inputs {
-            let value = |what| typed(input, what, Expression::Key(input.title.clone()));
-            updates.push(Update { key: input.title.clone(), value: value("input") });
-        }
+        let value = |input: &Property| {
+            let given = Expression::Key(input.title.clone());
+            // The flow may say more of an input than its StartNode does: another type, a default.
+            let given = match self.frame.flow.input(&input.title) {
+                Some(of_flow) => typed(of_flow, "input", given),
+                None => given,
+            };
+            typed(input, "input", given)
+        };
+        let inputs = self.component.inputs.iter();
+        let mut updates: Vec<Update> =
+            inputs.map(|input| Update { key: input.title.clone(), value: value(input) }).collect();
         let given = |property: &Property| match self.component.input(&property.title) {
-            Some(input) => typed(input, "input", Expression::Key(input.title.clone())),
+            Some(input) => value(input),
             None => Expression::Key(property.title.clone()),
         };
         updates.extend(self.outputs(&given).into_iter().filter(|update| {
@@ -295,11 +302,13 @@ impl Site<'_, '_> {
             let value = match self.component.output(&output.title) {
                 Some(own) => {
                     let input = self.component.input(&output.title).unwrap_or(own);
-                    typed(own, "output", self.frame.data.input(self.id, input))
+                    let value = typed(own, "output", self.frame.data.input(self.id, input));
+                    // The default of the flow is for ends that lack the output, not for those that lack its value.
+                    typed(&Property { default: None, ..output.clone() }, "output", value)
                 }
-                None => Expression::Key("".into()),
+                None => typed(output, "output", Expression::Key("".into())),
             };
-            outputs.push((output.title.clone(), typed(output, "output", value)));
+            outputs.push((output.title.clone(), value));
         }
         let branch = self.component.text("branch_name").unwrap_or("next");
         let updates = vec![
