@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hotcell_graph::types::Type;
 use hotcell_graph::{List, Object, Value};
 
 use super::model::{Component, ComponentId, Property};
@@ -75,6 +76,16 @@ pub(super) fn of<'c>(component: &Component, declared: Declared, find: &Find<'c>,
         }
         "OutputMessageNode" => Generated { inputs: in_field("message"), outputs: Some(Vec::new()), branches: next() },
         _ => Generated::default(),
+    }
+}
+
+/// Whether the output of an LlmNode is the reply as it is, and not what is read out of it.
+pub(super) fn gives_text(llm_node: &Component, version: Version) -> bool {
+    match &llm_node.outputs[..] {
+        // The first version knows nothing else, also where the type has room for more than a text.
+        [only] if version == Version::V25_4_1 => Type::text().converts_to(&only.ty),
+        [only] => only.ty.is_text(),
+        _ => false,
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotcell_graph::types::Type;
 use hotcell_graph::{List, Object, Value};
 
 use super::builder::{PLUGIN_NAME, PLUGIN_VERSION};
+use super::generated;
 use super::model::{Component, ComponentId, Configuration, Field, Piece, Property};
 use super::schema::Schema;
 use super::sources::{COMPONENT_TYPE, REFERENCE, REFERENCED, VERSION};
@@ -132,12 +132,12 @@ impl<'c> Writer<'c> {
 
     /// The first version that has all that is used, or that of the document where something was handed in beside it.
     fn version(&self) -> Version {
+        let version = self.configuration.version;
         if self.configuration.has_parts {
-            return self.configuration.version;
+            return version;
         }
         let is_structured = |component: &Component| {
-            let one_text = matches!(&component.outputs[..], [only] if Type::text().converts_to(&only.ty));
-            &*component.component_type == "LlmNode" && !one_text
+            &*component.component_type == "LlmNode" && !generated::gives_text(component, version)
         };
         let later = self.configuration.components().any(|(_, component)| is_structured(component));
         if later { Version::V25_4_2 } else { Version::V25_4_1 }

@@ -15,6 +15,7 @@ use super::data::typed;
 use super::flow::Frame;
 use super::tool::of_api_node;
 use super::{ANSWER, Lowering, template};
+use crate::agent_spec::generated;
 use crate::agent_spec::model::{Component, ComponentId, Field, Property};
 
 /// How often a model is asked for a text where that may help.
@@ -87,7 +88,7 @@ impl<'c> Lowering<'c> {
         let settings = self.model(component.child("llm_config")?);
         let mut prompt = site.template(component.text("prompt_template").unwrap_or_default());
         let reply = || Expression::Entry(Box::new(Expression::Key(ANSWER.into())), "content".into());
-        let is_text = matches!(&component.outputs[..], [only] if only.ty.is_text());
+        let is_text = generated::gives_text(component, self.configuration.version);
         let source: Box<dyn Fn(&Property) -> Expression> = if is_text {
             Box::new(move |_| reply())
         } else {
