@@ -120,6 +120,14 @@ impl Type {
         matches!(self.shape, Shape::Integer)
     }
 
+    /// The types of which a value is one: those of a union, else this type alone.
+    pub fn members(&self) -> &[Type] {
+        match &self.shape {
+            Shape::Union(members) => members,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
     /// The type of the items, if this is a list.
     pub fn items(&self) -> Option<&Arc<Type>> {
         match &self.shape {

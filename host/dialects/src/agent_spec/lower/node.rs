@@ -386,8 +386,8 @@ impl Site<'_, '_> {
 
 /// What an input is over the rounds, as far as the types of what feeds it show that.
 fn rounds(sources: &[Arc<Type>], inner: &Type) -> Option<Rounds> {
-    let of = |source: &Arc<Type>| {
-        if **source == *inner {
+    let of = |source: &Type| {
+        if *source == *inner {
             return Some(Rounds::Same);
         }
         if source.is_any() || inner.is_any() {
@@ -399,7 +399,15 @@ fn rounds(sources: &[Arc<Type>], inner: &Type) -> Option<Rounds> {
             _ => None,
         }
     };
-    let mut all = sources.iter().map(of);
+    // Of a source that gives one type or another, what each of them shows counts.
+    let one_of = |source: &Arc<Type>| {
+        if **source == *inner { Some(Rounds::Same) } else { agreed(source.members().iter().map(of)) }
+    };
+    agreed(sources.iter().map(one_of))
+}
+
+/// What all say, if it is the same.
+fn agreed(mut all: impl Iterator<Item = Option<Rounds>>) -> Option<Rounds> {
     let first = all.next()??;
     all.all(|other| other == Some(first)).then_some(first)
 }
