@@ -6,12 +6,12 @@ use std::sync::Arc;
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
     Action, AnswerCallsAction, AskAction, CapOrigin, ConverseAction, Expression, Graph, Next, Node, NodeIds, Offered,
-    PromptPart, Retry, Submit, Update, VisitCap,
+    PromptPart, Retry, Submit, Tool, Update, VisitCap,
 };
 use hotcell_graph::{Key, Object, Value};
 
 use super::data::typed;
-use super::tool::slot;
+use super::tool::{LONGEST_NAME, slot};
 use super::{ANSWER, Lowering, OwnKeys, node, template};
 use crate::agent_spec::model::Component;
 
@@ -26,11 +26,19 @@ impl Lowering<'_> {
         let keys = OwnKeys::beside(agent.inputs.iter().map(|input| &*input.title));
         let settings = self.model(agent.child("llm_config")?);
         let mut offered: Vec<Offered> = Vec::new();
-        for id in agent.children("tools").unwrap_or_default() {
-            offered.push(Offered::Defined(self.tool(*id)));
+        let listed = agent.children("tools").unwrap_or_default();
+        for (index, id) in listed.iter().enumerate() {
+            if listed[..index].contains(id) {
+                continue;
+            }
+            let tool = self.tool(*id);
+            // Ids tell tools apart, and a model knows nothing but what they are called.
+            let spoken = free_name(&offered, &tool.spoken);
+            let is_taken = spoken != tool.spoken;
+            offered.push(Offered::Defined(if is_taken { Arc::new(Tool { spoken, ..(*tool).clone() }) } else { tool }));
         }
         let owes = !agent.outputs.is_empty();
-        let hands_in = owes.then(|| free_name(&offered));
+        let hands_in = owes.then(|| free_name(&offered, SUBMIT));
         if let Some(name) = hands_in.clone() {
             let outputs = agent.outputs.iter().map(slot).collect();
             offered.push(Offered::Submit(Arc::new(Submit { name, outputs, key: keys.filled.clone() })));
@@ -154,11 +162,13 @@ fn endless(agent: &Component, hands_in: Option<&str>) -> String {
     )
 }
 
-/// A name for the tool that hands in, which no other tool has.
-fn free_name(offered: &[Offered]) -> String {
-    let mut name = SUBMIT.to_owned();
-    while offered.iter().any(|one| matches!(one, Offered::Defined(tool) if tool.spoken == name)) {
-        name.push('_');
-    }
-    name
+/// What a tool is called if it may: the name itself, or with a number that no other tool has.
+fn free_name(offered: &[Offered], wanted: &str) -> String {
+    let is_free = |name: &str| !offered.iter().any(|one| matches!(one, Offered::Defined(tool) if tool.spoken == name));
+    let numbered = |number: u32| {
+        let number = format!("_{number}");
+        let kept = wanted.chars().take(LONGEST_NAME.saturating_sub(number.len()));
+        kept.chain(number.chars()).collect::<String>()
+    };
+    std::iter::once(wanted.to_owned()).chain((2..).map(numbered)).find(|name| is_free(name)).unwrap_or_default()
 }

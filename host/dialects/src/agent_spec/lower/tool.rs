@@ -12,7 +12,7 @@ use crate::agent_spec::model::{Component, ComponentId, Property};
 use crate::surroundings::{DeclaredServer, MutualTls, ServerWay};
 
 /// Letters that the name of a tool may have for a model.
-const LONGEST_NAME: usize = 64;
+pub(super) const LONGEST_NAME: usize = 64;
 
 impl Lowering<'_> {
     /// A tool.
