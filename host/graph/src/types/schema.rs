@@ -18,6 +18,8 @@ const ANNOTATIONS: &[&str] = &[
     "readOnly",
     "writeOnly",
     "$comment",
+    "contentEncoding",
+    "contentMediaType",
     "$schema",
     "$id",
 ];
@@ -121,7 +123,9 @@ fn of_schema(schema: &Value, path: &mut Vec<String>) -> Result<Type, SchemaError
     }
     for (key, _) in schema.iter() {
         let key = &**key;
-        if !(ANNOTATIONS.contains(&key) || CONSTRAINTS.contains(&key) || SHAPES.contains(&key)) {
+        // Whoever adds keywords of their own marks them; unmarked ones may be mistyped.
+        let is_own = key.starts_with("x-");
+        if !(is_own || ANNOTATIONS.contains(&key) || CONSTRAINTS.contains(&key) || SHAPES.contains(&key)) {
             return below(path, key, |path| error(path, format!("the keyword `{key}` is not supported in types")));
         }
     }
@@ -168,7 +172,8 @@ fn shape(schema: &Object, path: &mut Vec<String>) -> Result<Shape, SchemaError> 
                 let Some(name) = name.as_text() else {
                     return below(path, "type", |path| {
                         below(path, index.to_string(), |path| {
-                            error(path, format!("a name of a type is a text and not {}", article(name)))
+                            let quoted = if *name == Value::Null { ": write `\"null\"`" } else { "" };
+                            error(path, format!("a name of a type is a text and not {}{quoted}", article(name)))
                         })
                     });
                 };

@@ -37,6 +37,7 @@ fn values_become_values_of_a_type() {
         (r#"{"anyOf": [{"type": "null"}, {"type": "integer"}]}"#, "2.5", "2"),
         (r#"{"title": "anything"}"#, r#"{"a":[1.0]}"#, r#"{"a":[1.0]}"#),
         (r#"{"type": "integer", "enum": [1, 2]}"#, "2.9", "2"),
+        (r#"{"type": "string", "contentMediaType": "text/csv", "x-column": 3}"#, "2", r#""2""#),
     ];
     for (schema, given, expected) in cases {
         let converted = ty(schema).convert(&value(given)).map(|value| value.to_json());
@@ -109,7 +110,7 @@ fn schemas_that_are_no_types_are_refused_with_their_place() {
             "items.oneOf",
             "the keyword `oneOf` is not supported in types",
         ),
-        (r#"{"type": ["string", null]}"#, "type.1", "a name of a type is a text and not null"),
+        (r#"{"type": ["string", null]}"#, "type.1", "a name of a type is a text and not null: write `\"null\"`"),
         (r#"7"#, "", "a type is a JSON schema, which is an object and not a number"),
         (
             r#"{"type": "object", "properties": {"n": {"type": "integer", "default": "x"}}}"#,
