@@ -16,7 +16,7 @@ use hotcell_dialects::{
 };
 use hotcell_dialects::{loki, sherma};
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
-use hotcell_graph::ir::{Action, Expression, OfferKind};
+use hotcell_graph::ir::{Action, Expression, OfferKind, Offered};
 use serde_json::{Value as Json, json};
 
 /// A world with these tools and plugins, and nothing else.
@@ -190,6 +190,114 @@ fn shared_cases_load_or_are_refused_with_what_they_name() {
         }
     }
     assert!(wrong.is_empty(), "{} are wrong\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// A flow of one node, as JSON, and what stands around it.
+fn flow_around(id: &str, node: &Json) -> Json {
+    let named = |end: &str| format!("{id}_{end}");
+    let edge = |from: &str, to: &str| {
+        json!({
+            "component_type": "ControlFlowEdge", "name": "edge", "from_node": {"$component_ref": from},
+            "to_node": {"$component_ref": to},
+        })
+    };
+    let (start, end, name) = (named("start"), named("end"), node["id"].as_str().unwrap());
+    json!({
+        "component_type": "Flow", "id": id, "name": id, "start_node": {"$component_ref": start},
+        "nodes": [{"$component_ref": start}, {"$component_ref": name}, {"$component_ref": end}],
+        "control_flow_connections": [edge(&start, name), edge(name, &end)],
+        "$referenced_components": {
+            &start: {"component_type": "StartNode", "id": start, "name": start}, name: node,
+            &end: {"component_type": "EndNode", "id": end, "name": end},
+        },
+    })
+}
+
+fn text_of(document: &Json) -> Arc<SourceFile> {
+    Arc::new(SourceFile { name: "flow.json".to_owned(), text: document.to_string() })
+}
+
+#[test]
+fn what_cannot_be_run_is_read_and_refused_with_the_node_of_the_entry_flow() {
+    let model = json!({
+        "component_type": "OciGenAiConfig", "id": "oci", "name": "oci", "model_id": "m", "compartment_id": "c",
+        "client_config": {
+            "component_type": "OciClientConfigWithInstancePrincipal", "name": "c", "service_endpoint": "https://x.invalid",
+            "auth_type": "INSTANCE_PRINCIPAL",
+        },
+    });
+    let ask = json!({
+        "component_type": "LlmNode", "id": "ask", "name": "ask", "prompt_template": "Hi", "llm_config": model,
+    });
+    let inner =
+        json!({"component_type": "FlowNode", "id": "run", "name": "run", "subflow": flow_around("inner", &ask)});
+    let file = text_of(&flow_around("outer", &inner));
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+    assert!(agent_spec::read(&file, &[], &world).0.is_some());
+    let loaded = agent_spec::load(&file, &[], &world);
+    assert!(loaded.graph.is_none());
+    let [error] = &loaded.diagnostics[..] else { panic!("{}", render(&loaded.diagnostics, false)) };
+    assert_eq!(error.node.as_deref(), Some("oci"));
+    assert!(error.message.starts_with("`OciGenAiConfig` cannot be run"), "{error}");
+    assert!(error.message.ends_with("(inside of the node `run`)"), "{error}");
+}
+
+#[test]
+fn tools_that_share_a_name_are_told_apart_and_one_that_is_listed_twice_is_offered_once() {
+    let tool = |id: &str, name: &str| json!({"component_type": "ClientTool", "id": id, "name": name});
+    let agent = json!({
+        "component_type": "Agent", "id": "a", "name": "a", "system_prompt": "Help.",
+        "llm_config": {"component_type": "OpenAiConfig", "id": "m", "name": "m", "model_id": "m"},
+        "tools": [
+            {"$component_ref": "t1"}, {"$component_ref": "t2"}, {"$component_ref": "t1"}, tool("t3", "find it"),
+            tool("t4", "find-it"), tool("t5", "find?it"), tool("t6", "submit_result"),
+        ],
+        "outputs": [{"title": "x", "type": "string"}],
+        "$referenced_components": {"t1": tool("t1", "same"), "t2": tool("t2", "same")},
+    });
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+    let loaded = agent_spec::load(&text_of(&agent), &[], &world);
+    let graph = loaded.graph.unwrap_or_else(|| panic!("{}", render(&loaded.diagnostics, false)));
+    let offered = graph.nodes().find_map(|(_, node)| match &node.action {
+        Action::Converse(action) => Some(action.tools.clone()),
+        _ => None,
+    });
+    let names: Vec<String> = offered
+        .into_iter()
+        .flatten()
+        .map(|offered| match offered {
+            Offered::Defined(tool) => tool.spoken.clone(),
+            Offered::Submit(submit) => submit.name.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(names, ["same", "same_2", "find_it", "find-it", "find_it_2", "submit_result", "submit_result_2"]);
+}
+
+#[test]
+fn what_an_llm_node_gives_does_not_change_by_being_written() {
+    let ask = |output: Json| {
+        json!({
+            "component_type": "LlmNode", "id": "ask", "name": "ask", "prompt_template": "Hi", "outputs": [output],
+            "llm_config": {"component_type": "OpenAiConfig", "id": "m", "name": "m", "model_id": "m"},
+        })
+    };
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+    let (text, nullable) = (json!({"title": "t", "type": "string"}), json!({"title": "t", "type": ["string", "null"]}));
+    for (output, version, written_as) in [
+        (&text, "25.4.1", "25.4.1"),
+        (&text, "26.1.0", "25.4.1"),
+        // The first version takes the reply as it is, later ones look for a value in it.
+        (&nullable, "25.4.1", "25.4.1"),
+        (&nullable, "26.1.0", "25.4.2"),
+    ] {
+        let mut document = flow_around("f", &ask(output.clone()));
+        document["agentspec_version"] = version.into();
+        let (configuration, diagnostics) = agent_spec::read(&text_of(&document), &[], &world);
+        let configuration = configuration.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
+        let written: Json = serde_json::from_str(&agent_spec::write(&configuration)).unwrap();
+        assert_eq!(written["agentspec_version"], written_as, "{output} of {version}");
+    }
 }
 
 /// Snapshots are beside what they are of.

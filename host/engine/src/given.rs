@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::ir::Graph;
-use hotcell_graph::{Key, Object, Value};
+use hotcell_graph::{Key, Object, Value, closest};
 
 use crate::run::RunError;
 
@@ -94,7 +94,21 @@ pub(crate) fn check_state(graph: &Graph, given: &Given) -> Result<(), RunError> 
     let declared = |key: &Key| graph.open_state.contains(key);
     let unknown: Vec<String> =
         given.state.iter().map(|(key, _)| key).filter(|key| !declared(key)).map(|key| key.to_string()).collect();
-    if unknown.is_empty() { Ok(()) } else { Err(RunError::UnknownState(unknown)) }
+    let Some(first) = unknown.first() else { return Ok(()) };
+    // A graph with results is called like a function: what it takes are inputs, and the conversation is none of them.
+    let called = graph.results.is_some();
+    let (no, those) = if called { ("there is no input", "inputs") } else { ("the state has no field", "fields") };
+    let hidden = graph.conversation.as_ref().filter(|_| called);
+    let taken: Vec<&str> = graph.open_state.iter().filter(|key| hidden != Some(key)).map(|key| &**key).collect();
+    let help = match (closest(first, taken.iter().copied()), &taken[..]) {
+        (Some(near), _) => format!("did you mean `{near}`?"),
+        (None, []) => format!("it takes no {those}"),
+        (None, all) => {
+            let all: Vec<String> = all.iter().map(|name| (*name).to_owned()).collect();
+            format!("its {those} are {}", list(&all))
+        }
+    };
+    Err(RunError::UnknownState(format!("{no} {}; {help}", list(&unknown))))
 }
 
 /// The values of all variables of a graph.

@@ -50,9 +50,9 @@ pub enum RunError {
     /// Variables were given that the graph does not declare
     #[error("the graph declares no variable {}", list(.0))]
     UnknownVariables(Vec<String>),
-    /// Values of the state were given that the graph does not take
-    #[error("the state has no field {}", list(.0))]
-    UnknownState(Vec<String>),
+    /// Values were given that the graph does not take; the text says which
+    #[error("{0}")]
+    UnknownState(String),
     /// Structured input does not have the form that the graph declares
     #[error("{0}")]
     Input(String),

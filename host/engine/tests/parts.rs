@@ -220,6 +220,26 @@ async fn lists_of_different_lengths_name_the_inputs() {
     );
 }
 
+#[tokio::test]
+async fn an_input_that_there_is_not_is_refused_with_those_that_there_are() {
+    let graph = |inputs: &[&str]| {
+        let mut graph = Graph::clone(&outer());
+        graph.open_state = inputs.iter().map(|input| (*input).into()).chain(["talk".into()]).collect();
+        Arc::new(graph)
+    };
+    for (inputs, problem) in [
+        (&["days", "city"][..], "there is no input `dayz`; did you mean `days`?"),
+        (&["city", "name"], "there is no input `dayz`; its inputs are `city`, `name`"),
+        (&[], "there is no input `dayz`; it takes no inputs"),
+    ] {
+        let mut request = request(&graph(inputs));
+        request.given.state.insert("dayz", 3.into());
+        let engine = Engine::new(world(&[]).ports(), Arc::new(MemoryJournal::default()));
+        let error = engine.start(request, CancellationToken::new()).await.unwrap_err();
+        assert_eq!(error.to_string(), problem);
+    }
+}
+
 /// Has the client measure, and gives back what it says as an integer.
 fn measuring() -> Arc<Graph> {
     let slot =

@@ -359,7 +359,7 @@ impl<'s, 'd> Builder<'s, 'd> {
     /// The text of a field, which may be a reference to one.
     fn resolved_text(&mut self, at: Located<'d>, field: &str) -> Option<Arc<str>> {
         let entry = at.node.get(field)?;
-        match self.value(at.with(&entry.value), MayHave::Values)?.0 {
+        match self.value(at.with(&entry.value), &entry.key, MayHave::Values)?.0 {
             Value::Text(text) => Some(text),
             _ => None,
         }
@@ -367,7 +367,7 @@ impl<'s, 'd> Builder<'s, 'd> {
 }
 
 /// What a component is called in messages: its id, else its name.
-fn label(at: Located<'_>) -> Arc<str> {
+pub(super) fn label(at: Located<'_>) -> Arc<str> {
     text_of(at, "id").or_else(|| text_of(at, "name")).or_else(|| text_of(at, COMPONENT_TYPE)).unwrap_or_default()
 }
 

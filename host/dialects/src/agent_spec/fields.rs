@@ -70,7 +70,9 @@ impl<'d> Builder<'_, 'd> {
                 }
             }
             None if self.is_later(value, entry, kind) => {}
-            _ => self.value_field(value, entry, kind, draft),
+            // The schema of the component says that there is no such field; what is in it matters to nobody.
+            None => drop(draft.shallow.insert(key.to_owned(), Json::Null)),
+            Some(_) => self.value_field(value, entry, kind, draft),
         }
     }
 
@@ -79,7 +81,7 @@ impl<'d> Builder<'_, 'd> {
         // Nothing in it is meant for whoever reads the configuration.
         let is_opaque = key == "metadata";
         let may_have = if kind.takes_components(key) { MayHave::Components } else { MayHave::Values };
-        let value = if is_opaque { Some((at.node.to_value(), at)) } else { self.value(at, may_have) };
+        let value = if is_opaque { Some((at.node.to_value(), at)) } else { self.value(at, &entry.key, may_have) };
         let Some((value, target)) = value else {
             draft.shallow.insert(key.to_owned(), kind.placeholder(key));
             return;
@@ -121,7 +123,7 @@ impl<'d> Builder<'_, 'd> {
             self.report(Diagnostic::error(message).at(&span).help(help));
             return true;
         }
-        let is_default = self.value(at, MayHave::Values).is_some_and(|(value, _)| field.is_default(&value));
+        let is_default = self.value(at, key, MayHave::Values).is_some_and(|(value, _)| field.is_default(&value));
         if !is_default {
             let message = format!("`{key}`, a field of {since}, is not supported in `{}`", kind.component_type());
             let help = match &**key {

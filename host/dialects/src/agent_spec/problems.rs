@@ -8,6 +8,7 @@ use serde_json::Value as Json;
 
 use super::kinds::Kind;
 use super::later;
+use super::sources::REFERENCED;
 use super::versions::Version;
 
 /// Validates a component whose children are replaced. `place` gives the span of a path in its text, `key` that of one of
@@ -72,7 +73,7 @@ fn unknown_field(field: &str, kind: &Kind) -> Diagnostic {
         return error.help(format!("it is one since {}", later.since));
     }
     let fields = kind.fields();
-    match closest(field, fields.iter().copied()) {
+    match closest(field, fields.iter().copied().chain([REFERENCED])) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => {
             let all: Vec<String> = fields.iter().map(|name| format!("`{name}`")).collect();

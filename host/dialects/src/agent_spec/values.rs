@@ -1,10 +1,11 @@
 //! Plain values, with the references in them replaced by what they name.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use hotcell_graph::{List, Object, Value};
 
-use super::builder::Builder;
+use super::builder::{Builder, label};
 use super::model::Piece;
 use super::sources::{Identity, Located, REFERENCED};
 use crate::document::{Kind, MAX_COPIES, MAX_DEPTH};
@@ -20,6 +21,8 @@ pub(super) enum MayHave {
 
 /// The values that references name, each read once.
 pub(super) struct Memory {
+    /// The field whose value is read
+    field: Arc<str>,
     read: HashMap<(Identity, MayHave), Option<(Value, usize)>>,
     copies_left: usize,
     depth: usize,
@@ -27,14 +30,19 @@ pub(super) struct Memory {
 
 impl Default for Memory {
     fn default() -> Self {
-        Memory { read: HashMap::new(), copies_left: MAX_COPIES, depth: 0 }
+        Memory { field: "".into(), read: HashMap::new(), copies_left: MAX_COPIES, depth: 0 }
     }
 }
 
 impl<'d> Builder<'_, 'd> {
-    /// The value of a piece of a text, and the text where it is written; none, with an error, if a reference in it names
-    /// no value.
-    pub(super) fn value(&mut self, at: Located<'d>, may_have: MayHave) -> Option<(Value, Located<'d>)> {
+    /// The value of a field, and the text where it is written; none, with an error, if a reference in it names no value.
+    pub(super) fn value(
+        &mut self,
+        at: Located<'d>,
+        field: &Arc<str>,
+        may_have: MayHave,
+    ) -> Option<(Value, Located<'d>)> {
+        self.values.field = Arc::clone(field);
         let target = self.follow(at)?;
         let (value, _) = self.sized(at, may_have)?;
         Some((value, target))
@@ -92,7 +100,10 @@ impl<'d> Builder<'_, 'd> {
     fn referenced(&mut self, at: Located<'d>, may_have: MayHave) -> Option<(Value, usize)> {
         let target = self.follow(at)?;
         if may_have == MayHave::Values && target.is_component() {
-            self.error("a value belongs here, and the reference names a component", at.node.place, at);
+            let named = label(target);
+            let message =
+                format!("`{}` takes a value, and the reference names the component `{named}`", self.values.field);
+            self.error(message, at.node.place, at);
             return None;
         }
         let identity = (target.identity(), may_have);

@@ -38,7 +38,11 @@ impl<'c> Lowering<'c> {
         let nodes = flow.children("nodes")?;
         let frame = self.frame(flow, nodes);
         let mut made = Vec::new();
+        let is_entry = std::ptr::eq(flow, self.component(self.configuration.root));
         for id in nodes {
+            if is_entry {
+                self.within = Some(*id);
+            }
             made.extend(self.node(&frame, *id));
         }
         let start = frame.entries.get(&flow.child("start_node")?)?;

@@ -27,8 +27,14 @@ const ANSWER: &str = "answer";
 
 /// The graph of a configuration; none, with the reasons, if it is nothing that can be run.
 pub(super) fn graph(configuration: &Configuration, surroundings: &dyn Surroundings) -> Result<Graph, Vec<Diagnostic>> {
-    let mut lowering =
-        Lowering { configuration, surroundings, graphs: HashMap::new(), servers: HashMap::new(), problems: Vec::new() };
+    let mut lowering = Lowering {
+        configuration,
+        surroundings,
+        graphs: HashMap::new(),
+        servers: HashMap::new(),
+        within: None,
+        problems: Vec::new(),
+    };
     let root = configuration.component(configuration.root);
     let graph = match &*root.component_type {
         "Flow" | "Agent" => lowering.callable(configuration.root),
@@ -60,6 +66,8 @@ struct Lowering<'c> {
     graphs: HashMap<ComponentId, Arc<Graph>>,
     /// The names under which MCP servers are known, by their transports
     servers: HashMap<ComponentId, String>,
+    /// The node of the entry flow that is being lowered
+    within: Option<ComponentId>,
     problems: Vec<Diagnostic>,
 }
 
@@ -90,7 +98,9 @@ impl<'c> Lowering<'c> {
 
     /// Says that something cannot be run.
     fn refuse(&mut self, component: &Component, problem: impl std::fmt::Display) {
-        let error = Diagnostic::error(format!("component `{}`: {problem}", component.id)).at(&component.span);
+        let within = self.within.map(|node| self.component(node)).filter(|node| node.id != component.id);
+        let within = within.map(|node| format!(" (inside of the node `{}`)", node.id)).unwrap_or_default();
+        let error = Diagnostic::error(format!("{problem}{within}")).at(&component.span).node(&*component.id);
         self.problems.push(error);
     }
 }
