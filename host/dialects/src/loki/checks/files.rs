@@ -85,7 +85,8 @@ pub(super) fn agents(check: &Check<'_>) {
 }
 
 pub(super) fn knowledge(check: &Check<'_>) {
-    for node in check.nodes() {
+    let branches = check.map_branches();
+    for (index, node) in check.nodes().iter().enumerate() {
         let Body::Rag(rag) = &node.body else { continue };
         let id = &*node.id.value;
         let file_name_is_taken = matches!(id.to_lowercase().as_str(), "graph" | "config");
@@ -105,7 +106,8 @@ pub(super) fn knowledge(check: &Check<'_>) {
                 .help("list at least one file, folder or address");
             check.reader.report(error);
         }
-        if node.updates.is_empty() {
+        // What the branch of a map finds is collected by the map.
+        if node.updates.is_empty() && !branches[index] {
             let warning = check
                 .warning(
                     node,
@@ -128,6 +130,10 @@ pub(super) fn knowledge(check: &Check<'_>) {
 fn documents_are_there(check: &Check<'_>, node: &Node, rag: &Rag) {
     for document in &rag.documents {
         let Some(path) = local(document).and_then(normalise) else { continue };
+        // What a pattern matches shows when the knowledge base is built, which is before the first node runs too.
+        if path.contains(['*', '?', '[', '{']) {
+            continue;
+        }
         if check.surroundings.documents(&path) == FileState::Missing {
             let message = format!("the document `{}` of node `{}` is not there", &**document, node.id.value);
             let help = "the path is relative to the folder of this file";
