@@ -21,8 +21,8 @@ use crate::policy::{Decision, Request, decide};
 
 /// The guest's path of the empty root.
 const ROOT: &str = "/";
-/// Where the Python cell looks for the sources of its own library, which it carries compiled only.
-const PYTHON_LIBRARY: &str = "/python";
+/// Where the Python cell looks for the sources of its own library and of itself, which it carries compiled only.
+const PYTHON_LIBRARIES: [&str; 2] = ["/python", "/0"];
 /// Bytes of a guest's path that are shown.
 const MAX_SHOWN_PATH: usize = 200;
 
@@ -102,7 +102,7 @@ impl GuestState {
             Some((directory, _)) => format!("/{directory}"),
             None => ROOT.to_owned(),
         };
-        if directory == PYTHON_LIBRARY || directory.starts_with("/python/") {
+        if self.is_quoted(&path, &directory) {
             return;
         }
         let writes =
@@ -111,6 +111,16 @@ impl GuestState {
         if let Decision::Deny(capability) = decide(&self.grants, &Request::Directory { guest: &directory, access }) {
             self.denials.add(capability);
         }
+    }
+
+    /// Whether an interpreter looks at `path` in `directory` only to quote a line in the report of an error: a part of its
+    /// library, the script itself, which is in no file, or what never was in one (`<string>`).
+    fn is_quoted(&self, path: &str, directory: &str) -> bool {
+        let in_library = |library: &str| {
+            directory.strip_prefix(library).is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        };
+        let is_script = self.program().is_some_and(|program| program.trim_start_matches('/') == path);
+        is_script || path.starts_with('<') && path.ends_with('>') || PYTHON_LIBRARIES.into_iter().any(in_library)
     }
 }
 

@@ -175,6 +175,11 @@ impl GuestState {
         Ok(guest)
     }
 
+    /// The name of the program that runs, as it is told itself.
+    pub(crate) fn program(&self) -> Option<&str> {
+        self.wasi_settings.args.first().map(String::as_str)
+    }
+
     /// Asks the policy. A denial is noted for the operator; the text is for the guest.
     pub(crate) fn permit(&self, request: &Request<'_>) -> Result<(), String> {
         match decide(&self.grants, request) {

@@ -90,3 +90,24 @@ async fn a_granted_directory_is_all_there_is() {
         }
     }
 }
+
+/// The report of an error quotes lines of files that are in no directory; nobody should be told to grant one.
+#[tokio::test]
+async fn an_error_in_python_asks_for_no_directory() {
+    for source in [
+        "raise ValueError('no budget')",
+        "import nowhere",
+        "def f(:\n  pass",
+        "eval('1 +')",
+        "import ast\nast.parse('1 +')",
+        "import json\njson.loads('{')",
+    ] {
+        let Some(report) = common::run("py", source, "{}", &[], None).await else { return };
+        assert!(report.result.is_err(), "{source}: {:?}", report.result);
+        let denials: Vec<String> = report.denials.iter().map(ToString::to_string).collect();
+        assert!(denials.is_empty(), "{source}: {denials:?}");
+    }
+    let Some(report) = common::run("py", "open('/data/in.txt')", "{}", &[], None).await else { return };
+    let denials: Vec<String> = report.denials.iter().map(ToString::to_string).collect();
+    assert!(denials.len() == 1 && denials[0].contains("`/data`"), "{denials:?}");
+}
