@@ -236,6 +236,51 @@ async fn what_a_script_prints_is_checked() {
 }
 
 #[tokio::test]
+async fn what_leads_to_a_node_that_is_absent_fails_in_its_own_name() {
+    let lost: common::ScriptBehaviour = |_| Err("no disk".into());
+    let routed: common::ScriptBehaviour = |_| Ok(r#"{"_next":"gone"}"#.into());
+    let fine: common::ScriptBehaviour = |_| Ok(r#"{"made":1}"#.into());
+    let build = |falls: bool| {
+        graph(&["s", "gone"], |ids| {
+            let mut s = script(ids, "s", "s", &[], &["gone"]);
+            if falls {
+                s.on_failure = OnFailure::To(ids.get("gone").unwrap());
+            }
+            vec![s, node(ids, "gone", Action::Absent, &[], &[])]
+        })
+    };
+    for (behaviour, falls, expected) in [
+        (fine, false, "node `s` failed: it leads to `gone`, and there is no such node"),
+        (lost, true, "node `s` failed: script `s` failed: no disk; then it leads to `gone`, and there is no such node"),
+        (routed, false, "node `s` failed: script `s`: `_next` names the node `gone`, which does not exist"),
+    ] {
+        let (report, world) = run(build(falls), World { scripts: [("s", behaviour)].into(), ..World::default() }).await;
+        assert_eq!(failed(&report), expected);
+        assert!(world.events.lock().unwrap().iter().all(|event| !event.contains(r#""node":"gone""#)));
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_be_left_has_done_its_work() {
+    let made: common::ScriptBehaviour = |_| Ok(r#"{"n":2,"made":"m"}"#.into());
+    let mut stuck =
+        graph(&["s", "done"], |ids| vec![script(ids, "s", "s", &[("copy", "{{made}}")], &[]), end(ids, "done", "x")]);
+    stuck.initial_state = vec![("n".into(), parse_json("1").unwrap())];
+    stuck.reducers.insert("n".into(), Reducer::Sum);
+    let (report, _) = run(stuck, World { scripts: [("s", made)].into(), ..World::default() }).await;
+    assert!(failed(&report).contains("it has no `next` and its answer names no node"), "{}", failed(&report));
+    assert_eq!((shown(&report.state, "n"), shown(&report.state, "copy")), ("3".into(), r#""m""#.into()));
+
+    let open = graph(&["done"], |ids| {
+        let output = Action::End { output: Expression::Strict(Template::parse("{{gone}}")) };
+        vec![node(ids, "done", output, &[("closed", "yes")], &[])]
+    });
+    let (report, _) = run(open, World::default()).await;
+    assert!(failed(&report).contains("`gone`"), "{}", failed(&report));
+    assert_eq!(shown(&report.state, "closed"), r#""yes""#);
+}
+
+#[tokio::test]
 async fn a_map_collects_in_order_and_leaves_nothing_else() {
     let build = || {
         let mut built = graph(&["each", "one", "done"], |ids| {

@@ -380,6 +380,8 @@ pub enum Action {
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
     /// notices
     Fail(String),
+    /// Stands for a node that edges name and the source does not have: the node that leads here fails the run
+    Absent,
     /// Ends the run with a result, evaluated after the node's updates
     End {
         /// The result

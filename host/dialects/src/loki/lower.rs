@@ -21,7 +21,7 @@ use crate::surroundings::{CALLBACK, OfferState, SYNC, ServerState, Surroundings}
 
 /// The graph of a file that has no errors. None if something is missing after all.
 pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<Graph> {
-    // With `validate_before_run: false` a name may be that of no node. It then leads to a node of its own that fails.
+    // With `validate_before_run: false` a name may be that of no node. It then leads to a node that says so.
     let known: HashSet<&str> = source.nodes.iter().map(|node| &*node.id.value).collect();
     let mut absent: IndexMap<&str, &Span> = IndexMap::new();
     for target in source.nodes.iter().flat_map(targets) {
@@ -85,7 +85,7 @@ fn absent_node(name: &str, span: &Span) -> IrNode {
         id: name.into(),
         kind: "missing",
         description: None,
-        action: Action::Fail(format!("there is no node `{name}`")),
+        action: Action::Absent,
         updates: Vec::new(),
         next: Next::To(Vec::new()),
         on_failure: OnFailure::Fail,

@@ -52,7 +52,7 @@ pub(crate) struct Done {
 pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeIndex, state: State) -> Result<Done, Stop> {
     let node = graph.node(index);
     if let Action::End { output } = &node.action {
-        return end(graph, node, output, state);
+        return end(turn, graph, node, output, state);
     }
     let context = turn.context.clone();
     let told = || {
@@ -74,13 +74,13 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
                 Some(target) => vec![target],
                 None => declared_route(graph, index, answer, &work.state).map_err(Stop::Failed)?,
             };
-            work.done(node, targets, None)
+            work.leave(turn, node, targets, None)
         }
         Err(Stop::Failed(reason)) => {
             let told = || hook::event([("node", Value::Text(node.id.clone())), ("error", reason.as_str().into())]);
             // It failed already: nothing that a hook says of it makes a difference.
             let _ = hook::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
-            fail(graph, index, state, reason, turn.attempts)
+            fail(turn, graph, index, state, reason)
         }
         Err(other) => Err(other),
     }
@@ -111,6 +111,7 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
     match &node.action {
         Action::Pass | Action::End { .. } => Ok(Performed::default()),
         Action::Fail(reason) => Err(Stop::Failed(reason.clone())),
+        Action::Absent => Err(Stop::Failed("there is no such node".to_owned())),
         Action::Script(action) => script::perform(turn, graph, node, action, state).await,
         Action::Ask(action) => ask::perform(turn, action, state).await,
         Action::Map(action) => map::perform(turn, graph, action, state).await,
@@ -138,7 +139,7 @@ async fn in_time(node: &Node, work: impl Future<Output = Result<Performed, Stop>
 }
 
 /// Goes on after a failure as the node says.
-fn fail(graph: &Graph, index: NodeIndex, state: State, reason: String, attempts: u32) -> Result<Done, Stop> {
+fn fail(turn: &mut NodeTurn, graph: &Graph, index: NodeIndex, state: State, reason: String) -> Result<Done, Stop> {
     let node = graph.node(index);
     let targets = match node.on_failure {
         OnFailure::Fail => return Err(Stop::Failed(reason)),
@@ -146,13 +147,13 @@ fn fail(graph: &Graph, index: NodeIndex, state: State, reason: String, attempts:
         OnFailure::Continue => declared_route(graph, index, None, &state).map_err(Stop::Failed)?,
     };
     let mut work = Work { graph, state, writes: Vec::new() };
-    work.write_all(vec![failure(graph, node, &reason, attempts)])?;
+    work.write_all(vec![failure(graph, node, &reason, turn.attempts)])?;
     if let Action::Model(action) = &node.action
         && let Some(prefix) = action.failure_prefix
     {
         work.update(&node.updates, Some(&(action.bind, Value::text(format!("{prefix}{reason}")))))?;
     }
-    work.done(node, targets, Some(reason))
+    work.leave(turn, node, targets, Some(reason))
 }
 
 /// What tells later nodes why a node failed.
@@ -203,11 +204,14 @@ fn entries_of(value: &Value) -> Result<impl Iterator<Item = Write> + '_, String>
     Ok(object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }))
 }
 
-fn end(graph: &Graph, node: &Node, output: &Expression, state: State) -> Result<Done, Stop> {
+fn end(turn: &mut NodeTurn, graph: &Graph, node: &Node, output: &Expression, state: State) -> Result<Done, Stop> {
     let mut work = Work { graph, state, writes: Vec::new() };
     work.update(&node.updates, None)?;
-    let output = output.evaluate_text(&work.state).map_err(|missing| Stop::Failed(format!("`output`: {missing}")))?;
-    shape::check_output(graph, &output).map_err(Stop::Failed)?;
+    let output = output.evaluate_text(&work.state).map_err(|missing| format!("`output`: {missing}"));
+    let output = match output.and_then(|output| shape::check_output(graph, &output).map(|()| output)) {
+        Ok(output) => output,
+        Err(reason) => return Err(work.stop(turn, reason)),
+    };
     Ok(Done { writes: work.writes, state: work.state, route: Route::End, output: Some(output), failure: None })
 }
 
@@ -264,11 +268,30 @@ impl Work<'_> {
         self.write_all(more)
     }
 
-    fn done(self, node: &Node, targets: Vec<NodeIndex>, failure: Option<String>) -> Result<Done, Stop> {
+    /// The end of the run after this much work of the node.
+    fn stop(self, turn: &mut NodeTurn, reason: String) -> Stop {
+        turn.shown = self.writes;
+        Stop::Failed(reason)
+    }
+
+    /// Goes from the node to these; with nowhere to go the run fails, and what the node did is seen all the same.
+    fn leave(
+        self,
+        turn: &mut NodeTurn,
+        node: &Node,
+        targets: Vec<NodeIndex>,
+        failure: Option<String>,
+    ) -> Result<Done, Stop> {
         if targets.is_empty() {
             let dynamic = matches!(&node.action, Action::Script(script) if script.route_key.is_some());
             let or = if dynamic { " and its answer names no node" } else { "" };
-            return Err(Stop::Failed(format!("it has no `next`{or}, so there is nowhere to go")));
+            return Err(self.stop(turn, format!("it has no `next`{or}, so there is nowhere to go")));
+        }
+        let mut reached = targets.iter().map(|target| self.graph.node(*target));
+        if let Some(absent) = reached.find(|target| matches!(target.action, Action::Absent)) {
+            let leads = format!("it leads to `{}`, and there is no such node", absent.id);
+            let reason = failure.map_or_else(|| leads.clone(), |failure| format!("{failure}; then {leads}"));
+            return Err(self.stop(turn, reason));
         }
         Ok(Done { writes: self.writes, state: self.state, route: Route::To(targets), output: None, failure })
     }

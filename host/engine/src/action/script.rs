@@ -1,6 +1,6 @@
 //! Running a program in a cell: one JSON object comes back, its keys become writes.
 
-use hotcell_graph::ir::{Graph, Node, ScriptAction};
+use hotcell_graph::ir::{Action, Graph, Node, ScriptAction};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
 
@@ -66,7 +66,7 @@ pub(super) async fn perform(
             continue;
         }
         let target = match value {
-            Value::Text(id) => graph.find(id),
+            Value::Text(id) => graph.find(id).filter(|node| !matches!(graph.node(*node).action, Action::Absent)),
             other => {
                 return Err(Stop::Failed(format!(
                     "script `{file}`: `{key}` has to be the id of a node as text, not {}",
