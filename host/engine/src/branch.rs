@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotcell_graph::ir::Graph;
+use hotcell_graph::ir::{Graph, NodeIndex};
 use hotcell_graph::{Key, ReducerError, State, Value};
 use thiserror::Error;
 
@@ -32,10 +32,16 @@ pub enum WriteError {
         source: ReducerError,
     },
     /// Two branches wrote one key
-    #[error("`{key}` was written by two parallel branches and has no reducer that says how to combine them")]
+    #[error(
+        "`{key}` was written by `{}` and `{}`, which run side by side, and it has no reducer that says how to combine \
+         what they wrote",
+        by[0], by[1]
+    )]
     Conflict {
         /// The key
         key: Key,
+        /// The nodes that wrote it
+        by: [Key; 2],
     },
 }
 
@@ -56,7 +62,8 @@ pub(crate) fn apply(graph: &Graph, state: &mut State, write: &Write) -> Result<(
 struct Segment {
     /// Segments whose writes this one saw
     seen: Vec<Arc<Segment>>,
-    writes: Vec<Write>,
+    /// Each with the node that wrote it
+    writes: Vec<(NodeIndex, Write)>,
 }
 
 /// One branch of a run.
@@ -77,8 +84,8 @@ struct Log {
     start: State,
     /// Everything up to the last split or meeting, in the order of replay
     history: Vec<Arc<Segment>>,
-    /// Everything since
-    writes: Vec<Write>,
+    /// Everything since, each with the node that wrote it
+    writes: Vec<(NodeIndex, Write)>,
 }
 
 impl Log {
@@ -97,11 +104,11 @@ impl Branch {
         Branch { order: Vec::new(), state, log: None }
     }
 
-    /// Adds writes that led to `state`.
-    pub(crate) fn record(&mut self, writes: Vec<Write>, state: State) {
+    /// Adds writes of a node that led to `state`.
+    pub(crate) fn record(&mut self, node: NodeIndex, writes: Vec<Write>, state: State) {
         self.state = state;
         if let Some(log) = &mut self.log {
-            log.writes.extend(writes);
+            log.writes.extend(writes.into_iter().map(|write| (node, write)));
         }
     }
 
@@ -140,17 +147,18 @@ impl Branch {
         }
 
         let start = merged.state.clone();
-        let mut writers: HashMap<&Key, &Arc<Segment>> = HashMap::new();
+        let mut writers: HashMap<&Key, (&Arc<Segment>, NodeIndex)> = HashMap::new();
         for segment in &history {
-            for write in &segment.writes {
+            for (node, write) in &segment.writes {
                 let saw = |writer: &Arc<Segment>| {
                     Arc::ptr_eq(writer, segment) || segment.seen.iter().any(|seen| Arc::ptr_eq(seen, writer))
                 };
-                if let Some(writer) = writers.insert(&write.key, segment)
+                if let Some((writer, other)) = writers.insert(&write.key, (segment, *node))
                     && !saw(writer)
                     && !graph.reducers.contains_key(&write.key)
                 {
-                    return Err(WriteError::Conflict { key: write.key.clone() });
+                    let by = [other, *node].map(|node| graph.node(node).speaks_as().clone());
+                    return Err(WriteError::Conflict { key: write.key.clone(), by });
                 }
                 apply(graph, &mut merged.state, write)?;
             }

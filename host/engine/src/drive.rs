@@ -169,8 +169,7 @@ impl Drive {
             if let Some(limit) = self.graph.limits.wall_clock
                 && self.begun.elapsed() >= limit
             {
-                let error = format!("the run timed out: it is limited to {} s", limit.as_secs_f64());
-                return Ok((Outcome::Failed { node: None, error }, self.schedule.state()));
+                return Ok((self.out_of_time(limit), self.schedule.state()));
             }
             let mut starts = std::mem::take(&mut self.pending);
             match self.schedule.start_ready(&self.graph) {
@@ -317,6 +316,19 @@ impl Drive {
         }
         let ended = self.schedule.complete(turn, completed.writes, done.state, &done.route);
         Ok(ended.map(|state| (Outcome::Completed { output: completed.output.unwrap_or_default() }, state)))
+    }
+
+    /// The end of a run that has used up its time. It is noticed between two nodes.
+    fn out_of_time(&self, limit: Duration) -> Outcome {
+        let mut coming = self.schedule.coming();
+        coming.extend(self.pending.iter().map(|start| start.node));
+        coming.sort_unstable();
+        coming.dedup();
+        let coming: Vec<String> =
+            coming.into_iter().map(|node| self.graph.node(node).speaks_as().to_string()).collect();
+        let before = if coming.is_empty() { String::new() } else { format!(" before {}", list(&coming)) };
+        let error = format!("the run timed out{before}: it is limited to {} s", limit.as_secs_f64());
+        Outcome::Failed { node: None, error }
     }
 
     fn explain(&self, error: ScheduleError) -> Outcome {

@@ -93,6 +93,15 @@ impl Schedule {
         self.tokens.iter().find(running).map(|token| token.branch.state.clone())
     }
 
+    /// The nodes that branches wait before.
+    pub(crate) fn coming(&self) -> Vec<NodeIndex> {
+        let waits = |token: &Token| match token.place {
+            Place::Waiting(node) => Some(node),
+            Place::Running(..) => None,
+        };
+        self.tokens.iter().filter_map(waits).collect()
+    }
+
     /// Starts every node that may start now, as many as `concurrency` allows.
     pub(crate) fn start_ready(&mut self, graph: &Graph) -> Result<Vec<Start>, ScheduleError> {
         let mut started = Vec::new();
@@ -206,7 +215,8 @@ impl Schedule {
             .position(|token| matches!(token.place, Place::Running(_, running) if running == turn))?;
         let mut token = self.tokens.swap_remove(at);
         self.running -= 1;
-        token.branch.record(writes, state);
+        let (Place::Running(node, _) | Place::Waiting(node)) = token.place;
+        token.branch.record(node, writes, state);
         match route {
             Route::End => {
                 self.ended = true;

@@ -214,6 +214,18 @@ async fn what_keeps_an_agent_from_answering_names_the_agent() {
     let broken = graph(&["b", "done"], |ids| vec![script(ids, "b", "b", &[("x", "1")], &[]), end(ids, "done", "")]);
     let (_, error) = failed(start(ports(&world, &[("broken", Arc::new(broken))]), calls("broken")).await.unwrap());
     assert!(error.starts_with("node `a` failed: agent `broken`: node `b` failed: "), "{error}");
+
+    // An agent that has no time at all.
+    let hurried = graph(&["a", "done"], |ids| {
+        let mut calls = common::node(ids, "a", call("slow", "x"), &[], &["done"]);
+        calls.timeout = Some(std::time::Duration::ZERO);
+        vec![calls, end(ids, "done", "")]
+    });
+    let slow = graph(&["b", "done"], |ids| {
+        vec![script(ids, "b", "a-program-that-takes-its-time", &[], &["done"]), end(ids, "done", "")]
+    });
+    let (_, error) = failed(start(ports(&world, &[("slow", Arc::new(slow))]), hurried).await.unwrap());
+    assert_eq!(error, "node `a` failed: agent `slow` timed out after 0 s");
 }
 
 #[tokio::test]

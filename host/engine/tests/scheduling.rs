@@ -71,7 +71,11 @@ async fn a_join_runs_once_and_merges_in_declaration_order() {
 async fn two_writers_without_reducer_fail_by_name() {
     let (report, _) = run(two_branches(), World::default()).await;
     let error = failed(&report);
-    assert!(error.contains("`join`") && error.contains("`trail`"), "{error}");
+    assert_eq!(
+        error,
+        "node `join` cannot start: `trail` was written by `left` and `right`, which run side by side, and it has no reducer \
+         that says how to combine what they wrote"
+    );
 }
 
 #[tokio::test]
@@ -111,6 +115,14 @@ async fn branches_in_two_ends_fail_and_one_end_waits_for_all() {
     });
     let (report, _) = run(one, World::default()).await;
     assert_eq!(completed(&report), "L");
+}
+
+#[tokio::test]
+async fn a_run_that_is_out_of_time_says_what_it_did_not_come_to() {
+    let mut graph = two_branches();
+    graph.limits.wall_clock = Some(std::time::Duration::ZERO);
+    let (report, _) = run(graph, World::default()).await;
+    assert_eq!(failed(&report), "the run timed out before `split`: it is limited to 0 s");
 }
 
 #[tokio::test]

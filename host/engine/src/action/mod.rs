@@ -134,7 +134,13 @@ async fn in_time(node: &Node, work: impl Future<Output = Result<Performed, Stop>
     let Some(limit) = node.timeout else { return work.await };
     match tokio::time::timeout(limit, work).await {
         Ok(result) => result,
-        Err(_) => Err(Stop::Failed(format!("timed out after {} s", limit.as_secs_f64()))),
+        Err(_) => {
+            let who = match &node.action {
+                Action::Agent(action) => format!("agent `{}` ", action.agent),
+                _ => String::new(),
+            };
+            Err(Stop::Failed(format!("{who}timed out after {} s", limit.as_secs_f64())))
+        }
     }
 }
 
