@@ -136,8 +136,17 @@ pub(crate) fn check_variables(graph: &Graph, given: &Given) -> Result<Arc<[(Key,
 }
 
 pub(crate) fn missing_variables(names: &[String]) -> String {
-    let verb = if names.len() == 1 { "variable has" } else { "variables have" };
-    format!("the graph's {verb} no value and no default: {}; give it with `--var NAME=VALUE`", list(names))
+    let (verb, them) = if names.len() == 1 { ("variable has", "it") } else { ("variables have", "them") };
+    format!("the graph's {verb} no value and no default: {}; give {them} with `--var NAME=VALUE`", list(names))
+}
+
+pub(crate) fn missing_of_agent(agent: &str, names: &[String]) -> String {
+    let (variable, have, them) =
+        if names.len() == 1 { ("variable", "has", "it") } else { ("variables", "have", "them") };
+    format!(
+        "the {variable} {} of agent `{agent}` {have} no default: declare {them} too in the graph that calls it, or give a default",
+        list(names)
+    )
 }
 
 pub(crate) fn list(names: &[String]) -> String {

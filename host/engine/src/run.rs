@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::branch::{WriteError, apply};
 use crate::drive::Drive;
 use crate::event::Event;
-use crate::given::{Given, check_state, check_variables, list, missing_variables};
+use crate::given::{Given, check_state, check_variables, list, missing_of_agent, missing_variables};
 use crate::journal::{
     Completed, Entry, Journal, JournalError, Place, Question, RunHeader, RunId, RunRecord, RunStatus,
 };
@@ -59,13 +59,13 @@ pub enum RunError {
     /// The values that were given cannot become state
     #[error(transparent)]
     State(#[from] WriteError),
-    /// An agent that the run may call cannot be called
-    #[error("agent `{agent}`: {error}")]
-    Agent {
+    /// An agent that the run may call has variables without default, and its caller hands on none of that name
+    #[error("{}", missing_of_agent(.agent, .variables))]
+    AgentVariables {
         /// The agent
         agent: String,
-        /// Why not
-        error: Box<RunError>,
+        /// The variables
+        variables: Vec<String>,
     },
     /// The run has ended
     #[error("run `{run}` is {status} and cannot go on")]
@@ -266,20 +266,23 @@ fn fold(graph: &Graph, mut state: State, completed: Vec<(Place, Completed)>) -> 
     Ok(state)
 }
 
-/// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs.
-fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &[(Key, String)]) -> Result<(), RunError> {
-    let given = Given::of_variables(variables);
-    let mut seen: HashSet<Key> = HashSet::new();
-    let mut names = called(graph);
-    while let Some(name) = names.pop() {
-        if !seen.insert(name.clone()) {
+/// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs: those that
+/// its caller has too, and those with a default.
+fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Arc<[(Key, String)]>) -> Result<(), RunError> {
+    let mut seen: HashSet<(Key, Arc<[(Key, String)]>)> = HashSet::new();
+    let mut open: Vec<_> = called(graph).into_iter().map(|agent| (agent, variables.clone())).collect();
+    while let Some((agent, of_caller)) = open.pop() {
+        if !seen.insert((agent.clone(), of_caller.clone())) {
             continue;
         }
         // An agent that is not there is an error of the node that calls it.
-        let Ok(callee) = agents.find(&name) else { continue };
-        check_variables(&callee.graph, &given.for_agent(&callee.graph, String::new()))
-            .map_err(|error| RunError::Agent { agent: name.to_string(), error: Box::new(error) })?;
-        names.extend(called(&callee.graph));
+        let Ok(callee) = agents.find(&agent) else { continue };
+        let given = Given::of_variables(&of_caller).for_agent(&callee.graph, String::new());
+        let own = check_variables(&callee.graph, &given).map_err(|error| match error {
+            RunError::MissingVariables(variables) => RunError::AgentVariables { agent: agent.to_string(), variables },
+            other => other,
+        })?;
+        open.extend(called(&callee.graph).into_iter().map(|agent| (agent, own.clone())));
     }
     Ok(())
 }

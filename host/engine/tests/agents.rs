@@ -270,17 +270,24 @@ async fn variables_of_agents_have_to_be_there_before_the_run_starts() {
         default: default.map(str::to_owned),
     };
     needy.variables = vec![variable("region", None)];
-    let needy = [("needy", Arc::new(needy))];
-    let calls = || {
+    let to = |agent: &'static str| {
         graph(&["a", "done"], |ids| {
-            vec![node(ids, "a", call("needy", "x"), &[("said", "{{output}}")], &["done"]), end(ids, "done", "{{said}}")]
+            vec![node(ids, "a", call(agent, "x"), &[("said", "{{output}}")], &["done"]), end(ids, "done", "{{said}}")]
         })
     };
+    let calls = || to("needy");
+    let needy = [("needy", Arc::new(needy)), ("between", Arc::new(calls()))];
     let error = start(ports(&world(&[]), &needy), calls()).await.unwrap_err().to_string();
-    assert!(error.starts_with("agent `needy`:") && error.contains("`region (where)`"), "{error}");
+    assert!(error.starts_with("the variable `region (where)` of agent `needy` has no default"), "{error}");
     // A variable of the run is also that of an agent which declares it.
     let mut caller = calls();
     caller.variables = vec![variable("region", Some("north"))];
     let report = start(ports(&world(&[]), &needy), caller).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: "north".into() });
+    // One in between that does not declare it hands nothing on.
+    let mut caller = to("between");
+    caller.variables = vec![variable("region", Some("north"))];
+    let world = world(&[]);
+    let error = start(ports(&world, &needy), caller).await.unwrap_err().to_string();
+    assert!(error.contains("of agent `needy`"), "{error}");
 }
