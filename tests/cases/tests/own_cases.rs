@@ -61,11 +61,14 @@ fn what_is_not_run_is_counted_by_reason() {
     let (output, totals) = run("passing", only(&["rejected", "approval"], &["approval"]), disputed.clone());
     let all = directories("passing");
     assert_eq!(totals, Totals { passed: 2, failed: 0, skipped: all - 2 }, "{output}");
-    insta::assert_snapshot!(output, @r"
-    skipped 1: covers `approval`, which is left out
-    skipped 20: not among the selected tags
-    2 passed, 0 failed, 21 skipped
-    ");
+    let expected = format!(
+        "skipped 1: covers `approval`, which is left out
+skipped {}: not among the selected tags
+2 passed, 0 failed, {} skipped",
+        all - 3,
+        all - 2
+    );
+    assert_eq!(output.trim_end(), expected);
     let (output, _) = run("foreign", Selection::default(), disputed.clone());
     insta::assert_snapshot!(output, @r"
     skipped 1: dialect not supported yet: `someday`
