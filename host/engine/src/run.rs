@@ -22,6 +22,9 @@ use crate::shape::check_input;
 use crate::timing::Timings;
 use crate::turn::{Remembered, RunContext};
 
+/// The values of a graph's variables.
+type Variables = Arc<[(Key, String)]>;
+
 /// Runs graphs. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
@@ -202,7 +205,7 @@ impl Engine {
         &self,
         run: &RunId,
         graph: &Arc<Graph>,
-        variables: Arc<[(Key, String)]>,
+        variables: Variables,
         remembered: Remembered,
         spent: Usage,
     ) -> RunContext {
@@ -225,7 +228,7 @@ impl Engine {
         run: RunId,
         graph: Arc<Graph>,
         given: &Given,
-        variables: Arc<[(Key, String)]>,
+        variables: Variables,
         entries: Vec<Entry>,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
@@ -268,8 +271,8 @@ fn fold(graph: &Graph, mut state: State, completed: Vec<(Place, Completed)>) -> 
 
 /// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs: those that
 /// its caller has too, and those with a default.
-fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Arc<[(Key, String)]>) -> Result<(), RunError> {
-    let mut seen: HashSet<(Key, Arc<[(Key, String)]>)> = HashSet::new();
+fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Variables) -> Result<(), RunError> {
+    let mut seen: HashSet<(Key, Variables)> = HashSet::new();
     let mut open: Vec<_> = called(graph).into_iter().map(|agent| (agent, variables.clone())).collect();
     while let Some((agent, of_caller)) = open.pop() {
         if !seen.insert((agent.clone(), of_caller.clone())) {
