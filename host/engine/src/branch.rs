@@ -66,11 +66,20 @@ struct Segment {
     writes: Vec<(NodeIndex, Write)>,
 }
 
+/// Where a branch split off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fork {
+    /// Which of the branches it is
+    index: u32,
+    /// The node with several targets
+    at: NodeIndex,
+}
+
 /// One branch of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Branch {
     /// Position among all branches: compared in declaration order
-    pub(crate) order: Vec<u32>,
+    pub(crate) order: Vec<Fork>,
     /// The state as this branch sees it
     pub(crate) state: State,
     /// What it shares with branches it will meet; none for the only branch of a run
@@ -112,8 +121,13 @@ impl Branch {
         }
     }
 
-    /// Splits into `count` branches.
-    pub(crate) fn split(self, count: usize) -> Vec<Branch> {
+    /// The node at which this branch and another one split.
+    pub(crate) fn split_from(&self, other: &Branch) -> Option<NodeIndex> {
+        self.order.iter().zip(&other.order).find(|(own, of_other)| own != of_other).map(|(own, _)| own.at)
+    }
+
+    /// Splits into `count` branches after a node.
+    pub(crate) fn split(self, at: NodeIndex, count: usize) -> Vec<Branch> {
         let (start, history) = match self.log {
             Some(log) => (log.start.clone(), log.into_history()),
             None => (self.state.clone(), Vec::new()),
@@ -121,7 +135,7 @@ impl Branch {
         (0..count)
             .map(|index| {
                 let mut order = self.order.clone();
-                order.push(index as u32);
+                order.push(Fork { index: index as u32, at });
                 let log = Log { start: start.clone(), history: history.clone(), writes: Vec::new() };
                 Branch { order, state: self.state.clone(), log: Some(log) }
             })

@@ -5,7 +5,7 @@
 
 use std::cell::OnceCell;
 
-use hotcell_graph::ir::{Action, Graph, Next, NodeIndex};
+use hotcell_graph::ir::{Action, Expression, Graph, Next, NodeIndex};
 use hotcell_graph::{Key, Reachability, State, Value};
 
 use crate::branch::{Branch, Write, WriteError, apply};
@@ -145,12 +145,22 @@ impl Schedule {
         }
     }
 
-    /// Whether another branch may still arrive at `node`.
+    /// Whether another branch may still arrive at `node`, where some wait.
     fn blocked(&self, graph: &Graph, node: NodeIndex) -> bool {
         let reach = self.reach.get_or_init(|| Reachability::new(graph));
-        self.tokens.iter().any(|token| match token.place {
-            Place::Waiting(place) => place != node && reach.reaches(place, node),
-            Place::Running(place, _) => reach.reaches(place, node),
+        let (here, elsewhere): (Vec<&Token>, Vec<&Token>) =
+            self.tokens.iter().partition(|token| matches!(token.place, Place::Waiting(place) if place == node));
+        elsewhere.into_iter().any(|other| {
+            let (Place::Waiting(place) | Place::Running(place, _)) = other.place;
+            if !reach.reaches(place, node) || !reach.reaches(node, place) {
+                return reach.reaches(place, node);
+            }
+            // Within a cycle everything lies behind everything. What is behind the node where the branches split is the
+            // next time round, for which nobody waits.
+            here.iter().any(|token| match token.branch.split_from(&other.branch) {
+                Some(split) => Reachability::reaches_around(graph, place, node, split),
+                None => true,
+            })
         })
     }
 
@@ -209,13 +219,12 @@ impl Schedule {
     /// Takes a completed turn: its writes, the state they led to, and where it goes.
     /// Returns the ended branch's state if the run is over.
     pub(crate) fn complete(&mut self, turn: Turn, writes: Vec<Write>, state: State, route: &Route) -> Option<State> {
-        let at = self
-            .tokens
-            .iter()
-            .position(|token| matches!(token.place, Place::Running(_, running) if running == turn))?;
+        let (at, node) = self.tokens.iter().enumerate().find_map(|(at, token)| match token.place {
+            Place::Running(node, running) if running == turn => Some((at, node)),
+            _ => None,
+        })?;
         let mut token = self.tokens.swap_remove(at);
         self.running -= 1;
-        let (Place::Running(node, _) | Place::Waiting(node)) = token.place;
         token.branch.record(node, writes, state);
         match route {
             Route::End => {
@@ -232,7 +241,7 @@ impl Schedule {
                 }
                 several => {
                     let round = token.round;
-                    let branches = token.branch.split(several.len());
+                    let branches = token.branch.split(node, several.len());
                     self.tokens.extend(branches.into_iter().zip(several).map(|(branch, target)| Token {
                         branch,
                         place: Place::Waiting(*target),
@@ -279,10 +288,12 @@ fn collect_route(next: &Next, answer: Option<&str>, state: &State, into: &mut Ve
                 Ok(Value::Bool(true)) => then,
                 Ok(Value::Bool(false)) => otherwise,
                 Ok(other) => {
-                    return Err(format!(
-                        "a condition of its edges has to be true or false, and gave a {}",
-                        other.kind()
-                    ));
+                    let source = match condition {
+                        Expression::Formula(formula) => format!(" `{}`", formula.source()),
+                        _ => String::new(),
+                    };
+                    let kind = other.kind();
+                    return Err(format!("a condition of its edges has to be true or false, and{source} gave a {kind}"));
                 }
                 Err(error) => return Err(format!("a condition of its edges: {error}")),
             };

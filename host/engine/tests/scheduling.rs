@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use common::{World, end, graph, node, pass, script, shown};
 use hotcell_engine::{Engine, Given, MemoryJournal, Outcome, RunReport, RunRequest};
-use hotcell_graph::ir::{Action, AskAction, CapOrigin, Expression, Graph, MapAction, OnFailure, RunLimits, VisitCap};
+use hotcell_graph::ir::{
+    Action, AskAction, CapOrigin, Expression, Graph, MapAction, Next, OnFailure, RunLimits, VisitCap,
+};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Reducer, Template};
+use hotcell_graph::{Reducer, Template, Value};
 use tokio_util::sync::CancellationToken;
 
 async fn run(graph: Graph, world: World) -> (RunReport, Arc<World>) {
@@ -96,6 +98,43 @@ async fn nested_splits_that_meet_elsewhere_keep_every_write_once() {
     graph.reducers.insert("t".into(), Reducer::Append);
     let (report, _) = run(graph, World::default()).await;
     assert_eq!(completed(&report), r#"["a","b","d","c","x","e","y"] bd"#);
+}
+
+/// Branches of two and of one node that meet, twice: the first is longer if `long_first`.
+fn twice_round(long_first: bool) -> Graph {
+    let branches = if long_first { ["long", "short"] } else { ["short", "long"] };
+    let mut graph = graph(&["split", "long", "more", "short", "join", "done"], |ids| {
+        let mut join = pass(ids, "join", &[("trail", "join")], &[]);
+        join.next = Next::When {
+            condition: Expression::Has("second".into()),
+            then: Box::new(Next::To(vec![ids.get("done").unwrap()])),
+            otherwise: Box::new(Next::To(vec![ids.get("split").unwrap()])),
+        };
+        vec![
+            pass(ids, "split", &[("second", "{{first}}"), ("first", "yes")], &branches),
+            script(ids, "long", "a-long-program-name", &[("trail", "long")], &["more"]),
+            script(ids, "more", "m", &[("trail", "more"), ("l", "{{l}}L")], &["join"]),
+            script(ids, "short", "s", &[("trail", "short"), ("s", "{{s}}S")], &["join"]),
+            join,
+            end(ids, "done", "{{trail}} {{l}}{{s}}"),
+        ]
+    });
+    graph.initial_state = vec![("first".into(), Value::Null)];
+    graph.reducers.insert("trail".into(), Reducer::Append);
+    graph
+}
+
+#[tokio::test]
+async fn branches_within_a_cycle_meet_each_time_round() {
+    let (report, world) = run(twice_round(true), World::default()).await;
+    let round = r#""long","more","short","join""#;
+    assert_eq!(completed(&report), format!("[{round},{round}] LLSS"));
+    // Side by side: the short branch does not wait for the long one.
+    assert_eq!(*world.ran.lock().unwrap(), ["a-long-program-name", "s", "m", "a-long-program-name", "s", "m"]);
+
+    let (report, _) = run(twice_round(false), World::default()).await;
+    let round = r#""short","long","more","join""#;
+    assert_eq!(completed(&report), format!("[{round},{round}] LLSS"));
 }
 
 #[tokio::test]

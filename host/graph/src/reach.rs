@@ -45,4 +45,22 @@ impl Reachability {
         let to = to.as_usize();
         self.bits[from.as_usize() * self.words + to / 64] & (1 << (to % 64)) != 0
     }
+
+    /// Whether `to` lies behind `from` without `around` in between. This is a walk through the graph.
+    pub fn reaches_around(graph: &Graph, from: NodeIndex, to: NodeIndex, around: NodeIndex) -> bool {
+        let mut seen = vec![false; graph.len()];
+        seen[around.as_usize()] = true;
+        let mut ahead = if from == around { Vec::new() } else { vec![from] };
+        while let Some(node) = ahead.pop() {
+            for next in graph.successors(node) {
+                if next == to {
+                    return true;
+                }
+                if !std::mem::replace(&mut seen[next.as_usize()], true) {
+                    ahead.push(next);
+                }
+            }
+        }
+        false
+    }
 }

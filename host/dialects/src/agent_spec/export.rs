@@ -154,6 +154,7 @@ impl<'g> Exporter<'g> {
             Action::LookUp(_) => self.problem(node, "looks something up in documents, for which there is no node"),
             Action::LoadSkills(_) => self.problem(node, "loads skills, which the specification does not know"),
             Action::Fail(reason) => self.problem(node, format!("can only fail: {reason}")),
+            Action::Absent => self.problem(node, "is named by other nodes and does not exist"),
             Action::Call(_) | Action::CallEach(_) | Action::Tool(_) => {
                 self.problem(node, "is of a configuration already, which is written as it was read")
             }

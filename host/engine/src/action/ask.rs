@@ -9,7 +9,7 @@ use crate::turn::{NodeTurn, Stop};
 
 pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Stop> {
     let text =
-        action.question.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`question`: {missing}")))?;
+        action.question.evaluate_text(state).map_err(|missing| Stop::Failed(format!("the question: {missing}")))?;
     let default = match &action.default {
         Some(default) => {
             Some(default.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`default`: {missing}")))?)
