@@ -1,9 +1,10 @@
 //! What is certain about an expression before it is evaluated.
 //!
-//! An error is what fails whatever the values are, so nothing that has a value today is refused. What is probably not
-//! meant is a doubt: a part that always fails where it is reached (the other operand of `&&` may decide, the other
-//! branch may be taken, the list may be empty), and what fails only if the state holds what it declares, where nobody
-//! enforces that.
+//! An error is what fails by the kinds of its values whatever these are, so nothing that has a value today is refused.
+//! What is probably not meant is a doubt: a part that always fails where it is reached (the other operand of `&&` may
+//! decide, the other branch may be taken, the list may be empty), what fails only if the state holds what it declares,
+//! where nobody enforces that, and what fails by the values themselves (`1 / 0`, a key that is not there): that is found
+//! ahead only where nothing comes from outside, and a graph may never get there.
 //!
 //! Two things are found out of every part. If it takes nothing from outside, it is evaluated, and what that says is
 //! exact. Otherwise the kinds of values that its operands may have decide: it fails if no combination of them works.
@@ -83,19 +84,21 @@ pub(super) fn check(
     wanted: &Wanted<'_>,
 ) -> Result<Vec<Doubt>, FormulaError> {
     let nothing = State::default();
-    let check = |trusting| {
-        let mut checker = Checker::new(vocabulary, trusting, root, &nothing);
+    let check = |trusting, exact| {
+        let mut checker = Checker { exact, ..Checker::new(vocabulary, trusting, root, &nothing) };
         let outcome = checker.check(root, wanted);
         (outcome, checker.doubts, checker.unfit)
     };
-    let (outcome, mut suspected, unfit) = check(true);
+    let (outcome, mut suspected, unfit) = check(true, true);
     suspected.extend(outcome.err());
     let doubt = |finding: Finding, reason| Doubt { error: finding.in_text(source), reason };
     let mut doubts: Vec<Doubt> = unfit.into_iter().map(|finding| doubt(finding, Reason::Written)).collect();
     // Whatever is certain fails as well if the state holds what it declares, so there is seldom more to do.
     if !suspected.is_empty() {
-        let (outcome, sure, _) = check(false);
+        let (outcome, ..) = check(false, false);
         outcome.map_err(|finding| finding.in_text(source))?;
+        let (outcome, mut sure, _) = check(false, true);
+        sure.extend(outcome.err());
         doubts.extend(suspected.into_iter().map(|finding| {
             let reason = if sure.contains(&finding) { Reason::Reached } else { Reason::Declared };
             doubt(finding, reason)
@@ -134,6 +137,8 @@ struct Checker<'c> {
     vocabulary: &'c Vocabulary,
     /// Whether fields are taken to hold what they declare
     trusting: bool,
+    /// Whether parts that take nothing from outside are evaluated; otherwise only the kinds of values count
+    exact: bool,
     /// Names whose type the expression asks about; it knows better than their declaration
     asked: Vec<Key>,
     /// What is known of the variables of loops, the outermost first
@@ -153,7 +158,16 @@ impl<'c> Checker<'c> {
         if trusting {
             infer::names_asked_about(root, &mut asked);
         }
-        Checker { vocabulary, trusting, asked, locals: Vec::new(), evaluation, doubts: Vec::new(), unfit: Vec::new() }
+        Checker {
+            vocabulary,
+            trusting,
+            exact: true,
+            asked,
+            locals: Vec::new(),
+            evaluation,
+            doubts: Vec::new(),
+            unfit: Vec::new(),
+        }
     }
 
     fn check(&mut self, root: &Part, wanted: &Wanted<'_>) -> Result<()> {

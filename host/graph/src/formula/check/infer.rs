@@ -14,7 +14,7 @@ impl Checker<'_> {
     /// # Errors
     /// When evaluating it always fails.
     pub(super) fn infer(&mut self, part: &Part) -> Result<ValueType> {
-        if !stands_alone(part, self.locals.len()) {
+        if !self.exact || !stands_alone(part, self.locals.len()) {
             return self.infer_part(part);
         }
         let error = match self.evaluation.evaluate_alone(part, self.locals.len()) {
@@ -32,7 +32,8 @@ impl Checker<'_> {
     fn infer_part(&mut self, part: &Part) -> Result<ValueType> {
         let failed = |error: EvaluationError| Finding::new(part, error);
         match &part.node {
-            Node::Constant(value) => Ok(ValueType::of_value(value.clone())),
+            Node::Constant(value) if self.exact => Ok(ValueType::of_value(value.clone())),
+            Node::Constant(value) => Ok(ValueType::of_kinds(Kinds::of(value))),
             Node::Name(name) => Ok(self.name(name)),
             Node::Local(place) => Ok(self.locals.get(*place).cloned().unwrap_or(ValueType::any())),
             Node::HasName(_) => Ok(ValueType::bool()),

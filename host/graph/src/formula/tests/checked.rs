@@ -46,7 +46,7 @@ fn all_said(sources: &[&str], wanted: &Wanted<'_>) -> String {
 }
 
 #[test]
-fn what_always_fails_is_refused() {
+fn what_always_fails_is_said() {
     insta::assert_snapshot!(all_said(
         &[
             r#""a" + 1"#,

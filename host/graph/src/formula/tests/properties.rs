@@ -112,7 +112,9 @@ fn sound(source: &str) -> Result<(), TestCaseError> {
             prop_assert!(source.get(error.range.clone()).is_some_and(|text| !text.is_empty()), "{source}: {error:?}");
         }
         let found = inferred(&root, &vocabulary);
-        prop_assert_eq!(outcome.is_ok(), found.is_some(), "{}", source);
+        // What fails by its values and not by their kinds is a doubt.
+        let is_said = outcome.as_ref().map_or(true, |doubts| !doubts.is_empty());
+        prop_assert!(if found.is_some() { outcome.is_ok() } else { is_said }, "{source}: {outcome:?}");
         for seed in 0..12 {
             let state = state(seed, enforced);
             let Ok(value) = formula.evaluate(&state) else { continue };
