@@ -39,12 +39,12 @@ pub(crate) fn play(case: &CaseFile, host: &Host, loading: &Loading<'_>, world: &
         Some(file) => world.entry().with_file_name(file),
         None => world.entry().to_owned(),
     };
-    let compared = read(&original).and_then(|original| Ok((original, parse(&written)?)));
-    let (original, written) = match compared {
+    let compared = read(&original).and_then(|original| Ok((original, parse(&written)?, handed_in(loading)?)));
+    let (original, written, handed_in) = match compared {
         Ok(compared) => compared,
         Err(problem) => return failed(problem),
     };
-    match problem(&original, &written, case.expect.equivalent_to.is_some()) {
+    match problem(&original, &written, &handed_in, case.expect.equivalent_to.is_some()) {
         Some(problem) => failed(problem),
         None => written_back(),
     }
@@ -53,6 +53,20 @@ pub(crate) fn play(case: &CaseFile, host: &Host, loading: &Loading<'_>, world: &
 fn read(file: &std::path::Path) -> Result<Value, String> {
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     parse(&text)
+}
+
+/// What is handed in beside the documents, by the keys under which they know it.
+fn handed_in(loading: &Loading<'_>) -> Result<Object, String> {
+    let mut all = Object::default();
+    for part in loading.components {
+        let part_of = read(&part.file)?;
+        let parts = part_of.as_object().and_then(|part| part.get("$referenced_components")?.as_object().cloned());
+        for (key, value) in parts.unwrap_or_default().iter() {
+            let renamed = part.rename.iter().find(|(written, _)| **written == **key).map(|(_, known)| known.as_str());
+            all.insert(renamed.unwrap_or(key), value.clone());
+        }
+    }
+    Ok(all)
 }
 
 fn parse(text: &str) -> Result<Value, String> {
@@ -65,7 +79,7 @@ fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// What is wrong with a document that was written.
-fn problem(original: &Value, written: &Value, without_descriptions: bool) -> Option<String> {
+fn problem(original: &Value, written: &Value, handed_in: &Object, without_descriptions: bool) -> Option<String> {
     let version = written.as_object().and_then(|root| root.get("agentspec_version")).and_then(Value::as_text);
     if version != Some(VERSION) {
         return Some(format!("`agentspec_version` is {version:?} and not `{VERSION}`"));
@@ -75,7 +89,7 @@ fn problem(original: &Value, written: &Value, without_descriptions: bool) -> Opt
         return Some(format!("the id `{id}` stands on two components"));
     }
     let canonical = |value: &Value| {
-        let mut form = Canonical { without_descriptions, scopes: Vec::new(), depth: 0 };
+        let mut form = Canonical { without_descriptions, scopes: vec![handed_in], depth: 0 };
         form.component(value).map(|value| value.to_json())
     };
     match (canonical(original), canonical(written)) {

@@ -26,11 +26,11 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// Answers it. A client that has heard enough may be gone.
+    /// Answers it, and takes no other request on its connection. A client that has heard enough may be gone.
     pub async fn respond(&mut self, status: &str, kind: &str, body: &str) {
         let length = body.len();
         let text = format!(
-            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nmcp-session-id: s\r\n\r\n{body}"
+            "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nmcp-session-id: s\r\n\r\n{body}"
         );
         let _ = self.stream.get_mut().write_all(text.as_bytes()).await;
     }

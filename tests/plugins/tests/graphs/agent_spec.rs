@@ -178,7 +178,7 @@ async fn an_agent_without_an_end_says_which_one_and_what_to_do() {
     let node = json!({ "component_type": "AgentNode", "id": "ask", "name": "ask", "agent": agent });
     let desk = desk(&flow(json!([text("x")]), &[node], text("y")));
     desk.settings(&format!("[grants.agent]\nhttp = [\"{}\"]", model.base_url().replace("/v1", "")));
-    let host = desk.host(&nobody_asked());
+    let host = Host::new(HostOptions::isolated()).unwrap();
     let report = desk.start(&host, inputs(json!({ "x": "this" })), Arc::new(Nobody)).await.unwrap();
     let failure = error(&report);
     assert!(failure.starts_with("node `ask` failed: the agent `clerk` has asked its model 100 times"), "{failure}");

@@ -72,7 +72,7 @@ impl Lowering<'_> {
                     self.refuse(config, format!("the generation parameter `{name}` cannot be `{value}`"));
                 }
                 (name, _) if OWN.contains(&name) => {
-                    self.refuse(config, format!("`{name}` is no generation parameter: hotcell sets it itself"));
+                    self.refuse(config, format!("`{name}` is not for a configuration to set: it belongs to each request, which the host makes"));
                 }
                 _ => settings.more.get_or_insert_default().insert(name.clone(), value.clone()),
             }
