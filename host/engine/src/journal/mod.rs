@@ -158,6 +158,20 @@ impl Place {
         self.0.rsplit_once('.').map(|(around, _)| Place(around.to_owned()))
     }
 
+    /// The turn of the run's own node.
+    fn turn(&self) -> &str {
+        self.0.split('.').next().unwrap_or_default()
+    }
+
+    /// What places are compared by where the order of their numbers counts: the word and the number of each part.
+    fn order(&self) -> Vec<(String, u64)> {
+        let part = |part: &str| {
+            let word = part.trim_end_matches(|c: char| c.is_ascii_digit());
+            (word.to_owned(), part[word.len()..].parse().unwrap_or_default())
+        };
+        self.0.split('.').map(part).collect()
+    }
+
     /// Whether this is a part of that place.
     pub(crate) fn is_within(&self, place: &Place) -> bool {
         self.0.strip_prefix(&place.0).is_some_and(|rest| rest.starts_with('.'))
@@ -353,7 +367,8 @@ pub struct OpenQuestion {
     pub question: Question,
 }
 
-/// The questions among `entries` that wait for an answer, oldest first.
+/// The questions among `entries` that wait for an answer, those of the oldest turn first. Parts of a turn that run side by
+/// side are in the order of their places, whichever of them asked first.
 pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
     let mut open: Vec<OpenQuestion> = Vec::new();
     for entry in entries {
@@ -367,6 +382,16 @@ pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
             Fact::Completed(_) | Fact::Effect { .. } => {}
         }
     }
+    let mut turns: Vec<String> = Vec::new();
+    for asked in &open {
+        if !turns.iter().any(|turn| turn == asked.place.turn()) {
+            turns.push(asked.place.turn().to_owned());
+        }
+    }
+    open.sort_by_cached_key(|asked| {
+        let turn = turns.iter().position(|turn| turn == asked.place.turn());
+        (turn, asked.place.order(), asked.number)
+    });
     open
 }
 
@@ -419,5 +444,30 @@ fn choose(runs: Vec<RunRecord>, name: &str) -> Result<RunRecord, JournalError> {
             let names: Vec<String> = matching.iter().chain([&last]).map(|run| format!("`{}`", run.id)).collect();
             Err(JournalError::Ambiguous(name.into(), names.join(", ")))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entry, Fact, Place, Question, open_questions};
+
+    #[test]
+    fn open_questions_of_a_turn_are_in_the_order_of_its_parts() {
+        let asked = |place: &str, number| Entry {
+            place: Place(place.to_owned()),
+            fact: Fact::Asked { number, question: Question::default() },
+        };
+        let entries = [
+            asked("7.call0.10", 0),
+            asked("3", 0),
+            asked("7.call0.2", 1),
+            asked("7.call0.2", 0),
+            asked("12", 0),
+            Entry { place: Place("3".to_owned()), fact: Fact::Answered { number: 0, text: String::new() } },
+        ];
+        let open: Vec<(String, u32)> =
+            open_questions(&entries).into_iter().map(|open| (open.place.to_string(), open.number)).collect();
+        let open: Vec<(&str, u32)> = open.iter().map(|(place, number)| (place.as_str(), *number)).collect();
+        assert_eq!(open, [("7.call0.2", 0), ("7.call0.2", 1), ("7.call0.10", 0), ("12", 0)]);
     }
 }
