@@ -415,7 +415,8 @@ impl Host {
     }
 
     /// The configuration of the Open Agent Specification at `path` as JSON: references where a component is used more than
-    /// once and to what is handed in beside it, and everything written out that its text implies.
+    /// once and to what is handed in beside it. What its text implies is written out, unless something is handed in that it
+    /// may follow from.
     pub fn write(&self, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
         agent::write(self, path, loading)
     }
