@@ -292,8 +292,8 @@ fn collect_route(next: &Next, answer: Option<&str>, state: &State, into: &mut Ve
                         Expression::Formula(formula) => format!(" `{}`", formula.source()),
                         _ => String::new(),
                     };
-                    let kind = other.kind();
-                    return Err(format!("a condition of its edges has to be true or false, and{source} gave a {kind}"));
+                    let kind = other.a_kind();
+                    return Err(format!("a condition of its edges has to be true or false, and{source} gave {kind}"));
                 }
                 Err(error) => return Err(format!("a condition of its edges: {error}")),
             };

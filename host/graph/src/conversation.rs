@@ -106,7 +106,7 @@ pub fn to_message(value: &Value) -> Result<Object, String> {
     let object = match value {
         Value::Text(_) => return Ok(message(Speaker::Human, value.clone())),
         Value::Object(object) => object,
-        other => return Err(format!("a {} is no message", other.kind())),
+        other => return Err(format!("{} is no message", other.a_kind())),
     };
     let Some(speaker) = speaker(value) else {
         return Err("an object is a message only with `type` (human, ai, system, tool) and a text as `content`".into());

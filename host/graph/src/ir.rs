@@ -159,6 +159,22 @@ impl Node {
     pub fn speaks_as(&self) -> &Key {
         self.implied_by.as_ref().unwrap_or(&self.id)
     }
+
+    /// Whether it, or a graph that it runs, may ask whoever runs the graph: a person, or the client for what a tool gives.
+    /// What plugins and other agents may ask is not known here.
+    pub fn may_ask(&self) -> bool {
+        match &self.action {
+            Action::Ask(_) => true,
+            Action::Tool(action) => action.tool.kind == ToolKind::Client,
+            Action::AnswerCalls(action) => action
+                .tools
+                .iter()
+                .any(|offered| matches!(offered, Offered::Defined(tool) if tool.kind == ToolKind::Client)),
+            Action::Call(action) => action.graph.may_ask(),
+            Action::CallEach(action) => action.graph.may_ask(),
+            _ => false,
+        }
+    }
 }
 
 /// A write to a state key.
@@ -294,8 +310,8 @@ impl Expression {
                     object.get(key).cloned().ok_or_else(|| NoValue::Absent(format!("the entry `{key}`")))
                 }
                 other => Err(NoValue::Unfit(format!(
-                    "`{key}` is an entry of an object, and what was given is a {}",
-                    other.kind()
+                    "`{key}` is an entry of an object, and what was given is {}",
+                    other.a_kind()
                 ))),
             },
             Expression::Typed(typed) => typed.evaluate(scope),
@@ -733,6 +749,11 @@ impl Graph {
     /// The node of that id.
     pub fn find(&self, id: &str) -> Option<NodeIndex> {
         self.by_id.get(id).copied()
+    }
+
+    /// Whether one of its nodes may, see [`Node::may_ask`].
+    pub fn may_ask(&self) -> bool {
+        self.nodes.iter().any(Node::may_ask)
     }
 
     /// The nodes that a node may go to by what is declared, failures included, without duplicates.

@@ -142,7 +142,7 @@ impl Reducer {
             Reducer::Merge => matches!(value, Value::Object(_)),
             Reducer::Overwrite => true,
         };
-        if accepted { Ok(()) } else { Err(self.error(position, format!("a {}", value.kind()))) }
+        if accepted { Ok(()) } else { Err(self.error(position, value.a_kind().to_owned())) }
     }
 
     fn error(self, position: &'static str, found: String) -> ReducerError {

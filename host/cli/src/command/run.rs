@@ -60,7 +60,7 @@ fn state(given: Option<String>) -> Result<Object, Failure> {
     let Some(text) = given else { return Ok(Object::default()) };
     match parse_json(&text) {
         Ok(Value::Object(state)) => Ok(state),
-        Ok(other) => Err(Failure::refused(format!("`--state` takes a JSON object, not a {}", other.kind()))),
+        Ok(other) => Err(Failure::refused(format!("`--state` takes a JSON object, not {}", other.a_kind()))),
         Err(error) => Err(Failure::refused(format!("`--state` takes a JSON object: {error}"))),
     }
 }

@@ -72,10 +72,10 @@ fn property(schema: &Value, object: &Object, span: &Span) -> Result<Property, Pr
         }
         Some(Value::Text(title)) if title.is_empty() => return Err(problem(&["title"], "its `title` is empty")),
         Some(Value::Text(title)) => Arc::clone(title),
-        Some(other) => return Err(problem(&["title"], format!("its `title` must be a text, not a {}", other.kind()))),
+        Some(other) => return Err(problem(&["title"], format!("its `title` must be a text, not {}", other.a_kind()))),
     };
     if let Some(other) = object.get("description").filter(|value| !matches!(value, Value::Text(_) | Value::Null)) {
-        return Err(problem(&["description"], format!("its `description` must be a text, not a {}", other.kind())));
+        return Err(problem(&["description"], format!("its `description` must be a text, not {}", other.a_kind())));
     }
     let ty =
         Type::of_schema(schema).map_err(|error| Problem { path: error.path, message: error.problem, help: None })?;

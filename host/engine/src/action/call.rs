@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Performed;
 use super::agent::Within;
+use super::map::Turns;
 use crate::branch::Write;
 use crate::drive::Drive;
 use crate::event::Event;
@@ -89,14 +90,14 @@ pub(super) async fn perform_each(
     state: &State,
 ) -> Result<Performed, Stop> {
     let (inputs, rounds) = inputs(&action.inputs, state)?;
-    let limit = action.concurrency.unwrap_or(graph.limits.concurrency).max(1);
+    let turns = Turns::new(action.concurrency.unwrap_or(graph.limits.concurrency), action.graph.may_ask());
     let mut given: Vec<Option<Given>> = Vec::new();
     given.resize_with(rounds, || None);
     let mut waiting = false;
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
-        while running.len() < limit && next < rounds && !waiting {
+        while next < rounds && turns.may_start(running.len(), next, waiting) {
             turn.emit(&Event::ItemStarted { node: &turn.node, branch: &action.graph.name, item: next });
             let mut inner = State::default();
             for (key, value) in &inputs {

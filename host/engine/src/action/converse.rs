@@ -77,7 +77,7 @@ fn prompt(parts: &[PromptPart], state: &State) -> Result<Vec<Message>, Stop> {
                         messages.push(of_state(&message));
                     }
                 }
-                other => return Err(failed(format!("it takes a list of messages, not a {}", other.kind()))),
+                other => return Err(failed(format!("it takes a list of messages, not {}", other.a_kind()))),
             },
         }
     }

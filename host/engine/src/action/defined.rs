@@ -201,6 +201,6 @@ fn read(wanted: WebAnswer, reply: &WebReply) -> Result<Value, String> {
     let value = parse_json(body).map_err(|error| format!("the answer is not JSON: {error}"))?;
     match (wanted, &value) {
         (WebAnswer::Object, Value::Object(_)) | (WebAnswer::Json | WebAnswer::Text, _) => Ok(value),
-        (WebAnswer::Object, other) => Err(format!("the answer has to be a JSON object, and is a {}", other.kind())),
+        (WebAnswer::Object, other) => Err(format!("the answer has to be a JSON object, and is {}", other.a_kind())),
     }
 }

@@ -12,6 +12,27 @@ use crate::branch::Write;
 use crate::event::Event;
 use crate::turn::{NodeTurn, Stop};
 
+/// Which of several items may be worked on at one time.
+pub(super) struct Turns {
+    limit: usize,
+    asking: bool,
+}
+
+impl Turns {
+    /// No more than `limit` items side by side. Those that may ask somebody take turns, so that they ask in their order
+    /// and nobody is asked two things at once.
+    pub(super) fn new(limit: usize, asking: bool) -> Self {
+        Turns { limit: limit.max(1), asking }
+    }
+
+    /// Whether the item of that number may start, the next in order, while so many are running. Where one waits already, so
+    /// many are still started that all whom the limit allows side by side have asked.
+    pub(super) fn may_start(&self, running: usize, item: usize, waiting: bool) -> bool {
+        let side_by_side = if self.asking { 1 } else { self.limit };
+        running < side_by_side && (!waiting || (self.asking && item < self.limit))
+    }
+}
+
 pub(super) async fn perform(
     turn: &mut NodeTurn,
     graph: &Graph,
@@ -19,15 +40,15 @@ pub(super) async fn perform(
     state: &State,
 ) -> Result<Performed, Stop> {
     let items = items(action, state)?;
-    let limit = action.concurrency.unwrap_or(graph.limits.concurrency).max(1);
-    let branch = &graph.node(action.branch).id;
+    let branch = graph.node(action.branch);
+    let turns = Turns::new(action.concurrency.unwrap_or(graph.limits.concurrency), branch.may_ask());
+    let branch = &branch.id;
     let mut collected: Vec<Option<Value>> = vec![None; items.len()];
     let mut waiting = false;
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
-        while running.len() < limit && next < items.len() && !waiting {
-            let Some(item) = items.get(next) else { break };
+        while let Some(item) = items.get(next).filter(|_| turns.may_start(running.len(), next, waiting)) {
             turn.emit(&Event::ItemStarted { node: &turn.node, branch, item: next });
             let part = turn.part(next, branch.clone());
             let mut state = state.clone();
@@ -64,7 +85,7 @@ fn items(action: &MapAction, state: &State) -> Result<List, Stop> {
     };
     match resolve(path, state) {
         Some(Value::List(items)) => Ok(items.clone()),
-        Some(other) => Err(Stop::Failed(format!("`over` has to name a list, but `{path}` is a {}", other.kind()))),
+        Some(other) => Err(Stop::Failed(format!("`over` has to name a list, but `{path}` is {}", other.a_kind()))),
         None => Err(Stop::Failed(format!("`over` names `{path}`, which is not in state"))),
     }
 }

@@ -15,6 +15,8 @@ mod skills;
 mod structure;
 mod tool;
 
+use std::pin::{Pin, pin};
+
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
     Action, Expression, FailureRecord, Graph, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
@@ -115,22 +117,26 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::Script(action) => script::perform(turn, graph, node, action, state).await,
         Action::Ask(action) => ask::perform(turn, action, state).await,
         Action::Map(action) => map::perform(turn, graph, action, state).await,
-        Action::Model(action) => in_time(node, model::perform(turn, graph, action, state)).await,
-        Action::Offer(action) => in_time(node, offer::perform(turn, node, action, state)).await,
-        Action::Agent(action) => in_time(node, agent::perform(turn, graph, action, state)).await,
-        Action::LookUp(action) => in_time(node, look_up::perform(turn, action, state)).await,
-        Action::Converse(action) => in_time(node, converse::perform(turn, graph, action, state)).await,
-        Action::AnswerCalls(action) => in_time(node, answer_calls::perform(turn, graph, action, state)).await,
+        Action::Model(action) => in_time(node, pin!(model::perform(turn, graph, action, state))).await,
+        Action::Offer(action) => in_time(node, pin!(offer::perform(turn, node, action, state))).await,
+        Action::Agent(action) => in_time(node, pin!(agent::perform(turn, graph, action, state))).await,
+        Action::LookUp(action) => in_time(node, pin!(look_up::perform(turn, action, state))).await,
+        Action::Converse(action) => in_time(node, pin!(converse::perform(turn, graph, action, state))).await,
+        Action::AnswerCalls(action) => in_time(node, pin!(answer_calls::perform(turn, graph, action, state))).await,
         Action::LoadSkills(action) => skills::perform(turn, graph, action, state).await,
         Action::Spread(action) => spread(action, state),
-        Action::Call(action) => in_time(node, call::perform(turn, node, action, state)).await,
-        Action::CallEach(action) => in_time(node, call::perform_each(turn, graph, action, state)).await,
-        Action::Tool(action) => in_time(node, defined::perform(turn, action, state)).await,
+        Action::Call(action) => in_time(node, pin!(call::perform(turn, node, action, state))).await,
+        Action::CallEach(action) => in_time(node, pin!(call::perform_each(turn, graph, action, state))).await,
+        Action::Tool(action) => in_time(node, pin!(defined::perform(turn, action, state))).await,
     }
 }
 
-/// The work of a node, unless it takes longer than the node may.
-async fn in_time(node: &Node, work: impl Future<Output = Result<Performed, Stop>>) -> Result<Performed, Stop> {
+/// The work of a node, unless it takes longer than the node may. It is pinned where it is made: a future that is handed on
+/// would be kept twice, and what all actions need together is moved with every node.
+async fn in_time<W>(node: &Node, work: Pin<&mut W>) -> Result<Performed, Stop>
+where
+    W: Future<Output = Result<Performed, Stop>>,
+{
     let Some(limit) = node.timeout else { return work.await };
     match tokio::time::timeout(limit, work).await {
         Ok(result) => result,
@@ -206,7 +212,7 @@ fn entries(value: &Value, keys: &[Key]) -> Result<Vec<Write>, String> {
 }
 
 fn entries_of(value: &Value) -> Result<impl Iterator<Item = Write> + '_, String> {
-    let object = value.as_object().ok_or_else(|| format!("has to give a map, not a {}", value.kind()))?;
+    let object = value.as_object().ok_or_else(|| format!("has to give a map, not {}", value.a_kind()))?;
     Ok(object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }))
 }
 

@@ -383,7 +383,7 @@ pub(super) fn parse_arguments(arguments: &str) -> Result<Object, String> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     match parse_json(arguments).map_err(|error| format!("they are not JSON: {error}"))? {
         Value::Object(arguments) => Ok(arguments),
-        other => Err(format!("they have to be an object, not a {}", other.kind())),
+        other => Err(format!("they have to be an object, not {}", other.a_kind())),
     }
 }
 

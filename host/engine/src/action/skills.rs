@@ -170,7 +170,7 @@ pub(super) async fn perform(
     let failed = |problem: String| Stop::Failed(format!("`skill_ids`: {problem}"));
     let wanted = action.skills.evaluate(state).map_err(|error| failed(error.to_string()))?;
     let Value::List(wanted) = wanted else {
-        return Err(failed(format!("it takes a list of skills, not a {}", wanted.kind())));
+        return Err(failed(format!("it takes a list of skills, not {}", wanted.a_kind())));
     };
     let Some(skills) = &graph.skills else { return Err(failed("there are no skills".to_owned())) };
     let mut loaded = Object::default();
@@ -185,7 +185,7 @@ pub(super) async fn perform(
                     arguments.insert("version", version.clone());
                 }
             }
-            other => return Err(failed(format!("a skill is named by an object with `id`, not by a {}", other.kind()))),
+            other => return Err(failed(format!("a skill is named by an object with `id`, not by {}", other.a_kind()))),
         }
         let text = call(turn, skills, SkillTool::Load, &arguments, &mut loaded).await.map_err(failed)?;
         let id = Value::from(format!("load_skill_{}_{}", turn.place, place + 1));

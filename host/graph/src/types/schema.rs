@@ -116,7 +116,7 @@ fn of_schema(schema: &Value, path: &mut Vec<String>) -> Result<Type, SchemaError
         Value::Object(schema) => schema,
         // Where JSON schema allows a schema, `true` means anything.
         Value::Bool(true) => return Ok(Type::any()),
-        other => return error(path, format!("a type is a JSON schema, which is an object and not {}", article(other))),
+        other => return error(path, format!("a type is a JSON schema, which is an object and not {}", other.a_kind())),
     };
     if path.len() > MAX_DEPTH {
         return error(path, format!("types may be nested {MAX_DEPTH} deep, and this is deeper"));
@@ -173,7 +173,7 @@ fn shape(schema: &Object, path: &mut Vec<String>) -> Result<Shape, SchemaError> 
                     return below(path, "type", |path| {
                         below(path, index.to_string(), |path| {
                             let quoted = if *name == Value::Null { ": write `\"null\"`" } else { "" };
-                            error(path, format!("a name of a type is a text and not {}{quoted}", article(name)))
+                            error(path, format!("a name of a type is a text and not {}{quoted}", name.a_kind()))
                         })
                     });
                 };
@@ -182,7 +182,7 @@ fn shape(schema: &Object, path: &mut Vec<String>) -> Result<Shape, SchemaError> 
             Ok(Shape::Union(members))
         }
         Some(other) => below(path, "type", |path| {
-            error(path, format!("`type` takes the name of a type or a list of names, not {}", article(other)))
+            error(path, format!("`type` takes the name of a type or a list of names, not {}", other.a_kind()))
         }),
     }
 }
@@ -212,14 +212,14 @@ fn members(schema: &Object, path: &mut Vec<String>) -> Result<Members, SchemaErr
         None => None,
         Some(Value::List(names)) => Some(names),
         Some(other) => {
-            return below(path, "required", |path| error(path, format!("a list of names, not {}", article(other))));
+            return below(path, "required", |path| error(path, format!("a list of names, not {}", other.a_kind())));
         }
     };
     let mut members = Members::default();
     if let Some(properties) = schema.get("properties") {
         members.declared = below(path, "properties", |path| {
             let Some(properties) = properties.as_object() else {
-                return error(path, format!("`properties` is an object and not {}", article(properties)));
+                return error(path, format!("`properties` is an object and not {}", properties.a_kind()));
             };
             let mut declared = Vec::with_capacity(properties.len());
             for (name, schema) in properties.iter() {
@@ -243,15 +243,4 @@ fn members(schema: &Object, path: &mut Vec<String>) -> Result<Members, SchemaErr
         Some(others) => Some(Arc::new(below(path, "additionalProperties", |path| of_schema(others, path))?)),
     };
     Ok(members)
-}
-
-fn article(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::Text(_) => "a text",
-        Value::List(_) => "a list",
-        Value::Object(_) => "an object",
-    }
 }

@@ -80,6 +80,18 @@ impl Value {
         }
     }
 
+    /// The same with its article, for sentences: `a list`, `an object`, `null`.
+    pub fn a_kind(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Object(_) => "an object",
+        }
+    }
+
     /// Compact JSON text: no white space, keys in order, UTF-8 not escaped.
     pub fn to_json(&self) -> String {
         // A `Value` has only text keys and finite numbers, so writing it cannot fail.
