@@ -10,25 +10,44 @@ use serde::{Deserialize, Serialize};
 use crate::{Budget, Bytes, Fuel, Usage};
 
 /// What was used, by the name of who used it: a script, a plugin, a model.
+///
+/// There is one for every call, node and turn, nearly always with a single name in it: hence a list in the order of names,
+/// of which one entry takes no more than its own room.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Account(BTreeMap<Arc<str>, Usage>);
+#[serde(from = "BTreeMap<Arc<str>, Usage>", into = "BTreeMap<Arc<str>, Usage>")]
+pub struct Account(Vec<(Arc<str>, Usage)>);
+
+impl From<BTreeMap<Arc<str>, Usage>> for Account {
+    fn from(usages: BTreeMap<Arc<str>, Usage>) -> Self {
+        Self(usages.into_iter().collect())
+    }
+}
+
+impl From<Account> for BTreeMap<Arc<str>, Usage> {
+    fn from(account: Account) -> Self {
+        account.0.into_iter().collect()
+    }
+}
 
 impl Account {
     /// What one of them used.
     pub fn of(who: impl Into<Arc<str>>, usage: Usage) -> Self {
-        Self(BTreeMap::from([(who.into(), usage)]))
+        Self(vec![(who.into(), usage)])
     }
 
     /// Adds what one of them used.
     pub fn add(&mut self, who: impl Into<Arc<str>>, usage: Usage) {
-        *self.0.entry(who.into()).or_default() += usage;
+        let who = who.into();
+        match self.0.binary_search_by(|(known, _)| known.cmp(&who)) {
+            Ok(place) => self.0[place].1 += usage,
+            Err(place) => self.0.insert(place, (who, usage)),
+        }
     }
 
     /// What all of them used together.
     pub fn total(&self) -> Usage {
         let mut total = Usage::default();
-        for usage in self.0.values() {
+        for (_, usage) in &self.0 {
             total += usage.clone();
         }
         total
@@ -47,6 +66,10 @@ impl Account {
 
 impl AddAssign for Account {
     fn add_assign(&mut self, other: Self) {
+        if self.0.is_empty() {
+            self.0 = other.0;
+            return;
+        }
         for (who, usage) in other.0 {
             self.add(who, usage);
         }
@@ -242,5 +265,8 @@ mod tests {
         account.add("a", one);
         let fuel: Vec<_> = account.iter().map(|(who, usage)| (who, usage.fuel.0)).collect();
         assert_eq!((fuel, account.total().calls), (vec![("a", 6), ("b", 3)], 3));
+        let written = serde_json::to_value(&account).unwrap_or_default();
+        assert_eq!(written.pointer("/a/fuel"), Some(&serde_json::json!(6)));
+        assert_eq!(serde_json::from_value(written).ok(), Some(account));
     }
 }

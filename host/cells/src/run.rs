@@ -216,11 +216,13 @@ impl Cells {
             Ok(store) => store,
             Err(error) => return Report::refused(CellError::Host { message: format!("{error:#}") }),
         };
-        let outcome = guarded(started, budget.wall_clock, async {
-            let instance = instance.instantiate_async(&mut store).await?;
-            enter.run(&mut store, &instance).await
-        })
-        .await;
+        let outcome = {
+            let work = pin!(async {
+                let instance = instance.instantiate_async(&mut store).await?;
+                enter.run(&mut store, &instance).await
+            });
+            guarded(started, budget.wall_clock, work).await
+        };
         report(store, outcome, budget, started)
     }
 
@@ -454,13 +456,11 @@ enum Outcome {
 }
 
 /// Runs a call until it ends, its time is over, or the host panics. The timer is only set up for a call that waits.
-async fn guarded(
-    started: Instant,
-    wall_clock: Duration,
-    call: impl Future<Output = wasmtime::Result<Returned>>,
-) -> Outcome {
+async fn guarded<C>(started: Instant, wall_clock: Duration, mut call: Pin<&mut C>) -> Outcome
+where
+    C: Future<Output = wasmtime::Result<Returned>>,
+{
     let deadline = started.checked_add(wall_clock);
-    let mut call = pin!(call);
     let mut timer: Option<Pin<Box<tokio::time::Sleep>>> = None;
     poll_fn(|cx| {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {

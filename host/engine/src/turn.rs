@@ -117,6 +117,11 @@ impl Remembered {
         (remembered, own, spent)
     }
 
+    /// The answer of the effect of that number. A run that was never interrupted remembers nothing, and does not look.
+    fn take_effect(&mut self, place: &Place, number: u32) -> Option<Value> {
+        if self.effects.is_empty() { None } else { self.effects.remove(&(place.clone(), number)) }
+    }
+
     /// The completed turns of the agent that was called there.
     pub(crate) fn take_agent(&mut self, base: &Place) -> Vec<(Place, Completed)> {
         self.agents.remove(base).unwrap_or_default()
@@ -178,10 +183,7 @@ impl NodeTurn {
         F: Future<Output = Result<Value, Stop>>,
     {
         let number = self.next_number();
-        let known = {
-            let mut remembered = self.context.remembered();
-            remembered.effects.remove(&(self.place.clone(), number))
-        };
+        let known = self.context.remembered().take_effect(&self.place, number);
         if let Some(answer) = known {
             return Ok(answer);
         }
