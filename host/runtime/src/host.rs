@@ -1,178 +1,29 @@
 //! The host: what a process needs to load and run agents.
 
+mod options;
+mod runs;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
 
 use hotcell_cells::{CellsError, CompileEvent};
 use hotcell_dialects::agent_spec::Exported;
-use hotcell_engine::{
-    Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Observer, OpenQuestion, People, Ports, RunError,
-    RunLock, RunRecord, RunReport, RunRequest, RunStatus, SqliteJournal, open_questions,
-};
+use hotcell_engine::{Journal, JournalError, MemoryJournal, RunError, RunRecord, RunStatus, SqliteJournal};
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelError, ModelName, Providers, Recorder, Replay};
 use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stores, StoresError, Trust};
 use thiserror::Error;
-use tokio_util::sync::CancellationToken;
 
+pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
+pub use self::runs::Session;
 use crate::agent::{self, Agent, LoadFailure, Loading, NotConverted, Which};
 use crate::cells::{Kitchen, OnCompile};
 use crate::environment::Environment;
-use crate::family::Guarded;
 use crate::servers::{Connections, SERVERS_FILE};
-use crate::web::AgentModel;
 
 /// The folder of plugins beside a graph.
 const PLUGIN_FOLDER: &str = "plugins";
-
-/// How many runs of a thread only refer to the state of the one before them.
-const LONGEST_CHAIN: u32 = 32;
-/// How often a run looks whether its thread is free.
-const THREAD_POLL: Duration = Duration::from_millis(25);
-
-/// How a host is set up. The default is what the command line does.
-#[derive(Clone)]
-pub struct HostOptions {
-    /// Where runs are kept
-    pub journal: JournalChoice,
-    /// Where compiled cells are kept; none means the user's cache folder
-    pub cache_dir: Option<PathBuf>,
-    /// Folders with plugins, beside `plugins` in the folder of a graph and the user's own
-    pub plugins: Vec<PathBuf>,
-    /// The user's own folder of plugins; none means that of the system
-    pub user_plugins: Option<PathBuf>,
-    /// Which folders may grant something by their own `hotcell.toml`; none means those the user has trusted
-    pub trust: Option<Trust>,
-    /// Whose signatures plugins need; none means what the user's `config.toml` says
-    pub signatures: Option<SignaturePolicy>,
-    /// Where plugins keep data of their own
-    pub stores: StoresChoice,
-    /// Where keys and URLs of models and granted variables come from
-    pub environment: Environment,
-    /// The names of the models that exist; none means that it shows when they are called
-    pub models: Option<Vec<String>>,
-    /// Who answers requests to models
-    pub model_source: ModelSource,
-    /// The user's own file of MCP servers; none means that of the system
-    pub servers: Option<PathBuf>,
-    /// Whether a person is there who can be asked before a run begins
-    pub interactive: bool,
-    /// Is told about work that takes long
-    pub progress: Option<OnProgress>,
-}
-
-impl Default for HostOptions {
-    fn default() -> Self {
-        HostOptions {
-            journal: JournalChoice::Default,
-            cache_dir: None,
-            plugins: Vec::new(),
-            user_plugins: None,
-            trust: None,
-            signatures: None,
-            stores: StoresChoice::Default,
-            environment: Environment::process(),
-            models: None,
-            model_source: ModelSource::Providers,
-            servers: None,
-            interactive: false,
-            progress: None,
-        }
-    }
-}
-
-/// Who answers requests to models.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ModelSource {
-    /// The providers that the environment names
-    Providers,
-    /// The same, and every exchange is added to this file
-    Record(PathBuf),
-    /// This file of recorded exchanges, without any network
-    Replay(PathBuf),
-}
-
-impl HostOptions {
-    /// A host for programs and tests that make the folders they run themselves: nothing of the user's own settings,
-    /// plugins, keys or runs is read or written, and every folder is trusted.
-    pub fn isolated() -> Self {
-        HostOptions {
-            journal: JournalChoice::Memory,
-            user_plugins: Some(PathBuf::new()),
-            trust: Some(Trust::Everything),
-            signatures: Some(SignaturePolicy::default()),
-            stores: StoresChoice::Memory,
-            environment: Environment::of([("", ""); 0]),
-            servers: Some(PathBuf::new()),
-            ..HostOptions::default()
-        }
-    }
-}
-
-/// Is told about work that takes long.
-pub type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
-
-/// Where runs are kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum JournalChoice {
-    /// In the user's state folder
-    Default,
-    /// In this file
-    File(PathBuf),
-    /// Nowhere: they end with the process
-    Memory,
-}
-
-/// Where plugins keep data of their own.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoresChoice {
-    /// In the user's state folder
-    Default,
-    /// In this file
-    File(PathBuf),
-    /// In memory, until the process ends
-    Memory,
-}
-
-/// Work that takes long.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Progress {
-    /// A component that was not in the cache is being compiled
-    Compiling {
-        /// Its name
-        name: String,
-    },
-    /// It is compiled
-    Compiled {
-        /// Its name
-        name: String,
-        /// How long it took
-        elapsed: std::time::Duration,
-    },
-    /// A knowledge base is being built
-    Indexing {
-        /// Its node
-        node: String,
-        /// Documents that are in it
-        documents: usize,
-        /// Documents that are to be in it
-        total: usize,
-        /// Chunks that were embedded
-        chunks: usize,
-    },
-    /// It is built
-    Indexed {
-        /// Its node
-        node: String,
-        /// Its documents
-        documents: usize,
-        /// Its chunks
-        chunks: usize,
-    },
-}
 
 /// Why a host does not do what it was asked.
 #[derive(Debug, Error)]
@@ -233,17 +84,6 @@ pub enum HostError {
     /// There is no folder to keep things in
     #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
     NoHome,
-}
-
-/// What a run is connected to while this process runs it.
-#[derive(Clone)]
-pub struct Session {
-    /// Answers questions
-    pub people: Arc<dyn People>,
-    /// Is told what happens
-    pub observer: Arc<dyn Observer>,
-    /// Stops the work; the run can be resumed
-    pub cancel: CancellationToken,
 }
 
 /// Loads and runs agents. Cheap to clone.
@@ -419,146 +259,6 @@ impl Host {
     /// may follow from.
     pub fn write(&self, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
         agent::write(self, path, loading)
-    }
-
-    /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
-    /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
-    pub async fn run(&self, agent: &Agent, mut given: Given, session: Session) -> Result<RunReport, HostError> {
-        let _thread = self.lock_thread(&agent.source, given.thread.as_deref(), &session).await?;
-        let before = match given.thread.as_deref() {
-            Some(thread) => self.0.journal.last_of_thread(&agent.source, thread)?,
-            None => None,
-        };
-        if let Some(before) = before {
-            if let (RunStatus::Waiting, Some(text)) = (before.status, &given.input) {
-                self.answer(before.id.as_str(), text)?;
-                return self.go_on(&before, agent, session).await;
-            }
-            let state = self.engine(agent, &session).state_of(&before.id, agent.graph.clone())?;
-            given.earlier = Some(state.to_object());
-            // What a changed graph makes of an old run is kept, because it may be changed once more. So is every so
-            // manyth state, because a run that only refers to the one before it is read together with it.
-            if before.header.digest == agent.digest && before.depth() + 1 < LONGEST_CHAIN {
-                given.after = Some(before.id.to_string());
-                given.depth = before.depth() + 1;
-            }
-        }
-        let request = RunRequest {
-            graph: agent.graph.clone(),
-            source: agent.source.clone(),
-            digest: agent.digest.clone(),
-            given,
-        };
-        self.prepare(agent, &session).await?;
-        let engine = self.engine(agent, &session);
-        Ok(engine.start(request, session.cancel).await?)
-    }
-
-    /// Goes on with a run, named by its name or an unambiguous beginning of it: one that waits for a person, or whose
-    /// process is gone.
-    pub async fn resume(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
-        let record = self.0.journal.find(run)?;
-        let run = record.id.to_string();
-        if record.status.is_final() {
-            return Err(RunError::Ended { run: record.id, status: record.status }.into());
-        }
-        let agent = self.load_of(&record).map_err(|failure| HostError::Load { run: run.clone(), failure })?;
-        let _thread = self.lock_thread(&record.header.source, record.thread(), &session).await?;
-        self.go_on(&record, &agent, session).await
-    }
-
-    async fn go_on(&self, record: &RunRecord, agent: &Agent, session: Session) -> Result<RunReport, HostError> {
-        if agent.digest != record.header.digest {
-            return Err(HostError::Changed { run: record.id.to_string(), file: agent.file.clone() });
-        }
-        self.prepare(agent, &session).await?;
-        let engine = self.engine(agent, &session);
-        Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel).await?)
-    }
-
-    /// Waits until nobody else works on a thread.
-    async fn lock_thread(
-        &self,
-        source: &str,
-        thread: Option<&str>,
-        session: &Session,
-    ) -> Result<Option<Box<dyn RunLock>>, HostError> {
-        let Some(thread) = thread else { return Ok(None) };
-        let mut told = false;
-        loop {
-            match self.0.journal.lock_thread(source, thread) {
-                Ok(lock) => return Ok(Some(lock)),
-                Err(JournalError::Busy(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if !told {
-                tracing::info!(target: "hotcell::graph", thread, "waits: another run of this thread is not done");
-                told = true;
-            }
-            tokio::select! {
-                biased;
-                () = session.cancel.cancelled() => return Err(HostError::ThreadBusy(thread.to_owned())),
-                () = tokio::time::sleep(THREAD_POLL) => {}
-            }
-        }
-    }
-
-    /// Builds and opens what the nodes of an agent, and of those that it may call, look things up in.
-    async fn prepare(&self, agent: &Agent, session: &Session) -> Result<(), HostError> {
-        for knowledge in agent.family.knowledge() {
-            tokio::select! {
-                biased;
-                () = session.cancel.cancelled() => return Err(HostError::Stopped),
-                ready = knowledge.prepare(self, &*session.people) => ready.map_err(HostError::Knowledge)?,
-            }
-        }
-        Ok(())
-    }
-
-    fn engine(&self, agent: &Agent, session: &Session) -> Engine {
-        let ports = Ports {
-            scripts: agent.own.scripts.clone(),
-            tools: agent.own.tools.clone(),
-            model: Arc::new(AgentModel {
-                model: self.0.model.clone(),
-                providers: self.0.providers.clone(),
-                grants: agent.grants.clone(),
-            }),
-            default_model: self.0.providers.default_model().cloned(),
-            people: session.people.clone(),
-            observer: session.observer.clone(),
-            hooks: agent.own.hooks.clone(),
-            offers: agent.own.offers.clone(),
-            knowledge: agent.own.knowledge.clone(),
-            agents: Arc::new(Guarded { family: agent.family.clone(), guards: agent.own.hooks.clone() }),
-            web: agent.own.web.clone(),
-        };
-        Engine::new(ports, self.0.journal.clone())
-    }
-
-    /// Commits the answer to the oldest open question of a run. The run goes on when somebody resumes it.
-    pub fn answer(&self, run: &str, text: &str) -> Result<OpenQuestion, HostError> {
-        let record = self.0.journal.find(run)?;
-        let _lock = self.0.journal.lock(&record.id)?;
-        let entries = self.0.journal.entries(&record.id)?;
-        let nothing = || HostError::NothingAsked { run: record.id.to_string(), status: record.status };
-        if record.status.is_final() {
-            return Err(nothing());
-        }
-        let open = open_questions(&entries).into_iter().next().ok_or_else(nothing)?;
-        let answer = Fact::Answered { number: open.number, text: text.to_owned() };
-        self.0.journal.append(&record.id, &Entry { place: open.place.clone(), fact: answer })?;
-        Ok(open)
-    }
-
-    /// Ends a run for good. A process that is running it notices and stops.
-    pub fn cancel(&self, run: &str) -> Result<RunRecord, HostError> {
-        let record = self.0.journal.find(run)?;
-        if record.status.is_final() {
-            return Err(RunError::Ended { run: record.id, status: record.status }.into());
-        }
-        self.0.journal.set_status(&record.id, RunStatus::Cancelled, None)?;
-        Ok(RunRecord { status: RunStatus::Cancelled, ..record })
     }
 
     /// All runs.

@@ -1,0 +1,185 @@
+//! What nodes evaluate against the state.
+
+use std::fmt;
+
+use super::Typed;
+use super::typed::json_within;
+use crate::conversation::{as_text, last_reply, last_text, tool_calls};
+use crate::formula::{EvaluationError, Formula};
+use crate::template::{Lookup, Missing, Template};
+use crate::types::{Mismatch, to_text};
+use crate::value::{Key, List, Object, Value};
+
+/// Something that is evaluated against the state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expression {
+    /// A fixed value
+    Value(Value),
+    /// A template all of whose references must name something; gives a text
+    Strict(Template),
+    /// A template whose references may name nothing; exactly one reference keeps its type
+    Lenient(Template),
+    /// A list of what these give
+    List(Vec<Expression>),
+    /// An object of what these give
+    Object(Vec<(Key, Expression)>),
+    /// A formula
+    Formula(Formula),
+    /// The text of the last message of a model in the conversation under this key
+    LastReply {
+        /// The state key
+        conversation: Key,
+        /// Whether a text is needed: messages without one are passed over, and it is an error that there is none.
+        /// Otherwise the text may be empty, and is if there is no such message.
+        required: bool,
+    },
+    /// Whether the last message of the conversation under this key asks for tools
+    AsksForTools(Key),
+    /// The value under this key
+    Key(Key),
+    /// Whether there is a value under this key, and not `null`
+    Has(Key),
+    /// The first, or where it has no value the second
+    Else(Box<Expression>, Box<Expression>),
+    /// An entry of an object
+    Entry(Box<Expression>, Key),
+    /// A value of a type
+    Typed(Box<Typed>),
+    /// The texts of these, one after the other (see [`crate::types::to_text`])
+    Joined(Vec<Expression>),
+    /// An object whose keys are given too
+    Entries(Vec<(Expression, Expression)>),
+    /// The JSON object in a text
+    JsonWithin(Box<Expression>),
+}
+
+/// Why an expression has no value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoValue {
+    /// A template names what is not there
+    Missing(Missing),
+    /// A formula failed
+    Formula(EvaluationError),
+    /// There is no message of a model in the conversation under this key
+    NoReply(Key),
+    /// This has no value
+    Absent(String),
+    /// A value cannot become one of its type
+    Mismatch {
+        /// What it is
+        what: String,
+        /// Why not
+        mismatch: Mismatch,
+    },
+    /// Something else is wrong with a value
+    Unfit(String),
+}
+
+impl From<Missing> for NoValue {
+    fn from(missing: Missing) -> Self {
+        NoValue::Missing(missing)
+    }
+}
+
+impl fmt::Display for NoValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoValue::Missing(missing) => missing.fmt(f),
+            NoValue::Formula(error) => error.fmt(f),
+            NoValue::NoReply(key) => write!(f, "there is no message of a model with a text in `{key}`"),
+            NoValue::Absent(what) => write!(f, "{what} has no value and no default"),
+            NoValue::Mismatch { what, mismatch } => write!(f, "{what}: {mismatch}"),
+            NoValue::Unfit(problem) => f.write_str(problem),
+        }
+    }
+}
+
+impl Expression {
+    /// Evaluates against a scope.
+    pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, NoValue> {
+        match self {
+            Expression::Value(value) => Ok(value.clone()),
+            Expression::Strict(template) => Ok(template.expand(scope).map(Value::text)?),
+            Expression::Lenient(template) => Ok(template.evaluate_lenient(scope)),
+            Expression::List(items) => {
+                let items = items.iter().map(|item| item.evaluate(scope)).collect::<Result<List, _>>()?;
+                Ok(Value::List(items))
+            }
+            Expression::Object(entries) => {
+                let entry = |(key, value): &(Key, Expression)| Ok((key.clone(), value.evaluate(scope)?));
+                Ok(Value::Object(entries.iter().map(entry).collect::<Result<Object, NoValue>>()?))
+            }
+            Expression::Formula(formula) => formula.evaluate(scope).map_err(NoValue::Formula),
+            Expression::LastReply { conversation, required } => {
+                let messages = scope.lookup(conversation).and_then(Value::as_list);
+                if !required {
+                    return Ok(Value::from(messages.and_then(last_reply).unwrap_or_default()));
+                }
+                let text = messages.and_then(last_text);
+                text.map(Value::from).ok_or_else(|| NoValue::NoReply(conversation.clone()))
+            }
+            Expression::AsksForTools(conversation) => {
+                let messages = scope.lookup(conversation).and_then(Value::as_list);
+                let last = messages.and_then(|messages| messages.get(messages.len().checked_sub(1)?));
+                Ok(Value::Bool(last.is_some_and(|message| !tool_calls(message).is_empty())))
+            }
+            Expression::Key(key) => scope.lookup(key).cloned().ok_or_else(|| NoValue::Absent(format!("`{key}`"))),
+            Expression::Else(first, second) => match first.evaluate(scope) {
+                Err(NoValue::Absent(_)) => second.evaluate(scope),
+                other => other,
+            },
+            Expression::Has(key) => Ok(Value::Bool(scope.lookup(key).is_some_and(|value| *value != Value::Null))),
+            Expression::Entry(of, key) => match of.evaluate(scope)? {
+                Value::Object(object) => {
+                    object.get(key).cloned().ok_or_else(|| NoValue::Absent(format!("the entry `{key}`")))
+                }
+                other => Err(NoValue::Unfit(format!(
+                    "`{key}` is an entry of an object, and what was given is {}",
+                    other.a_kind()
+                ))),
+            },
+            Expression::Typed(typed) => typed.evaluate(scope),
+            Expression::Joined(parts) => {
+                let mut text = String::new();
+                for part in parts {
+                    text.push_str(&to_text(&part.evaluate(scope)?));
+                }
+                Ok(Value::text(text))
+            }
+            Expression::Entries(entries) => {
+                let mut object = Object::default();
+                for (key, value) in entries {
+                    object.insert(to_text(&key.evaluate(scope)?), value.evaluate(scope)?);
+                }
+                Ok(Value::Object(object))
+            }
+            Expression::JsonWithin(text) => {
+                let text = text.evaluate(scope)?;
+                let found = text.as_text().and_then(json_within);
+                found.ok_or_else(|| NoValue::Unfit("there is no JSON object in the text".to_owned()))
+            }
+        }
+    }
+
+    /// Evaluates to the text that stands for the value; a message is its own text.
+    pub fn evaluate_text(&self, scope: &dyn Lookup) -> Result<String, NoValue> {
+        match self {
+            Expression::Value(value) => Ok(value.to_display().into_owned()),
+            Expression::Strict(template) => Ok(template.expand(scope)?),
+            Expression::Lenient(template) => Ok(template.expand_lenient(scope)),
+            Expression::Formula(_) => {
+                let value = self.evaluate(scope)?;
+                Ok(as_text(&value).map_or_else(|| value.to_display().into_owned(), str::to_owned))
+            }
+            _ => Ok(self.evaluate(scope)?.to_display().into_owned()),
+        }
+    }
+
+    /// The template behind it, if there is one.
+    pub fn template(&self) -> Option<&Template> {
+        match self {
+            Expression::Strict(template) | Expression::Lenient(template) => Some(template),
+            _ => None,
+        }
+    }
+}

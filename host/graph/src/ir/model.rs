@@ -1,0 +1,80 @@
+//! Which model is asked, and what nodes do that ask one.
+
+use super::Expression;
+use crate::value::{Key, Object, Value};
+
+/// Settings of a model call; what is not set is not sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelSettings {
+    /// `provider:model`, or a name that the host knows; none means the host's default
+    pub model: Option<String>,
+    /// Sampling temperature
+    pub temperature: Option<f64>,
+    /// Nucleus sampling
+    pub top_p: Option<f64>,
+    /// Most tokens that a reply may have
+    pub max_tokens: Option<u32>,
+    /// Other settings that the request carries, under the names that the server knows
+    pub more: Option<Object>,
+    /// Where the model is; none means that its name says so
+    pub server: Option<ModelServer>,
+}
+
+/// Where a model is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ModelServer {
+    /// The provider that the host knows by this name
+    Provider(&'static str),
+    /// A server with this address that speaks Chat Completions
+    Address(Key),
+    /// Nowhere that the host can reach; the text says why
+    Refused(String),
+}
+
+impl ModelSettings {
+    /// These settings, with what they leave open taken from `defaults`.
+    pub fn or(&self, defaults: &ModelSettings) -> ModelSettings {
+        ModelSettings {
+            model: self.model.clone().or_else(|| defaults.model.clone()),
+            temperature: self.temperature.or(defaults.temperature),
+            top_p: self.top_p.or(defaults.top_p),
+            max_tokens: self.max_tokens.or(defaults.max_tokens),
+            more: self.more.clone().or_else(|| defaults.more.clone()),
+            server: self.server.clone().or_else(|| defaults.server.clone()),
+        }
+    }
+}
+
+/// Calls a model, with a bounded loop of tool calls.
+#[derive(Clone, Debug)]
+pub struct ModelAction {
+    /// Settings of this call
+    pub settings: ModelSettings,
+    /// The system message
+    pub instructions: Option<Expression>,
+    /// The user message
+    pub prompt: Expression,
+    /// Names of the tools that are offered; calls of any other are refused
+    pub tools: Vec<String>,
+    /// How many requests one attempt may make
+    pub max_requests: u32,
+    /// How many attempts are made while errors are transient
+    pub attempts: u32,
+    /// The structure that the answer must have
+    pub structure: Option<Structure>,
+    /// The name under which updates see the answer
+    pub bind: &'static str,
+    /// Updates also run on failure; the answer is then this text followed by the error
+    pub failure_prefix: Option<&'static str>,
+}
+
+/// A structured answer.
+#[derive(Clone, Debug)]
+pub struct Structure {
+    /// The JSON schema
+    pub schema: Value,
+    /// Whether the model is told the schema beforehand
+    pub hint: bool,
+    /// The keys of an object answer that become writes
+    pub merge: Vec<Key>,
+}
