@@ -236,6 +236,10 @@ impl FromStr for HttpGrant {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong("it has a user name or password".to_owned()));
         }
+        // A parser of addresses takes a `*` for a letter, and writes it where it would be read as more than that.
+        if matches!(&host, Host::Domain(name) if name.contains('*')) {
+            return Err(wrong("a `*` stands right after `://` and before a dot, or nowhere".to_owned()));
+        }
         let host = match (below, host) {
             (false, host) => HostGrant::Exactly(host.to_owned()),
             (true, Host::Domain(domain)) => HostGrant::Below(domain.to_owned()),
@@ -337,9 +341,18 @@ mod tests {
         for (given, written) in good {
             assert_eq!(given.parse::<HttpGrant>().map(|grant| grant.to_string()).as_deref(), Ok(written));
         }
-        for given in
-            ["", "x.org", "ftp://x.org", "https://", "https://x.org/path", "https://u:p@x.org", "http://*.1.2.3.4"]
-        {
+        let bad =
+            ["", "x.org", "ftp://x.org", "https://", "https://x.org/path", "https://u:p@x.org", "http://*.1.2.3.4"];
+        // What was read as one name must not be written as a pattern.
+        let stars = [
+            "https:///*.x.org",
+            "https:*.x.org",
+            "https://%2a.x.org",
+            "https://*.*.x.org",
+            "https://a*.x.org",
+            "https://*",
+        ];
+        for given in bad.into_iter().chain(stars) {
             assert!(given.parse::<HttpGrant>().is_err(), "`{given}` was accepted");
         }
     }

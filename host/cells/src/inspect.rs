@@ -5,7 +5,10 @@ use wasmparser::{ComponentExternalKind, Encoding, ExternalKind, Parser, Payload}
 
 use crate::contract;
 use crate::description::DESCRIPTION_SECTION;
+use crate::text::one_line;
 
+/// Bytes of what the parser says of a file that is not valid.
+const MAX_PROBLEM: usize = 500;
 /// Bytes that a plugin may have.
 const MAX_BYTES: usize = 96 << 20;
 /// Functions over all modules of a plugin.
@@ -169,7 +172,9 @@ fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), InspectError>
 }
 
 fn invalid(error: wasmparser::BinaryReaderError) -> InspectError {
-    InspectError::Invalid(format!("{} at byte {}", error.message(), error.offset()))
+    // What the parser found instead of what it expected, it shows as a list of several lines.
+    let words: Vec<&str> = error.message().split_whitespace().collect();
+    InspectError::Invalid(format!("{} at byte {}", one_line(&words.join(" "), MAX_PROBLEM), error.offset()))
 }
 
 /// What a file that does not begin like WebAssembly seems to be.
@@ -318,7 +323,7 @@ mod tests {
     #[test]
     fn attack_58_what_is_not_wasm_is_named() {
         let cut = wasm("(module (func (export \"_start\") (call 0)))");
-        let cases: [(&[u8], &str); 8] = [
+        let cases: [(&[u8], &str); 9] = [
             (b"", "it is empty,"),
             (b"\0as", "it is cut off,"),
             (b"(module)", "it is WebAssembly text,"),
@@ -327,10 +332,15 @@ mod tests {
             (b"\x89PNG\r\n", "it is some other binary file,"),
             (b"\x7fELF\x02\x01\x01", "give the `.wasm` it was made from"),
             (&cut[..cut.len() - 3], "it is not valid: "),
+            (
+                b"\0asm\x0d\0\x01\0\x01\x08\0\0\0\0\x01\0\0\0",
+                "it is not valid: magic header not detected: bad magic number - expected=[ 0x0, 0x61, 0x73, 0x6d, ]",
+            ),
         ];
         for (bytes, expected) in cases {
             let message = message(bytes);
             assert!(message.contains(expected), "`{expected}` is not in `{message}`");
+            assert_eq!(message.lines().count(), 1, "{message}");
         }
     }
 
