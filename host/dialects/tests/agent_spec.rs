@@ -1,164 +1,21 @@
 //! Agent Spec configurations are read, checked and written. `agent_spec/` has the cases that are data.
-#![expect(clippy::print_stderr, reason = "whoever runs the tests is told what could not be tried")]
 
-mod surroundings;
+mod configurations;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotcell_dialects::agent_spec::{self, Configuration, Part};
-use hotcell_dialects::{
-    AgentFolder, ComponentState, ComponentType, DeclaredServer, Dialect, FileState, KnowledgeBase, MutualTls,
-    OfferState, ServerState, ServerWay, Surroundings, ToolState, recognise,
+use configurations::{
+    World, parts_beside, parts_of_case, read_case, shared_cases, snapshots_in, source, written_and_read_again,
 };
-use hotcell_dialects::{loki, sherma};
-use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
-use hotcell_graph::ir::{Action, Expression, OfferKind, Offered};
+use hotcell_dialects::agent_spec::{self, Part};
+use hotcell_dialects::{Dialect, MutualTls, ServerWay, recognise};
+use hotcell_graph::diagnostic::{Severity, SourceFile, render};
+use hotcell_graph::ir::{Action, Expression, Offered};
 use serde_json::{Value as Json, json};
-
-/// A world with these tools and plugins, and nothing else.
-struct World {
-    /// None means that every tool is there
-    tools: Option<BTreeSet<String>>,
-    plugins: BTreeSet<String>,
-    /// The MCP servers that a source described
-    servers: RefCell<Vec<DeclaredServer>>,
-}
-
-impl World {
-    fn of_case(case: &Json) -> Self {
-        let tools = case["tools"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect();
-        let plugins = case["plugins"].as_array().into_iter().flatten().filter_map(Json::as_str);
-        World { tools: Some(tools), plugins: plugins.map(str::to_owned).collect(), servers: RefCell::default() }
-    }
-}
-
-impl Surroundings for World {
-    fn script(&self, _path: &str) -> FileState {
-        FileState::Missing
-    }
-
-    fn documents(&self, _path: &str) -> FileState {
-        FileState::Missing
-    }
-
-    fn tool(&self, name: &str) -> ToolState {
-        let is_there = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
-        if is_there { ToolState::Usable } else { ToolState::Missing }
-    }
-
-    fn offer(&self, _name: &str) -> OfferState {
-        OfferState::Missing(None)
-    }
-
-    fn note_server(&self, server: &DeclaredServer) {
-        self.servers.borrow_mut().push(server.clone());
-    }
-
-    fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
-        const NAME: &str = "hotcell_test_plugin";
-        let fields = match component_type {
-            "UppercaseNode" => r#"{"suffix": {"type": ["string", "null"], "default": null}}"#,
-            "ConsultingNode" => {
-                r#"{
-                    "model": {"type": "object", "properties": {"component_type": {"enum": ["OpenAiConfig"]}}},
-                    "helpers": {"type": "array", "items": {"type": "object"}}
-                }"#
-            }
-            _ => return ComponentState::Missing(None),
-        };
-        if !self.plugins.contains(NAME) {
-            return ComponentState::Missing(None);
-        }
-        if plugin != NAME {
-            return ComponentState::WrongPlugin(NAME.to_owned());
-        }
-        let object = |text: &str| hotcell_graph::value::parse_json(text).unwrap_or_default();
-        ComponentState::Usable(Box::new(ComponentType {
-            kind: OfferKind::Node,
-            version: "1.0.0".to_owned(),
-            fields: object(&format!(r#"{{"type": "object", "properties": {fields}}}"#)),
-            inputs: object(r#"{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}"#),
-            outputs: object(
-                r#"{"type": "object", "properties": {"shout": {"type": "string"}}, "required": ["shout"]}"#,
-            ),
-            branches: vec!["next".to_owned()],
-        }))
-    }
-
-    fn own_tool(&self, _name: &str) -> bool {
-        false
-    }
-
-    fn model(&self, _name: &str) -> Option<bool> {
-        None
-    }
-
-    fn mcp_server(&self, _name: &str) -> ServerState {
-        ServerState::Missing
-    }
-
-    fn agent(&self, _name: &str) -> AgentFolder {
-        AgentFolder::Missing
-    }
-
-    fn knowledge_base(&self, _node: &str) -> KnowledgeBase {
-        KnowledgeBase::NotBuilt
-    }
-
-    fn read(&self, _path: &str, _within: Option<&str>) -> Result<Arc<str>, String> {
-        Err("nothing is here".to_owned())
-    }
-
-    fn variable(&self, _name: &str) -> Option<String> {
-        None
-    }
-
-    fn hook(&self, _name: &str) -> bool {
-        false
-    }
-}
-
-fn source(folder: &Path, name: &str) -> Arc<SourceFile> {
-    let text = std::fs::read_to_string(folder.join(name)).unwrap().replace("{HTTP_PORT}", "8080");
-    Arc::new(SourceFile { name: name.to_owned(), text })
-}
-
-/// The files of parts of a case.
-fn parts_of_case(folder: &Path, case: &Json) -> Vec<Part> {
-    let part = |part: &Json| {
-        let name = part.as_str().or_else(|| part["file"].as_str()).unwrap();
-        let rename = part["rename"].as_object().into_iter().flatten();
-        let rename = rename.map(|(from, to)| (from.clone(), to.as_str().unwrap().to_owned())).collect();
-        Part { file: source(folder, name), rename }
-    };
-    case["components"].as_array().into_iter().flatten().map(part).collect()
-}
-
-/// Reads what a case is about.
-fn read_case(folder: &Path, case: &Json) -> (Option<Configuration>, Vec<Diagnostic>) {
-    let entry = case["entry"].as_str().unwrap();
-    agent_spec::read(&source(folder, entry), &parts_of_case(folder, case), &World::of_case(case))
-}
-
-/// The shared acceptance cases, where they lie beside the checkout.
-fn shared_cases() -> Vec<(PathBuf, Json)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/agent-spec");
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        eprintln!("the shared cases are not beside the checkout");
-        return Vec::new();
-    };
-    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    folders.sort();
-    let case = |folder: PathBuf| {
-        let text = std::fs::read_to_string(folder.join("case.json")).unwrap();
-        (folder, serde_json::from_str(&text).unwrap())
-    };
-    folders.into_iter().map(case).collect()
-}
 
 #[test]
 fn shared_cases_load_or_are_refused_with_what_they_name() {
@@ -300,15 +157,6 @@ fn what_an_llm_node_gives_does_not_change_by_being_written() {
     }
 }
 
-/// Snapshots are beside what they are of.
-fn snapshots_in(folder: &Path) -> insta::Settings {
-    let mut settings = insta::Settings::new();
-    settings.set_snapshot_path(folder.join("shown"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings
-}
-
 /// `agent_spec/refused` has what is read, the snapshots beside it what a person sees. Files called `warning_*` are good all
 /// the same.
 #[test]
@@ -341,12 +189,6 @@ fn every_kind_of_bad_input_is_explained() {
             insta::assert_snapshot!(stem, render(&diagnostics, false));
         }
     });
-}
-
-/// The file of parts that lies beside a file, if there is one.
-fn parts_beside(folder: &Path, stem: &str) -> Option<Arc<SourceFile>> {
-    let name = format!("{stem}.parts.json");
-    folder.join(&name).exists().then(|| source(folder, &name))
 }
 
 /// Each is refused soon and without taking memory for what it stands for.
@@ -465,16 +307,6 @@ fn without_descriptions(json: &mut Json) {
     }
 }
 
-/// Writes a configuration and reads it again beside the same parts; what is written the second time is the same.
-fn written_and_read_again(configuration: &Configuration, parts: &[Part], world: &World) -> String {
-    let text = agent_spec::write(configuration);
-    let file = Arc::new(SourceFile { name: "written.json".to_owned(), text: text.clone() });
-    let (again, diagnostics) = agent_spec::read(&file, parts, world);
-    let again = again.unwrap_or_else(|| panic!("{}\n{text}", render(&diagnostics, false)));
-    assert_eq!(agent_spec::write(&again), text);
-    text
-}
-
 #[test]
 fn what_is_written_is_equivalent_to_what_was_read() {
     let mut round_trips = 0;
@@ -500,141 +332,6 @@ fn what_is_written_is_equivalent_to_what_was_read() {
         assert!(expected == written, "{}\n{}\n---\n{}", folder.display(), pretty(&expected), pretty(&written));
     }
     assert!(round_trips == 7 || shared_cases().is_empty(), "{round_trips} cases are there");
-}
-
-/// What graphs of another language become, or why they cannot: `agent_spec/export/*.yaml` and the snapshots beside them.
-#[test]
-fn graphs_of_other_languages_become_configurations_or_it_is_said_why_not() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent_spec/export");
-    let exported = scratch("agent-spec-exported");
-    snapshots_in(&folder).bind(|| {
-        for stem in ["desk", "refused", "tools", "tools_refused", "sherma_refused", "sherma_skills_refused"] {
-            let file = source(&folder, &format!("{stem}.yaml"));
-            let (graph, diagnostics) = match recognise(&file.name, &file.text) {
-                Some(Dialect::Sherma) => {
-                    let loaded = sherma::load(&file, sherma::Choice::Only, &surroundings::Fake);
-                    (loaded.graph, loaded.diagnostics)
-                }
-                _ => {
-                    let loaded = loki::load(&file, &surroundings::Fake);
-                    (loaded.graph, loaded.diagnostics)
-                }
-            };
-            let graph = graph.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
-            assert_eq!(agent_spec::export(&graph).is_err(), stem.ends_with("refused"), "{stem}");
-            match agent_spec::export(&graph) {
-                Ok(done) => {
-                    std::fs::write(exported.join(format!("{stem}.json")), &done.text).unwrap();
-                    insta::assert_snapshot!(stem, format!("{}\n{}", done.differences.join("\n"), done.text));
-                }
-                Err(problems) => insta::assert_snapshot!(stem, problems.join("\n")),
-            }
-        }
-    });
-    // Whatever the graph, what comes out is a configuration.
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/loki");
-    for entry in std::fs::read_dir(shared).into_iter().flatten() {
-        let folder = entry.unwrap().path();
-        let Ok(text) = std::fs::read_to_string(folder.join("graph.yaml")) else { continue };
-        let file = Arc::new(SourceFile { name: "graph.yaml".to_owned(), text });
-        let Some(graph) = loki::load(&file, &surroundings::Fake).graph else { continue };
-        if let Ok(done) = agent_spec::export(&graph) {
-            let name = format!("{}.json", folder.file_name().unwrap().to_string_lossy());
-            std::fs::write(exported.join(name), done.text).unwrap();
-        }
-    }
-    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
-    let mut count = 0;
-    for entry in std::fs::read_dir(&exported).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let (configuration, diagnostics) = agent_spec::read(&source(&exported, &name), &[], &world);
-        assert!(configuration.is_some(), "{name}\n{}", render(&diagnostics, false));
-        count += 1;
-    }
-    assert!(count > 0, "nothing is exported");
-    if let Some(loaded) = with_pyagentspec("load.py", &[&exported]) {
-        assert!(loaded.starts_with(&format!("{count} ")), "{loaded}");
-    }
-}
-
-/// A fresh folder for what a test writes.
-fn scratch(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-/// Runs a script of `agent_spec/pyagentspec` and gives what it prints.
-fn with_pyagentspec(script: &str, arguments: &[&Path]) -> Option<String> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = here.join("../../target/pyagentspec/bin/python");
-    if !python.exists() {
-        eprintln!("pyagentspec is not installed: run host/dialects/tests/agent_spec/pyagentspec/install.sh");
-        return None;
-    }
-    let script = here.join("tests/agent_spec/pyagentspec").join(script);
-    let output = std::process::Command::new(python).arg(script).args(arguments).output().unwrap();
-    let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(output.status.success(), "{}{}", shown(&output.stdout), shown(&output.stderr));
-    Some(shown(&output.stdout))
-}
-
-/// Writes all parts into one file beside a configuration, by the keys under which that knows them.
-fn lay_beside(folder: &Path, stem: &str, parts: &[Part]) {
-    let mut all = serde_json::Map::new();
-    for part in parts {
-        let json: Json = serde_json::from_str(&part.file.text).unwrap();
-        for (key, value) in json["$referenced_components"].as_object().unwrap() {
-            let renamed = part.rename.iter().find(|(from, _)| from == key).map_or(key, |(_, to)| to);
-            all.insert(renamed.clone(), value.clone());
-        }
-    }
-    if !all.is_empty() {
-        let text = json!({ "$referenced_components": all }).to_string();
-        std::fs::write(folder.join(format!("{stem}.parts.json")), text).unwrap();
-    }
-}
-
-#[test]
-fn what_pyagentspec_writes_is_read_and_what_we_write_it_reads() {
-    let theirs = scratch("agent-spec-theirs");
-    let ours = scratch("agent-spec-ours");
-    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
-    let Some(written) = with_pyagentspec("generate.py", &[&theirs]) else { return };
-    let mut read = 0;
-    for entry in std::fs::read_dir(&theirs).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        let Some((stem, extension)) = name.rsplit_once('.').filter(|(stem, _)| !stem.ends_with(".parts")) else {
-            continue;
-        };
-        assert_eq!(recognise(&name, &source(&theirs, &name).text), Some(Dialect::AgentSpec), "{name}");
-        let part = |file| Part { file, rename: Vec::new() };
-        let parts: Vec<Part> = parts_beside(&theirs, stem).into_iter().map(part).collect();
-        let (configuration, diagnostics) = agent_spec::read(&source(&theirs, &name), &parts, &world);
-        let configuration = configuration.unwrap_or_else(|| panic!("{name}\n{}", render(&diagnostics, false)));
-        let text = written_and_read_again(&configuration, &parts, &world);
-        let target = if extension == "json" { stem.to_owned() } else { name.clone() };
-        std::fs::write(ours.join(format!("{target}.json")), text).unwrap();
-        lay_beside(&ours, &target, &parts);
-        read += 1;
-    }
-    assert_eq!(written.trim(), read.to_string());
-    let loaded = with_pyagentspec("load.py", &[&ours, &theirs]).unwrap();
-    assert!(loaded.starts_with(&format!("{read} ")), "{loaded}");
-    // What hand-written documents become is read too.
-    let cases = scratch("agent-spec-cases");
-    let mut count = 0;
-    for (folder, case) in shared_cases().into_iter().filter(|(_, case)| case.get("plugins").is_none()) {
-        if let (Some(configuration), _) = read_case(&folder, &case) {
-            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-            std::fs::write(cases.join(format!("{name}.json")), agent_spec::write(&configuration)).unwrap();
-            lay_beside(&cases, &name, &parts_of_case(&folder, &case));
-            count += 1;
-        }
-    }
-    let loaded = with_pyagentspec("load.py", &[&cases]).unwrap();
-    assert!(loaded.starts_with(&format!("{count} ")), "{loaded}");
 }
 
 #[test]

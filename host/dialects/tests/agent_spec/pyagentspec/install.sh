@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs `pyagentspec`, which `tests/agent_spec.rs` exchanges configurations with, in a fixed version, into
+# Installs `pyagentspec`, which `tests/agent_spec_pyagentspec.rs` exchanges configurations with, in a fixed version, into
 # <repository>/target/pyagentspec. Needs python3 (3.10 or later) with pip. Safe to run again.
 set -eu
 
