@@ -12,6 +12,7 @@ mod evaluate;
 mod functions;
 mod kinds;
 mod parse;
+mod plain;
 mod signatures;
 mod types;
 mod words;
@@ -26,6 +27,7 @@ use crate::value::{Key, Value};
 pub use check::{Checked, Doubt, Reason, Wanted};
 use functions::Function;
 pub use parse::{RootName, root_names};
+pub use plain::{Membership, Place, Plain, Step};
 pub use types::ValueType;
 
 /// A compiled expression.

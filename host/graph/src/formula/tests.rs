@@ -1,4 +1,5 @@
 mod checked;
+mod plain;
 mod properties;
 
 use super::{Formula, Vocabulary, root_names};
