@@ -1,38 +1,27 @@
 //! Graphs of other languages become Agent Spec configurations. `agent_spec/export` has the cases that are data.
 
 mod configurations;
+mod exporting;
 mod surroundings;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::path::Path;
-use std::sync::Arc;
 
 use configurations::{World, scratch, snapshots_in, source, with_pyagentspec};
-use hotcell_dialects::{Dialect, agent_spec, loki, recognise, sherma};
-use hotcell_graph::diagnostic::{SourceFile, render};
+use exporting::{cases, described, graph_of, shared_graphs};
+use hotcell_dialects::agent_spec;
+use hotcell_graph::diagnostic::render;
 
 /// What graphs of another language become, or why they cannot: `agent_spec/export/*.yaml` and the snapshots beside them.
 #[test]
 fn graphs_of_other_languages_become_configurations_or_it_is_said_why_not() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent_spec/export");
     let exported = scratch("agent-spec-exported");
+    let (folder, stems) = cases();
     snapshots_in(&folder).bind(|| {
-        for stem in ["desk", "refused", "tools", "tools_refused", "sherma_refused", "sherma_skills_refused"] {
-            let file = source(&folder, &format!("{stem}.yaml"));
-            let (graph, diagnostics) = match recognise(&file.name, &file.text) {
-                Some(Dialect::Sherma) => {
-                    let loaded = sherma::load(&file, sherma::Choice::Only, &surroundings::Fake);
-                    (loaded.graph, loaded.diagnostics)
-                }
-                _ => {
-                    let loaded = loki::load(&file, &surroundings::Fake);
-                    (loaded.graph, loaded.diagnostics)
-                }
-            };
-            let graph = graph.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
-            assert_eq!(agent_spec::export(&graph).is_err(), stem.ends_with("refused"), "{stem}");
-            match agent_spec::export(&graph) {
+        for stem in stems {
+            let done = agent_spec::export(&graph_of(&folder, &stem), &described);
+            assert_eq!(done.is_err(), stem.ends_with("refused"), "{stem}: {done:?}");
+            match done {
                 Ok(done) => {
                     std::fs::write(exported.join(format!("{stem}.json")), &done.text).unwrap();
                     insta::assert_snapshot!(stem, format!("{}\n{}", done.differences.join("\n"), done.text));
@@ -42,15 +31,9 @@ fn graphs_of_other_languages_become_configurations_or_it_is_said_why_not() {
         }
     });
     // Whatever the graph, what comes out is a configuration.
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/cases/loki");
-    for entry in std::fs::read_dir(shared).into_iter().flatten() {
-        let folder = entry.unwrap().path();
-        let Ok(text) = std::fs::read_to_string(folder.join("graph.yaml")) else { continue };
-        let file = Arc::new(SourceFile { name: "graph.yaml".to_owned(), text });
-        let Some(graph) = loki::load(&file, &surroundings::Fake).graph else { continue };
-        if let Ok(done) = agent_spec::export(&graph) {
-            let name = format!("{}.json", folder.file_name().unwrap().to_string_lossy());
-            std::fs::write(exported.join(name), done.text).unwrap();
+    for (name, graph, _) in shared_graphs() {
+        if let Ok(done) = agent_spec::export(&graph, &described) {
+            std::fs::write(exported.join(format!("{name}.json")), done.text).unwrap();
         }
     }
     let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_cells::Grants;
-use hotcell_dialects::agent_spec::{self, Exported, Part};
+use hotcell_dialects::agent_spec::{self, DescribedTool, Exported, Part};
 use hotcell_dialects::loki::KnowledgeBaseSource;
 use hotcell_dialects::sherma::{self, Child, Choice, Remote};
 use hotcell_dialects::{Dialect, Surroundings, loki, recognise};
@@ -13,6 +13,7 @@ use hotcell_engine::Callee;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_graph::ir::{Action, Graph};
+use hotcell_models::ToolSpec;
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -544,7 +545,11 @@ pub(crate) fn convert(host: &Host, path: &Path, loading: &Loading<'_>) -> Result
         return Ok(Exported { text: write(host, path, loading)?, differences: Vec::new() });
     }
     let agent = load(host, path, loading)?;
-    agent_spec::export(&agent.graph).map_err(NotConverted::Inexpressible)
+    let describe = |name: &str| {
+        let ToolSpec { name, description, parameters } = agent.own.tools.describe(name)?;
+        Some(DescribedTool { name, description, parameters })
+    };
+    agent_spec::export(&agent.graph, &describe).map_err(NotConverted::Inexpressible)
 }
 
 /// The configuration of the Open Agent Specification at `path`, written as JSON.

@@ -1,46 +1,56 @@
 //! From a graph of any language to a configuration, as far as the specification can say what the graph does.
 //!
 //! The state of a graph becomes data edges: a node that reads a key is fed by all nodes that write it, of which the one that
-//! ran last wins, as it does in the state.
+//! ran last wins, as it does in the state. A conversation is no such key. A graph that is one model in a conversation is an
+//! agent; elsewhere the first and the last message and the last reply are, which flow like other values.
 
+mod agent;
+mod branches;
 mod flow;
 mod nodes;
+mod prompt;
+mod slots;
+mod tools;
+mod values;
+mod writes;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIndex, OnFailure};
-use hotcell_graph::{Key, Template};
-use serde_json::{Map, Value as Json, json};
+use hotcell_graph::{Key, Value};
+use serde_json::{Value as Json, json};
 
-use super::generated::{DEFAULT, NEXT};
-use super::placeholders;
+use self::slots::{Read, Slot};
+use super::generated::NEXT;
+
+pub use tools::DescribedTool;
 
 /// A graph as a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exported {
     /// The JSON text of a configuration of 25.4.1
     pub text: String,
-    /// Where the flow behaves in another way than the graph: each a sentence
+    /// Where it behaves in another way than the graph: each a sentence
     pub differences: Vec<String>,
 }
 
-/// The flow that does what a graph does. What is a matter of whoever runs a flow (limits, repeated requests) and what only
-/// shows in special cases is left out of it and told as a difference.
+/// The flow or the agent that does what a graph does. What is a matter of whoever runs it (limits, repeated requests) and
+/// what only shows in special cases is left out of it and told as a difference. `tools` describes the tool of a name.
 ///
 /// # Errors
 /// What the specification cannot express: each a sentence that names the node and what it does.
-pub fn export(graph: &Graph) -> Result<Exported, Vec<String>> {
+pub fn export(graph: &Graph, tools: &dyn Fn(&str) -> Option<DescribedTool>) -> Result<Exported, Vec<String>> {
     let mut exporter = Exporter::new(graph);
-    exporter.graph();
-    if exporter.problems.is_empty() {
-        let flow = exporter.flow();
-        if exporter.problems.is_empty() {
-            // A JSON value has only text keys and finite numbers, so writing it cannot fail.
-            let text = serde_json::to_string_pretty(&flow).expect("a JSON value can always be written") + "\n";
-            return Ok(Exported { text, differences: exporter.differences });
-        }
+    let made = match agent::shape(graph) {
+        Some(shape) => exporter.agent(&shape, tools),
+        None => exporter.flow(),
+    };
+    if !exporter.problems.is_empty() {
+        return Err(exporter.problems);
     }
-    Err(exporter.problems)
+    // A JSON value has only text keys and finite numbers, so writing it cannot fail.
+    let text = serde_json::to_string_pretty(&made).expect("a JSON value can always be written") + "\n";
+    Ok(Exported { text, differences: exporter.differences })
 }
 
 /// The output by which a flow gives the result of a graph.
@@ -48,30 +58,44 @@ const RESULT: &str = "result";
 
 struct Exporter<'g> {
     graph: &'g Graph,
+    /// What the graph becomes
+    made: &'static str,
     problems: Vec<String>,
     differences: Vec<String>,
     ids: BTreeSet<String>,
     start: String,
     nodes: Vec<Json>,
     /// From which branch of which node to which
-    control: Vec<(String, Option<String>, NodeIndex)>,
-    /// The nodes that write a key, and the output by which they do
-    writers: HashMap<Key, Vec<(String, String)>>,
-    /// Which input of which node reads which key
-    readers: Vec<(String, String, Key)>,
+    control: Vec<(String, Option<String>, Target)>,
+    /// The nodes of the flow where nodes of the graph begin that are not called as these are
+    entries: HashMap<Key, String>,
+    /// The nodes that write something, and the output by which they do
+    writers: HashMap<Slot, Vec<(String, String)>>,
+    readers: Vec<Read>,
     models: Vec<(Json, String)>,
+}
+
+/// Where an edge of the flow leads.
+#[derive(Clone)]
+enum Target {
+    /// To a node of the graph
+    Node(NodeIndex),
+    /// To a node that only the flow has
+    Made(String),
 }
 
 impl<'g> Exporter<'g> {
     fn new(graph: &'g Graph) -> Self {
         let mut exporter = Exporter {
             graph,
+            made: "a flow",
             problems: Vec::new(),
             differences: Vec::new(),
             ids: graph.nodes().map(|(_, node)| node.id.to_string()).collect(),
             start: String::new(),
             nodes: Vec::new(),
             control: Vec::new(),
+            entries: HashMap::new(),
             writers: HashMap::new(),
             readers: Vec::new(),
             models: Vec::new(),
@@ -82,12 +106,8 @@ impl<'g> Exporter<'g> {
 
     /// An id that nothing has yet.
     fn fresh(&mut self, wanted: &str) -> String {
-        let mut id = wanted.to_owned();
-        let mut number = 1;
-        while !self.ids.insert(id.clone()) {
-            number += 1;
-            id = format!("{wanted}_{number}");
-        }
+        let id = free(wanted, |id| self.ids.contains(id));
+        self.ids.insert(id.clone());
         id
     }
 
@@ -99,138 +119,101 @@ impl<'g> Exporter<'g> {
         self.differences.push(format!("{} {what}", named(node)));
     }
 
-    fn graph(&mut self) {
-        let limits = &self.graph.limits;
+    /// What belongs to the graph and to none of its nodes.
+    fn whole(&mut self) {
+        let (graph, made) = (self.graph, self.made);
+        let limits = &graph.limits;
         if limits.visits_per_node.is_some() || limits.rounds.is_some() || limits.wall_clock.is_some() {
-            let limits = "the graph limits its runs, and the limits of a flow are those of whoever runs it";
-            self.differences.push(limits.to_owned());
+            let limits = format!("the graph limits its runs, and the limits of {made} are those of whoever runs it");
+            self.differences.push(limits);
         }
-        if self.graph.conversation.is_some() {
-            self.problems.push("the graph keeps a conversation in its state, which a flow does not have".to_owned());
+        for (schema, what) in [(&graph.input_schema, "what it is given"), (&graph.output_schema, "its result")] {
+            if schema.is_some() {
+                self.problems.push(format!("the graph checks {what} by a schema, which {made} does not"));
+            }
         }
-        if self.graph.skills.is_some() {
+        if graph.skills.is_some() {
             self.problems.push("the graph has skills, which the specification does not know".to_owned());
         }
+        let begins_with = |(key, value): &(Key, Value)| Some(key) == graph.conversation.as_ref() && !is_empty(value);
+        if graph.initial_state.iter().any(begins_with) {
+            self.problems.push(format!("the graph begins with messages, and {made} begins with none of its own"));
+        }
+    }
+
+    /// Makes the nodes of the flow, from the first one on.
+    fn graph_nodes(&mut self) {
         let mut seen = BTreeSet::new();
         let mut open = VecDeque::from([self.graph.start]);
         while let Some(index) = open.pop_front() {
             if !seen.insert(index) {
                 continue;
             }
-            let node = self.graph.node(index);
-            self.node(node);
+            self.node(self.graph.node(index));
             open.extend(self.graph.successors(index));
         }
     }
 
-    fn node(&mut self, node: &'g Node) {
+    /// What every kind of node may have.
+    fn common(&mut self, node: &Node) {
         match node.on_failure {
             OnFailure::Fail => {}
             OnFailure::Continue => {
-                self.difference(node, "goes on without its result when it fails, and the flow ends there")
+                let ends = format!("goes on without its result when it fails, and {} ends there", self.made);
+                self.difference(node, &ends);
             }
-            OnFailure::To(_) => self.problem(node, "goes to another node when it fails, and a flow ends there"),
+            OnFailure::To(_) => {
+                self.problem(node, format!("goes to another node when it fails, and {} ends there", self.made));
+            }
         }
         if node.timeout.is_some() {
-            self.problem(node, "has a timeout, which nodes of a flow do not have");
+            self.problem(node, format!("has a timeout, which {} does not have", self.made));
         }
-        match &node.action {
-            Action::Pass if node.updates.is_empty() => {}
-            Action::Pass => self.problem(node, "writes values by itself, for which there is no node"),
-            Action::End { output } => self.end(node, output),
+    }
+
+    fn node(&mut self, node: &'g Node) {
+        self.common(node);
+        let exit = match &node.action {
+            Action::Pass if node.updates.is_empty() => return self.passage(node),
+            Action::Pass => self.set(node),
+            Action::Spread(spread) => self.spread(node, spread),
+            Action::End { output } => return self.end(node, output),
             Action::Model(model) => self.model(node, model),
+            Action::Converse(converse) => self.converse(node, converse),
             Action::Ask(ask) => self.ask(node, ask),
             Action::Offer(offer) => self.offer(node, offer),
             Action::Map(map) => self.map(node, map),
-            Action::Agent(_) => self.problem(node, "calls an agent that is in another file"),
-            Action::Script(_) => self.problem(node, "runs a script, and a configuration holds no code"),
-            Action::Converse(_) => {
-                self.problem(node, "asks a model about a conversation, and an LlmNode sends one prompt only")
+            other => {
+                let reason = inexpressible(other);
+                self.problem(node, reason);
+                node.id.to_string()
             }
-            Action::AnswerCalls(_) => {
-                self.problem(node, "answers the calls of a model, which in the specification only agents do")
-            }
-            Action::Spread(_) => self.problem(node, "computes what it writes, and a configuration holds no code"),
-            Action::LookUp(_) => self.problem(node, "looks something up in documents, for which there is no node"),
-            Action::LoadSkills(_) => self.problem(node, "loads skills, which the specification does not know"),
-            Action::Fail(reason) => self.problem(node, format!("can only fail: {reason}")),
-            Action::Absent => self.problem(node, "is named by other nodes and does not exist"),
-            Action::Call(_) | Action::CallEach(_) | Action::Tool(_) => {
-                self.problem(node, "is of a configuration already, which is written as it was read")
-            }
-        }
-        if matches!(node.action, Action::End { .. }) {
-            return;
-        }
+        };
         match &node.next {
-            Next::To(targets) => match &targets[..] {
-                [only] => self.control.push((node.id.to_string(), None, *only)),
-                [] => self.problem(node, "leads nowhere, and every branch of a flow leads to a node"),
-                _ => self.problem(node, "leads to several nodes side by side, and a flow runs one after the other"),
-            },
-            Next::ByAnswer { routes, otherwise } => self.routes(node, routes, *otherwise),
-            Next::When { .. } | Next::ByValue { .. } | Next::Each(_) => {
-                self.problem(node, "chooses its way by a condition, and a flow compares a text with fixed ones only");
+            Next::ByAnswer { routes, otherwise } => self.by_answer(node, &exit, routes, *otherwise),
+            next => {
+                if let Some(target) = self.way(node, next) {
+                    self.control.push((exit, None, target));
+                }
             }
         }
     }
 
-    /// Branches by what a person answered.
-    fn routes(&mut self, node: &'g Node, routes: &[(String, NodeIndex)], otherwise: NodeIndex) {
-        let Action::Ask(ask) = &node.action else {
-            self.problem(
-                node,
-                "chooses its way by what it answers, and only the answer of a person can be branched on",
-            );
-            return;
-        };
-        let gate = self.fresh(&format!("{}_routes", node.id));
-        if routes.iter().any(|(answer, _)| answer == DEFAULT) {
-            self.problem(node, format!("has a route for the answer `{DEFAULT}`, which is the name of another branch"));
+    /// A node that does nothing: where it leads is where it begins.
+    fn passage(&mut self, node: &'g Node) {
+        if let Some(Target::Made(id)) = self.way(node, &node.next) {
+            self.entries.insert(node.id.clone(), id);
         }
-        let mapping: Map<String, Json> =
-            routes.iter().map(|(answer, _)| (answer.clone(), Json::from(answer.as_str()))).collect();
-        let branches: Vec<&str> = routes.iter().map(|(answer, _)| answer.as_str()).chain([DEFAULT]).collect();
-        let key = json!([{"title": "answer", "type": "string"}]);
-        self.nodes.push(component(
-            "BranchingNode",
-            &gate,
-            json!({
-                "inputs": key, "outputs": [], "branches": branches, "mapping": mapping,
-            }),
-        ));
-        // The answer flows there whether the state has it or not; such a key cannot be written by anything else.
-        let hidden: Key = format!("{} {gate}", node.id).into();
-        let output = self.output_name(node, ask.bind);
-        self.writers.insert(hidden.clone(), vec![(node.id.to_string(), output)]);
-        self.readers.push((gate.clone(), "answer".to_owned(), hidden));
-        for (answer, target) in routes {
-            self.control.push((gate.clone(), Some(answer.clone()), *target));
-        }
-        self.control.push((gate.clone(), Some(DEFAULT.to_owned()), otherwise));
-        self.control.push((node.id.to_string(), Some(gate), otherwise));
     }
 
     fn end(&mut self, node: &'g Node, output: &Expression) {
         if !node.updates.is_empty() {
-            self.problem(node, "writes values by itself, for which there is no node");
+            let id = self.fresh(&format!("{}_writes", node.id));
+            self.update(node, &id);
+            self.control.push((id.clone(), None, Target::Made(node.id.to_string())));
+            self.entries.insert(node.id.clone(), id);
         }
-        let mut property = json!({"title": RESULT});
-        match output {
-            Expression::Value(value) => property["default"] = Json::from(value),
-            Expression::Strict(template) | Expression::Lenient(template) => match single(template) {
-                Some(key) => self.readers.push((node.id.to_string(), RESULT.to_owned(), key)),
-                None if template.references().next().is_none() => property["default"] = Json::from(template.source()),
-                None => self.problem(
-                    node,
-                    format!("makes a text of values, `{}`, and an EndNode gives values as they are", template.source()),
-                ),
-            },
-            Expression::LastReply { .. } => {
-                self.problem(node, "gives the last reply of a conversation, and an EndNode gives values as they are")
-            }
-            _ => self.problem(node, "computes its result, and an EndNode gives values as they are"),
-        }
+        let property = self.result(node, output);
         let outputs = json!([property]);
         self.nodes.push(component(
             "EndNode",
@@ -240,65 +223,21 @@ impl<'g> Exporter<'g> {
             }),
         ));
     }
+}
 
-    /// Notes which keys an output feeds. Each update has to write what the action gave, as it is.
-    fn writes(&mut self, node: &'g Node, bind: &str, output: &str) {
-        for update in &node.updates {
-            let given = update.value.template().and_then(single);
-            if given.as_deref() != Some(bind) {
-                self.problem(node, format!("writes `{}` as something else than what it got", update.key));
-                continue;
-            }
-            self.written(node, &update.key, &node.id, output);
-        }
+/// Why an action has no node in a flow.
+fn inexpressible(action: &Action) -> String {
+    match action {
+        Action::Agent(_) => "calls an agent that is in another file",
+        Action::Script(_) => "runs a script, and a configuration holds no code",
+        Action::AnswerCalls(_) => "answers the calls of a model, which in the specification only agents do",
+        Action::LookUp(_) => "looks something up in documents, for which there is no node",
+        Action::LoadSkills(_) => "loads skills, which the specification does not know",
+        Action::Fail(reason) => return format!("can only fail: {reason}"),
+        Action::Absent => "is named by other nodes and does not exist",
+        _ => "is of a configuration already, which is written as it was read",
     }
-
-    fn written(&mut self, node: &Node, key: &Key, by: &str, output: &str) {
-        if self.graph.reducers.contains_key(key) {
-            self.problem(
-                node,
-                format!("combines what it writes with the value of `{key}`, and a flow replaces values"),
-            );
-        }
-        self.writers.entry(key.clone()).or_default().push((by.to_owned(), output.to_owned()));
-    }
-
-    /// The name of what a node gives: the first key that it writes, or how its updates call it.
-    fn output_name(&self, node: &Node, bind: &str) -> String {
-        title(node.updates.first().map_or(bind, |update| &*update.key))
-    }
-
-    /// The prompt or message behind an expression, and its placeholders as inputs of a node.
-    fn prompt(&mut self, node: &'g Node, expression: &Expression) -> (String, Vec<String>) {
-        let (template, default) = match expression {
-            Expression::Value(value) => (Template::parse(&value.to_display()), None),
-            Expression::Strict(template) => (template.clone(), None),
-            Expression::Lenient(template) => (template.clone(), Some("")),
-            _ => {
-                self.problem(node, "computes its prompt, and a flow only fills in values");
-                return (String::new(), Vec::new());
-            }
-        };
-        let source = template.source();
-        let names: Vec<String> = placeholders::names(&source).into_iter().map(str::to_owned).collect();
-        for path in template.references().filter(|path| !names.iter().any(|name| name == path.as_str())) {
-            let path = path.as_str();
-            self.problem(
-                node,
-                format!("uses `{path}` in its prompt, and a placeholder is a name of letters and digits"),
-            );
-        }
-        for name in names.iter().filter(|name| !template.references().any(|path| path.as_str() == **name)) {
-            self.problem(
-                node,
-                format!("has `{{{{{name}}}}}` in its prompt as plain text, and there it is a placeholder"),
-            );
-        }
-        if default.is_some() && !names.is_empty() {
-            self.problem(node, "allows values of its prompt to be missing, and a placeholder needs its value");
-        }
-        (source, names)
-    }
+    .to_owned()
 }
 
 /// A node as messages call it: one that nobody wrote is called by the one that implies it.
@@ -310,15 +249,19 @@ fn named(node: &Node) -> String {
     }
 }
 
-/// The key that a template is nothing but a reference to.
-fn single(template: &Template) -> Option<Key> {
-    let path = template.single_reference()?;
-    path.root().filter(|root| *root == path.as_str()).map(Key::from)
-}
-
 /// A title for a key: others than letters, digits and `_` are not allowed everywhere.
 fn title(key: &str) -> String {
     key.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// The wanted name, or it with the first number with which it is not taken.
+fn free(wanted: &str, is_taken: impl Fn(&str) -> bool) -> String {
+    let numbered = (2..).map(|number: u32| format!("{wanted}_{number}"));
+    std::iter::once(wanted.to_owned()).chain(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_list().is_some_and(|list| list.is_empty())
 }
 
 fn component(component_type: &str, id: &str, fields: Json) -> Json {
@@ -331,4 +274,18 @@ fn component(component_type: &str, id: &str, fields: Json) -> Json {
 
 fn reference(id: &str) -> Json {
     json!({"$component_ref": id})
+}
+
+fn control_edge(from: &str, branch: Option<&str>, to: &str) -> Json {
+    let id = format!("{from}[{}]->{to}", branch.unwrap_or(NEXT));
+    let fields = json!({"from_node": reference(from), "from_branch": branch, "to_node": reference(to)});
+    component("ControlFlowEdge", &id, fields)
+}
+
+fn data_edge(source: &str, output: &str, destination: &str, input: &str) -> Json {
+    let fields = json!({
+        "source_node": reference(source), "source_output": output,
+        "destination_node": reference(destination), "destination_input": input,
+    });
+    component("DataFlowEdge", &format!("{source}.{output}->{destination}.{input}"), fields)
 }

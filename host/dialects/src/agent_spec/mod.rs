@@ -26,7 +26,7 @@ mod values;
 mod versions;
 mod write;
 
-pub use export::{Exported, export};
+pub use export::{DescribedTool, Exported, export};
 pub use load::{Loaded, load};
 pub use model::{Component, ComponentId, Configuration, Field, Piece, Plugin, Property};
 pub use read::{Part, read};

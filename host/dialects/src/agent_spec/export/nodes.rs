@@ -1,25 +1,40 @@
 //! Nodes of a graph that do something, each as a node of a flow.
 
-use hotcell_graph::Key;
+use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AskAction, Expression, MapAction, ModelAction, ModelSettings, Node, OfferAction, OfferKind,
+    Action, AskAction, ConverseAction, Expression, MapAction, ModelAction, ModelSettings, Node, OfferAction, OfferKind,
+    PromptPart, Update,
 };
 use serde_json::{Map, Value as Json, json};
 
-use super::{Exporter, component, reference, single, title};
+use super::prompt::{Inputs, Prompt};
+use super::slots::Slot;
+use super::values::{constant, single};
+use super::writes::Answer;
+use super::{Exporter, component, control_edge, data_edge, reference, title};
 use crate::agent_spec::generated::NEXT;
 
+const STRUCTURED: &str = "asks for a structured answer, which an LlmNode of 25.4.1 does not give";
+pub(super) const REPEATED: &str = "repeats requests that fail, which is a matter of whoever runs a configuration";
+
 impl<'g> Exporter<'g> {
-    pub(super) fn model(&mut self, node: &'g Node, model: &'g ModelAction) {
+    /// The name of what a node gives: the first key that it writes, or how its updates call it.
+    pub(super) fn output_name(&self, node: &Node, bind: &str) -> String {
+        let mut keys = node.updates.iter().map(|update| &update.key);
+        let first = keys.find(|key| self.graph.conversation.as_ref() != Some(*key));
+        title(first.map_or(bind, |key| &**key))
+    }
+
+    pub(super) fn model(&mut self, node: &'g Node, model: &'g ModelAction) -> String {
         let output = self.output_name(node, model.bind);
-        let (llm, names) = self.llm_node(node, model, &node.id, &output);
+        let (llm, inputs) = self.llm_of_model(node, model, &node.id, &output);
         self.nodes.push(llm);
-        self.reads(&node.id, names);
-        self.writes(node, model.bind, &output);
+        self.reads(&node.id, inputs);
+        self.writes(node, &Answer { bind: model.bind, output: &output, is_message: false, said: &[] })
     }
 
     /// A node that asks a model, and the placeholders of its prompt.
-    fn llm_node(&mut self, node: &'g Node, model: &'g ModelAction, id: &str, output: &str) -> (Json, Vec<String>) {
+    fn llm_of_model(&mut self, node: &'g Node, model: &'g ModelAction, id: &str, output: &str) -> (Json, Inputs) {
         if !model.tools.is_empty() {
             self.problem(node, "offers tools to its model, and an LlmNode has none");
         }
@@ -27,40 +42,75 @@ impl<'g> Exporter<'g> {
             self.problem(node, "has instructions beside its prompt, and an LlmNode has a prompt only");
         }
         if model.structure.is_some() {
-            self.problem(node, "asks for a structured answer, which an LlmNode of 25.4.1 does not give");
+            self.problem(node, STRUCTURED);
         }
         if model.attempts > 1 {
-            self.difference(node, "repeats requests that fail, which in a flow is a matter of whoever runs it");
+            self.difference(node, REPEATED);
         }
-        let (prompt, names) = self.prompt(node, &model.prompt);
-        let settings = model.settings.or(&self.graph.model);
-        let config = self.config(node, &settings);
-        let inputs: Vec<Json> = names.iter().map(|name| json!({"title": name, "type": "string"})).collect();
-        let llm = component(
+        let prompt = self.prompt(node, &model.prompt);
+        (self.llm_node(node, &model.settings, id, &prompt, output), prompt.inputs)
+    }
+
+    /// A model that is asked once, with one message of a user, within or without a conversation.
+    pub(super) fn converse(&mut self, node: &'g Node, converse: &'g ConverseAction) -> String {
+        if !converse.tools.is_empty() {
+            self.problem(node, "offers tools to its model, and an LlmNode has none");
+        }
+        if converse.output_schema.is_some() {
+            self.problem(node, STRUCTURED);
+        }
+        if converse.retry.attempts > 1 {
+            self.difference(node, REPEATED);
+        }
+        let output = self.output_name(node, "reply");
+        match &converse.prompt[..] {
+            [PromptPart::Text(Speaker::Human, text)] => {
+                let prompt = self.prompt(node, text);
+                let llm = self.llm_node(node, &converse.settings, &node.id, &prompt, &output);
+                self.nodes.push(llm);
+                self.reads(&node.id, prompt.inputs);
+            }
+            parts if parts.iter().any(|part| matches!(part, PromptPart::Messages(_))) => {
+                self.problem(node, "asks a model about a conversation as one step of several: an LlmNode sends one prompt only, and when an agent \
+                 within a flow is done the specification leaves open");
+            }
+            _ => self.problem(node, "sends more than one message of a user, and an LlmNode sends its prompt only"),
+        }
+        let said = [Slot::LastMessage, Slot::LastReply];
+        self.writes(node, &Answer { bind: converse.bind, output: &output, is_message: true, said: &said })
+    }
+
+    fn llm_node(&mut self, node: &Node, settings: &ModelSettings, id: &str, prompt: &Prompt, output: &str) -> Json {
+        let config = self.config(node, settings);
+        component(
             "LlmNode",
             id,
             json!({
-                "inputs": inputs,
+                "inputs": prompt.inputs.texts(),
                 "outputs": [{"title": output, "type": "string"}],
                 "branches": [NEXT],
                 "llm_config": reference(&config),
-                "prompt_template": prompt,
+                "prompt_template": prompt.text,
             }),
-        );
-        (llm, names)
+        )
     }
 
     /// The id of the configuration of a model.
-    fn config(&mut self, node: &Node, settings: &ModelSettings) -> String {
+    pub(super) fn config(&mut self, node: &Node, settings: &ModelSettings) -> String {
+        let settings = settings.or(&self.graph.model);
         let Some(name) = &settings.model else {
-            self.problem(node, "leaves it to the host which model it asks, and an LlmNode names one");
+            self.problem(node, "leaves it to the host which model it asks, and a configuration names one");
             return String::new();
         };
-        let mut parameters = Map::new();
-        for (parameter, value) in [("temperature", settings.temperature), ("top_p", settings.top_p)] {
-            if let Some(value) = value {
-                parameters.insert(parameter.to_owned(), Json::from(value));
-            }
+        let parameters = [
+            ("temperature", settings.temperature.map(Json::from)),
+            ("top_p", settings.top_p.map(Json::from)),
+            ("max_tokens", settings.max_tokens.map(Json::from)),
+        ];
+        let parameters: Map<String, Json> =
+            parameters.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        if settings.more.is_some() || settings.server.is_some() {
+            self.problem(node, "sets more for its model than a configuration has a place for");
         }
         let (component_type, mut fields) = match name.split_once(':') {
             Some(("openai", model)) => ("OpenAiConfig", json!({"model_id": model})),
@@ -86,15 +136,7 @@ impl<'g> Exporter<'g> {
         id
     }
 
-    /// Placeholders read the keys of their names.
-    fn reads(&mut self, id: &str, names: Vec<String>) {
-        self.readers.extend(names.into_iter().map(|name| {
-            let key = Key::from(name.as_str());
-            (id.to_owned(), name, key)
-        }));
-    }
-
-    pub(super) fn ask(&mut self, node: &'g Node, ask: &'g AskAction) {
+    pub(super) fn ask(&mut self, node: &'g Node, ask: &'g AskAction) -> String {
         if ask.default.is_some() {
             self.problem(node, "has a default for an empty answer, which a question of a flow has not");
         }
@@ -105,30 +147,30 @@ impl<'g> Exporter<'g> {
             self.difference(node, "takes white space off the answer, and a flow leaves it");
         }
         let output = self.output_name(node, ask.bind);
-        let (message, names) = self.prompt(node, &ask.question);
-        let inputs: Vec<Json> = names.iter().map(|name| json!({"title": name, "type": "string"})).collect();
+        let prompt = self.prompt(node, &ask.question);
         self.nodes.push(component(
             "InputMessageNode",
             &node.id,
             json!({
-                "inputs": inputs,
+                "inputs": prompt.inputs.texts(),
                 "outputs": [{"title": output, "type": "string"}],
                 "branches": [NEXT],
-                "message": message,
+                "message": prompt.text,
             }),
         ));
-        self.reads(&node.id, names);
-        self.writes(node, ask.bind, &output);
+        self.reads(&node.id, prompt.inputs);
+        let said = [Slot::LastMessage];
+        self.writes(node, &Answer { bind: ask.bind, output: &output, is_message: false, said: &said })
     }
 
-    pub(super) fn offer(&mut self, node: &'g Node, offer: &'g OfferAction) {
+    pub(super) fn offer(&mut self, node: &'g Node, offer: &'g OfferAction) -> String {
         if offer.kind != OfferKind::Tool {
             self.problem(node, format!("is `{}` of a plugin, which is no tool", offer.offer));
-            return;
+            return node.id.to_string();
         }
         let Expression::Object(arguments) = &offer.inputs else {
             self.problem(node, "computes the arguments of its tool, and a flow names each");
-            return;
+            return node.id.to_string();
         };
         let is_lenient =
             |argument: &Expression| matches!(argument, Expression::Lenient(template) if single(template).is_some());
@@ -143,7 +185,7 @@ impl<'g> Exporter<'g> {
             }
             match (constant(argument), argument.template().and_then(single)) {
                 (Some(value), _) => input["default"] = value,
-                (None, Some(key)) => self.readers.push((node.id.to_string(), title(name), key)),
+                (None, Some(key)) => self.read(&node.id, &title(name), Slot::Key(key)),
                 (None, None) => self
                     .problem(node, format!("computes the argument `{name}`, and a flow hands over values as they are")),
             }
@@ -161,11 +203,11 @@ impl<'g> Exporter<'g> {
                 "inputs": inputs, "outputs": outputs, "branches": [NEXT], "tool": tool,
             }),
         ));
-        self.writes(node, offer.bind, &output);
+        self.writes(node, &Answer { bind: offer.bind, output: &output, is_message: false, said: &[] })
     }
 
     /// A map over a node that asks a model. Its items are texts: of what no type is known, a list could be one item.
-    pub(super) fn map(&mut self, node: &'g Node, map: &'g MapAction) {
+    pub(super) fn map(&mut self, node: &'g Node, map: &'g MapAction) -> String {
         if !node.updates.is_empty() {
             self.problem(node, "writes values beside what it collects, for which there is no node");
         }
@@ -175,26 +217,26 @@ impl<'g> Exporter<'g> {
                 node,
                 format!("maps over `{}`, and only nodes that ask a model can be mapped over", branch.id),
             );
-            return;
+            return node.id.to_string();
         };
         let Some(over) = single(&map.over) else {
             self.problem(node, format!("maps over a part of a value, `{}`", map.over.source()));
-            return;
+            return node.id.to_string();
         };
         let item = title(&map.item_key);
         let output = title(&map.output_key);
         let id = self.fresh(&format!("{}_{}", node.id, branch.id));
-        let (llm, names) = self.llm_node(branch, model, &id, &output);
-        for name in names.iter().filter(|name| ***name != *map.item_key) {
+        let (llm, inputs) = self.llm_of_model(branch, model, &id, &output);
+        for (name, _) in inputs.0.iter().filter(|(name, _)| **name != *map.item_key) {
             self.problem(branch, format!("uses `{name}` beside its item, and a list there would be mapped over too"));
         }
-        let writes_it = |update: &hotcell_graph::ir::Update| {
+        let writes_it = |update: &Update| {
             update.key == map.output_key && update.value.template().and_then(single).as_deref() == Some(model.bind)
         };
         if !matches!(&branch.updates[..], [only] if writes_it(only)) {
             self.problem(branch, format!("writes something else than the reply to `{}`", map.output_key));
         }
-        let subflow = self.subflow(&node.id, llm, &item, names.is_empty(), &output);
+        let subflow = self.each(&node.id, llm, &item, inputs.0.is_empty(), &output);
         let iterated = format!("iterated_{item}");
         let collected = format!("collected_{output}");
         let text = json!({"title": item, "type": "string"});
@@ -209,68 +251,27 @@ impl<'g> Exporter<'g> {
                 "reducers": {output.as_str(): "append"},
             }),
         ));
-        self.readers.push((node.id.to_string(), iterated, over));
+        self.read(&node.id, &iterated, Slot::Key(over));
         self.written(node, &map.collect_into, &node.id, &collected);
+        node.id.to_string()
     }
 
     /// The flow that asks a model about one item.
-    fn subflow(&mut self, map: &str, llm: Json, item: &str, is_unused: bool, output: &str) -> Json {
+    fn each(&mut self, map: &str, llm: Json, item: &str, is_unused: bool, output: &str) -> Json {
         let (start, end) = (self.fresh(&format!("{map}_start")), self.fresh(&format!("{map}_end")));
         let asks = llm["id"].as_str().unwrap_or_default().to_owned();
-        let inputs = json!([{"title": item, "type": "string"}]);
-        let outputs = json!([{"title": output, "type": "string"}]);
-        let edge = |kind: &str, id: String, fields: Json| component(kind, &id, fields);
-        let control = [(&start, &asks), (&asks, &end)].map(|(from, to)| {
-            let fields = json!({"from_node": reference(from), "from_branch": null, "to_node": reference(to)});
-            edge("ControlFlowEdge", format!("{from}[{NEXT}]->{to}"), fields)
-        });
-        let mut wires = vec![(&asks, &end, output)];
+        let inputs = [json!({"title": item, "type": "string"})];
+        let outputs = [json!({"title": output, "type": "string"})];
+        let control = vec![control_edge(&start, None, &asks), control_edge(&asks, None, &end)];
+        let mut data = vec![data_edge(&asks, output, &end, output)];
         if !is_unused {
-            wires.push((&start, &asks, item));
+            data.push(data_edge(&start, item, &asks, item));
         }
-        let data: Vec<Json> = wires
-            .into_iter()
-            .map(|(from, to, name)| {
-                let fields = json!({
-                    "source_node": reference(from), "source_output": name,
-                    "destination_node": reference(to), "destination_input": name,
-                });
-                edge("DataFlowEdge", format!("{from}.{name}->{to}.{name}"), fields)
-            })
-            .collect();
-        let nodes = json!([reference(&start), reference(&asks), reference(&end)]);
-        let begin = component("StartNode", &start, json!({"inputs": inputs, "outputs": inputs, "branches": [NEXT]}));
-        let finish = component("EndNode", &end, json!({"inputs": outputs, "outputs": outputs, "branches": []}));
-        let referenced = json!({start.as_str(): begin, asks.as_str(): llm, end.as_str(): finish});
-        let id = self.fresh(&format!("{map}_each"));
-        component(
-            "Flow",
-            &id,
-            json!({
-                "inputs": inputs,
-                "outputs": outputs,
-                "start_node": reference(&start),
-                "nodes": nodes,
-                "control_flow_connections": control,
-                "data_flow_connections": data,
-                "$referenced_components": referenced,
-            }),
-        )
-    }
-}
-
-/// The value of what is always the same.
-fn constant(expression: &Expression) -> Option<Json> {
-    match expression {
-        Expression::Value(value) => Some(Json::from(value)),
-        Expression::List(items) => items.iter().map(constant).collect(),
-        Expression::Object(entries) => {
-            let entries = entries.iter().map(|(key, entry)| Some((key.to_string(), constant(entry)?)));
-            entries.collect::<Option<Map<String, Json>>>().map(Json::Object)
-        }
-        other => {
-            let template = other.template()?;
-            template.references().next().is_none().then(|| Json::from(template.source()))
-        }
+        let nodes = vec![
+            component("StartNode", &start, json!({"inputs": inputs, "outputs": inputs, "branches": [NEXT]})),
+            llm,
+            component("EndNode", &end, json!({"inputs": outputs, "outputs": outputs, "branches": []})),
+        ];
+        self.subflow(&format!("{map}_each"), (&inputs, &outputs), nodes, control, data)
     }
 }

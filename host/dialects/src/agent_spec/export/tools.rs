@@ -1,0 +1,125 @@
+//! Tools that a model may call, as tools of the server that runs the agent.
+
+use hotcell_graph::Value;
+use hotcell_graph::ir::{Node, Offered};
+use hotcell_graph::types::Type;
+use serde_json::{Map, Value as Json, json};
+
+use super::{Exporter, RESULT, component};
+
+/// A tool as models are told about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DescribedTool {
+    /// What they call it
+    pub name: String,
+    /// What it does
+    pub description: String,
+    /// The JSON schema of its arguments
+    pub parameters: Json,
+}
+
+/// Parts of a schema of arguments that change nothing about which arguments there are.
+const OF_NO_MATTER: &[&str] =
+    &["type", "properties", "required", "title", "description", "additionalProperties", "$schema"];
+
+impl Exporter<'_> {
+    /// What the model of a node may call.
+    pub(super) fn tools(
+        &mut self,
+        node: &Node,
+        offered: &[Offered],
+        describe: &dyn Fn(&str) -> Option<DescribedTool>,
+    ) -> Vec<Json> {
+        let mut tools = Vec::new();
+        let mut names: Vec<String> = Vec::new();
+        for (place, one) in offered.iter().enumerate() {
+            if offered[..place].contains(one) {
+                continue;
+            }
+            let Offered::Tool(name) = one else {
+                self.problem(node, other(one));
+                continue;
+            };
+            let Some(described) = describe(name) else {
+                self.problem(node, format!("offers the tool `{name}`, of which nobody knows what it takes"));
+                continue;
+            };
+            if names.contains(&described.name) {
+                let spoken = &described.name;
+                self.problem(node, format!("offers several tools that its model knows as `{spoken}`"));
+            }
+            if described.name != *name {
+                let spoken = &described.name;
+                self.difference(
+                    node,
+                    &format!("offers `{name}`, which whoever runs the agent has to know as `{spoken}`"),
+                );
+            }
+            match inputs(&described.parameters) {
+                Ok(inputs) => tools.push(self.tool(&described, &inputs)),
+                Err(problems) => {
+                    problems
+                        .iter()
+                        .for_each(|problem| self.problem(node, format!("offers the tool `{name}`, {problem}")));
+                }
+            }
+            names.push(described.name);
+        }
+        tools
+    }
+
+    fn tool(&mut self, described: &DescribedTool, inputs: &[Json]) -> Json {
+        let id = self.fresh(&described.name);
+        let fields = json!({"description": described.description, "inputs": inputs, "outputs": [{"title": RESULT}]});
+        let mut tool = component("ServerTool", &id, fields);
+        tool["name"] = Json::from(described.name.as_str());
+        tool
+    }
+}
+
+/// Why something that a model may call is no tool of a configuration.
+fn other(offered: &Offered) -> String {
+    match offered {
+        Offered::Agent { agent, .. } => {
+            format!("offers the agent `{agent}` as a tool, which agents of 25.4.1 cannot be")
+        }
+        Offered::Skills(tool) => format!("offers `{}`, and the specification does not know skills", tool.name()),
+        Offered::LoadedSkills => "offers the tools of its skills, which the specification does not know".to_owned(),
+        Offered::Tool(_) | Offered::Defined(_) | Offered::Submit(_) => {
+            "offers a tool of a configuration, which is written as it was read".to_owned()
+        }
+    }
+}
+
+/// The inputs of a tool by the schema of its arguments, or what of it they cannot say: each the end of a sentence.
+fn inputs(parameters: &Json) -> Result<Vec<Json>, Vec<String>> {
+    let empty = Map::new();
+    let schema = parameters.as_object().unwrap_or(&empty);
+    let mut problems: Vec<String> = schema
+        .keys()
+        .filter(|key| !OF_NO_MATTER.contains(&key.as_str()))
+        .map(|key| format!("whose schema says by `{key}` more of its arguments than which there are"))
+        .collect();
+    let required = schema.get("required").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut inputs = Vec::new();
+    for (name, property) in schema.get("properties").and_then(Json::as_object).unwrap_or(&empty) {
+        let mut input = property.as_object().cloned().unwrap_or_default();
+        input.insert("title".to_owned(), Json::from(name.as_str()));
+        let is_required = required.iter().any(|one| one == name);
+        let problem = match (Type::of_schema(&Value::from(property)), input.get("default")) {
+            (Err(_), _) => "has a schema that is no type of the specification",
+            (Ok(ty), Some(default)) if ty.convert(&Value::from(default)).is_err() => {
+                "has a default that is none of its values"
+            }
+            // An input may be left out if it has a default, and only then.
+            (Ok(_), Some(_)) if is_required => "has to be given although it has a default",
+            (Ok(_), None) if !is_required => "may be left out without having a default",
+            _ => {
+                inputs.push(Json::Object(input));
+                continue;
+            }
+        };
+        problems.push(format!("whose argument `{name}` {problem}"));
+    }
+    if problems.is_empty() { Ok(inputs) } else { Err(problems) }
+}
