@@ -11,28 +11,41 @@ const MAX_DENIALS: usize = 32;
 #[derive(Clone)]
 pub(crate) struct Denials {
     plugin: Arc<str>,
-    list: Arc<Mutex<Vec<Denial>>>,
+    noted: Arc<Mutex<Noted>>,
+}
+
+#[derive(Default)]
+struct Noted {
+    list: Vec<Denial>,
+    /// What was denied last, also if it is in the list already or had no room there.
+    latest: Option<Capability>,
 }
 
 impl Denials {
     /// An empty list for the script or plugin with this name.
     pub(crate) fn new(plugin: &str) -> Self {
-        Self { plugin: plugin.into(), list: Arc::default() }
+        Self { plugin: plugin.into(), noted: Arc::default() }
     }
 
     pub(crate) fn add(&self, capability: Capability) {
+        let mut noted = self.noted();
+        noted.latest = Some(capability.clone());
         let denial = Denial { plugin: self.plugin.to_string(), capability };
-        let mut list = self.list();
-        if list.len() < MAX_DENIALS && !list.contains(&denial) {
-            list.push(denial);
+        if noted.list.len() < MAX_DENIALS && !noted.list.contains(&denial) {
+            noted.list.push(denial);
         }
     }
 
-    pub(crate) fn take(&self) -> Vec<Denial> {
-        std::mem::take(&mut *self.list())
+    /// What was denied last.
+    pub(crate) fn latest(&self) -> Option<Capability> {
+        self.noted().latest.clone()
     }
 
-    fn list(&self) -> MutexGuard<'_, Vec<Denial>> {
-        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn take(&self) -> Vec<Denial> {
+        std::mem::take(&mut self.noted().list)
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

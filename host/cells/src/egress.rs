@@ -31,7 +31,8 @@ use crate::services::{HttpExchange, HttpReply, HttpTape};
 /// Bytes of a response's status line and headers that are read before it is refused.
 const MAX_RESPONSE_HEAD: usize = 64 << 10;
 
-/// The HTTP side of one call.
+/// The HTTP side of one call. Cheap to clone; clones share what is counted.
+#[derive(Clone)]
 pub(crate) struct Egress {
     shared: Arc<Shared>,
 }
@@ -94,19 +95,21 @@ impl Egress {
 
     pub(crate) fn report(&self) -> EgressReport {
         let shared = &self.shared;
-        let exhausted = shared.exhausted.load(Ordering::Relaxed).then(|| {
-            format!(
-                "the budget of {} HTTP requests and {} each way is used up",
-                shared.max_requests,
-                Bytes(shared.max_bytes)
-            )
-        });
         EgressReport {
             requests: shared.requests.load(Ordering::Relaxed).min(shared.max_requests),
             sent: Bytes(shared.sent.load(Ordering::Relaxed)),
             received: Bytes(shared.received.load(Ordering::Relaxed)),
-            exhausted,
+            exhausted: shared.exhausted.load(Ordering::Relaxed).then(|| shared.exhaustion()),
         }
+    }
+
+    /// Whether the host may keep so many bytes of requests that are not sent yet. The error says what is used up.
+    pub(crate) fn admit(&self, bytes: u64) -> Result<(), String> {
+        if bytes <= self.shared.max_bytes {
+            return Ok(());
+        }
+        self.shared.exhaust();
+        Err(self.shared.exhaustion())
     }
 }
 
@@ -118,6 +121,11 @@ impl Shared {
 
     fn exhaust(&self) {
         self.exhausted.store(true, Ordering::Relaxed);
+    }
+
+    fn exhaustion(&self) -> String {
+        let most = Bytes(self.max_bytes);
+        format!("the budget of {} HTTP requests and {most} each way is used up", self.max_requests)
     }
 
     fn left(&self) -> Duration {
@@ -136,9 +144,21 @@ impl WasiHttpHooks for Egress {
     }
 }
 
-/// Sends a request of the host's own.
+/// Sends a request and gives the head of the response as soon as it is there.
 pub(crate) async fn get(egress: &Egress, request: HttpRequest<WasiBody>) -> Sent {
     send(egress.shared.clone(), request, RequestOptions::default()).await
+}
+
+/// Sends a request and reads the response to its end. Goes on only while it is polled.
+pub(crate) fn get_whole(
+    egress: &Egress,
+    request: HttpRequest<WasiBody>,
+) -> impl Future<Output = Result<Response<bytes::Bytes>, Error>> + Send + use<> {
+    let shared = egress.shared.clone();
+    async move {
+        let (response, rest) = send(shared.clone(), request, RequestOptions::default()).await?;
+        read_response(&shared, response, rest).await
+    }
 }
 
 /// The work that has to go on while a response is read.
@@ -217,9 +237,7 @@ async fn send(shared: Arc<Shared>, request: HttpRequest<WasiBody>, options: Requ
         return response_of(reply).map(|response| -> (_, Rest) { (response, Box::new(async { Ok(()) })) });
     }
     let (response, rest) = go_out(&shared, &destination, HttpRequest::from_parts(parts, whole(body)), options).await?;
-    let response = read_response(&shared, response, rest).await?;
-    let (parts, body) = response.into_parts();
-    let body = collect(&shared, body).await?;
+    let (parts, body) = read_response(&shared, response, rest).await?.into_parts();
     let status = parts.status.as_u16();
     tape.record(&exchange, &HttpReply { status, headers: texts(&parts.headers), body: body.to_vec() });
     Ok((Response::from_parts(parts, whole(body)), Box::new(async { Ok(()) })))
@@ -269,7 +287,7 @@ async fn go_out(
     }
     let (mut parts, body) = read_response(shared, response, rest).await?.into_parts();
     shared.vault.scrub_headers(&mut parts.headers);
-    let body = shared.vault.scrub_bytes(collect(shared, body).await?);
+    let body = shared.vault.scrub_bytes(body);
     if parts.headers.contains_key(header::CONTENT_LENGTH) {
         parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     }
@@ -327,7 +345,11 @@ async fn fill_secrets(
 }
 
 /// Reads a response to its end, as long as the call has time.
-async fn read_response(shared: &Shared, response: Response<WasiBody>, rest: Rest) -> Result<Response<WasiBody>, Error> {
+async fn read_response(
+    shared: &Shared,
+    response: Response<WasiBody>,
+    rest: Rest,
+) -> Result<Response<bytes::Bytes>, Error> {
     let (parts, body) = response.into_parts();
     let connection = async move {
         // What ends the connection shows in the body as well.
@@ -341,10 +363,11 @@ async fn read_response(shared: &Shared, response: Response<WasiBody>, rest: Rest
         }
     };
     let body = tokio::time::timeout(shared.left(), read).await.map_err(|_| Error::HttpResponseTimeout)??;
-    Ok(Response::from_parts(parts, whole(body)))
+    Ok(Response::from_parts(parts, body))
 }
 
-fn whole(bytes: bytes::Bytes) -> WasiBody {
+/// A body in one piece.
+pub(crate) fn whole(bytes: bytes::Bytes) -> WasiBody {
     Full::new(bytes).map_err(Error::from).boxed_unsync()
 }
 

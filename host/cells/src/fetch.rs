@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hotcell_budget::Usage;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, header};
-use http_body_util::{BodyExt as _, Full};
+use http::{HeaderMap, HeaderName, HeaderValue, Request as HttpRequest, header};
+use http_body_util::BodyExt as _;
 use url::Url;
 use wasmtime_wasi_http::{Error, WasiBody};
 
 use crate::call::Terms;
 use crate::denials::Denials;
-use crate::egress::{Egress, get};
+use crate::egress::{Egress, get, get_whole, whole};
 use crate::secrets::Vault;
+use crate::text::one_line;
 
 /// How often a server may send on to another place.
 const REDIRECTS: usize = 5;
@@ -99,41 +100,51 @@ pub async fn send(terms: &Terms, request: OwnRequest) -> (Result<OwnReply, Strin
 
 async fn send_by(egress: &Egress, denials: &Denials, request: OwnRequest) -> Result<OwnReply, String> {
     let url = Url::parse(&request.url).map_err(|error| format!("`{}` is no address: {error}", request.url))?;
-    let method = request.method.trim().to_ascii_uppercase();
-    let mut own = of_body(request.body);
-    *own.method_mut() = method.parse().map_err(|_| format!("`{}` is no HTTP method", request.method))?;
-    *own.uri_mut() = url.as_str().parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
-    for (name, value) in &request.headers {
-        if OF_THE_CONNECTION.iter().any(|own| name.eq_ignore_ascii_case(own)) {
-            return Err(format!("the header `{name}` belongs to the connection and cannot be set"));
-        }
-        let key: HeaderName = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
-        let value = value
-            .parse()
-            .map_err(|_| format!("the value of the header `{name}` has characters that no header may have"))?;
-        own.headers_mut().insert(key, value);
-    }
-    let refused = |error: Error| explain(&url, &error, denials, egress);
-    let (response, rest) = get(egress, own).await.map_err(refused)?;
-    let rest = tokio::spawn(Box::into_pin(rest));
-    let status = response.status().as_u16();
-    let content_type = text(response.headers(), header::CONTENT_TYPE);
-    let location = Some(text(response.headers(), header::LOCATION)).filter(|place| !place.is_empty());
-    let body = response.into_body().collect().await.map_err(refused)?.to_bytes().to_vec();
-    rest.abort();
-    Ok(OwnReply { status, content_type, location, body })
+    let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let mut own = compose(&request.method, &url, headers, request.body)?;
+    introduce(own.headers_mut());
+    let answer = get_whole(egress, own).await.map_err(|error| explain(&url, &error, denials, egress))?;
+    let (parts, body) = answer.into_parts();
+    let content_type = text(&parts.headers, header::CONTENT_TYPE);
+    let location = Some(text(&parts.headers, header::LOCATION)).filter(|place| !place.is_empty());
+    Ok(OwnReply { status: parts.status.as_u16(), content_type, location, body: body.to_vec() })
 }
 
 /// Headers that whoever keeps up the connection writes.
-const OF_THE_CONNECTION: [&str; 5] = ["host", "content-length", "transfer-encoding", "connection", "upgrade"];
+pub(crate) const OF_THE_CONNECTION: [&str; 8] =
+    ["host", "content-length", "transfer-encoding", "connection", "upgrade", "keep-alive", "proxy-connection", "te"];
 
-/// A request with this body and what every request of the host has.
-fn of_body(body: Vec<u8>) -> HttpRequest<WasiBody> {
-    let body: WasiBody = Full::new(Bytes::from(body)).map_err(Error::from).boxed_unsync();
-    let mut request = HttpRequest::new(body);
-    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-    request.headers_mut().insert(header::USER_AGENT, HeaderValue::from_static("hotcell"));
-    request
+/// Adds what every request of the host says, unless it says something else.
+fn introduce(headers: &mut HeaderMap) {
+    headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+    headers.entry(header::USER_AGENT).or_insert(HeaderValue::from_static("hotcell"));
+}
+
+/// A request made of texts that others wrote.
+///
+/// # Errors
+/// Which part is none, as a text for people.
+pub(crate) fn compose<'a>(
+    method: &str,
+    url: &Url,
+    headers: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    body: Vec<u8>,
+) -> Result<HttpRequest<WasiBody>, String> {
+    let mut request = HttpRequest::new(whole(body.into()));
+    let capitals = method.trim().to_ascii_uppercase();
+    *request.method_mut() = capitals.parse().map_err(|_| format!("`{}` is no HTTP method", one_line(method, 100)))?;
+    *request.uri_mut() = url.as_str().parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
+    for (name, value) in headers {
+        let shown = one_line(name, 100);
+        if OF_THE_CONNECTION.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            return Err(format!("the header `{shown}` belongs to the connection and cannot be set"));
+        }
+        let key: HeaderName = name.parse().map_err(|_| format!("`{shown}` is no name of a header"))?;
+        let value = HeaderValue::from_bytes(value)
+            .map_err(|_| format!("the value of the header `{shown}` has characters that no header may have"))?;
+        request.headers_mut().append(key, value);
+    }
+    Ok(request)
 }
 
 /// Posts a JSON text to `url`, within what `terms` grant and within their budget. Redirects are not followed: what is
@@ -159,8 +170,8 @@ enum Answer {
 }
 
 async fn once(egress: &Egress, url: &Url) -> Result<Answer, Error> {
-    let mut request = of_body(Vec::new());
-    *request.method_mut() = Method::GET;
+    let mut request = HttpRequest::new(whole(Bytes::new()));
+    introduce(request.headers_mut());
     *request.uri_mut() = url.as_str().parse().map_err(|_| Error::HttpRequestUriInvalid)?;
     let (response, rest) = get(egress, request).await?;
     let rest = tokio::spawn(Box::into_pin(rest));

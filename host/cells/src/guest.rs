@@ -17,6 +17,7 @@ use crate::clock::{Clock, Monotonic, Repeatable, Wall};
 use crate::contract::LogLevel;
 use crate::denials::Denials;
 use crate::egress::Egress;
+use crate::exchanges::{self, Exchanges};
 use crate::files;
 use crate::grants::{Access, Grants};
 use crate::imports;
@@ -45,6 +46,10 @@ pub(crate) struct GuestState {
     pub(crate) stderr: Capture,
     pub(crate) notes: Notes,
     pub(crate) egress: Egress,
+    /// What an interpreter's script has asked over HTTP and not heard of.
+    pub(crate) exchanges: Exchanges,
+    /// Things of the host's that the guest may hold at once.
+    pub(crate) max_handles: usize,
     pub(crate) grants: Arc<Grants>,
     pub(crate) denials: Denials,
     /// The handle of the empty root directory, once the guest has it.
@@ -108,6 +113,8 @@ pub(crate) struct GuestSetup {
     pub(crate) answers: Option<Vec<String>>,
     /// Whether standard output is the result; otherwise it is read by people only, like standard error.
     pub(crate) stdout_is_result: bool,
+    /// Whether the placeholders of secrets are variables, for guests that cannot ask for one.
+    pub(crate) secrets_in_env: bool,
 }
 
 impl GuestState {
@@ -123,7 +130,14 @@ impl GuestState {
     ) -> Result<Self, CellError> {
         let stderr = Capture::tail(budget.error_bytes.0);
         let stdout = if setup.stdout_is_result { Capture::whole(budget.output.0) } else { stderr.clone() };
+        let vault = Arc::new(Vault::new(terms, repeatable));
         let mut env = terms.env.clone();
+        if setup.secrets_in_env {
+            let placeholders = vault.placeholders();
+            // Whoever made something a secret does not mean it to be read where it is a variable, too.
+            env.retain(|(name, _)| !placeholders.iter().any(|(secret, _)| secret == name));
+            env.extend(placeholders);
+        }
         env.extend(setup.env);
         let clock = match repeatable {
             Some(repeatable) => Some(Clock::fixed(repeatable)),
@@ -140,7 +154,6 @@ impl GuestState {
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(MAX_FIELDS);
         let denials = Denials::new(&terms.plugin);
-        let vault = Arc::new(Vault::new(terms, repeatable));
         let mut guest = Self {
             limiter: MemoryLimiter::new(budget.memory.as_usize()),
             stdout,
@@ -152,6 +165,8 @@ impl GuestState {
                 max_bytes: budget.log_line_bytes.as_usize(),
             },
             egress: Egress::new(terms, budget, denials.clone(), vault.clone()),
+            exchanges: Exchanges::default(),
+            max_handles: budget.handles as usize,
             grants: terms.grants.clone(),
             denials,
             root: None,
@@ -293,6 +308,7 @@ pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<Guest
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
+    exchanges::add_to_linker(&mut linker)?;
     files::add_to_linker(&mut linker)?;
     imports::add_to_linker(&mut linker)?;
     Ok(linker)

@@ -15,18 +15,18 @@ use crate::policy::Request;
 use crate::services::{KeyValueStore, ServiceError, ServiceReply, Services};
 
 /// Fuel that a call of the host costs beside the guest's own instructions.
-const HOST_CALL_FUEL: u64 = 200;
-/// Fuel that a call costs which reads or writes the host's disk.
-const STORE_CALL_FUEL: u64 = 20_000;
+pub(crate) const HOST_CALL_FUEL: u64 = 200;
+/// Fuel that a call costs which reads or writes the host's disk, or asks somebody else.
+pub(crate) const STORE_CALL_FUEL: u64 = 20_000;
 /// Bytes that cost one unit of fuel when they cross between guest and host.
 const BYTES_PER_FUEL: u64 = 8;
 /// Keys that `kv.keys` lists.
 const MAX_KEYS: usize = 1_000;
 
-type Caller<'a> = StoreContextMut<'a, GuestState>;
+pub(crate) type Caller<'a> = StoreContextMut<'a, GuestState>;
 
 /// Takes the price of a host call that moved `bytes` from the guest's fuel.
-fn charge(store: &mut Caller<'_>, price: u64, bytes: usize) -> wasmtime::Result<()> {
+pub(crate) fn charge(store: &mut Caller<'_>, price: u64, bytes: usize) -> wasmtime::Result<()> {
     let price = price + bytes as u64 / BYTES_PER_FUEL;
     match store.get_fuel()?.checked_sub(price) {
         Some(left) => store.set_fuel(left),

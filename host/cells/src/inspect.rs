@@ -377,6 +377,7 @@ mod tests {
             (component("hotcell:plugin/stat@0.1.0"), "nearest that it has is `hotcell:plugin/state`"),
             (component("hotcell:plugin/state@0.3.0"), "in version `0.3.0`: this hotcell offers version 0.2.0"),
             (component("hotcell:plugin/kv@0.1.0"), "in version `0.1.0`: this hotcell offers version 0.2.0"),
+            (component("hotcell:cell/http@0.1.0"), "imports `hotcell:cell/http@0.1.0`, which hotcell does not have"),
             (component("wasi:cli/environment@0.3.0"), "in version `0.3.0`: this hotcell offers version 0.2"),
             (component("wasi:cli/enviroment@0.2.0"), "nearest that it has is `wasi:cli/environment`"),
             (wasm("(module (import \"env\" \"f\" (func)))"), "imports `env`, which hotcell does not have"),

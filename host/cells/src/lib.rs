@@ -44,6 +44,7 @@ mod description;
 mod egress;
 mod engine;
 mod entries;
+mod exchanges;
 mod fetch;
 mod files;
 mod grants;

@@ -282,11 +282,19 @@ fn check_depth(terms: &Terms, budget: &Budget) -> Result<(), CellError> {
 }
 
 fn plugin_setup(program: String, state: Option<Arc<dyn StateView>>, answers: Option<Vec<String>>) -> GuestSetup {
-    GuestSetup { program, env: Vec::new(), scratch: None, state, answers, stdout_is_result: false }
+    GuestSetup {
+        program,
+        env: Vec::new(),
+        scratch: None,
+        state,
+        answers,
+        stdout_is_result: false,
+        secrets_in_env: false,
+    }
 }
 
 /// What a script finds that reads its state from the environment: `GRAPH_STATE` or, if the state is large,
-/// `GRAPH_STATE_FILE`. The directory of the file lasts as long as what is returned.
+/// `GRAPH_STATE_FILE`; and placeholders of secrets under their names. The directory of the file lasts as long as what is returned.
 fn command_setup(call: &ScriptCall) -> Result<(Option<tempfile::TempDir>, GuestSetup), CellError> {
     let state = call.state.all();
     let mut setup = GuestSetup {
@@ -296,6 +304,7 @@ fn command_setup(call: &ScriptCall) -> Result<(Option<tempfile::TempDir>, GuestS
         state: None,
         answers: None,
         stdout_is_result: true,
+        secrets_in_env: true,
     };
     if state.len() <= MAX_STATE_VARIABLE {
         setup.env.push(("GRAPH_STATE".to_owned(), state.as_ref().to_owned()));

@@ -64,6 +64,11 @@ impl Vault {
         Some(self.text(index))
     }
 
+    /// The placeholders of all that are granted and set, by name.
+    pub(crate) fn placeholders(&self) -> Vec<(String, String)> {
+        self.values.keys().filter_map(|name| Some((name.clone(), self.placeholder(name)?))).collect()
+    }
+
     fn text(&self, index: usize) -> String {
         format!("hotcell-secret-{:016x}-{index}-", self.nonce)
     }

@@ -12,6 +12,8 @@ use crate::kept::Kept;
 const TARGET: &str = "wasm32-wasip2";
 /// Installs what the Python cell needs; also named in the warning when it is missing.
 const PYTHON_SETUP: &str = "plugins/interpreters/python/setup";
+/// The modules of the Python cell; nothing else of its directory gets into the image.
+const PYTHON_MODULES: [&str; 3] = ["cell.py", "connections.py", "surface.py"];
 
 /// A guest as a component.
 pub(crate) struct Component {
@@ -124,16 +126,16 @@ fn build_python(root: &Path, wit: &Path, kept: &Kept) -> Result<Option<Vec<u8>>,
     let version = command().arg("--version").output()?.stdout;
     let source = root.join("plugins/interpreters/python");
     let mut inputs = vec![version, fs::read(wit.join("cell.wit"))?];
-    for file in ["cell.py", "surface.py"] {
+    for file in PYTHON_MODULES {
         inputs.push(fs::read(source.join(file))?);
     }
     let inputs: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
     let wasm = kept.or_make("python.wasm", &inputs, || {
         let output = PathBuf::from(env::var("OUT_DIR")?).join("python.component.wasm");
-        // A directory of its own: nothing but the two modules may be found.
+        // A directory of its own: nothing but the cell's modules may be found.
         let staging = PathBuf::from(env::var("OUT_DIR")?).join("python");
         fs::create_dir_all(&staging)?;
-        for file in ["cell.py", "surface.py"] {
+        for file in PYTHON_MODULES {
             fs::copy(source.join(file), staging.join(file))?;
         }
         run(

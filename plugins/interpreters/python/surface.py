@@ -10,6 +10,8 @@ import os
 import sys
 import time
 
+import connections
+
 # Everything of the standard library that means something without sockets, processes and threads. A module that is
 # not in the image cannot be imported later: there is no library on any disk.
 _MODULES = """
@@ -51,6 +53,7 @@ class _NotInTheCell(importlib.abc.MetaPathFinder):
 
 def prepare() -> None:
     """Loads everything that the image keeps."""
+    connections.install()
     for name in _MODULES:
         try:
             importlib.import_module(name)

@@ -1,6 +1,8 @@
 //! Calls of the embedded interpreters for the tests.
 #![allow(dead_code, reason = "every test file uses a part of this module")]
 
+pub(crate) mod server;
+
 use std::sync::{Arc, OnceLock};
 
 use hotcell_budget::Budget;

@@ -272,6 +272,7 @@
 
   function missing(name) {
     const known = Object.keys(builtins).join(", ");
+    if (/^(node:)?https?$/.test(name)) return coded(Error, "MODULE_NOT_FOUND", `Cannot find module '${name}': a script asks servers with \`fetch\``);
     const reason = name.startsWith(".") || name.startsWith("/") ? "no such file is visible to this cell" : `a script cell has no packages, and of the built-in modules only ${known}`;
     return coded(Error, "MODULE_NOT_FOUND", `Cannot find module '${name}': ${reason}`);
   }

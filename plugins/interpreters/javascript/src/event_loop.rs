@@ -1,7 +1,7 @@
 //! The event loop: promise jobs, timers and what ends a script.
 //!
-//! Waiting for a timer is a wait of the host, not a loop: it costs no fuel. Nothing here reads a clock before the
-//! first timer is set, so that none gets into the snapshot.
+//! Waiting for a timer or an answer is a wait of the host, not a loop: it costs no fuel. Nothing here reads a clock before
+//! the first timer is set, so that none gets into the snapshot.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +18,9 @@ use boa_engine::job::{GenericJob, Job, JobExecutor, NativeAsyncJob, PromiseJob};
 use boa_engine::object::builtins::{JsFunction, JsPromise};
 use boa_engine::{Context, JsError, JsObject, JsResult, JsValue};
 use wasip2::clocks::{monotonic_clock, wall_clock};
+
+use crate::bindings::hotcell::cell::http;
+use crate::host;
 
 const NANOSECONDS_PER_MILLISECOND: f64 = 1e6;
 
@@ -38,6 +41,8 @@ pub(crate) struct EventLoop {
     /// By the time they are due and, at the same time, by their number.
     timers: RefCell<BTreeMap<(u64, u32), Timer>>,
     last_timer: Cell<u32>,
+    /// Who is told of the answers to requests, by the numbers of these.
+    requests: RefCell<BTreeMap<u32, JsFunction>>,
     exit: Cell<Option<u8>>,
     rejected: RefCell<Vec<JsObject<Promise>>>,
 }
@@ -84,23 +89,55 @@ impl EventLoop {
         self.exit.get()
     }
 
+    /// Starts a request and returns its number. `callback` is told what becomes of it.
+    pub(crate) fn ask(&self, request: &http::Request, callback: JsFunction) -> u32 {
+        let number = http::start(request);
+        self.requests.borrow_mut().insert(number, callback);
+        number
+    }
+
+    /// Gives up a request; one that is done is no mistake.
+    pub(crate) fn give_up(&self, number: u32) {
+        if self.requests.borrow_mut().remove(&number).is_some() {
+            http::cancel(number);
+        }
+    }
+
     /// Runs until nothing is left to do. An error is an uncaught exception, or the end through [`EventLoop::exit`].
     pub(crate) fn run(&self, context: &mut Context) -> JsResult<()> {
         loop {
             self.run_microtasks(context)?;
-            let Some(due) = self.next_due() else { return Ok(()) };
-            let now = monotonic_clock::now();
-            if due > now {
-                monotonic_clock::subscribe_instant(due).block();
+            let asks = !self.requests.borrow().is_empty();
+            let due = self.next_due(asks);
+            let left = due.map(|due| due.saturating_sub(monotonic_clock::now()));
+            match (asks, left) {
+                (false, None) => return Ok(()),
+                (_, Some(0)) => {}
+                (false, Some(_)) => monotonic_clock::subscribe_instant(due.unwrap_or_default()).block(),
+                (true, left) => {
+                    if let Some((number, outcome)) = http::wait(left) {
+                        self.tell(number, outcome, context)?;
+                        continue;
+                    }
+                }
             }
-            self.run_due(monotonic_clock::now().max(due), context)?;
+            if let Some(due) = due {
+                self.run_due(monotonic_clock::now().max(due), context)?;
+            }
         }
     }
 
-    /// When the next timer fires, if one is left that the script waits for.
-    fn next_due(&self) -> Option<u64> {
+    fn tell(&self, number: u32, outcome: http::Outcome, context: &mut Context) -> JsResult<()> {
+        let Some(callback) = self.requests.borrow_mut().remove(&number) else { return Ok(()) };
+        let outcome = host::outcome(outcome, context)?;
+        callback.call(&JsValue::undefined(), &[outcome], context).map(|_| ())
+    }
+
+    /// When the next timer fires, if one is left that the script waits for, or if it waits for something else.
+    fn next_due(&self, waits: bool) -> Option<u64> {
         let timers = self.timers.borrow();
-        timers.values().any(|timer| timer.keeps_alive).then(|| timers.keys().next().map(|(due, _)| *due)).flatten()
+        let waits = waits || timers.values().any(|timer| timer.keeps_alive);
+        waits.then(|| timers.keys().next().map(|(due, _)| *due)).flatten()
     }
 
     fn run_due(&self, now: u64, context: &mut Context) -> JsResult<()> {

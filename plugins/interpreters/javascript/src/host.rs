@@ -20,13 +20,14 @@ use hotcell_guest_output::{self as output, Stream};
 use wasip2::clocks::monotonic_clock;
 use wasip2::random::random::get_random_bytes;
 
+use crate::bindings::hotcell::cell::http;
 use crate::event_loop::EventLoop;
 use crate::text::{self, Encoding};
 use crate::typescript;
 
 type Native = fn(&JsValue, &[JsValue], &mut Context) -> JsResult<JsValue>;
 
-const FUNCTIONS: [(&str, Native, usize); 23] = [
+const FUNCTIONS: [(&str, Native, usize); 25] = [
     ("write", write, 2),
     ("exit", exit, 1),
     ("monotonic", monotonic, 0),
@@ -35,6 +36,8 @@ const FUNCTIONS: [(&str, Native, usize); 23] = [
     ("setTimer", set_timer, 3),
     ("clearTimer", clear_timer, 1),
     ("unrefTimer", release_timer, 1),
+    ("startRequest", start_request, 5),
+    ("cancelRequest", cancel_request, 1),
     ("promiseState", promise_state, 1),
     ("encode", encode, 2),
     ("decode", decode, 3),
@@ -131,6 +134,82 @@ fn release_timer(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> J
     let id = arguments.get_or_undefined(0).to_u32(context)?;
     EventLoop::of(context).release(id);
     Ok(JsValue::undefined())
+}
+
+/// Method, address, a list of names and values, bytes or nothing, and the function that is told the outcome.
+fn start_request(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
+    let method = text_argument(arguments, 0, context)?;
+    let url = text_argument(arguments, 1, context)?;
+    let headers = headers_argument(arguments, 2, context)?;
+    let body = match arguments.get_or_undefined(3).is_undefined() {
+        true => Vec::new(),
+        false => bytes_argument(arguments, 3, context)?,
+    };
+    let Some(callback) = arguments.get_or_undefined(4).as_object().and_then(JsFunction::from_object) else {
+        return Err(JsNativeError::typ().with_message("a request needs a function").into());
+    };
+    let request = http::Request { method, url, headers, body, timeout: None };
+    Ok(EventLoop::of(context).ask(&request, callback).into())
+}
+
+/// Pairs of text. As everywhere in HTTP, a character of a value is one byte.
+fn headers_argument(arguments: &[JsValue], index: usize, context: &mut Context) -> JsResult<Vec<(String, Vec<u8>)>> {
+    let Some(list) = arguments.get_or_undefined(index).as_object() else {
+        return Err(JsNativeError::typ().with_message("expected a list of headers").into());
+    };
+    let list = JsArray::from_object(list)?;
+    let mut headers = Vec::new();
+    for at in 0..list.length(context)? {
+        let pair = list.get(at, context)?;
+        let Some(pair) = pair.as_object() else {
+            return Err(JsNativeError::typ().with_message("expected the name and value of a header").into());
+        };
+        let name = pair.get(0, context)?.to_string(context)?;
+        let value = pair.get(1, context)?.to_string(context)?;
+        headers.push((name.to_std_string_lossy(), text::encode(&value, Encoding::Latin1)));
+    }
+    Ok(headers)
+}
+
+fn cancel_request(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult<JsValue> {
+    let number = arguments.get_or_undefined(0).to_u32(context)?;
+    EventLoop::of(context).give_up(number);
+    Ok(JsValue::undefined())
+}
+
+/// What became of a request: `{ status, reason, headers, body }`, or `{ error, text }` with what the contract calls it.
+pub(crate) fn outcome(outcome: http::Outcome, context: &mut Context) -> JsResult<JsValue> {
+    let (error, reason) = match outcome {
+        http::Outcome::Answered(answer) => return answered(&answer, context),
+        http::Outcome::Invalid(reason) => (js_string!("invalid"), reason),
+        http::Outcome::Denied(reason) => (js_string!("denied"), reason),
+        http::Outcome::TimedOut(reason) => (js_string!("timed-out"), reason),
+        http::Outcome::Failed(reason) => (js_string!("failed"), reason),
+    };
+    let mut object = ObjectInitializer::new(context);
+    object.property(js_string!("error"), error, Attribute::all()).property(
+        js_string!("text"),
+        JsString::from(&*reason),
+        Attribute::all(),
+    );
+    Ok(object.build().into())
+}
+
+fn answered(answer: &http::Response, context: &mut Context) -> JsResult<JsValue> {
+    let mut headers = Vec::with_capacity(answer.headers.len());
+    for (name, value) in &answer.headers {
+        let value = text::decode(value, Encoding::Latin1, false).unwrap_or_default();
+        headers.push(JsArray::from_iter([JsString::from(&**name).into(), value], context).into());
+    }
+    let headers = JsArray::from_iter(headers, context);
+    let body = buffer(&answer.body, context)?;
+    let mut object = ObjectInitializer::new(context);
+    object
+        .property(js_string!("status"), i32::from(answer.status), Attribute::all())
+        .property(js_string!("reason"), JsString::from(&*answer.reason), Attribute::all())
+        .property(js_string!("headers"), headers, Attribute::all())
+        .property(js_string!("body"), body, Attribute::all());
+    Ok(object.build().into())
 }
 
 fn promise_state(_: &JsValue, arguments: &[JsValue], context: &mut Context) -> JsResult<JsValue> {

@@ -38,11 +38,12 @@ const REHEARSAL: &str = r#"(function (exports, require, module, __filename, __di
 })"#;
 
 /// In the order in which they build on each other.
-const PRELUDE: [(&str, &str); 7] = [
+const PRELUDE: [(&str, &str); 8] = [
     ("inspect", include_str!("../prelude/inspect.js")),
     ("process", include_str!("../prelude/process.js")),
     ("web", include_str!("../prelude/web.js")),
     ("buffer", include_str!("../prelude/buffer.js")),
+    ("fetch", include_str!("../prelude/fetch.js")),
     ("files", include_str!("../prelude/files.js")),
     ("modules", include_str!("../prelude/modules.js")),
     ("globals", include_str!("../prelude/globals.js")),

@@ -1,8 +1,10 @@
 //! The shell cell: bashkit, a bash with coreutils, grep, sed, awk and jq built in, running one script per instance.
 //!
 //! There are no processes and no operating-system pipes: a program that is not built in does not exist. Files are the
-//! shell's own in-memory tree, with what WASI preopens mounted into it.
+//! shell's own in-memory tree, with what WASI preopens mounted into it. `curl` is this cell's own: the host sends what it
+//! is asked to.
 
+mod curl;
 mod mounts;
 mod shell;
 

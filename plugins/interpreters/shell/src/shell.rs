@@ -10,6 +10,7 @@ use hotcell_guest_output::{self as output, Stream};
 use tokio::runtime::{Builder, Runtime};
 use wasip2::cli::environment::get_environment;
 
+use crate::curl::Curl;
 use crate::mounts;
 
 /// No count of the shell's own ends a script: fuel, memory and time of the cell do. What remains are the nesting
@@ -20,7 +21,7 @@ const NEVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 /// Status of a script that could not be parsed, as in bash.
 const SYNTAX_ERROR: u8 = 2;
 
-/// Built in, but of no use without a network; what is not there is not there.
+/// Built in, but of no use without a client of bashkit's own; what is not there is not there.
 const LEFT_OUT: [&str; 3] = ["curl", "http", "wget"];
 
 fn new_shell() -> Bash {
@@ -49,6 +50,7 @@ fn new_shell() -> Bash {
         // Its `/etc` and `/proc` would be invented ones.
         .rootfs(false)
         .builtin_filter(|name| !LEFT_OUT.contains(&name))
+        .builtin("curl", Box::new(Curl))
         .username("cell")
         .hostname("cell")
         .build()

@@ -1,5 +1,6 @@
 //! What a plugin reaches of a run, where it was granted.
 
+use hotcell_loopback::Site;
 use serde_json::json;
 
 use crate::desk::{Desk, GRAPH, calls, output, told};
@@ -86,4 +87,37 @@ async fn attack_12_a_tool_that_calls_itself_ends_at_the_depth() {
     let (report, model) = desk.run(calls("probe", arguments)).await;
     assert!(told(&model).contains("8 may nest"), "{}", told(&model));
     assert_eq!(report.account.iter().find(|(who, _)| *who == "probe").unwrap().1.calls, 9);
+}
+
+const ASKING: &str = r#"name: asking
+version: "1.0"
+start: ask
+nodes:
+  ask: { type: script, script: scripts/ask.js, next: done, fallback: refused }
+  done: { type: end, output: "{{said}}" }
+  refused: { type: end, output: "{{ask_error}}" }
+"#;
+
+#[tokio::test]
+async fn a_script_asks_servers_that_are_granted_to_it_and_a_refusal_says_how() {
+    let site = Site::start(|path, _| Some(format!("{{\"path\":\"{path}\"}}"))).unwrap();
+    let origin = site.origin();
+    let script = format!(
+        "const answer = await fetch('{origin}/here', {{ headers: {{ 'x-key': process.env.KEY ?? '' }} }});\n\
+         console.log(JSON.stringify({{ said: (await answer.json()).path }}));"
+    );
+    let desk = Desk::new(ASKING);
+    desk.write("scripts/ask.js", &script);
+    let (report, _) = desk.run(json!([])).await;
+    let refused = output(&report);
+    let expected = format!("`http` for `GET {origin}` is not granted");
+    assert!(refused.contains(&expected), "`{expected}` is not in `{refused}`");
+    let lines = format!("[grants.\"scripts/ask.js\"]\nhttp = [\"{origin}\"]");
+    assert!(refused.contains(&lines), "`{lines}` is not in `{refused}`");
+
+    desk.settings(&lines);
+    let (report, _) = desk.run(json!([])).await;
+    assert_eq!(output(&report), "/here");
+    let used = report.account.iter().find(|(who, _)| *who == "scripts/ask.js").unwrap().1;
+    assert_eq!(used.http_requests, 1);
 }

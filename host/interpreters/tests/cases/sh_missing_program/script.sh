@@ -1,5 +1,5 @@
 python3 -c "print(1)"
 echo "status $?"
 git status
-curl http://127.0.0.1/
+wget http://127.0.0.1/
 echo "last $?"
