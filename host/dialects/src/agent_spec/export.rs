@@ -22,6 +22,7 @@ use serde_json::{Value as Json, json};
 
 use self::slots::{Read, Slot};
 use super::generated::NEXT;
+use super::versions::Version;
 
 pub use tools::DescribedTool;
 
@@ -139,6 +140,19 @@ impl<'g> Exporter<'g> {
         if graph.initial_state.iter().any(begins_with) {
             self.problems.push(format!("the graph begins with messages, and {made} begins with none of its own"));
         }
+    }
+
+    /// The component that the whole graph becomes.
+    fn root(&mut self, component_type: &str, fields: Json) -> Json {
+        let name = self.graph.name.clone();
+        let id = self.fresh(if name.is_empty() { "graph" } else { &name });
+        let mut root = component(component_type, &id, json!({"description": self.graph.description}));
+        if let (Json::Object(root), Json::Object(fields)) = (&mut root, fields) {
+            root.extend(fields);
+            root.insert("name".to_owned(), Json::from(if name.is_empty() { id } else { name }));
+            root.insert("agentspec_version".to_owned(), Json::from(Version::V25_4_1.name()));
+        }
+        root
     }
 
     /// Makes the nodes of the flow, from the first one on.

@@ -9,14 +9,13 @@ use hotcell_graph::ir::{
 };
 use serde_json::{Value as Json, json};
 
+use super::Exporter;
 use super::nodes::REPEATED;
 use super::prompt::{Inputs, Prompt};
 use super::slots::Slot;
 use super::tools::DescribedTool;
 use super::values::{plain, single};
 use super::writes::is_message;
-use super::{Exporter, component};
-use crate::agent_spec::versions::Version;
 
 /// What of a graph is an agent.
 pub(super) struct Shape<'g> {
@@ -129,23 +128,16 @@ impl<'g> Exporter<'g> {
         let tools = self.tools(node, &tools, describe);
         let config = self.config(node, settings);
         let model = self.models.iter().find(|(_, id)| *id == config).map(|(model, _)| model.clone());
-        let name = self.graph.name.clone();
-        let id = self.fresh(if name.is_empty() { "agent" } else { &name });
-        let mut agent = component(
+        self.root(
             "Agent",
-            &id,
             json!({
-                "description": self.graph.description,
                 "inputs": inputs,
                 "outputs": [],
                 "llm_config": model,
                 "system_prompt": prompt.text,
                 "tools": tools,
-                "agentspec_version": Version::V25_4_1.name(),
             }),
-        );
-        agent["name"] = Json::from(if name.is_empty() { id } else { name });
-        agent
+        )
     }
 
     /// The instructions of a model that is asked about a conversation.

@@ -7,7 +7,6 @@ use serde_json::{Map, Value as Json, json};
 use super::slots::Slot;
 use super::{Exporter, RESULT, Target, component, control_edge, data_edge, free, reference, title};
 use crate::agent_spec::generated::NEXT;
-use crate::agent_spec::versions::Version;
 
 impl Exporter<'_> {
     /// The node of the flow where a node of the graph begins. Nodes that only pass on are left out; none if the way never
@@ -67,13 +66,9 @@ impl Exporter<'_> {
         let mut referenced: Map<String, Json> =
             self.models.iter().map(|(model, id)| (id.clone(), model.clone())).collect();
         referenced.extend(by_id(nodes));
-        let name = self.graph.name.clone();
-        let id = self.fresh(if name.is_empty() { "flow" } else { &name });
-        let mut flow = component(
+        self.root(
             "Flow",
-            &id,
             json!({
-                "description": self.graph.description,
                 "inputs": inputs,
                 "outputs": [{"title": RESULT}],
                 "start_node": reference(&self.start),
@@ -81,11 +76,8 @@ impl Exporter<'_> {
                 "control_flow_connections": control,
                 "data_flow_connections": data,
                 "$referenced_components": referenced,
-                "agentspec_version": Version::V25_4_1.name(),
             }),
-        );
-        flow["name"] = Json::from(if name.is_empty() { id } else { name });
-        flow
+        )
     }
 
     /// A flow within a node; the first of its nodes is its start.
