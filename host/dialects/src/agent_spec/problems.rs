@@ -39,8 +39,11 @@ fn one(
         ValidationErrorKind::Required { property } => {
             let field = property.as_str().unwrap_or_default();
             let inside = if path.is_empty() { String::new() } else { format!(" in `{name}`") };
-            let error = Diagnostic::error(format!("the field `{field}` is missing{inside}"))
-                .help(format!("`{field}` is required in a `{}`", kind.component_type()));
+            let error = Diagnostic::error(format!("the field `{field}` is missing{inside}")).help(format!(
+                "`{field}` is required in {} `{}`",
+                article(kind.component_type()),
+                kind.component_type()
+            ));
             vec![error.at(&if path.is_empty() { key("component_type") } else { place(&path) })]
         }
         ValidationErrorKind::Type { kind: expected } => {
@@ -120,4 +123,9 @@ fn described(value: &Json) -> &'static str {
         Json::Array(_) => "a list",
         Json::Object(_) => "an object",
     }
+}
+
+/// The article before the name of a type.
+pub(super) fn article(component_type: &str) -> &'static str {
+    if component_type.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }
 }

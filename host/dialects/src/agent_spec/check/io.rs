@@ -5,6 +5,7 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::Diagnostic;
 
 use super::super::model::{ComponentId, Property};
+use super::super::problems::article;
 use super::super::versions::Version;
 use super::{Checker, names};
 
@@ -49,7 +50,8 @@ impl Checker<'_> {
         if let Some(number) = self.wrong_number(id, side, declared) {
             let of = format!("exactly one property in `{field}`");
             let all = names(declared.iter().map(|property| &*property.title));
-            let message = format!("a `{}` has {of}{number}, and here are {all}", component.component_type);
+            let kind = &*component.component_type;
+            let message = format!("{} `{kind}` has {of}{number}, and here are {all}", article(kind));
             let error = Diagnostic::error(message).at(self.span(id, field));
             self.report(id, error);
             return;

@@ -20,6 +20,7 @@ use hotcell_graph::ir::{Graph, Results};
 use hotcell_graph::{Key, Reducer, Value};
 
 use super::model::{Component, ComponentId, Configuration, Property};
+use super::problems::article;
 use crate::surroundings::Surroundings;
 
 /// The name under which the updates of a node see what its action answered.
@@ -53,10 +54,6 @@ pub(super) fn graph(configuration: &Configuration, surroundings: &dyn Surroundin
     } else {
         Err(lowering.problems)
     }
-}
-
-fn article(word: &str) -> &'static str {
-    if word.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" }
 }
 
 struct Lowering<'c> {
