@@ -32,6 +32,24 @@ const PARTS: &str = r#"$referenced_components:
     outputs: [{title: celsius, type: integer}]
 "#;
 
+/// An agent of sherma that only converses.
+const CONVERSATION: &str = "
+manifest_version: 1
+llms: [{ id: main, model_name: small }]
+default_llm: { id: main }
+agents:
+  guide:
+    state: { fields: [{ name: messages, type: list }] }
+    graph:
+      entry_point: work
+      nodes:
+        - name: work
+          type: call_llm
+          args:
+            prompt: [{ role: system, content: '\"Be kind.\"' }, { role: messages, content: messages }]
+      edges: []
+";
+
 /// A graph of another language that the specification has words for, and one that it has none for.
 const GRAPH: &str = "name: g\nstart: ask\nnodes:\n  ask: { type: input, question: Who?, state_updates: { who: \"{{input}}\" }, next: done }\n  done: { type: end, output: \"{{who}}\" }\n";
 const SCRIPTED: &str = "name: g\nstart: run\nnodes:\n  run: { type: script, script: a.js, next: done }\n  done: { type: end, output: x }\n";
@@ -86,10 +104,12 @@ fn an_input_that_is_missing_or_unknown_is_named() {
 fn agents_are_converted_or_it_is_said_what_cannot_be() {
     let desk = desk();
     desk.write("graph.yaml", GRAPH);
+    desk.write("agent.yaml", CONVERSATION);
     desk.write("scripted.yaml", SCRIPTED);
     desk.write("a.js", "");
     // What is handed in stays apart, so it is handed in again.
-    for (source, parts) in [("graph.yaml", &[][..]), ("flow.yaml", &["--components", WITH_PARTS])] {
+    let sources = [("graph.yaml", &[][..]), ("agent.yaml", &[]), ("flow.yaml", &["--components", WITH_PARTS])];
+    for (source, parts) in sources {
         let (code, written, told) = said(&desk, &[&["convert", source], parts].concat());
         assert_eq!(code, Some(0), "{told}");
         assert!(!written.contains("read_sensor"), "{written}");
