@@ -13,11 +13,10 @@ use hotcell_graph::types::Iterated;
 use hotcell_graph::value::Number;
 use hotcell_graph::{Key, List, Object, State, Value};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
 use super::Performed;
 use super::agent::Within;
-use super::map::Turns;
+use super::side_by_side::SideBySide;
 use crate::branch::Write;
 use crate::drive::Drive;
 use crate::event::Event;
@@ -90,14 +89,15 @@ pub(super) async fn perform_each(
     state: &State,
 ) -> Result<Performed, Stop> {
     let (inputs, rounds) = inputs(&action.inputs, state)?;
-    let turns = Turns::new(action.concurrency.unwrap_or(graph.limits.concurrency), action.graph.may_ask());
+    let mut side_by_side =
+        SideBySide::new(action.concurrency.unwrap_or(graph.limits.concurrency), action.graph.may_ask());
     let mut given: Vec<Option<Given>> = Vec::new();
     given.resize_with(rounds, || None);
     let mut waiting = false;
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
-        while next < rounds && turns.may_start(running.len(), next, waiting) {
+        while next < rounds && side_by_side.may_start(running.len(), next, waiting) {
             turn.emit(&Event::ItemStarted { node: &turn.node, branch: &action.graph.name, item: next });
             let mut inner = State::default();
             for (key, value) in &inputs {
@@ -110,8 +110,9 @@ pub(super) async fn perform_each(
             let base = turn.place.within(next).within("call");
             let part = part(turn, base, &action.graph, inner, action.conversation.as_ref(), state);
             let (item, context) = (next, turn.context.clone());
-            // A task of its own, so that items use all cores; aborted when the node goes away.
-            running.push(AbortOnDropHandle::new(tokio::spawn(async move { (item, run(context, part).await) })));
+            let work = Box::pin(async move { (item, run(context, part).await) });
+            let started = side_by_side.start(work).await;
+            running.push(started);
             next += 1;
         }
         let Some(finished) = running.next().await else { break };

@@ -5,33 +5,12 @@ use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
 use hotcell_graph::ir::{Graph, MapAction};
 use hotcell_graph::{List, Object, State, Value, resolve};
-use tokio_util::task::AbortOnDropHandle;
 
+use super::side_by_side::SideBySide;
 use super::{Performed, run_item};
 use crate::branch::Write;
 use crate::event::Event;
 use crate::turn::{NodeTurn, Stop};
-
-/// Which of several items may be worked on at one time.
-pub(super) struct Turns {
-    limit: usize,
-    asking: bool,
-}
-
-impl Turns {
-    /// No more than `limit` items side by side. Those that may ask somebody take turns, so that they ask in their order
-    /// and nobody is asked two things at once.
-    pub(super) fn new(limit: usize, asking: bool) -> Self {
-        Turns { limit: limit.max(1), asking }
-    }
-
-    /// Whether the item of that number may start, the next in order, while so many are running. Where one waits already, so
-    /// many are still started that all whom the limit allows side by side have asked.
-    pub(super) fn may_start(&self, running: usize, item: usize, waiting: bool) -> bool {
-        let side_by_side = if self.asking { 1 } else { self.limit };
-        running < side_by_side && (!waiting || (self.asking && item < self.limit))
-    }
-}
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -41,21 +20,21 @@ pub(super) async fn perform(
 ) -> Result<Performed, Stop> {
     let items = items(action, state)?;
     let branch = graph.node(action.branch);
-    let turns = Turns::new(action.concurrency.unwrap_or(graph.limits.concurrency), branch.may_ask());
+    let mut side_by_side = SideBySide::new(action.concurrency.unwrap_or(graph.limits.concurrency), branch.may_ask());
     let branch = &branch.id;
     let mut collected: Vec<Option<Value>> = vec![None; items.len()];
     let mut waiting = false;
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
-        while let Some(item) = items.get(next).filter(|_| turns.may_start(running.len(), next, waiting)) {
+        while let Some(item) = items.get(next).filter(|_| side_by_side.may_start(running.len(), next, waiting)) {
             turn.emit(&Event::ItemStarted { node: &turn.node, branch, item: next });
             let part = turn.part(next, branch.clone());
             let mut state = state.clone();
             state.set(action.item_key.clone(), item.clone());
             let task = run_one(part, action.clone(), state, next);
-            // A task of its own, so that items use all cores; aborted when the map goes away.
-            running.push(AbortOnDropHandle::new(tokio::spawn(task)));
+            let started = side_by_side.start(Box::pin(task)).await;
+            running.push(started);
             next += 1;
         }
         let Some(finished) = running.next().await else { break };

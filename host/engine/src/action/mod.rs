@@ -11,6 +11,7 @@ mod map;
 mod model;
 mod offer;
 mod script;
+mod side_by_side;
 mod skills;
 mod structure;
 mod tool;
