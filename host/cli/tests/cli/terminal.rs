@@ -4,10 +4,12 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::desk::Desk;
@@ -51,7 +53,10 @@ impl Talk {
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
         let name = ptsname(&controller, Vec::new()).unwrap();
-        let terminal = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        // It is the terminal of the child, and must not become that of the tests.
+        let no_control = OFlags::NOCTTY.bits().cast_signed();
+        let terminal =
+            File::options().read(true).write(true).custom_flags(no_control).open(name.to_str().unwrap()).unwrap();
         let child = desk
             .hotcell(arguments)
             .env("TERM", "xterm")
@@ -79,9 +84,22 @@ impl Talk {
     }
 
     fn wait_for(&self, text: &str) {
+        self.wait_until(text, |seen| seen.contains(text));
+    }
+
+    /// Waits for a text behind another. A key that is no text, such as Ctrl-D, only counts once the prompt is there.
+    fn wait_for_behind(&self, before: &str, text: &str) {
+        self.wait_until(text, |seen| seen.rsplit_once(before).is_some_and(|(_, behind)| behind.contains(text)));
+    }
+
+    fn wait_until(&self, text: &str, is_there: impl Fn(&str) -> bool) {
         let begun = Instant::now();
-        while !self.seen.lock().unwrap().contains(text) {
-            assert!(begun.elapsed() < Duration::from_secs(60), "no `{text}` in:\n{}", self.seen.lock().unwrap());
+        loop {
+            let seen = self.seen.lock().unwrap().clone();
+            if is_there(&seen) {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "no `{text}` in:\n{seen}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -189,7 +207,7 @@ fn a_graph_that_changes_meanwhile_counts_from_the_next_message_on() {
     talk.wait_for("is not closed");
     std::fs::write(desk.path("graph.yaml"), graph("two")).unwrap();
     talk.press("c\r");
-    talk.wait_for("it is two");
+    talk.wait_for_behind("it is two", "x> ");
     talk.press("\u{4}");
     assert_eq!(talk.end().0, Some(0));
 }
