@@ -236,13 +236,15 @@ impl Drive {
             log_state(&graph.name, &node.id, &start.state);
         }
         let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), node.speaks_as().clone());
+        let asks = node.may_ask();
         let work = async move {
             let begun = Instant::now();
             let result = run_node(&mut turn, &graph, start.node, start.state).await;
             (start.turn, start.node, begun, Spent { account: turn.account, shown: turn.shown }, result)
         };
-        // The only node that runs needs no task of its own; several share the cores.
-        if self.in_flight == 0 {
+        // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
+        // the other, so that they ask in their order.
+        if self.in_flight == 0 || asks {
             self.running.push(Box::pin(work));
         } else {
             let task = AbortOnDropHandle::new(tokio::spawn(work));
