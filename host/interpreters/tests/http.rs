@@ -377,6 +377,26 @@ async fn requests_of_javascript_are_under_way_together() {
 }
 
 #[tokio::test]
+async fn a_timer_that_is_always_due_keeps_no_answer_away() {
+    let server = Server::start(|_| answer("200 OK", "", "there")).await;
+    let source = "const busy = setInterval(() => { const until = Date.now() + 5; while (Date.now() < until); }, 1);
+        console.log(await (await fetch(process.env.BASE + '/')).text());
+        clearInterval(busy);";
+    let budget = Budget { wall_clock: Duration::from_secs(10), ..Budget::interpreter() };
+    let terms = Terms { budget, ..terms(&granted(&[&server]), &server) };
+    let report = run("js", source, terms).await.expect("JavaScript is always built");
+    assert_eq!(report.result.as_deref(), Ok("there\n"), "{}", report.stderr);
+}
+
+#[tokio::test]
+async fn what_a_server_says_is_no_part_of_the_format_of_curl() {
+    let server = Server::start(|_| answer("200 OK", "content-type: %{url_effective}%%\\n\r\n", "four")).await;
+    let source = r#"curl -s -o /tmp/got -w '%{http_code}\t%{content_type} %% %{size_download} %{other}\n' "$BASE/""#;
+    let report = run("sh", source, terms(&granted(&[&server]), &server)).await.expect("the shell is always built");
+    assert_eq!(report.result.as_deref(), Ok("200\t%{url_effective}%%\\n % 4 %{other}\n"), "{}", report.stderr);
+}
+
+#[tokio::test]
 async fn http_client_of_python_works_below_urllib() {
     let source = r#"
 import http.client, json, os, urllib.parse

@@ -112,8 +112,9 @@ impl EventLoop {
             let left = due.map(|due| due.saturating_sub(monotonic_clock::now()));
             match (asks, left) {
                 (false, None) => return Ok(()),
-                (_, Some(0)) => {}
+                (false, Some(0)) => {}
                 (false, Some(_)) => monotonic_clock::subscribe_instant(due.unwrap_or_default()).block(),
+                // Also where a timer is due: one that always is must not keep answers away.
                 (true, left) => {
                     if let Some((number, outcome)) = http::wait(left) {
                         self.tell(number, outcome, context)?;

@@ -221,17 +221,31 @@ fn head(answer: &http::Response) -> Vec<u8> {
     head
 }
 
-/// The text of `-w` with what it asks for; a variable that is not known stays as it is.
+/// The text of `-w` with what it asks for; a variable that is not known stays as it is. It is read once from beginning to end,
+/// so that nothing that a server says is taken for a part of it.
 fn write_out(format: &str, answer: &http::Response, url: &str) -> String {
-    let kind = answer.headers.iter().find(|(name, _)| name == "content-type");
-    let kind = kind.map(|(_, kind)| String::from_utf8_lossy(kind).into_owned()).unwrap_or_default();
-    format
-        .replace("\\n", "\n")
-        .replace("\\t", "\t")
-        .replace("%{http_code}", &format!("{:03}", answer.status))
-        .replace("%{response_code}", &format!("{:03}", answer.status))
-        .replace("%{content_type}", &kind)
-        .replace("%{size_download}", &answer.body.len().to_string())
-        .replace("%{url_effective}", url)
-        .replace("%%", "%")
+    let variable = |name: &str| match name {
+        "http_code" | "response_code" => Some(format!("{:03}", answer.status)),
+        "content_type" => {
+            let kind = answer.headers.iter().find(|(name, _)| name == "content-type");
+            Some(kind.map(|(_, kind)| String::from_utf8_lossy(kind).into_owned()).unwrap_or_default())
+        }
+        "size_download" => Some(answer.body.len().to_string()),
+        "url_effective" => Some(url.to_owned()),
+        _ => None,
+    };
+    let mut text = String::new();
+    let mut rest = format;
+    while let Some(at) = rest.find(['%', '\\']) {
+        let (before, mark) = rest.split_at(at);
+        text.push_str(before);
+        let named = mark.strip_prefix("%{").and_then(|named| named.split_once('}'));
+        let known = named.and_then(|(name, behind)| Some((variable(name)?, behind)));
+        let plain = [("\\n", "\n"), ("\\t", "\t"), ("%%", "%")];
+        let plain = plain.iter().find_map(|(mark_of, sign)| Some(((*sign).to_owned(), mark.strip_prefix(mark_of)?)));
+        let (part, behind) = known.or(plain).unwrap_or_else(|| (mark[..1].to_owned(), &mark[1..]));
+        text.push_str(&part);
+        rest = behind;
+    }
+    text + rest
 }
