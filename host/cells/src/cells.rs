@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -263,29 +264,33 @@ impl Cells {
         self.finish(name, digest, &component, entries, description)
     }
 
-    /// Loads an interpreter that is carried inside this binary, made by [`precompile`](crate::precompile) from
-    /// WebAssembly with the SHA-256 digest `wasm_digest`.
+    /// Loads an interpreter that is carried inside this binary: what [`precompile`](crate::precompile) made from
+    /// WebAssembly with the SHA-256 digest `wasm_digest`, and `unpack` gives.
     ///
     /// The artefact is trusted because it is part of the program: it must never come from anywhere else. With a
-    /// cache it is written there once and mapped from then on, so that only the pages in use are read.
+    /// cache it is unpacked once, written there, and mapped from then on, so that only the pages in use are read.
     ///
     /// # Errors
-    /// When the artefact was made by another version or for another processor.
-    pub fn load_precompiled(&self, name: &str, wasm_digest: &str, cwasm: &'static [u8]) -> Result<Cell, LoadError> {
+    /// When it cannot be unpacked, or was made by another version or for another processor.
+    pub fn load_carried(
+        &self,
+        name: &str,
+        wasm_digest: &str,
+        unpack: impl FnOnce() -> io::Result<Vec<u8>>,
+    ) -> Result<Cell, LoadError> {
         if let Some(loaded) = self.already_loaded(wasm_digest) {
             return Ok(Cell { name: name.into(), loaded });
         }
-        let failed =
-            |error: wasmtime::Error| LoadError::Compile { name: name.to_owned(), detail: format!("{error:#}") };
-        let cached = self.shared.cache.as_ref().and_then(|cache| {
-            let key = cache::key(wasm_digest, &format!("{}-carried", self.shared.compatibility));
-            cache.find(&key).or_else(|| cache.store(&key, cwasm).ok())
-        });
-        let mapped = cached.and_then(|checked| self.map(&checked).ok());
+        let failed = |detail: String| LoadError::Compile { name: name.to_owned(), detail };
+        let key = cache::key(wasm_digest, &format!("{}-carried", self.shared.compatibility));
+        let cache = self.shared.cache.as_ref();
+        let mapped = cache.and_then(|cache| cache.find(&key)).and_then(|found| self.map(&found).ok());
         let component = match mapped {
             Some(component) => component,
-            // SAFETY: the bytes are part of this program and were made by `precompile`, as the caller promises.
-            None => unsafe { Component::deserialize(&self.shared.engine, cwasm) }.map_err(failed)?,
+            None => {
+                let cwasm = unpack().map_err(|error| failed(format!("it cannot be unpacked: {error}")))?;
+                self.keep(&key, &cwasm).map_err(failed)?
+            }
         };
         let run = component.get_export_index(None, "run").ok_or_else(|| LoadError::Compile {
             name: name.to_owned(),
@@ -341,7 +346,13 @@ impl Cells {
             .precompile_component(&wasm)
             .map_err(|error| failed(crate::text::one_line(&format!("{error:#}"), 500)))?;
         self.tell(&CompileEvent::Finished { name: name.to_owned(), elapsed: started.elapsed() });
-        let stored = cache.and_then(|cache| match cache.store(&key, &compiled) {
+        self.keep(&key, &compiled).map_err(failed)
+    }
+
+    /// The component of machine code that this program made or carries: written to the cache and mapped from there,
+    /// or, where that cannot be, copied into memory.
+    fn keep(&self, key: &str, compiled: &[u8]) -> Result<Component, String> {
+        let stored = self.shared.cache.as_ref().and_then(|cache| match cache.store(key, compiled) {
             Ok(stored) => Some(stored),
             Err(error) => {
                 tracing::warn!("{error}");
@@ -351,8 +362,8 @@ impl Cells {
         if let Some(component) = stored.and_then(|stored| self.map(&stored).ok()) {
             return Ok(component);
         }
-        // SAFETY: the bytes were made by this engine a moment ago and have not left the process.
-        unsafe { Component::deserialize(&self.shared.engine, &compiled) }.map_err(|error| failed(format!("{error:#}")))
+        // SAFETY: the bytes were made by this engine, or are carried inside this program, and have not left the process.
+        unsafe { Component::deserialize(&self.shared.engine, compiled) }.map_err(|error| format!("{error:#}"))
     }
 
     /// Maps an entry of the cache.

@@ -80,7 +80,7 @@ pub(crate) fn compatibility(engine: &Engine) -> String {
 /// Compiles a component ahead of time for this architecture, with the settings every hotcell binary runs with.
 ///
 /// The artefact needs no more than the architecture's common base (x86-64-v2, plain aarch64), so it can be carried
-/// inside a binary that is copied to another machine. Hand it to [`Cells::load_precompiled`](crate::Cells::load_precompiled).
+/// inside a binary that is copied to another machine. Hand it to [`Cells::load_carried`](crate::Cells::load_carried).
 ///
 /// # Errors
 /// When `wasm` is not a component, is not valid, or needs WebAssembly that is switched off.
@@ -95,6 +95,8 @@ pub fn precompile(wasm: &[u8]) -> Result<Vec<u8>, PrecompileError> {
             unsafe { config.cranelift_flag_enable(flag) };
         }
     }
+    // Only addresses in backtraces of a guest's own code need it, and it is a tenth of an artefact.
+    config.generate_address_map(false);
     let engine = Engine::new(&config).map_err(PrecompileError::engine)?;
     engine.precompile_component(wasm).map_err(|error| PrecompileError::Component(format!("{error:#}")))
 }

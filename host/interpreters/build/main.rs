@@ -1,24 +1,36 @@
-//! Builds the interpreters that hotcell carries, starts each of them once and embeds the started image; and embeds the
-//! plugin that reads documents as it is.
+//! Compiles the interpreters that hotcell carries ahead of time for this architecture, compresses and embeds them.
 //!
-//! Three steps a guest: compile it to a component, run its `init` and snapshot the memory it leaves, compile that
-//! ahead of time with the engine the host uses. Every step is kept under the digest of what goes into it, in
-//! `plugins/interpreters/target/interpreters`, so that a change elsewhere costs nothing and a change back is free.
+//! The JavaScript and shell cells, and the plugin that reads documents, come from images in the repository, which
+//! `hotcell-interpreter-images` makes and checks. The Python cell is made here by `componentize-py`. What a step gives
+//! is kept under the digest of what went into it, in `plugins/interpreters/target/interpreters`, so that a change
+//! elsewhere costs nothing and a change back is free.
 #![expect(clippy::print_stdout, reason = "a build script speaks to cargo on standard output")]
 
-mod components;
 mod kept;
-mod snapshot;
+mod python;
+#[expect(dead_code, reason = "the program that writes the images uses the rest")]
+mod sources;
 
 use std::env;
 use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 
-use sha2::{Digest as _, Sha256};
+use kept::Kept;
+use sources::{SOURCES, Source};
 
-use components::Component;
+/// Of zstd. Higher levels take a minute of each build to save a tenth.
+const COMPRESSION: i32 = 9;
+
+/// A cell as an image: a component whose interpreter is started.
+struct Image {
+    name: &'static str,
+    /// File extensions of its scripts, without the dot.
+    extensions: &'static [&'static str],
+    wasm: Vec<u8>,
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
@@ -28,65 +40,94 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let engine_source = root.join("host/cells/src/engine.rs");
     let wit = root.join("host/cells/wit");
-    for path in [
-        &engine_source,
-        &wit,
-        &root.join("plugins/interpreters/Cargo.toml"),
-        &root.join("plugins/interpreters/Cargo.lock"),
-        &root.join("plugins/Cargo.lock"),
-        &root.join("plugins/documents"),
-        &root.join("sdk/rust/hotcell-plugin"),
-        &root.join("sdk/rust/hotcell-plugin-macros"),
-    ] {
+    for path in [&engine_source, &wit, &root.join("plugins/interpreters/python"), &manifest.join("build")] {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    for guest in ["javascript", "output", "shell", "python"] {
-        println!("cargo::rerun-if-changed={}", root.join("plugins/interpreters").join(guest).display());
+    println!("cargo::rerun-if-changed={}", root.join(sources::DIRECTORY).display());
+    for input in SOURCES.iter().flat_map(|source| source.inputs) {
+        println!("cargo::rerun-if-changed={}", root.join(input).display());
     }
-    println!("cargo::rerun-if-changed={}", manifest.join("build").display());
 
-    let kept = kept::Kept::open(root.join("plugins/interpreters/target/interpreters"))?;
+    let kept = Kept::open(root.join("plugins/interpreters/target/interpreters"))?;
+    let [javascript, shell, documents] = &SOURCES;
+    let mut images = vec![
+        Image {
+            name: "javascript",
+            extensions: &["js", "ts", "mjs", "mts", "cjs", "cts"],
+            wasm: carried(root, javascript)?,
+        },
+        Image { name: "shell", extensions: &["sh"], wasm: carried(root, shell)? },
+    ];
+    let python = python::component(root, &wit, &kept)?;
+    images.extend(python.map(|wasm| Image { name: "python", extensions: &["py"], wasm }));
+
     let engine = fs::read(&engine_source)?;
-    let components = components::build_all(root, &wit, &kept)?;
+    let compiled: Vec<Result<String, String>> = thread::scope(|scope| {
+        let (engine, kept, out) = (&engine, &kept, &out);
+        let threads: Vec<_> = images
+            .iter()
+            .map(|image| scope.spawn(move || embed(image, engine, kept, out).map_err(|error| error.to_string())))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err("a compilation panicked".into())))
+            .collect()
+    });
     let mut items = String::new();
-    for component in [&components.javascript, &components.shell] {
-        let name = component.name.to_uppercase();
-        let interpreter = embed(component, &engine, &kept, &out)?;
-        writeln!(items, "pub(crate) static {name}: Interpreter = {interpreter};")?;
+    writeln!(items, "pub(crate) static INTERPRETERS: &[Interpreter] = &[")?;
+    for interpreter in compiled {
+        writeln!(items, "{},", interpreter?)?;
     }
-    let python = match &components.python {
-        Some(component) => format!("Some({})", embed(component, &engine, &kept, &out)?),
-        None => "None".to_owned(),
-    };
-    writeln!(items, "pub(crate) static PYTHON: Option<Interpreter> = {python};")?;
+    writeln!(items, "];")?;
     // A plugin like any other: it is loaded as such, and compiled when the first document needs it.
-    fs::write(out.join("documents.wasm"), &components.documents)?;
+    carried(root, documents)?;
+    fs::copy(sources::image_path(root, documents.name), out.join("documents.wasm.zst"))?;
     fs::write(out.join("embedded.rs"), items)?;
     Ok(())
 }
 
-/// Snapshots and compiles one component, puts the result into `out` and gives the expression that embeds it.
-fn embed(component: &Component, engine: &[u8], kept: &kept::Kept, out: &Path) -> Result<String, Box<dyn Error>> {
-    let name = component.name;
-    let image = match component.started {
-        true => component.wasm.clone(),
-        false => kept.or_make(&format!("{name}.image.wasm"), &[&component.wasm, snapshot::VERSION], || {
-            snapshot::take(&component.wasm).map_err(|error| format!("cannot start the {name} cell: {error:#}").into())
-        })?,
-    };
-    let compiled = kept.or_make(&format!("{name}.cwasm"), &[&image, engine, snapshot::VERSION], || {
-        hotcell_cells::precompile(&image).map_err(|error| format!("the {name} cell: {error}").into())
-    })?;
-    let file = out.join(format!("{name}.cwasm"));
-    fs::write(&file, compiled)?;
-    let mut digest = String::new();
-    for byte in Sha256::digest(&image) {
-        write!(digest, "{byte:02x}")?;
+/// The image of the repository, which has to be the one that the manifest names. That its sources have changed since is
+/// a warning: whoever works on them makes the image when they are done.
+fn carried(root: &Path, source: &Source) -> Result<Vec<u8>, Box<dyn Error>> {
+    let entry = sources::entry(root, source.name)?;
+    let path = sources::image_path(root, source.name);
+    let compressed = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let image = zstd::decode_all(compressed.as_slice())?;
+    if sources::sha256(&image) != entry.image {
+        return Err(format!(
+            "{} is not the image that {} names; restore both, or run `{}`",
+            path.display(),
+            sources::MANIFEST,
+            sources::REBUILD
+        )
+        .into());
     }
-    let extensions = component.extensions;
-    let file = format!("concat!(env!(\"OUT_DIR\"), \"/{name}.cwasm\")");
+    if source.digest(root)? != entry.sources {
+        println!(
+            "cargo::warning=the sources of the {} image have changed since it was made; run `{}` to have them in hotcell",
+            source.name,
+            sources::REBUILD
+        );
+    }
+    Ok(image)
+}
+
+/// Compiles one cell, puts the compressed result into `out` and gives the expression that embeds it.
+fn embed(image: &Image, engine: &[u8], kept: &Kept, out: &Path) -> Result<String, Box<dyn Error>> {
+    let name = image.name;
+    let compressed =
+        kept.or_make(&format!("{name}.cwasm.zst"), &[&image.wasm, engine, &[COMPRESSION as u8]], || {
+            let compiled =
+                hotcell_cells::precompile(&image.wasm).map_err(|error| format!("the {name} cell: {error}"))?;
+            Ok(zstd::encode_all(compiled.as_slice(), COMPRESSION)?)
+        })?;
+    fs::write(out.join(format!("{name}.cwasm.zst")), compressed)?;
+    let digest = sources::sha256(&image.wasm);
+    let extensions = image.extensions;
+    let file = format!("concat!(env!(\"OUT_DIR\"), \"/{name}.cwasm.zst\")");
     Ok(format!(
-        "Interpreter {{ name: {name:?}, wasm_digest: {digest:?}, cwasm: include_bytes!({file}), extensions: &{extensions:?} }}"
+        "Interpreter {{ name: {name:?}, wasm_digest: {digest:?}, compressed: include_bytes!({file}), \
+         extensions: &{extensions:?} }}"
     ))
 }
 

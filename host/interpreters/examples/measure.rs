@@ -44,7 +44,7 @@ impl StateView for State {
 async fn measure(cells: &Cells, extension: &str, source: &str, calls: usize) -> Result<String, Box<dyn Error>> {
     let Lookup::Found(interpreter) = for_extension(extension) else { return Ok(format!("{extension}: not built")) };
     let started = Instant::now();
-    let cell = cells.load_precompiled(interpreter.name, interpreter.wasm_digest, interpreter.cwasm)?;
+    let cell = cells.load_carried(interpreter.name, interpreter.wasm_digest, || interpreter.unpack())?;
     let loaded = started.elapsed();
     let source: Arc<str> = source.into();
     let mut times = Vec::with_capacity(calls);
@@ -69,8 +69,7 @@ async fn measure(cells: &Cells, extension: &str, source: &str, calls: usize) -> 
     }
     times.sort();
     let at = |share: usize| times.get(calls * share / 100).copied().unwrap_or(Duration::ZERO);
-    let size = interpreter.cwasm.len() >> 20;
-    Ok(format!("{extension}: {:?} p50, {:?} p99; loaded {size} MiB in {loaded:?}; {last}", at(50), at(99)))
+    Ok(format!("{extension}: {:?} p50, {:?} p99; loaded in {loaded:?}; {last}", at(50), at(99)))
 }
 
 #[tokio::main]

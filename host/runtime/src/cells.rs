@@ -46,7 +46,7 @@ impl Kitchen {
         }
         let cell = self
             .cells
-            .load_precompiled(interpreter.name, interpreter.wasm_digest, interpreter.cwasm)
+            .load_carried(interpreter.name, interpreter.wasm_digest, || interpreter.unpack())
             .map_err(|error| error.to_string())?;
         loaded.insert(interpreter.name, cell.clone());
         Ok(cell)
@@ -54,6 +54,7 @@ impl Kitchen {
 
     /// The cell that reads documents which have to be parsed.
     pub(crate) fn documents(&self) -> Result<Cell, String> {
-        self.cells.load("documents", hotcell_interpreters::documents()).map_err(|error| error.to_string())
+        let component = hotcell_interpreters::documents().map_err(|error| error.to_string())?;
+        self.cells.load("documents", &component).map_err(|error| error.to_string())
     }
 }

@@ -1,0 +1,291 @@
+//! Agents that nodes call: a part of the run that calls them, with a state, limits and a depth of their own.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::common::{World, end, graph, node, script};
+use hotcell_engine::{
+    Agents, Callee, Engine, Entry, Fact, Given, Journal, MemoryJournal, Nobody, Outcome, Ports, RunError, RunId,
+    RunReport, RunRequest, RunStatus, open_questions,
+};
+use hotcell_graph::ir::{Action, AgentAction, AskAction, Expression, Graph, MapAction, NodeIds, Variable};
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Template, Value};
+use tokio_util::sync::CancellationToken;
+
+fn call(agent: &str, prompt: &str) -> Action {
+    Action::Agent(Box::new(AgentAction {
+        agent: agent.into(),
+        prompt: Expression::Strict(Template::parse(prompt)),
+        structure: None,
+        bind: "output",
+    }))
+}
+
+fn ask(question: &str) -> Action {
+    Action::Ask(AskAction {
+        question: Expression::Strict(Template::parse(question)),
+        options: Vec::new(),
+        default: None,
+        check: None,
+        trim: true,
+        bind: "input",
+    })
+}
+
+/// Runs a script, asks a person and answers with both.
+fn inner() -> Graph {
+    let mut graph = graph(&["work", "ask", "done"], |ids| {
+        vec![
+            script(ids, "work", "work", &[], &["ask"]),
+            node(ids, "ask", ask("{{prompt}}: go on?"), &[("said", "{{input}}")], &["done"]),
+            end(ids, "done", "{{prompt}}/{{made}}/{{said}}"),
+        ]
+    });
+    graph.input_key = Some("prompt".into());
+    graph
+}
+
+/// Hands on to another agent and wraps what it says.
+fn middle() -> Graph {
+    let mut graph = graph(&["hand", "done"], |ids| {
+        vec![
+            node(ids, "hand", call("inner", "m-{{prompt}}"), &[("said", "{{output}}")], &["done"]),
+            end(ids, "done", "({{said}})"),
+        ]
+    });
+    graph.input_key = Some("prompt".into());
+    graph
+}
+
+/// Calls `middle` once for each of two items, then `inner` once more.
+fn outer() -> Graph {
+    let mut built = graph(&["each", "one", "last", "done"], |ids: &NodeIds| {
+        let map = Action::Map(MapAction {
+            over: Template::parse("{{xs}}"),
+            item_key: "x".into(),
+            branch: ids.get("one").unwrap(),
+            output_key: "output".into(),
+            collect_into: "all".into(),
+            concurrency: None,
+        });
+        vec![
+            node(ids, "each", map, &[], &["last"]),
+            node(ids, "one", call("middle", "{{x}}"), &[], &[]),
+            node(ids, "last", call("inner", "z"), &[("last", "{{output}}")], &["done"]),
+            end(ids, "done", "{{all}} {{last}}"),
+        ]
+    });
+    built.initial_state = vec![("xs".into(), parse_json(r#"["a","b"]"#).unwrap()), ("made".into(), "outer".into())];
+    built
+}
+
+struct Table(Mutex<HashMap<&'static str, Callee>>);
+
+impl Agents for Table {
+    fn find(&self, name: &str) -> Result<Callee, String> {
+        self.0.lock().unwrap().get(name).cloned().ok_or_else(|| "it is not there".to_owned())
+    }
+}
+
+fn ports(world: &Arc<World>, agents: &[(&'static str, Arc<Graph>)]) -> Ports {
+    let callee = |graph: &Arc<Graph>| Callee {
+        graph: graph.clone(),
+        scripts: world.clone(),
+        tools: world.clone(),
+        offers: Arc::new(Nobody),
+        knowledge: Arc::new(Nobody),
+        hooks: Arc::new(Nobody),
+        web: Arc::new(Nobody),
+        agents: None,
+    };
+    let table = agents.iter().map(|(name, graph)| (*name, callee(graph))).collect();
+    Ports { agents: Arc::new(Table(Mutex::new(table))), ..world.ports() }
+}
+
+fn both() -> [(&'static str, Arc<Graph>); 2] {
+    [("inner", Arc::new(inner())), ("middle", Arc::new(middle()))]
+}
+
+fn world(answers: &[&str]) -> Arc<World> {
+    let work: crate::common::ScriptBehaviour = |call| {
+        let prompt: String = serde_json::from_str(&call.state.get("prompt").unwrap()).unwrap();
+        Ok(format!(r#"{{"made":"made for {prompt}"}}"#))
+    };
+    let answers = answers.iter().map(|answer| (*answer).to_owned()).collect();
+    Arc::new(World { scripts: [("work", work)].into(), answers: Mutex::new(answers), ..World::default() })
+}
+
+fn request(graph: &Arc<Graph>) -> RunRequest {
+    RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() }
+}
+
+async fn start(ports: Ports, graph: Graph) -> Result<RunReport, RunError> {
+    let engine = Engine::new(ports, Arc::new(MemoryJournal::default()));
+    engine.start(request(&Arc::new(graph)), CancellationToken::new()).await
+}
+
+const RESULT: &str = r#"["(m-a/made for m-a/yes)","(m-b/made for m-b/yes)"] z/made for z/yes"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_prefix_of_the_journal_leads_to_the_same_result_through_any_depth() {
+    let graph = Arc::new(outer());
+    let journal = Arc::new(MemoryJournal::default());
+    let first = world(&["yes", "yes", "yes"]);
+    let engine = Engine::new(ports(&first, &both()), journal.clone());
+    let report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
+    assert_eq!(report.state.get("made"), Some(&Value::from("outer")), "an agent has a state of its own");
+    let (calls, used) = (first.ran.lock().unwrap().len(), report.account.total());
+    assert_eq!((calls, used.calls), (3, 3));
+
+    let entries = journal.entries(&report.run).unwrap();
+    assert!(entries.iter().any(|entry| entry.place.to_string().matches("agent").count() == 2), "{entries:?}");
+    for length in 1..=entries.len() {
+        let (journal, run) = journal_with(&entries[..length]);
+        let again = world(&["yes", "yes", "yes"]);
+        let engine = Engine::new(ports(&again, &both()), journal.clone());
+        let report = engine.resume(&run, graph.clone(), CancellationToken::new()).await.unwrap();
+        assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() }, "after {length} entries");
+        // A script that was committed at any depth does not run again, and is not paid for twice.
+        let worked = |entry: &&Entry| matches!(&entry.fact, Fact::Completed(completed) if completed.node == "work");
+        let committed = entries[..length].iter().filter(worked).count();
+        assert_eq!(again.ran.lock().unwrap().len(), calls - committed, "after {length} entries");
+        assert_eq!(journal.find(run.as_str()).unwrap().status, RunStatus::Completed);
+    }
+}
+
+fn journal_with(entries: &[Entry]) -> (Arc<MemoryJournal>, RunId) {
+    let journal = Arc::new(MemoryJournal::default());
+    let header = hotcell_engine::RunHeader {
+        graph: "test".into(),
+        source: "test".into(),
+        digest: String::new(),
+        given: Default::default(),
+    };
+    let (run, _lock) = journal.create(&header).unwrap();
+    entries.iter().for_each(|entry| journal.append(&run, entry).unwrap());
+    (journal, run)
+}
+
+#[tokio::test]
+async fn a_question_of_an_agent_waits_and_is_answered_from_outside() {
+    let graph = Arc::new(outer());
+    let journal = Arc::new(MemoryJournal::default());
+    let nobody = world(&[]);
+    let engine = Engine::new(ports(&nobody, &both()), journal.clone());
+    let mut report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
+    let mut asked = Vec::new();
+    while let Outcome::Waiting { .. } = &report.outcome {
+        let open = open_questions(&journal.entries(&report.run).unwrap());
+        asked.extend(open.iter().map(|open| open.question.text.clone()));
+        for open in open {
+            let answer = Fact::Answered { number: open.number, text: "yes".into() };
+            journal.append(&report.run, &Entry { place: open.place, fact: answer }).unwrap();
+        }
+        report = engine.resume(&report.run, graph.clone(), CancellationToken::new()).await.unwrap();
+    }
+    assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
+    asked.sort();
+    assert_eq!(asked, ["m-a: go on?", "m-b: go on?", "z: go on?"]);
+}
+
+#[tokio::test]
+async fn what_keeps_an_agent_from_answering_names_the_agent() {
+    let calls = |agent: &'static str| {
+        graph(&["a", "done"], |ids| vec![node(ids, "a", call(agent, "x"), &[], &["done"]), end(ids, "done", "")])
+    };
+    let failed = |report: RunReport| match report.outcome {
+        Outcome::Failed { node, error } => (node.unwrap_or_default(), error),
+        other => panic!("{other:?}"),
+    };
+    let world = world(&[]);
+    let (node, error) = failed(start(ports(&world, &[]), calls("ghost")).await.unwrap());
+    assert_eq!((node.as_str(), error.as_str()), ("a", "node `a` failed: agent `ghost`: it is not there"));
+
+    // An agent that calls itself without end.
+    let again = [("again", Arc::new(calls("again")))];
+    let (_, error) = failed(start(ports(&world, &again), calls("again")).await.unwrap());
+    assert!(error.contains("to a depth of 3") && error.matches("agent `again`").count() == 4, "{error}");
+
+    // A node of the agent that fails.
+    let broken = graph(&["b", "done"], |ids| vec![script(ids, "b", "b", &[("x", "1")], &[]), end(ids, "done", "")]);
+    let (_, error) = failed(start(ports(&world, &[("broken", Arc::new(broken))]), calls("broken")).await.unwrap());
+    assert!(error.starts_with("node `a` failed: agent `broken`: node `b` failed: "), "{error}");
+
+    // An agent that has no time at all.
+    let hurried = graph(&["a", "done"], |ids| {
+        let mut calls = crate::common::node(ids, "a", call("slow", "x"), &[], &["done"]);
+        calls.timeout = Some(std::time::Duration::ZERO);
+        vec![calls, end(ids, "done", "")]
+    });
+    let slow = graph(&["b", "done"], |ids| {
+        vec![script(ids, "b", "a-program-that-takes-its-time", &[], &["done"]), end(ids, "done", "")]
+    });
+    let (_, error) = failed(start(ports(&world, &[("slow", Arc::new(slow))]), hurried).await.unwrap());
+    assert_eq!(error, "node `a` failed: agent `slow` timed out after 0 s");
+}
+
+#[tokio::test]
+async fn an_agent_is_held_by_its_own_budget_and_by_the_run() {
+    let looping: fn(u64) -> Graph = |cap| {
+        let mut graph = graph(&["w", "x", "done"], |ids| {
+            vec![script(ids, "w", "w", &[], &["x"]), script(ids, "x", "x", &[], &["done"]), end(ids, "done", "through")]
+        });
+        graph.limits.budget.calls = Some(cap);
+        graph
+    };
+    let calls = |cap: Option<u64>| {
+        let mut graph = graph(&["a", "b", "done"], |ids| {
+            vec![
+                node(ids, "a", call("looping", "x"), &[], &["b"]),
+                node(ids, "b", call("looping", "x"), &[], &["done"]),
+                end(ids, "done", "all"),
+            ]
+        });
+        graph.limits.budget.calls = cap;
+        graph
+    };
+    let outcome = |own: u64, whole: Option<u64>| {
+        let agents = [("looping", Arc::new(looping(own)))];
+        let world = Arc::new(World { lends: true, ..World::default() });
+        let ports = ports(&world, &agents);
+        async move { start(ports, calls(whole)).await.unwrap().outcome }
+    };
+    assert_eq!(outcome(2, None).await, Outcome::Completed { output: "all".into() });
+    let Outcome::Failed { error, .. } = outcome(1, None).await else { panic!("the agent's own cap holds") };
+    assert!(error.contains("node `a`") && error.contains("allows it as `budget.calls`"), "{error}");
+    let Outcome::Failed { error, .. } = outcome(2, Some(3)).await else { panic!("the run's cap holds") };
+    assert!(error.contains("node `b`") && error.contains("run-budget"), "{error}");
+}
+
+#[tokio::test]
+async fn variables_of_agents_have_to_be_there_before_the_run_starts() {
+    let mut needy = graph(&["done"], |ids| vec![end(ids, "done", "{{region}}")]);
+    let variable = |name: &str, default: Option<&str>| Variable {
+        name: name.into(),
+        description: "where".into(),
+        default: default.map(str::to_owned),
+    };
+    needy.variables = vec![variable("region", None)];
+    let to = |agent: &'static str| {
+        graph(&["a", "done"], |ids| {
+            vec![node(ids, "a", call(agent, "x"), &[("said", "{{output}}")], &["done"]), end(ids, "done", "{{said}}")]
+        })
+    };
+    let calls = || to("needy");
+    let needy = [("needy", Arc::new(needy)), ("between", Arc::new(calls()))];
+    let error = start(ports(&world(&[]), &needy), calls()).await.unwrap_err().to_string();
+    assert!(error.starts_with("the variable `region (where)` of agent `needy` has no default"), "{error}");
+    // A variable of the run is also that of an agent which declares it.
+    let mut caller = calls();
+    caller.variables = vec![variable("region", Some("north"))];
+    let report = start(ports(&world(&[]), &needy), caller).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: "north".into() });
+    // One in between that does not declare it hands nothing on.
+    let mut caller = to("between");
+    caller.variables = vec![variable("region", Some("north"))];
+    let world = world(&[]);
+    let error = start(ports(&world, &needy), caller).await.unwrap_err().to_string();
+    assert!(error.contains("of agent `needy`"), "{error}");
+}

@@ -1,0 +1,145 @@
+//! Graphs built in code and ports that answer from tables, for the engine's tests.
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hotcell_budget::{Account, Usage};
+use hotcell_engine::{
+    CallError, CallReport, Event, Nobody, Observer, People, Ports, Question, ScriptCall, Scripts, ToolCall, Tools,
+};
+use hotcell_graph::diagnostic::Span;
+use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIds, OnFailure, ScriptAction, Update};
+use hotcell_graph::{Template, Value};
+use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolSpec};
+
+/// A node that does nothing but write `updates` and go to `next`.
+pub(crate) fn pass(ids: &NodeIds, id: &str, updates: &[(&str, &str)], next: &[&str]) -> Node {
+    node(ids, id, Action::Pass, updates, next)
+}
+
+/// A node that runs the program `file`, which [`World`] knows.
+pub(crate) fn script(ids: &NodeIds, id: &str, file: &str, updates: &[(&str, &str)], next: &[&str]) -> Node {
+    let action = Action::Script(ScriptAction { file: file.into(), route_key: Some("_next") });
+    node(ids, id, action, updates, next)
+}
+
+/// A node that ends the run.
+pub(crate) fn end(ids: &NodeIds, id: &str, output: &str) -> Node {
+    node(ids, id, Action::End { output: Expression::Strict(Template::parse(output)) }, &[], &[])
+}
+
+pub(crate) fn node(ids: &NodeIds, id: &str, action: Action, updates: &[(&str, &str)], next: &[&str]) -> Node {
+    Node {
+        id: id.into(),
+        kind: "test",
+        description: None,
+        action,
+        updates: updates
+            .iter()
+            .map(|(key, template)| Update { key: (*key).into(), value: Expression::Lenient(Template::parse(template)) })
+            .collect(),
+        next: Next::To(next.iter().map(|id| ids.get(id).expect("a node of the test graph")).collect()),
+        on_failure: OnFailure::Fail,
+        timeout: None,
+        span: Span::none(),
+        implied_by: None,
+    }
+}
+
+/// A graph whose first node is the start; `build` gets the ids.
+pub(crate) fn graph(ids: &[&str], build: impl Fn(&NodeIds) -> Vec<Node>) -> Graph {
+    let known = NodeIds::new(ids.iter().copied());
+    let nodes = build(&known);
+    assert_eq!(nodes.iter().map(|node| &*node.id).collect::<Vec<_>>(), ids);
+    Graph::new("test", nodes, ids[0]).expect("unique ids")
+}
+
+/// Everything outside, answering from tables and counting what was asked.
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) scripts: HashMap<&'static str, ScriptBehaviour>,
+    pub(crate) answers: Mutex<Vec<String>>,
+    pub(crate) ran: Mutex<Vec<String>>,
+    pub(crate) events: Mutex<Vec<String>>,
+    /// Whether calls are paid from the purse
+    pub(crate) lends: bool,
+}
+
+pub(crate) type ScriptBehaviour = fn(&ScriptCall) -> Result<String, String>;
+
+impl World {
+    pub(crate) fn ports(self: &Arc<Self>) -> Ports {
+        Ports {
+            hooks: Arc::new(Nobody),
+            offers: Arc::new(Nobody),
+            knowledge: Arc::new(Nobody),
+            web: Arc::new(Nobody),
+            agents: Arc::new(Nobody),
+            scripts: self.clone(),
+            tools: self.clone(),
+            model: self.clone(),
+            default_model: None,
+            people: self.clone(),
+            observer: self.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl Scripts for World {
+    async fn run(&self, call: ScriptCall) -> CallReport {
+        self.ran.lock().unwrap().push(call.file.clone());
+        // Longer names take longer, so that branches finish in another order than they are declared.
+        tokio::time::sleep(Duration::from_millis(call.file.len() as u64)).await;
+        let usage = Usage { calls: 1, ..Usage::default() };
+        if self.lends {
+            if let Err(overdrawn) = call.purse.lend(&hotcell_budget::Budget::default()) {
+                return CallReport::failed(overdrawn.to_string());
+            }
+            call.purse.spend(&usage);
+        }
+        let result = match self.scripts.get(call.file.as_str()) {
+            Some(behaviour) => behaviour(&call).map_err(CallError::Failed),
+            None => Ok("{}".into()),
+        };
+        CallReport { result, account: Account::of("script", usage) }
+    }
+}
+
+#[async_trait]
+impl Tools for World {
+    fn describe(&self, _name: &str) -> Option<ToolSpec> {
+        None
+    }
+
+    async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        CallReport::failed(format!("no tool `{}`", call.name))
+    }
+}
+
+#[async_trait]
+impl Model for World {
+    async fn complete(&self, _request: Request, _on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        unreachable!("these tests have no model nodes")
+    }
+}
+
+#[async_trait]
+impl People for World {
+    async fn ask(&self, _question: &Question) -> Option<String> {
+        let mut answers = self.answers.lock().unwrap();
+        (!answers.is_empty()).then(|| answers.remove(0))
+    }
+}
+
+impl Observer for World {
+    fn event(&self, event: &Event<'_>) {
+        self.events.lock().unwrap().push(serde_json::to_string(event).expect("events are JSON"));
+    }
+}
+
+/// The text of a value in a final state.
+pub(crate) fn shown(state: &hotcell_graph::State, key: &str) -> String {
+    state.get(key).map(Value::to_json).unwrap_or_else(|| "absent".into())
+}

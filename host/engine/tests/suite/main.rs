@@ -1,0 +1,10 @@
+//! All tests of this crate that go through its public interface, in one program: each further program would be compiled
+//! and linked with everything that the crate stands on.
+
+mod agents;
+mod calls;
+mod common;
+mod parts;
+mod resume;
+mod scheduling;
+mod schemas;

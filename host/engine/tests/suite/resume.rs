@@ -1,0 +1,171 @@
+//! A run that dies after any commit goes on in another process to the same result, and repeats nothing committed.
+
+use std::sync::Arc;
+
+use crate::common::{World, end, graph, node, pass, script};
+use hotcell_engine::{
+    Engine, Entry, Fact, Given, Journal, MemoryJournal, Outcome, RunHeader, RunId, RunRequest, RunStatus, SqliteJournal,
+};
+use hotcell_graph::ir::{Action, AskAction, Expression, Graph, MapAction};
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Reducer, Template};
+use tokio_util::sync::CancellationToken;
+
+/// Fan-out, nested fan-out, a map, a question and a loop.
+fn everything() -> Graph {
+    let ids = ["first", "left", "right", "deep", "deeper", "join", "each", "one", "ask", "turn", "done"];
+    let mut built = graph(&ids, |ids| {
+        let map = Action::Map(MapAction {
+            over: Template::parse("{{xs}}"),
+            item_key: "x".into(),
+            branch: ids.get("one").unwrap(),
+            output_key: "output".into(),
+            collect_into: "collected".into(),
+            concurrency: None,
+        });
+        let ask = Action::Ask(AskAction {
+            question: Expression::Strict(Template::parse("go on after {{collected}}?")),
+            options: vec!["yes".into()],
+            default: None,
+            check: None,
+            trim: true,
+            bind: "choice",
+        });
+        vec![
+            script(ids, "first", "first", &[("trail", "first")], &["left", "right"]),
+            script(ids, "left", "left-is-slow", &[("trail", "left")], &["join"]),
+            pass(ids, "right", &[("trail", "right")], &["deep", "deeper"]),
+            script(ids, "deep", "deep", &[("trail", "deep")], &["join"]),
+            script(ids, "deeper", "deeper", &[("trail", "deeper")], &["join"]),
+            pass(ids, "join", &[("trail", "join")], &["each"]),
+            node(ids, "each", map, &[], &["ask"]),
+            script(ids, "one", "one", &[], &[]),
+            node(ids, "ask", ask, &[("said", "{{choice}}")], &["turn"]),
+            script(ids, "turn", "turn", &[("trail", "turn {{n}}")], &["done"]),
+            end(ids, "done", "{{trail}} {{collected}} {{said}}"),
+        ]
+    });
+    built.initial_state = vec![("xs".into(), parse_json("[1,2,3,4]").unwrap()), ("n".into(), 0.into())];
+    built.reducers.insert("trail".into(), Reducer::Append);
+    built
+}
+
+fn world(answers: &[&str]) -> Arc<World> {
+    let one: crate::common::ScriptBehaviour = |call| Ok(format!(r#"{{"output":{}0}}"#, call.state.get("x").unwrap()));
+    let turn: crate::common::ScriptBehaviour = |call| {
+        let n: i64 = call.state.get("n").unwrap().parse().unwrap();
+        Ok(if n < 2 { format!(r#"{{"n":{},"_next":"turn"}}"#, n + 1) } else { r#"{"n":3}"#.into() })
+    };
+    Arc::new(World {
+        scripts: [("one", one), ("turn", turn)].into(),
+        answers: std::sync::Mutex::new(answers.iter().map(|answer| (*answer).to_owned()).collect()),
+        ..World::default()
+    })
+}
+
+const RESULT: &str = r#"["first","left","right","deep","deeper","join","turn 1","turn 2","turn 3"] [10,20,30,40] yes"#;
+
+fn header() -> RunHeader {
+    RunHeader { graph: "test".into(), source: "test".into(), digest: String::new(), given: Default::default() }
+}
+
+fn journal_with(entries: &[Entry]) -> (Arc<MemoryJournal>, RunId) {
+    let journal = Arc::new(MemoryJournal::default());
+    let (run, _lock) = journal.create(&header()).unwrap();
+    for entry in entries {
+        journal.append(&run, entry).unwrap();
+    }
+    (journal, run)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_prefix_of_the_journal_leads_to_the_same_result() {
+    let graph = Arc::new(everything());
+    let journal = Arc::new(MemoryJournal::default());
+    let first = world(&["yes"]);
+    let request =
+        RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() };
+    let report = Engine::new(first.ports(), journal.clone()).start(request, CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
+    let entries = journal.entries(&report.run).unwrap();
+    assert!(entries.len() > 15, "{}", entries.len());
+    let calls = first.ran.lock().unwrap().len();
+
+    for length in 1..=entries.len() {
+        let (journal, run) = journal_with(&entries[..length]);
+        let again = world(&["yes"]);
+        let report = Engine::new(again.ports(), journal.clone())
+            .resume(&run, graph.clone(), CancellationToken::new())
+            .await
+            .unwrap();
+        assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() }, "after {length} entries");
+        // A committed script and a committed map item never run again: each entry of either kind saves its call.
+        let committed = entries[..length]
+            .iter()
+            .filter(|entry| match &entry.fact {
+                Fact::Completed(completed) => completed.account.total().calls == 1,
+                Fact::Effect { .. } => true,
+                _ => false,
+            })
+            .count();
+        assert_eq!(again.ran.lock().unwrap().len(), calls - committed, "after {length} entries");
+        assert_eq!(journal.find(run.as_str()).unwrap().status, RunStatus::Completed);
+        let error = Engine::new(again.ports(), journal).resume(&run, graph.clone(), CancellationToken::new()).await;
+        assert!(error.unwrap_err().to_string().contains("is completed and cannot go on"));
+    }
+}
+
+#[tokio::test]
+async fn a_question_waits_in_the_file_and_its_answer_comes_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("deep/runs.db");
+    let graph = Arc::new(everything());
+    let journal = Arc::new(SqliteJournal::open(&path).unwrap());
+    let asking = world(&[]);
+    let engine = Engine::new(asking.ports(), journal);
+    let request =
+        RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() };
+    let report = engine.start(request, CancellationToken::new()).await.unwrap();
+    let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert_eq!(questions[0].text, "go on after [10,20,30,40]?");
+    drop(engine);
+
+    // Another process: opens the file, answers, resumes.
+    let journal = Arc::new(SqliteJournal::open(&path).unwrap());
+    assert_eq!(journal.find(&report.run.as_str()[..4]).unwrap().status, RunStatus::Waiting);
+    let open = hotcell_engine::open_questions(&journal.entries(&report.run).unwrap());
+    let answer = Fact::Answered { number: open[0].number, text: " yes ".into() };
+    journal.append(&report.run, &Entry { place: open[0].place.clone(), fact: answer }).unwrap();
+    let answered = world(&[]);
+    let engine = Engine::new(answered.ports(), journal.clone());
+
+    let held = journal.lock(&report.run).unwrap();
+    let busy = SqliteJournal::open(&path).unwrap().lock(&report.run).map(|_| ()).unwrap_err();
+    assert!(busy.to_string().contains("is being run by another process"), "{busy}");
+    assert!(engine.resume(&report.run, graph.clone(), CancellationToken::new()).await.is_err());
+    drop(held);
+
+    let report = engine.resume(&report.run, graph, CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
+    assert_eq!(*answered.ran.lock().unwrap(), ["turn", "turn", "turn"]);
+}
+
+#[tokio::test]
+async fn cancelling_leaves_a_run_that_can_go_on() {
+    let journal = Arc::new(MemoryJournal::default());
+    let graph = Arc::new(everything());
+    let world = world(&["yes"]);
+    let engine = Engine::new(world.ports(), journal.clone());
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(std::time::Duration::from_millis(12)).await;
+        stop.cancel();
+    });
+    let request =
+        RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() };
+    let report = engine.start(request, cancel).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Interrupted);
+    let report = engine.resume(&report.run, graph, CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
+}

@@ -1,0 +1,121 @@
+//! Compiles the guests with cargo, so that the result does not depend on where that happens.
+
+use std::env;
+use std::error::Error;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const TARGET: &str = "wasm32-wasip2";
+/// Tells this program that cargo calls it in place of rustc, and where the repository lies.
+const WRAPPER: &str = "HOTCELL_IMAGES_ROOT";
+
+/// What cargo made.
+pub(crate) struct Built {
+    interpreters: PathBuf,
+    plugins: PathBuf,
+}
+
+impl Built {
+    /// The component of an image.
+    pub(crate) fn component(&self, name: &str) -> PathBuf {
+        match name {
+            "documents" => self.plugins.join("documents.wasm"),
+            name => self.interpreters.join(format!("hotcell_{name}.wasm")),
+        }
+    }
+}
+
+/// Builds all guests.
+pub(crate) fn all(root: &Path) -> Result<Built, Box<dyn Error>> {
+    add_target()?;
+    Ok(Built {
+        interpreters: cargo(root, "plugins/interpreters", &[])?,
+        plugins: cargo(root, "plugins", &["--package", "documents"])?,
+    })
+}
+
+fn cargo(root: &Path, workspace: &str, selection: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
+    // Apart from the ordinary builds of these workspaces, whose paths are not replaced.
+    let target = root.join("target/images").join(workspace.replace('/', "-"));
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .current_dir(root.join(workspace))
+        .args(["build", "--release", "--locked", "--target", TARGET, "--target-dir"])
+        .arg(&target)
+        .args(selection);
+    for (name, _) in env::vars_os() {
+        if belongs_to_outer_build(&name) {
+            command.env_remove(&name);
+        }
+    }
+    command.env("RUSTC_WRAPPER", env::current_exe()?).env(WRAPPER, root);
+    run(&mut command, &format!("the guests in `{workspace}`"))?;
+    Ok(target.join(TARGET).join("release"))
+}
+
+/// The outer cargo's settings, and the user's own flags, are not for the guests.
+fn belongs_to_outer_build(name: &OsString) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    match name {
+        "CARGO_HOME" => false,
+        "RUSTFLAGS" | "RUSTC" | "RUSTDOC" | "RUSTDOCFLAGS" | "RUSTC_WORKSPACE_WRAPPER" => true,
+        _ => name.starts_with("CARGO") && !name.starts_with("CARGO_REGISTR") && !name.starts_with("CARGO_NET"),
+    }
+}
+
+fn add_target() -> Result<(), Box<dyn Error>> {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let sysroot = PathBuf::from(String::from_utf8(sysroot.stdout)?.trim());
+    if sysroot.join("lib/rustlib").join(TARGET).exists() {
+        return Ok(());
+    }
+    run(Command::new("rustup").args(["target", "add", TARGET]), "the target of the guests")
+}
+
+fn run(command: &mut Command, what: &str) -> Result<(), Box<dyn Error>> {
+    let shown = format!("{command:?}");
+    let status = command.status().map_err(|error| format!("cannot build {what}: {shown} does not start: {error}"))?;
+    if !status.success() {
+        return Err(format!("cannot build {what}: {shown} ended with {status}").into());
+    }
+    Ok(())
+}
+
+/// The repository's root, if cargo called this program in place of rustc.
+pub(crate) fn asked_as_wrapper() -> Option<PathBuf> {
+    env::var_os(WRAPPER).map(PathBuf::from)
+}
+
+/// Calls rustc as cargo wants it, with paths of this machine replaced by ones that are the same everywhere.
+pub(crate) fn call_rustc(root: &Path) -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    let Some(rustc) = arguments.next() else { return ExitCode::FAILURE };
+    let mut command = Command::new(rustc);
+    command.args(arguments);
+    for (path, replacement) in replacements(root) {
+        let mut mapping = OsString::from("--remap-path-prefix=");
+        mapping.push(path);
+        mapping.push("=");
+        mapping.push(replacement);
+        command.arg(mapping);
+    }
+    match command.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// The repository and the folders of unpacked crates, which are named after the registry that they came from.
+fn replacements(root: &Path) -> Vec<(PathBuf, &'static str)> {
+    let mut all = vec![(root.to_owned(), "/hotcell")];
+    let home = env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| env::home_dir().map(|home| home.join(".cargo")))
+        .unwrap_or_default();
+    for registry in fs::read_dir(home.join("registry/src")).into_iter().flatten().flatten() {
+        all.push((registry.path(), "/crates"));
+    }
+    all
+}
