@@ -5,6 +5,7 @@
 //!
 //! What it must not do: lose text, or cost more than linear time in the length of a document.
 
+mod code;
 mod json;
 mod pack;
 mod prose;

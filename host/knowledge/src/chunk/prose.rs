@@ -1,11 +1,11 @@
 //! Plain text, Markdown and source code.
 
-use text_splitter::{ChunkConfig, ChunkSizer, CodeSplitter, MarkdownSplitter, TextSplitter};
+use text_splitter::{ChunkConfig, MarkdownSplitter, TextSplitter};
 
-use super::{Cutter, segments};
-use crate::source::{Kind, Language};
+use super::{Cutter, code, segments};
+use crate::source::Kind;
 
-/// Cuts a text where its structure allows: at paragraphs and sentences, headings, or the items of a language.
+/// Cuts a text where its structure allows: at paragraphs and sentences, headings, or items of source code.
 pub(super) fn cut(cutter: &Cutter<'_>, kind: Kind, text: &str) -> Vec<String> {
     let mut chunks = Vec::new();
     for part in segments::parts(kind, text) {
@@ -17,34 +17,17 @@ pub(super) fn cut(cutter: &Cutter<'_>, kind: Kind, text: &str) -> Vec<String> {
             }
             continue;
         }
+        if kind == Kind::Code {
+            chunks.extend(code::cut(&ruler, cutter.size, cutter.overlap, part).into_iter().map(str::to_owned));
+            continue;
+        }
         let config = ChunkConfig::new(cutter.size).with_sizer(&ruler);
         // The overlap was checked when the cutter was made.
         let Ok(config) = config.with_overlap(cutter.overlap) else { continue };
-        split(kind, config, part, &mut chunks);
+        match kind {
+            Kind::Markdown => chunks.extend(MarkdownSplitter::new(config).chunks(part).map(str::to_owned)),
+            _ => chunks.extend(TextSplitter::new(config).chunks(part).map(str::to_owned)),
+        }
     }
     chunks
-}
-
-fn split<S: ChunkSizer>(kind: Kind, config: ChunkConfig<S>, text: &str, chunks: &mut Vec<String>) {
-    match kind {
-        Kind::Markdown => chunks.extend(MarkdownSplitter::new(config).chunks(text).map(str::to_owned)),
-        Kind::Code(language) => {
-            let grammar = match language {
-                Language::Rust => tree_sitter_rust::LANGUAGE,
-                Language::Python => tree_sitter_python::LANGUAGE,
-                Language::JavaScript => tree_sitter_javascript::LANGUAGE,
-                Language::TypeScript => tree_sitter_typescript::LANGUAGE_TYPESCRIPT,
-                Language::Tsx => tree_sitter_typescript::LANGUAGE_TSX,
-                Language::Go => tree_sitter_go::LANGUAGE,
-                Language::Java => tree_sitter_java::LANGUAGE,
-                Language::C => tree_sitter_c::LANGUAGE,
-            };
-            // Fails only for a grammar of another generation, which the tests would have found.
-            match CodeSplitter::new(grammar, config) {
-                Ok(splitter) => chunks.extend(splitter.chunks(text).map(str::to_owned)),
-                Err(error) => tracing::error!(?language, %error, "no grammar; its documents are not cut"),
-            }
-        }
-        _ => chunks.extend(TextSplitter::new(config).chunks(text).map(str::to_owned)),
-    }
 }

@@ -4,6 +4,7 @@
 //! for a part of limited length, which makes their cost linear. A part ends where a chunk would end anyway if there is
 //! such a place; overlap does not reach across.
 
+use super::code;
 use crate::source::Kind;
 
 /// The most bytes of a part.
@@ -28,12 +29,7 @@ fn end_of_part(kind: Kind, window: &str) -> usize {
     let half = window.len() / 2;
     let structure = match kind {
         Kind::Markdown => last_heading(window),
-        // The first line of what stands at the margin, after an empty one.
-        Kind::Code(_) => window
-            .match_indices("\n\n")
-            .map(|(at, _)| at + 2)
-            .filter(|&at| window[at..].starts_with(|first: char| !first.is_whitespace() && first != '}'))
-            .last(),
+        Kind::Code => code::last_item(window),
         _ => None,
     };
     let after = |separator: &str| window.rfind(separator).map(|at| at + separator.len());
@@ -62,7 +58,6 @@ fn last_heading(window: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Language;
 
     #[test]
     fn parts_joined_are_the_text_and_end_at_good_places() {
@@ -71,7 +66,7 @@ mod tests {
         let code = format!("fn f() {{\n{}}}\n\n", "    let a = 1;\n\n".repeat(300)).repeat(40);
         for (kind, text, begin) in [
             (Kind::Markdown, markdown.as_str(), "# Heading"),
-            (Kind::Code(Language::Rust), code.as_str(), "fn f()"),
+            (Kind::Code, code.as_str(), "fn f()"),
             (Kind::Text, &"ß".repeat(100_000), "ß"),
             (Kind::Text, &"word ".repeat(50_000), "word"),
         ] {

@@ -9,7 +9,8 @@ use crate::Format;
 pub(crate) enum Kind {
     Text,
     Markdown,
-    Code(Language),
+    /// In whatever language.
+    Code,
     /// Rows with this byte between their fields.
     Rows(u8),
     Json,
@@ -18,33 +19,17 @@ pub(crate) enum Kind {
     Foreign(Format),
 }
 
-/// A language whose structure is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Language {
-    Rust,
-    Python,
-    JavaScript,
-    TypeScript,
-    Tsx,
-    Go,
-    Java,
-    C,
-}
-
 impl Kind {
     /// By the extension of a file's name; `None` is an extension that is not known, or no extension.
     pub(crate) fn of_path(path: &str) -> Option<Self> {
         let extension = Path::new(path).extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {
             "md" | "markdown" | "mdown" | "mdx" => Self::Markdown,
-            "rs" => Self::Code(Language::Rust),
-            "py" | "pyi" => Self::Code(Language::Python),
-            "js" | "mjs" | "cjs" | "jsx" => Self::Code(Language::JavaScript),
-            "ts" | "mts" | "cts" => Self::Code(Language::TypeScript),
-            "tsx" => Self::Code(Language::Tsx),
-            "go" => Self::Code(Language::Go),
-            "java" => Self::Code(Language::Java),
-            "c" | "h" => Self::Code(Language::C),
+            "rs" | "py" | "pyi" | "js" | "mjs" | "cjs" | "jsx" | "ts" | "mts" | "cts" | "tsx" | "go" | "java" | "c"
+            | "h" | "css" | "scss" | "sql" | "graphql" | "proto" | "wit" | "sh" | "bash" | "zsh" | "fish" | "ps1"
+            | "bat" | "rb" | "php" | "pl" | "lua" | "r" | "jl" | "swift" | "kt" | "kts" | "scala" | "clj" | "ex"
+            | "exs" | "erl" | "hs" | "ml" | "fs" | "cs" | "cpp" | "cc" | "cxx" | "hpp" | "hh" | "m" | "mm" | "zig"
+            | "nim" | "dart" | "vue" | "svelte" | "cmake" | "gradle" | "tf" | "nix" => Self::Code,
             "csv" => Self::Rows(b','),
             "tsv" => Self::Rows(b'\t'),
             "json" => Self::Json,
@@ -53,11 +38,7 @@ impl Kind {
             "html" | "htm" | "xhtml" => Self::Foreign(Format::Html),
             // Text without a structure that is known here.
             "txt" | "text" | "log" | "rst" | "adoc" | "asciidoc" | "org" | "tex" | "srt" | "vtt" | "toml" | "yaml"
-            | "yml" | "ini" | "cfg" | "conf" | "properties" | "xml" | "svg" | "css" | "scss" | "sql" | "graphql"
-            | "proto" | "wit" | "sh" | "bash" | "zsh" | "fish" | "ps1" | "bat" | "rb" | "php" | "pl" | "lua" | "r"
-            | "jl" | "swift" | "kt" | "kts" | "scala" | "clj" | "ex" | "exs" | "erl" | "hs" | "ml" | "fs" | "cs"
-            | "cpp" | "cc" | "cxx" | "hpp" | "hh" | "m" | "mm" | "zig" | "nim" | "dart" | "vue" | "svelte"
-            | "cmake" | "gradle" | "tf" | "nix" | "diff" | "patch" | "eml" => Self::Text,
+            | "yml" | "ini" | "cfg" | "conf" | "properties" | "xml" | "svg" | "diff" | "patch" | "eml" => Self::Text,
             _ => return None,
         })
     }
@@ -82,7 +63,7 @@ impl Kind {
             },
             json if json.ends_with("+json") => Ok(Self::Json),
             text if text.starts_with("text/") || text.ends_with("+xml") || text == "application/xml" => Ok(Self::Text),
-            "application/javascript" => Ok(Self::Code(Language::JavaScript)),
+            "application/javascript" => Ok(Self::Code),
             other => Err(format!("`{}`", crate::untrusted::shown(other))),
         }
     }
@@ -95,10 +76,10 @@ mod tests {
     #[test]
     fn names_and_types() {
         assert_eq!(Kind::of_path("a/B.MD"), Some(Kind::Markdown));
-        assert_eq!(Kind::of_path("a.tsx"), Some(Kind::Code(Language::Tsx)));
+        assert_eq!((Kind::of_path("a.tsx"), Kind::of_path("a.rb")), (Some(Kind::Code), Some(Kind::Code)));
         assert_eq!((Kind::of_path("LICENSE"), Kind::of_path("a.png")), (None, None));
         assert_eq!(Kind::of_content("text/HTML; charset=utf-8", "/"), Ok(Kind::Foreign(Format::Html)));
-        assert_eq!(Kind::of_content("text/plain", "/x/a.rs"), Ok(Kind::Code(Language::Rust)));
+        assert_eq!(Kind::of_content("text/plain", "/x/a.rs"), Ok(Kind::Code));
         assert_eq!(Kind::of_content("text/plain", "/spec"), Ok(Kind::Text));
         assert_eq!(Kind::of_content("image/png", "/a.md"), Err("`image/png`".to_owned()));
         assert!(Kind::of_content("", "/spec").is_err());

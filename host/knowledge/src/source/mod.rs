@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub(crate) use kind::{Kind, Language};
+pub(crate) use kind::Kind;
 pub(crate) use named::Named;
 pub(crate) use read::{Raw, read};
 
