@@ -108,3 +108,22 @@ fn image(source: &Source, built: &build::Built) -> Result<Vec<u8>, Box<dyn Error
         name => snapshot::take(&component).map_err(|error| format!("cannot start the {name} cell: {error:#}").into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+    use std::path::Path;
+
+    use super::sources::{self, SOURCES};
+
+    /// That the sources really make the images is what `--check` shows; this only finds a forgotten image.
+    #[test]
+    fn the_images_were_made_from_the_sources_beside_them() -> Result<(), Box<dyn Error>> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for source in &SOURCES {
+            let entry = sources::entry(&root, source.name)?;
+            assert_eq!(entry.sources, source.digest(&root)?, "{}: run `{}`", source.name, sources::REBUILD);
+        }
+        Ok(())
+    }
+}
