@@ -2,11 +2,13 @@
 
 use std::{io, path::Path};
 
-use candle_transformers::models::bert::Config;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::LocalModelError;
+use super::{LocalModelError, bert::Config};
+
+/// The most tokens of a text, whatever the model says: the time for one grows with their square.
+const MOST_TOKENS: usize = 8192;
 
 /// How the vectors of a text's tokens become that of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +66,7 @@ impl Layout {
         let config = files.config()?;
         let (pooling, normalise) = files.modules()?;
         let sentence: SentenceConfig = files.optional_json("sentence_bert_config.json")?.unwrap_or_default();
-        let limit = config.max_position_embeddings;
+        let limit = config.max_position_embeddings.min(MOST_TOKENS);
         let max_length = sentence.max_seq_length.unwrap_or(limit).min(limit);
         if max_length < 3 {
             return Err(files.unusable("sentence_bert_config.json", "it leaves no room for a text"));
@@ -122,10 +124,7 @@ impl Files<'_> {
             None => return Err(self.unusable(file, "it does not say its `model_type`")),
         }
         let config: Config = serde_json::from_value(value).map_err(|error| self.unusable(file, error))?;
-        let heads = config.num_attention_heads;
-        if heads == 0 || config.hidden_size == 0 || !config.hidden_size.is_multiple_of(heads) {
-            return Err(self.unusable(file, "`hidden_size` is no multiple of `num_attention_heads`"));
-        }
+        config.check().map_err(|reason| self.unusable(file, reason))?;
         Ok(config)
     }
 

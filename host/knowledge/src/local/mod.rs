@@ -5,8 +5,11 @@
 //!
 //! What it must not do: fetch anything, or map a file into memory (another process could change it meanwhile).
 
+mod bert;
 mod layout;
+mod math;
 mod model;
+mod weights;
 
 use std::{
     path::{Path, PathBuf},
@@ -20,8 +23,8 @@ use crate::embed::{EmbedError, Embedder, check_vectors};
 use layout::Layout;
 use model::Model;
 
-/// The most calls that are worth having under way, also with many processors: each needs memory.
-const IN_FLIGHT: usize = 4;
+/// The calls that are worth having under way: each uses all processors, and while one comes to its end another goes on.
+const IN_FLIGHT: usize = 2;
 
 /// Why a model on this machine cannot be used.
 #[derive(Debug, Error)]
@@ -106,9 +109,8 @@ impl Embedder for LocalEmbedder {
         Some(self.model.max_tokens())
     }
 
-    /// Half of the work of a model is done by one thread, so several calls use the processor better than one.
     fn in_flight(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from).min(IN_FLIGHT)
+        IN_FLIGHT
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {

@@ -33,12 +33,58 @@ async fn vectors_are_those_of_the_reference() {
         assert!((vector.iter().sum::<f32>() - sum).abs() < 1e-3, "{text}");
         assert!((vector.iter().map(|number| number * number).sum::<f32>() - 1.0).abs() < 1e-4, "{text}");
     }
-    // A text has the same vector alone as among others, where it is padded.
+    // A text has the same vector alone as among others.
     for (text, vector) in texts.iter().zip(&vectors) {
         let alone = embedder.embed(std::slice::from_ref(text)).await.expect("a vector");
         assert!(alone[0].iter().zip(vector).all(|(a, b)| (a - b).abs() < 1e-5));
     }
     assert_eq!(embedder.embed(&[]).await.expect("no vectors"), Vec::<Vec<f32>>::new());
+}
+
+/// The same from candle 0.11, which computed the vectors of knowledge bases before; those stay in use.
+#[rustfmt::skip]
+const BEFORE: [(&str, usize, [f32; 8], f32); 3] = [
+    ("", 1,
+     [-0.118838, 0.048299, -0.002548, -0.011011, 0.051951, 0.010292, 0.115433, 0.000701], 0.629071),
+    ("Zürich, Züge. 日本語を話します — 🌕🚢 e\u{301} Привет мир\u{0}", 1,
+     [0.042844, 0.110723, 0.036276, -0.047042, -0.032105, 0.010557, 0.088008, 0.043235], -0.231483),
+    ("supercalifragilisticexpialidocious", 20,
+     [-0.041596, -0.024682, 0.077893, -0.006149, 0.017001, 0.001262, 0.12374, -0.001971], 0.427909),
+];
+
+#[tokio::test]
+async fn vectors_are_those_of_before() {
+    let embedder = super::embedder().await;
+    let texts: Vec<String> = BEFORE.iter().map(|(text, times, ..)| text.repeat(*times)).collect();
+    let vectors = embedder.embed(&texts).await.expect("vectors");
+    for ((text, _, numbers, sum), vector) in BEFORE.iter().zip(&vectors) {
+        for (got, expected) in vector.iter().zip(numbers) {
+            assert!((got - expected).abs() < 1e-5, "{text}: {got} is not {expected}");
+        }
+        assert!((vector.iter().sum::<f32>() - sum).abs() < 1e-4, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_of_other_sizes_is_said() {
+    let (model, folder) = (super::directory(), TempDir::new().expect("a directory"));
+    for file in ["tokenizer.json", "model.safetensors"] {
+        fs::copy(model.join(file), folder.path().join(file)).expect("a copy");
+    }
+    let config = fs::read_to_string(model.join("config.json")).expect("a file");
+    for (from, to, part) in [
+        (
+            "\"hidden_size\": 384",
+            "\"hidden_size\": 768",
+            "has the shape [30522, 384]; by `config.json` it is [30522, 768]",
+        ),
+        ("\"num_attention_heads\": 12", "\"num_attention_heads\": 7", "no multiple of `num_attention_heads`"),
+        ("\"num_hidden_layers\": 6", "\"num_hidden_layers\": 7", "no tensor `encoder.layer.6."),
+    ] {
+        fs::write(folder.path().join("config.json"), config.replace(from, to)).expect("a file");
+        let error = LocalEmbedder::open("x", folder.path()).await.err().expect("an error").to_string();
+        assert!(error.contains(part), "{error}");
+    }
 }
 
 #[tokio::test]
