@@ -11,6 +11,9 @@ const TARGET: &str = "wasm32-wasip2";
 /// Tells this program that cargo calls it in place of rustc, and where the repository lies.
 const WRAPPER: &str = "HOTCELL_IMAGES_ROOT";
 
+/// Tells it that a crate of the repository is identified by its name alone.
+const IDENTITY: &str = "HOTCELL_IMAGES_IDENTITY";
+
 /// What cargo made.
 pub(crate) struct Built {
     interpreters: PathBuf,
@@ -31,12 +34,15 @@ impl Built {
 pub(crate) fn all(root: &Path) -> Result<Built, Box<dyn Error>> {
     add_target()?;
     Ok(Built {
-        interpreters: cargo(root, "plugins/interpreters", &[])?,
-        plugins: cargo(root, "plugins", &["--package", "documents"])?,
+        interpreters: cargo(root, "plugins/interpreters", &[], false)?,
+        // It depends on crates of `sdk`, outside of its workspace.
+        plugins: cargo(root, "plugins", &["--package", "documents"], true)?,
     })
 }
 
-fn cargo(root: &Path, workspace: &str, selection: &[&str]) -> Result<PathBuf, Box<dyn Error>> {
+/// Runs cargo in a workspace and gives the folder of what it made. `reaches_out` says that the workspace depends on folders
+/// outside of it: cargo makes their paths a part of the crates' identity, and so of the code.
+fn cargo(root: &Path, workspace: &str, selection: &[&str], reaches_out: bool) -> Result<PathBuf, Box<dyn Error>> {
     // Apart from the ordinary builds of these workspaces, whose paths are not replaced.
     let target = root.join("target/images").join(workspace.replace('/', "-"));
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -51,6 +57,9 @@ fn cargo(root: &Path, workspace: &str, selection: &[&str]) -> Result<PathBuf, Bo
         }
     }
     command.env("RUSTC_WRAPPER", env::current_exe()?).env(WRAPPER, root);
+    if reaches_out {
+        command.env(IDENTITY, "name");
+    }
     run(&mut command, &format!("the guests in `{workspace}`"))?;
     Ok(target.join(TARGET).join("release"))
 }
@@ -93,7 +102,17 @@ pub(crate) fn call_rustc(root: &Path) -> ExitCode {
     let mut arguments = env::args_os().skip(1);
     let Some(rustc) = arguments.next() else { return ExitCode::FAILURE };
     let mut command = Command::new(rustc);
-    command.args(arguments);
+    let identity = identity(root);
+    for argument in arguments {
+        match (&identity, argument.to_str()) {
+            (Some(identity), Some(text)) if text.starts_with("metadata=") => {
+                command.arg(format!("metadata={identity}"));
+            }
+            _ => {
+                command.arg(argument);
+            }
+        }
+    }
     for (path, replacement) in replacements(root) {
         let mut mapping = OsString::from("--remap-path-prefix=");
         mapping.push(path);
@@ -105,6 +124,14 @@ pub(crate) fn call_rustc(root: &Path) -> ExitCode {
         Ok(status) if status.success() => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
+}
+
+/// What identifies a crate of the repository in place of cargo's hash of its path; none for all others.
+fn identity(root: &Path) -> Option<String> {
+    env::var_os(IDENTITY)?;
+    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR")?);
+    let is_ours = folder.starts_with(root.canonicalize().ok()?);
+    is_ours.then(|| format!("hotcell-{}", env::var("CARGO_PKG_NAME").unwrap_or_default()))
 }
 
 /// The repository and the folders of unpacked crates, which are named after the registry that they came from.

@@ -47,6 +47,8 @@ async fn random_numbers_differ_from_call_to_call() {
     ];
     for (extension, source) in sources {
         let Some(first) = output(extension, source, &[]).await else { continue };
+        // The shell's `shuf` seeds itself with the clock, which it reads in milliseconds.
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         let second = output(extension, source, &[]).await;
         assert_ne!(Some(first), second, "{extension}: {source}");
     }
