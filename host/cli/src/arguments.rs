@@ -257,10 +257,20 @@ pub(crate) enum Runs {
         #[command(flatten)]
         session: Session,
     },
-    /// Answer the oldest open question of a run
+    /// Go on with a run that failed, from the node that failed
+    Retry {
+        /// The run's name, or the beginning of it
+        run: String,
+        #[command(flatten)]
+        session: Session,
+    },
+    /// Answer an open question of a run
     Answer {
         /// The run's name, or the beginning of it
         run: String,
+        /// Which question, if several are open; `hotcell runs show` lists their ids
+        #[arg(long, value_name = "ID")]
+        question: Option<String>,
         /// The answer; `-` reads it from standard input
         #[arg(allow_hyphen_values = true)]
         text: String,

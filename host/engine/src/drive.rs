@@ -10,6 +10,7 @@ use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
 use hotcell_graph::ir::{CapOrigin, Graph, NodeIndex, VisitCap};
 use hotcell_graph::{State, Value};
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -18,21 +19,24 @@ use crate::branch::{Write, apply};
 use crate::event::Event;
 use crate::given::{Given, list};
 use crate::hook::{self, HookPoint};
-use crate::journal::{Completed, Entry, Fact, Place, Question, RunStatus, open_questions};
+use crate::journal::{Completed, Entry, Fact, JournalError, Place, Question, RunStatus, open_questions};
 use crate::run::{Outcome, RunError};
 use crate::schedule::{Route, Schedule, ScheduleError, Start, Turn};
 use crate::timing::Timings;
 use crate::turn::{NodeTurn, RunContext, Stop};
 
-/// How often a run looks whether it was ended from another process, while it waits for a node.
-const WATCH: Duration = Duration::from_millis(500);
+/// How often a run looks whether it was cancelled by another process.
+const WATCH: Duration = Duration::from_millis(50);
 
 type Finished = (Turn, NodeIndex, Instant, Spent, Result<Done, Stop>);
 
 /// What a turn leaves whatever came of it.
 #[derive(Default)]
 struct Spent {
+    /// Who used what, apart from what entries of their own say
     account: Account,
+    /// Who used what according to entries of their own
+    recorded: Account,
     /// What is to be seen in the state while it waits, or after it failed
     shown: Vec<Write>,
 }
@@ -162,6 +166,8 @@ impl Drive {
     }
 
     pub(crate) async fn go(&mut self, cancel: CancellationToken) -> Result<(Outcome, State), RunError> {
+        let mut watch = tokio::time::interval(WATCH);
+        watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if cancel.is_cancelled() {
                 return Ok((Outcome::Interrupted, self.schedule.state()));
@@ -190,13 +196,13 @@ impl Drive {
                 tokio::select! {
                     biased;
                     () = cancel.cancelled() => break None,
-                    finished = self.running.next() => break finished,
-                    // Somebody may have ended the run from another process.
-                    () = tokio::time::sleep(WATCH), if self.context.base.is_none() => {
-                        if self.context.journal.find(self.context.run.as_str())?.status == RunStatus::Cancelled {
+                    // Before what is done, so that nodes that are quick do not keep it from being seen.
+                    _ = watch.tick(), if self.context.base.is_none() => {
+                        if self.context.journal.status(&self.context.run)? == RunStatus::Cancelled {
                             break None;
                         }
                     }
+                    finished = self.running.next() => break finished,
                 }
             };
             let Some((turn, node, begun, spent, result)) = finished else {
@@ -240,7 +246,8 @@ impl Drive {
         let work = async move {
             let begun = Instant::now();
             let result = run_node(&mut turn, &graph, start.node, start.state).await;
-            (start.turn, start.node, begun, Spent { account: turn.account, shown: turn.shown }, result)
+            let NodeTurn { account, recorded, shown, .. } = turn;
+            (start.turn, start.node, begun, Spent { account, recorded, shown }, result)
         };
         // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
         // the other, so that they ask in their order.
@@ -267,7 +274,9 @@ impl Drive {
         spent: Spent,
         result: Result<Done, Stop>,
     ) -> Result<Option<(Outcome, State)>, RunError> {
-        let Spent { account, shown } = spent;
+        let Spent { account: own, recorded, shown } = spent;
+        let mut account = own.clone();
+        account += recorded;
         self.account += account.clone();
         let graph = self.graph.clone();
         let id = &graph.node(node).id;
@@ -281,10 +290,14 @@ impl Drive {
                 self.timings.add(node, elapsed);
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);
+                let fact = Fact::Failed { number: None, error: reason.clone(), account: own };
+                let entry = Entry { place: self.context.place_of(turn), fact };
+                self.context.journal.append(&self.context.run, &entry)?;
                 let id = graph.node(node).speaks_as();
                 let error = format!("node `{id}` failed: {reason}");
                 return Ok(Some((Outcome::Failed { node: Some(id.to_string()), error }, state)));
             }
+            Err(Stop::Diverged(cause)) => return Err(RunError::Mismatch { run: self.context.run.clone(), cause }),
             Err(Stop::Journal(error)) => return Err(error.into()),
         };
         self.timings.add(node, elapsed);
@@ -367,36 +380,43 @@ impl Drive {
         }
     }
 
-    pub(crate) fn finish(&self, outcome: &Outcome) -> Result<(), RunError> {
+    /// Commits how the run stands. Somebody may have cancelled it in the meantime: then it is interrupted, whatever it
+    /// came to.
+    pub(crate) fn settle(&self, outcome: Outcome) -> Result<Outcome, RunError> {
+        let (status, text) = match &outcome {
+            Outcome::Completed { output } => (RunStatus::Completed, Some(output.as_str())),
+            Outcome::Failed { error, .. } => (RunStatus::Failed, Some(error.as_str())),
+            Outcome::Waiting { .. } => (RunStatus::Waiting, None),
+            // The journal says `running`; the lock that is given free says that nobody does.
+            Outcome::Interrupted => return Ok(outcome),
+        };
+        match self.context.journal.set_status(&self.context.run, status, text) {
+            Err(JournalError::Cancelled(_)) => Ok(Outcome::Interrupted),
+            other => Ok(other.map(|()| outcome)?),
+        }
+    }
+
+    /// Tells whoever watches how the run stands.
+    pub(crate) fn tell(&self, outcome: &Outcome) {
         let run = &self.context.run;
-        let journal = &self.context.journal;
         let graph = &self.graph.name;
         match outcome {
             Outcome::Completed { output } => {
-                journal.set_status(run, RunStatus::Completed, Some(output))?;
                 tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] completed");
-                self.emit(&Event::RunCompleted {
-                    run,
-                    output,
-                    elapsed: self.begun.elapsed(),
-                    usage: &self.account.total(),
-                });
+                let (elapsed, usage) = (self.begun.elapsed(), self.account.total());
+                self.emit(&Event::RunCompleted { run, output, elapsed, usage: &usage });
             }
             Outcome::Failed { node, error } => {
-                journal.set_status(run, RunStatus::Failed, Some(error))?;
                 tracing::error!(target: "hotcell::graph", run = %run, "[graph:{graph}] failed: {error}");
                 self.emit(&Event::RunFailed { run, node: node.as_deref(), error });
             }
             Outcome::Waiting { questions } => {
-                journal.set_status(run, RunStatus::Waiting, None)?;
                 tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] waits for a person");
                 self.emit(&Event::RunWaiting { run, questions });
             }
-            // The journal says `running`; the lock that is given free says that nobody does.
             Outcome::Interrupted => self.emit(&Event::RunInterrupted { run }),
         }
         self.timings.log(graph);
-        Ok(())
     }
 }
 

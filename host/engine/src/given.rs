@@ -25,6 +25,8 @@ pub struct Given {
     pub after: Option<String>,
     /// How many runs before it, one after the other, only refer to the one before them
     pub depth: u32,
+    /// How it was started, in the words of whoever starts it. It is kept for whoever goes on with the run, and not looked at
+    pub origin: Object,
 }
 
 impl Given {
@@ -56,6 +58,9 @@ impl Given {
         if let Some(thread) = &self.thread {
             object.insert("thread", thread.as_str().into());
         }
+        if !self.origin.is_empty() {
+            object.insert("origin", Value::Object(self.origin.clone()));
+        }
         match (&self.after, &self.earlier) {
             (Some(after), _) => {
                 object.insert("after", after.as_str().into());
@@ -77,6 +82,7 @@ impl Given {
             state: object.get("state").and_then(Value::as_object).cloned().unwrap_or_default(),
             thread: object.get("thread").and_then(Value::as_text).map(str::to_owned),
             earlier: object.get("earlier").and_then(Value::as_object).cloned(),
+            origin: object.get("origin").and_then(Value::as_object).cloned().unwrap_or_default(),
             after: object.get("after").and_then(Value::as_text).map(str::to_owned),
             depth: depth(object),
         }

@@ -14,7 +14,7 @@ use crate::drive::Drive;
 use crate::event::Event;
 use crate::given::{Given, check_state, check_variables, list, missing_of_agent, missing_variables};
 use crate::journal::{
-    Completed, Entry, Journal, JournalError, Place, Question, RunHeader, RunId, RunRecord, RunStatus,
+    Completed, Entry, Fact, Journal, JournalError, Place, Question, RunHeader, RunId, RunRecord, RunStatus,
 };
 use crate::ports::{Agents, Ports};
 use crate::schedule::initial_state;
@@ -76,6 +76,14 @@ pub enum RunError {
         /// The run
         run: RunId,
         /// How it ended
+        status: RunStatus,
+    },
+    /// Only a run that failed can be retried
+    #[error("run `{run}` is {status} and cannot be retried; only failed runs can")]
+    NotFailed {
+        /// The run
+        run: RunId,
+        /// How it stands
         status: RunStatus,
     },
     /// The journal does not fit the graph
@@ -171,6 +179,33 @@ impl Engine {
         if record.status.is_final() {
             return Err(RunError::Ended { run: run.clone(), status: record.status });
         }
+        self.go_on(record, graph, cancel).await
+    }
+
+    /// Goes on with a run that failed: what was committed stays, the nodes that failed are run again, and models that
+    /// refused are asked again.
+    pub async fn retry(
+        &self,
+        run: &RunId,
+        graph: Arc<Graph>,
+        cancel: CancellationToken,
+    ) -> Result<RunReport, RunError> {
+        let _lock = self.journal.lock(run)?;
+        let record = self.journal.find(run.as_str())?;
+        if record.status != RunStatus::Failed {
+            return Err(RunError::NotFailed { run: run.clone(), status: record.status });
+        }
+        self.journal.append(run, &Entry { place: Place::of_run(), fact: Fact::Retried })?;
+        self.go_on(record, graph, cancel).await
+    }
+
+    async fn go_on(
+        &self,
+        record: RunRecord,
+        graph: Arc<Graph>,
+        cancel: CancellationToken,
+    ) -> Result<RunReport, RunError> {
+        let run = &record.id;
         let given = self.given_of(&record, &graph)?;
         let variables = check_variables(&graph, &given)?;
         let entries = self.journal.entries(run)?;
@@ -242,12 +277,16 @@ impl Engine {
         let (outcome, state) = match drive.replay(completed)? {
             Some(outcome) => outcome,
             None => match drive.before_run(given, resumed).await {
-                Ok(()) => drive.go(cancel).await?,
+                Ok(()) => match drive.go(cancel).await {
+                    Err(RunError::Journal(JournalError::Cancelled(_))) => (Outcome::Interrupted, drive.state()),
+                    other => other?,
+                },
                 Err(error) => (Outcome::Failed { node: None, error }, drive.state()),
             },
         };
+        let outcome = drive.settle(outcome)?;
         drive.after_run(&outcome).await;
-        drive.finish(&outcome)?;
+        drive.tell(&outcome);
         Ok(RunReport { run, outcome, state, account: drive.account, timings: drive.timings })
     }
 }

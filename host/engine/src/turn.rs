@@ -26,6 +26,8 @@ pub(crate) enum Stop {
     Failed(String),
     /// It waits for a person
     Waiting,
+    /// The journal has something else than what would be done now; nothing may go on
+    Diverged(String),
     /// The journal failed: nothing may go on
     Journal(JournalError),
 }
@@ -73,10 +75,40 @@ impl RunContext {
     }
 }
 
+/// What an effect does: its kind, and what exactly. A repeated turn must do the same again to get the same answer.
+pub(crate) struct Deed {
+    kind: &'static str,
+    subject: String,
+}
+
+impl Deed {
+    /// What is done, by name, and what it is done with, of which a digest is kept.
+    pub(crate) fn new(kind: &'static str, name: &str, with: &[&str]) -> Self {
+        if with.is_empty() {
+            return Deed { kind, subject: name.to_owned() };
+        }
+        let mut digest = blake3::Hasher::new();
+        for text in with {
+            digest.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        let digest = digest.finalize().to_hex();
+        Deed { kind, subject: format!("{name} {}", &digest[..16]) }
+    }
+}
+
+/// An effect of an earlier process.
+struct Known {
+    kind: String,
+    /// Empty in journals of older versions
+    subject: String,
+    answer: Value,
+    account: Account,
+}
+
 /// What is known of turns that began in an earlier process.
 #[derive(Default)]
 pub(crate) struct Remembered {
-    effects: HashMap<(Place, u32), Value>,
+    effects: HashMap<(Place, u32), Known>,
     answers: HashMap<(Place, u32), Option<String>>,
     /// Completed turns of agents, by where the agent was called
     agents: HashMap<Place, Vec<(Place, Completed)>>,
@@ -87,13 +119,15 @@ impl Remembered {
     pub(crate) fn of(entries: Vec<Entry>) -> (Self, Vec<(Place, Completed)>, Usage) {
         let mut remembered = Self::default();
         let mut own = Vec::new();
-        // What an agent's turns used is in the account of the turn that called it, once that is completed.
-        let mut spent: BTreeMap<Place, Usage> = BTreeMap::new();
+        let mut spent = Spent::default();
         for Entry { place, fact } in entries {
             match fact {
-                Fact::Effect { number, answer, .. } => {
-                    remembered.effects.insert((place, number), answer);
+                Fact::Effect { number, kind, subject, answer, account } => {
+                    spent.effect(&place, number, &kind, &account);
+                    remembered.effects.insert((place, number), Known { kind, subject, answer, account });
                 }
+                Fact::Failed { number, account, .. } => spent.failure(&place, number, &account),
+                Fact::Retried => remembered.forget_refusals(),
                 Fact::Asked { number, .. } => {
                     remembered.answers.entry((place, number)).or_default();
                 }
@@ -101,8 +135,7 @@ impl Remembered {
                     remembered.answers.insert((place, number), Some(text));
                 }
                 Fact::Completed(completed) => {
-                    spent.retain(|inner, _| !inner.is_within(&place));
-                    spent.insert(place.clone(), completed.account.total());
+                    spent.turn(&place, &completed.account);
                     match place.around() {
                         None => own.push((place, completed)),
                         Some(base) => remembered.agents.entry(base).or_default().push((place, completed)),
@@ -110,16 +143,41 @@ impl Remembered {
                 }
             }
         }
-        let spent = spent.into_values().fold(Usage::default(), |mut sum, usage| {
-            sum += usage;
-            sum
-        });
-        (remembered, own, spent)
+        (remembered, own, spent.total())
     }
 
-    /// The answer of the effect of that number. A run that was never interrupted remembers nothing, and does not look.
-    fn take_effect(&mut self, place: &Place, number: u32) -> Option<Value> {
-        if self.effects.is_empty() { None } else { self.effects.remove(&(place.clone(), number)) }
+    /// Forgets what models refused at the end of a place, so that they are asked again.
+    fn forget_refusals(&mut self) {
+        let mut last: HashMap<Place, u32> = HashMap::new();
+        for (place, number) in self.effects.keys() {
+            let last = last.entry(place.clone()).or_default();
+            *last = (*last).max(*number);
+        }
+        for (place, mut number) in last {
+            while self.effects.get(&(place.clone(), number)).is_some_and(|known| is_refusal(&known.answer)) {
+                self.effects.remove(&(place.clone(), number));
+                let Some(before) = number.checked_sub(1) else { break };
+                number = before;
+            }
+        }
+    }
+
+    /// The answer of the effect of that number and who used what for it. A run that was never interrupted remembers
+    /// nothing, and does not look.
+    fn take_effect(&mut self, place: &Place, number: u32, deed: &Deed) -> Result<Option<(Value, Account)>, String> {
+        if self.effects.is_empty() {
+            return Ok(None);
+        }
+        let Some(known) = self.effects.remove(&(place.clone(), number)) else { return Ok(None) };
+        let is_same = known.kind == deed.kind && (known.subject.is_empty() || known.subject == deed.subject);
+        if !is_same {
+            return Err(format!(
+                "at {place}, number {number}, the journal has `{} {}`, and `{} {}` would be done now; what the run was \
+                 started with has changed",
+                known.kind, known.subject, deed.kind, deed.subject
+            ));
+        }
+        Ok(Some((known.answer, known.account)))
     }
 
     /// The completed turns of the agent that was called there.
@@ -128,12 +186,79 @@ impl Remembered {
     }
 }
 
+/// What was used so far, without counting anything twice: what is within a turn or an effect is in its account, too.
+#[derive(Default)]
+struct Spent(BTreeMap<String, Usage>);
+
+impl Spent {
+    fn turn(&mut self, place: &Place, account: &Account) {
+        self.drop_below(place);
+        // The effects of the turn itself, and what was used for it before it failed.
+        self.drop_between(format!("{place}#"), format!("{place}$"));
+        self.add(place.to_string(), account);
+    }
+
+    fn effect(&mut self, place: &Place, number: u32, kind: &str, account: &Account) {
+        match kind {
+            "agent" => self.drop_below(&place.within(format_args!("agent{number}"))),
+            "item" => {
+                let run = place.within("run");
+                self.drop_below(&run);
+                self.drop_between(format!("{run}#"), format!("{run}$"));
+            }
+            _ => {}
+        }
+        self.add(format!("{place}#{number}"), account);
+    }
+
+    fn failure(&mut self, place: &Place, number: Option<u32>, account: &Account) {
+        // Beside what comes when it is done again, which is counted anew.
+        match number {
+            Some(number) => self.add(format!("{place}!{number}"), account),
+            None => self.add(format!("{place}!"), account),
+        }
+    }
+
+    fn add(&mut self, key: String, account: &Account) {
+        *self.0.entry(key).or_default() += account.total();
+    }
+
+    /// Drops everything within a place: its parts follow each other in the order of texts.
+    fn drop_below(&mut self, place: &Place) {
+        self.drop_between(format!("{place}."), format!("{place}/"));
+    }
+
+    fn drop_between(&mut self, from: String, to: String) {
+        let keys: Vec<String> = self.0.range(from..to).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.0.remove(&key);
+        }
+    }
+
+    fn total(self) -> Usage {
+        self.0.into_values().fold(Usage::default(), |mut sum, usage| {
+            sum += usage;
+            sum
+        })
+    }
+}
+
+/// The only key of the answer of a model that refused.
+pub(crate) const REFUSED: &str = "refused";
+
+fn is_refusal(answer: &Value) -> bool {
+    answer.as_object().is_some_and(|object| object.len() == 1 && object.get(REFUSED).is_some())
+}
+
 /// One node's turn, or one item of a map within it.
 pub(crate) struct NodeTurn {
     pub(crate) context: Arc<RunContext>,
     pub(crate) place: Place,
     pub(crate) node: Key,
+    /// Who used what, apart from what entries of their own say
     pub(crate) account: Account,
+    /// Who used what for effects and graphs within the turn, which have entries of their own
+    pub(crate) recorded: Account,
     /// How often it was tried to reach a model for it
     pub(crate) attempts: u32,
     /// What is to be seen in the state while it waits, or after it failed
@@ -143,7 +268,16 @@ pub(crate) struct NodeTurn {
 
 impl NodeTurn {
     pub(crate) fn new(context: Arc<RunContext>, place: Place, node: Key) -> Self {
-        NodeTurn { context, place, node, account: Account::default(), attempts: 1, shown: Vec::new(), number: 0 }
+        NodeTurn {
+            context,
+            place,
+            node,
+            account: Account::default(),
+            recorded: Account::default(),
+            attempts: 1,
+            shown: Vec::new(),
+            number: 0,
+        }
     }
 
     /// A turn within this one, for a part that runs beside others and therefore needs numbers of its own.
@@ -172,24 +306,45 @@ impl NodeTurn {
         self.context.ports.observer.event(event);
     }
 
-    /// The committed answer of an effect, or `perform`'s answer, which is committed before it is returned.
-    /// A failure is not committed.
+    /// Everything that was used for the turn.
+    pub(crate) fn used(&self) -> Account {
+        let mut used = self.account.clone();
+        used += self.recorded.clone();
+        used
+    }
+
+    /// The committed answer of an effect, or `perform`'s answer, which is committed with what was used for it before it is
+    /// returned. A failure is committed, too; it is not remembered, because it ends the turn.
     pub(crate) async fn effect<F>(
         &mut self,
-        kind: &str,
+        deed: Deed,
         perform: impl FnOnce(Arc<RunContext>) -> F,
     ) -> Result<Value, Stop>
     where
-        F: Future<Output = Result<Value, Stop>>,
+        F: Future<Output = (Account, Result<Value, Stop>)>,
     {
         let number = self.next_number();
-        let known = self.context.remembered().take_effect(&self.place, number);
-        if let Some(answer) = known {
+        let known = self.context.remembered().take_effect(&self.place, number, &deed).map_err(Stop::Diverged)?;
+        if let Some((answer, account)) = known {
+            self.recorded += account;
             return Ok(answer);
         }
-        let answer = perform(self.context.clone()).await?;
-        self.commit(Fact::Effect { number, kind: kind.to_owned(), answer: answer.clone() })?;
-        Ok(answer)
+        let (account, result) = perform(self.context.clone()).await;
+        self.recorded += account.clone();
+        let Deed { kind, subject } = deed;
+        match result {
+            Ok(answer) => {
+                self.commit(Fact::Effect { number, kind: kind.to_owned(), subject, answer: answer.clone(), account })?;
+                Ok(answer)
+            }
+            Err(Stop::Failed(error)) => {
+                // What was used within an agent or an item has entries of its own.
+                let account = if matches!(kind, "agent" | "item") { Account::default() } else { account };
+                self.commit(Fact::Failed { number: Some(number), error: error.clone(), account })?;
+                Err(Stop::Failed(error))
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// What came by a callback, which is in the journal like an answer. Nobody is asked for it: the turn waits.

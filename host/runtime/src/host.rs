@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_cells::{CellsError, CompileEvent};
 use hotcell_dialects::agent_spec::Exported;
-use hotcell_engine::{Journal, JournalError, MemoryJournal, RunError, RunRecord, RunStatus, SqliteJournal};
+use hotcell_engine::{Journal, JournalError, MemoryJournal, Question, RunError, RunRecord, RunStatus, SqliteJournal};
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelError, ModelName, Providers, Recorder, Replay};
 use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stores, StoresError, Trust};
@@ -72,6 +72,16 @@ pub enum HostError {
         /// How it stands
         status: RunStatus,
     },
+    /// A run has several open questions, or none of the id that was given
+    #[error("{}", which_question(.run, .named.as_deref(), .open))]
+    WhichQuestion {
+        /// The run
+        run: String,
+        /// The id that was given
+        named: Option<String>,
+        /// The questions that are open
+        open: Vec<Question>,
+    },
     /// A knowledge base cannot be used
     #[error("{0}")]
     Knowledge(String),
@@ -84,6 +94,21 @@ pub enum HostError {
     /// There is no folder to keep things in
     #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
     NoHome,
+}
+
+fn which_question(run: &str, named: Option<&str>, open: &[Question]) -> String {
+    let open: Vec<String> = open
+        .iter()
+        .map(|question| {
+            let text: String = question.text.chars().take(60).collect();
+            format!("{} (`{}`: {})", question.id, question.node, text.escape_debug())
+        })
+        .collect();
+    let open = open.join(", ");
+    match named {
+        Some(id) => format!("run `{run}` has no open question `{id}`; open are {open}"),
+        None => format!("run `{run}` has several open questions; say which one with `--question`: {open}"),
+    }
 }
 
 /// Loads and runs agents. Cheap to clone.

@@ -247,7 +247,7 @@ async fn ask(
         text,
         options: options.iter().map(|option| (*option).to_owned()).collect(),
         default: default.map(str::to_owned),
-        call: None,
+        ..Question::default()
     };
     let answer = people.ask(&question).await.ok_or("it is not built, and nobody is there to be asked")?;
     match (answer.trim(), default) {

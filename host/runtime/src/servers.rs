@@ -405,7 +405,7 @@ fn question(message: &str, schema: &Value) -> String {
     };
     let fields = fields(schema);
     match &fields[..] {
-        [] => format!("{message} (anything for yes, nothing for no)"),
+        [] => format!("{message} [y/N]"),
         [field] => format!("{message}\n{} (nothing to decline)", described(field)),
         several => {
             let lines: Vec<String> = several.iter().map(|field| format!("- {}", described(field))).collect();
@@ -418,11 +418,11 @@ fn question(message: &str, schema: &Value) -> String {
 fn fill(schema: &Value, answer: &str) -> Option<Value> {
     let fields = fields(schema);
     match &fields[..] {
-        [] => Some(Value::Object(Map::new())),
+        [] => (yes_or_no(answer)?).then(|| Value::Object(Map::new())),
         [(name, schema)] => {
             let answer = answer.trim();
             let value = match schema.get("type").and_then(Value::as_str) {
-                Some("boolean") => Value::Bool(matches!(answer.to_lowercase().as_str(), "yes" | "y" | "true" | "1")),
+                Some("boolean") => Value::Bool(yes_or_no(answer)?),
                 Some("number" | "integer") => answer.parse().map(Value::Number).ok()?,
                 _ => Value::String(answer.to_owned()),
             };
@@ -432,11 +432,34 @@ fn fill(schema: &Value, answer: &str) -> Option<Value> {
     }
 }
 
+/// A plain yes or no. Anything else is neither: a confirmation must not rest on a guess.
+fn yes_or_no(answer: &str) -> Option<bool> {
+    match answer.trim().to_lowercase().as_str() {
+        "yes" | "y" | "true" | "1" | "ok" => Some(true),
+        "no" | "n" | "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn only_a_yes_confirms() {
+        let nothing = json!({ "type": "object", "properties": {} });
+        assert_eq!(question("Delete it?", &nothing), "Delete it? [y/N]");
+        for (answer, confirmed) in
+            [("yes", true), (" Y ", true), ("no", false), ("N", false), ("never", false), ("yes, but", false)]
+        {
+            assert_eq!(fill(&nothing, answer).is_some(), confirmed, "{answer}");
+        }
+        let flag = json!({ "properties": { "x": { "type": "boolean" } } });
+        assert_eq!(fill(&flag, "no"), Some(json!({ "x": false })));
+        assert_eq!(fill(&flag, "perhaps"), None);
+    }
 
     #[test]
     fn a_person_answers_in_plain_words_where_one_thing_is_asked() {

@@ -186,7 +186,8 @@ impl<'a> Drive<'a> {
     fn tell_how_to_answer(&self, report: &RunReport, questions: &[Question]) {
         let screen = &self.context.screen;
         for question in questions {
-            screen.line(&describe_question(question, &|text| screen.paint(STRONG, text)));
+            let several = questions.len() > 1;
+            screen.line(&describe_question(question, several, &|text| screen.paint(STRONG, text)));
         }
         if !self.context.keeps_runs() {
             screen
@@ -196,14 +197,22 @@ impl<'a> Drive<'a> {
         let run = &report.run;
         screen.line(&match questions.len() {
             0 | 1 => format!("run {run} waits; answer it, now or another day, with"),
-            several => format!(
-                "run {run} waits for {several} answers, in the order above; give the first, now or another day, with"
-            ),
+            several => {
+                format!("run {run} waits for {several} answers; give them in any order, now or another day, with")
+            }
         });
-        let example = questions.first().and_then(|question| question.options.first());
-        let answer = example.map_or("'...'".into(), |option| quoted(option));
-        let command = self.context.runs_command(&format!("answer {} {answer} --resume", report.run));
-        screen.line(&format!("  {}", screen.paint(STRONG, &command)));
+        for question in questions {
+            let answer = question.options.first().map_or("'...'".into(), |option| quoted(option));
+            let which = if questions.len() > 1 { format!(" --question {}", question.id) } else { String::new() };
+            let resume = if questions.len() > 1 { "" } else { " --resume" };
+            let command = self.context.runs_command(&format!("answer {run}{which} {answer}{resume}"));
+            screen.line(&format!("  {}", screen.paint(STRONG, &command)));
+        }
+        if questions.len() > 1 {
+            screen.line("and go on with");
+            let command = self.context.runs_command(&format!("resume {run}"));
+            screen.line(&format!("  {}", screen.paint(STRONG, &command)));
+        }
     }
 
     fn tell_how_to_resume(&self, report: &RunReport) {
@@ -227,9 +236,10 @@ fn exit_of(outcome: &Outcome) -> Exit {
     }
 }
 
-/// A question with what may be answered, over several lines.
-pub(super) fn describe_question(question: &Question, strong: &dyn Fn(&str) -> String) -> String {
-    let mut text = format!("{} ({})", strong("?"), question.node);
+/// A question with what may be answered, over several lines; with its id where it is one of several.
+pub(super) fn describe_question(question: &Question, several: bool, strong: &dyn Fn(&str) -> String) -> String {
+    let id = if several { format!(" [{}]", question.id) } else { String::new() };
+    let mut text = format!("{} ({}){id}", strong("?"), question.node);
     for line in lines(&asked(question)).lines() {
         text.push_str(&format!("\n    {line}"));
     }

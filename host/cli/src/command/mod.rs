@@ -5,6 +5,7 @@ mod convert;
 mod drive;
 mod graph;
 mod mcp;
+mod origin;
 mod plugin;
 mod repl;
 mod run;
@@ -200,6 +201,7 @@ impl From<HostError> for Failure {
             | HostError::Changed { .. }
             | HostError::Config { .. }
             | HostError::NothingAsked { .. }
+            | HostError::WhichQuestion { .. }
             | HostError::Knowledge(_)
             | HostError::NoHome => Exit::Refused,
             HostError::Stopped | HostError::ThreadBusy(_) => Exit::Interrupted,
@@ -217,7 +219,11 @@ impl From<JournalError> for Failure {
 
 fn exit_of_journal(error: &JournalError) -> Exit {
     match error {
-        JournalError::NoSuchRun(_) | JournalError::Ambiguous(..) | JournalError::Busy(_) => Exit::Refused,
+        JournalError::NoSuchRun(_)
+        | JournalError::Ambiguous(..)
+        | JournalError::Busy(_)
+        | JournalError::Cancelled(_)
+        | JournalError::Ended { .. } => Exit::Refused,
         JournalError::Store { .. } | JournalError::Unreadable { .. } => Exit::Failed,
     }
 }

@@ -8,7 +8,7 @@ use hotcell_graph::{Key, Object, Value};
 use hotcell_runtime::{Given, Loading, Which};
 
 use super::drive::Drive;
-use super::{Context, repl};
+use super::{Context, origin, repl};
 use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
 
@@ -18,6 +18,7 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
         variables: variables(arguments.variables)?,
         state: state(arguments.state)?,
         thread: arguments.thread,
+        origin: origin::of(&arguments.session),
         ..Given::default()
     };
     let on_a_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && context.screen.is_terminal();

@@ -351,7 +351,13 @@ mod tests {
     }
 
     fn item(turn: u32, number: u32) -> Entry {
-        let fact = Fact::Effect { number: 0, kind: "item".into(), answer: Value::from(true) };
+        let fact = Fact::Effect {
+            number: 0,
+            kind: "item".into(),
+            subject: String::new(),
+            answer: Value::from(true),
+            account: Default::default(),
+        };
         Entry { place: Place(format!("{turn}.{number}")), fact }
     }
 

@@ -21,7 +21,7 @@ use crate::ports::Observer;
 use crate::run::{Outcome, RunError};
 use crate::schedule::initial_state;
 use crate::shape;
-use crate::turn::{NodeTurn, RunContext, Stop};
+use crate::turn::{Deed, NodeTurn, RunContext, Stop};
 
 /// How many agents deep a run may go.
 const MAX_DEPTH: u32 = 3;
@@ -48,15 +48,13 @@ pub(super) async fn perform(
 /// Calls an agent, as an effect: its final text.
 pub(super) async fn consult(turn: &mut NodeTurn, agent: &Key, prompt: String) -> Result<Value, Stop> {
     let (base, node) = (turn.base_of_next(), turn.node.clone());
-    let mut used = Account::default();
-    let answer = turn
-        .effect("agent", |context| {
-            let used = &mut used;
-            async move { call(&context, used, node, base, agent, prompt).await.map(Value::text) }
-        })
-        .await;
-    turn.account += used;
-    answer
+    let deed = Deed::new("agent", agent, &[&prompt]);
+    turn.effect(deed, |context| async move {
+        let mut used = Account::default();
+        let answer = call(&context, &mut used, node, base, agent, prompt).await.map(Value::text);
+        (used, answer)
+    })
+    .await
 }
 
 /// One call of an agent, with the hooks around it: its final text.
@@ -112,6 +110,7 @@ fn run(
             Ok((Outcome::Failed { error, .. }, _)) => Err(Stop::Failed(error)),
             Ok((Outcome::Waiting { .. } | Outcome::Interrupted, _)) => Err(Stop::Waiting),
             Err(RunError::Journal(error)) => Err(Stop::Journal(error)),
+            Err(RunError::Mismatch { cause, .. }) => Err(Stop::Diverged(cause)),
             Err(other) => Err(Stop::Failed(other.to_string())),
         };
         (drive.account, result)

@@ -21,7 +21,7 @@ pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &Sta
         text,
         options: action.options.clone(),
         default: default.clone().filter(|default| !default.is_empty()),
-        call: None,
+        ..Question::default()
     };
     let mut answer = turn.ask(question).await?;
     if action.trim {

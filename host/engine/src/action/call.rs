@@ -66,7 +66,7 @@ pub(super) async fn perform(
     let base = turn.next_base();
     let part = part(turn, base, &action.graph, inner, action.conversation.as_ref(), state);
     let ended = run(turn.context.clone(), part).await;
-    turn.account += ended.account;
+    turn.recorded += ended.account;
     let said = |said: List| match &action.conversation {
         Some(key) if !said.is_empty() => vec![Write { key: key.clone(), value: Value::List(said) }],
         _ => Vec::new(),
@@ -117,7 +117,7 @@ pub(super) async fn perform_each(
         }
         let Some(finished) = running.next().await else { break };
         let (item, ended) = finished.map_err(|error| Stop::Failed(format!("an item was lost: {error}")))?;
-        turn.account += ended.account;
+        turn.recorded += ended.account;
         match ended.result {
             Ok(value) => given[item] = Some(value),
             Err(Stop::Waiting) => waiting = true,
@@ -263,6 +263,9 @@ fn run(caller: Arc<RunContext>, part: Part) -> BoxFuture<'static, Ended> {
             Ok(outcome) => outcome,
             Err(RunError::Journal(error)) => {
                 return Ended { result: Err(Stop::Journal(error)), said: List::default(), account };
+            }
+            Err(RunError::Mismatch { cause, .. }) => {
+                return Ended { result: Err(Stop::Diverged(cause)), said: List::default(), account };
             }
             Err(other) => {
                 return Ended { result: Err(Stop::Failed(other.to_string())), said: List::default(), account };

@@ -1,6 +1,5 @@
 //! Tools that a graph defines itself: their inputs made ready, the work done by whoever does it.
 
-use hotcell_budget::Account;
 use hotcell_graph::ir::{Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 use hotcell_graph::types::to_text;
 use hotcell_graph::value::parse_json;
@@ -13,7 +12,7 @@ use super::tool::{self, Called};
 use crate::event::Event;
 use crate::journal::{ClientCall, Question};
 use crate::ports::{SharedState, WebCall, WebReply};
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::{Deed, NodeTurn, Stop};
 
 /// A node that calls a tool. A failure of the tool is one of the node.
 pub(super) async fn perform(turn: &mut NodeTurn, action: &ToolAction, state: &State) -> Result<Performed, Stop> {
@@ -104,31 +103,28 @@ async fn web(
         Ok(call) => call,
         Err(problem) => return Ok(Err(problem)),
     };
-    let (node, arguments, mut used) = (turn.node.clone(), Value::Object(inputs).to_json(), Account::default());
+    let (node, arguments) = (turn.node.clone(), Value::Object(inputs).to_json());
+    let deed = Deed::new("web", &tool.name, &[&arguments]);
     let outcome = turn
-        .effect("web", |context| {
-            let used = &mut used;
-            async move {
-                let report = context.ports.web.send(call, context.purse.clone()).await;
-                *used += report.account;
-                let called = match report.result.and_then(|answer| read(request.answer, &answer)) {
-                    Ok(value) => Called { key: "value", value },
-                    Err(problem) => Called { key: "error", value: Value::text(problem) },
-                };
-                let error = (called.key == "error").then(|| called.value.to_display());
-                let (tool, usage) = (&tool.name, used.total());
-                context.ports.observer.event(&Event::ToolCalled {
-                    node: &node,
-                    tool,
-                    arguments: &arguments,
-                    error: error.as_deref(),
-                    usage: &usage,
-                });
-                Ok(called.into_value())
-            }
+        .effect(deed, |context| async move {
+            let report = context.ports.web.send(call, context.purse.clone()).await;
+            let used = report.account;
+            let called = match report.result.and_then(|answer| read(request.answer, &answer)) {
+                Ok(value) => Called { key: "value", value },
+                Err(problem) => Called { key: "error", value: Value::text(problem) },
+            };
+            let error = (called.key == "error").then(|| called.value.to_display());
+            let (tool, usage) = (&tool.name, used.total());
+            context.ports.observer.event(&Event::ToolCalled {
+                node: &node,
+                tool,
+                arguments: &arguments,
+                error: error.as_deref(),
+                usage: &usage,
+            });
+            (used, Ok(called.into_value()))
         })
         .await;
-    turn.account += used;
     Ok(match Called::entries(&outcome?) {
         (_, _, Some(error)) => Err(error.to_display().into_owned()),
         (_, value, None) => Ok(value.unwrap_or_default()),

@@ -7,26 +7,22 @@ use hotcell_graph::{State, Value};
 use super::Performed;
 use crate::hook;
 use crate::ports::Lookup;
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::{Deed, NodeTurn, Stop};
 
 pub(super) async fn perform(turn: &mut NodeTurn, action: &LookUpAction, state: &State) -> Result<Performed, Stop> {
     let query = action.query.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`query`: {missing}")))?;
-    let mut used = Account::default();
+    let deed = Deed::new("knowledge", &action.base, &[&query]);
     let answer = turn
-        .effect("knowledge", |context| {
-            let used = &mut used;
-            async move {
-                let lookup = Lookup { base: &action.base, query: &query, top_k: action.top_k };
-                let found = context.ports.knowledge.look_up(lookup).await.map_err(Stop::Failed)?;
-                *used += found.account;
-                let sources = found.sources.iter().map(|source| Value::from(source.as_str())).collect();
-                Ok(Value::Object(hook::event([
-                    ("context", found.context.as_str().into()),
-                    ("sources", Value::List(sources)),
-                ])))
-            }
+        .effect(deed, |context| async move {
+            let lookup = Lookup { base: &action.base, query: &query, top_k: action.top_k };
+            let found = match context.ports.knowledge.look_up(lookup).await {
+                Ok(found) => found,
+                Err(reason) => return (Account::default(), Err(Stop::Failed(reason))),
+            };
+            let sources = found.sources.iter().map(|source| Value::from(source.as_str())).collect();
+            let answer = hook::event([("context", found.context.as_str().into()), ("sources", Value::List(sources))]);
+            (found.account, Ok(Value::Object(answer)))
         })
-        .await;
-    turn.account += used;
-    Ok(Performed { answer: Some((action.bind, answer?)), ..Performed::default() })
+        .await?;
+    Ok(Performed { answer: Some((action.bind, answer)), ..Performed::default() })
 }

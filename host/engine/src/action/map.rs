@@ -10,7 +10,7 @@ use super::side_by_side::SideBySide;
 use super::{Performed, run_item};
 use crate::branch::Write;
 use crate::event::Event;
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::{Deed, NodeTurn, Stop};
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -40,7 +40,7 @@ pub(super) async fn perform(
         let Some(finished) = running.next().await else { break };
         let (item, account, result) =
             finished.map_err(|error| Stop::Failed(format!("an item of the map was lost: {error}")))?;
-        turn.account += account;
+        turn.recorded += account;
         match result {
             Ok(value) => collected[item] = Some(value),
             Err(Stop::Waiting) => waiting = true,
@@ -77,21 +77,19 @@ async fn run_one(
     item: usize,
 ) -> (usize, Account, Result<Value, Stop>) {
     let mut inner = NodeTurn::new(part.context.clone(), part.place.within("run"), part.node.clone());
-    let mut account = Account::default();
+    let deed = Deed::new("item", &part.node.clone(), &[]);
     let result = part
-        .effect("item", |context| {
-            let account = &mut account;
-            async move {
-                let result = run_item(&mut inner, &context.graph, action.branch, state, &action.output_key).await;
-                *account += inner.account;
-                match result? {
-                    Some(value) => Ok(Value::Object([("value".into(), value)].into_iter().collect::<Object>())),
-                    None => Err(Stop::Failed(format!("it wrote no `{}`, which is collected", action.output_key))),
-                }
-            }
+        .effect(deed, |context| async move {
+            let result = run_item(&mut inner, &context.graph, action.branch, state, &action.output_key).await;
+            let answer = match result {
+                Ok(Some(value)) => Ok(Value::Object([("value".into(), value)].into_iter().collect::<Object>())),
+                Ok(None) => Err(Stop::Failed(format!("it wrote no `{}`, which is collected", action.output_key))),
+                Err(stop) => Err(stop),
+            };
+            (inner.used(), answer)
         })
         .await;
     let value =
         result.map(|answer| answer.as_object().and_then(|object| object.get("value")).cloned().unwrap_or_default());
-    (item, account, value)
+    (item, part.recorded, value)
 }

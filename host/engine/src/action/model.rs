@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::ir::{Graph, ModelAction, ModelServer, ModelSettings, Structure};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Object, State, Value};
+use hotcell_graph::{Key, Object, State, Value};
 use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Server, ToolCallRequest, ToolSpec};
 
 use super::Performed;
@@ -15,7 +15,7 @@ use crate::branch::Write;
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::ports::SharedState;
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::{Deed, NodeTurn, REFUSED, RunContext, Stop};
 
 /// What makes an error of a whole attempt worth another attempt, beside transient errors of the provider.
 const NO_OUTPUT: &str = "the model produced no output";
@@ -44,18 +44,7 @@ pub(super) async fn perform(
     state: &State,
 ) -> Result<Performed, Stop> {
     let mut call = Call::prepare(turn, graph, action, state)?;
-    let mut attempt = 1;
-    let answer = loop {
-        match call.attempt(turn).await {
-            Ok(answer) => break answer,
-            Err(Attempt::Transient(error)) if attempt < action.attempts => {
-                attempt += 1;
-                turn.emit(&Event::ModelRetried { node: &turn.node, error: &error, attempt });
-            }
-            Err(Attempt::Transient(error)) => return Err(Stop::Failed(error)),
-            Err(Attempt::Final(stop)) => return Err(stop),
-        }
-    };
+    let answer = call.answer(turn).await?;
     let (Some(schema), Some(structure)) = (&call.schema, &action.structure) else {
         return Ok(Performed { answer: Some((action.bind, Value::text(answer))), ..Performed::default() });
     };
@@ -143,20 +132,38 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The model's final text.
-    async fn attempt(&mut self, turn: &mut NodeTurn) -> Result<String, Attempt> {
+    /// The model's final text. A request that fails in passing is made again, up to the attempts that the node allows; what
+    /// was said and called before it stays as it is.
+    async fn answer(&mut self, turn: &mut NodeTurn) -> Result<String, Stop> {
         let mut messages = self.messages.clone();
-        for request in 1..=self.action.max_requests {
-            let reply = ask_model(turn, &self.settings, messages.clone(), &self.tools, &self.action.tools).await?;
-            if reply.tool_calls.is_empty() {
-                if reply.content.trim().is_empty() {
-                    return Err(Attempt::Transient(NO_OUTPUT.to_owned()));
+        let (mut attempt, mut request) = (1, 1);
+        loop {
+            let asked = ask_model(turn, &self.settings, messages.clone(), &self.tools, &self.action.tools).await;
+            let reply = match asked {
+                Ok(reply) if reply.tool_calls.is_empty() && reply.content.trim().is_empty() => {
+                    Err(Attempt::Transient(NO_OUTPUT.to_owned()))
                 }
+                other => other,
+            };
+            let reply = match reply {
+                Ok(reply) => reply,
+                Err(Attempt::Transient(error)) if attempt < self.action.attempts => {
+                    attempt += 1;
+                    turn.emit(&Event::ModelRetried { node: &turn.node, error: &error, attempt });
+                    continue;
+                }
+                Err(Attempt::Transient(error)) => return Err(Stop::Failed(error)),
+                Err(Attempt::Final(stop)) => return Err(stop),
+            };
+            if reply.tool_calls.is_empty() {
                 return Ok(reply.content);
             }
             if request == self.action.max_requests {
-                break;
+                return Err(Stop::Failed(format!(
+                    "the model still asked for tools after {request} requests (max_iterations={request})"
+                )));
             }
+            request += 1;
             let calls = reply.tool_calls.clone();
             messages.push(reply.into_message());
             for call in calls {
@@ -164,10 +171,6 @@ impl<'a> Call<'a> {
                 messages.push(Message::tool(call.id, content));
             }
         }
-        Err(Attempt::Final(Stop::Failed(format!(
-            "the model still asked for tools after {} requests (max_iterations={})",
-            self.action.max_requests, self.action.max_requests
-        ))))
     }
 
     /// What the model is told about its call. Only a question to a person and the journal stop the node; every other
@@ -274,7 +277,7 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         None => turn.context.ports.default_model.clone().ok_or_else(|| failed(NO_MODEL.to_owned()))?,
     };
     let more = settings.more.as_ref().map(|more| serde_json::Value::from(&Value::Object(more.clone())));
-    let mut request = Request {
+    let request = Request {
         tools: tools.to_vec(),
         temperature: settings.temperature,
         top_p: settings.top_p,
@@ -285,77 +288,59 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         ..Request::new(model, messages)
     };
     let node = turn.node.clone();
-    let name = request.model.to_string();
-    let mut refused = None;
-    let mut used = Account::default();
+    // Not the model: whoever goes on with a run may choose another one.
+    let deed = Deed::new("model", "messages", &[&hook::messages(&request.messages).to_json()]);
     let answer = turn
-        .effect("model", |context| {
-            let (refused, used, name) = (&mut refused, &mut used, &name);
-            async move {
-                let told = || {
-                    hook::event([
-                        ("node", Value::Text(node.clone())),
-                        ("model", name.as_str().into()),
-                        ("messages", hook::messages(&request.messages)),
-                        (
-                            "tools",
-                            Value::List(request.tools.iter().map(|tool| Value::from(tool.name.as_str())).collect()),
-                        ),
-                    ])
-                };
-                if let Some(event) = hook::tell(&context, used, HookPoint::BeforeModelCall, told).await? {
-                    hook::change_messages(&mut request.messages, &event)?;
-                }
-                context.purse.may_ask_model().map_err(|overdrawn| Stop::Failed(overdrawn.to_string()))?;
-                let observer = Arc::clone(&context.ports.observer);
-                let mut on_text = |text: &str| observer.event(&Event::ModelText { node: &node, text });
-                let on_text: Option<OnText<'_>> = if observer.wants_text() { Some(&mut on_text) } else { None };
-                match context.ports.model.complete(request, on_text).await {
-                    Ok(mut reply) => {
-                        let usage = Usage {
-                            model_requests: 1,
-                            input_tokens: reply.usage.input,
-                            output_tokens: reply.usage.output,
-                            ..Usage::default()
-                        };
-                        context.purse.spend(&usage);
-                        used.add(name.as_str(), usage);
-                        context.ports.observer.event(&Event::ModelAnswered {
-                            node: &node,
-                            prompt_tokens: reply.usage.input,
-                            completion_tokens: reply.usage.output,
-                        });
-                        let told = || {
-                            let calls = serde_json::to_value(&reply.tool_calls).unwrap_or_default();
-                            let answer = hook::event([
-                                ("text", reply.content.as_str().into()),
-                                ("tool_calls", Value::from(&calls)),
-                            ]);
-                            hook::event([("node", Value::Text(node.clone())), ("reply", Value::Object(answer))])
-                        };
-                        let changed = hook::tell(&context, used, HookPoint::AfterModelCall, told).await?;
-                        let text =
-                            changed.as_ref().and_then(|event| event.get("reply")?.as_object()?.get("text")?.as_text());
-                        if let Some(text) = text {
-                            text.clone_into(&mut reply.content);
-                        }
-                        remember(&reply)
-                    }
-                    Err(error) => {
-                        let reason = error.to_string();
-                        *refused = Some(error);
-                        Err(Stop::Failed(reason))
-                    }
-                }
-            }
+        .effect(deed, |context| async move {
+            let mut used = Account::default();
+            let answer = complete(&context, &mut used, &node, request).await;
+            (used, answer)
         })
-        .await;
-    turn.account += used;
-    match (answer, refused) {
-        (Ok(answer), _) => recall(&answer).map_err(Unanswered::Stopped),
-        (Err(Stop::Failed(_)), Some(error)) => Err(Unanswered::Refused(error)),
-        (Err(stop), _) => Err(Unanswered::Stopped(stop)),
+        .await
+        .map_err(Unanswered::Stopped)?;
+    recall(&answer)
+}
+
+/// Asks the model, with the hooks around it: its reply, or why it refused, as a value for the journal.
+async fn complete(context: &RunContext, used: &mut Account, node: &Key, mut request: Request) -> Result<Value, Stop> {
+    let name = request.model.to_string();
+    let told = || {
+        let tools = request.tools.iter().map(|tool| Value::from(tool.name.as_str())).collect();
+        hook::event([
+            ("node", Value::Text(node.clone())),
+            ("model", name.as_str().into()),
+            ("messages", hook::messages(&request.messages)),
+            ("tools", Value::List(tools)),
+        ])
+    };
+    if let Some(event) = hook::tell(context, used, HookPoint::BeforeModelCall, told).await? {
+        hook::change_messages(&mut request.messages, &event)?;
     }
+    context.purse.may_ask_model().map_err(|overdrawn| Stop::Failed(overdrawn.to_string()))?;
+    let observer = Arc::clone(&context.ports.observer);
+    let mut on_text = |text: &str| observer.event(&Event::ModelText { node, text });
+    let on_text: Option<OnText<'_>> = if observer.wants_text() { Some(&mut on_text) } else { None };
+    let mut reply = match context.ports.model.complete(request, on_text).await {
+        Ok(reply) => reply,
+        Err(error) => return refusal(&error),
+    };
+    let (input_tokens, output_tokens) = (reply.usage.input, reply.usage.output);
+    let usage = Usage { model_requests: 1, input_tokens, output_tokens, ..Usage::default() };
+    context.purse.spend(&usage);
+    used.add(name.as_str(), usage);
+    let (prompt_tokens, completion_tokens) = (input_tokens, output_tokens);
+    context.ports.observer.event(&Event::ModelAnswered { node, prompt_tokens, completion_tokens });
+    let told = || {
+        let calls = serde_json::to_value(&reply.tool_calls).unwrap_or_default();
+        let answer = hook::event([("text", reply.content.as_str().into()), ("tool_calls", Value::from(&calls))]);
+        hook::event([("node", Value::Text(node.clone())), ("reply", Value::Object(answer))])
+    };
+    let changed = hook::tell(context, used, HookPoint::AfterModelCall, told).await?;
+    let text = changed.as_ref().and_then(|event| event.get("reply")?.as_object()?.get("text")?.as_text());
+    if let Some(text) = text {
+        text.clone_into(&mut reply.content);
+    }
+    remember(&reply)
 }
 
 /// Where the model is, if the settings say so.
@@ -373,9 +358,21 @@ fn remember(reply: &Reply) -> Result<Value, Stop> {
     Ok(Value::from(&reply))
 }
 
-fn recall(answer: &Value) -> Result<Reply, Stop> {
-    serde_json::from_value(serde_json::Value::from(answer))
-        .map_err(|error| Stop::Failed(format!("a reply in the journal cannot be read: {error}")))
+/// Why a model refused, as an answer: whoever repeats the turn must not take the next answer for this one.
+fn refusal(error: &ModelError) -> Result<Value, Stop> {
+    let error = serde_json::to_value(error).map_err(|error| Stop::Failed(error.to_string()))?;
+    Ok(Value::Object([(REFUSED.into(), Value::from(&error))].into_iter().collect::<Object>()))
+}
+
+fn recall(answer: &Value) -> Result<Reply, Unanswered> {
+    let unreadable = |error: serde_json::Error| {
+        Unanswered::Stopped(Stop::Diverged(format!("a reply in the journal cannot be read: {error}")))
+    };
+    let answer = serde_json::Value::from(answer);
+    match answer.as_object().filter(|object| object.len() == 1).and_then(|object| object.get(REFUSED)) {
+        Some(error) => Err(Unanswered::Refused(serde_json::from_value(error.clone()).map_err(unreadable)?)),
+        None => serde_json::from_value(answer).map_err(unreadable),
+    }
 }
 
 /// The arguments of a call, which a model writes as a text. Nothing at all is no arguments.

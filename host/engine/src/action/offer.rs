@@ -9,7 +9,7 @@ use super::tool::{self, Wanted};
 use super::{Performed, entries};
 use crate::journal::Question;
 use crate::ports::{CallError, Callback, OfferAnswer, OfferCall, SharedState};
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::{Deed, NodeTurn, Stop};
 
 /// The kind of the effect that holds the session of a callback.
 pub(crate) const SESSION: &str = "callback";
@@ -75,10 +75,10 @@ async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value,
 /// no run knows.
 async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> {
     let session = turn
-        .effect(SESSION, |context| async move {
+        .effect(Deed::new(SESSION, &handed.action.offer, &[]), |context| async move {
             let token: [u8; 16] = rand::random();
             let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
-            Ok(Value::text(format!("{}.{token}", context.run)))
+            (Account::default(), Ok(Value::text(format!("{}.{token}", context.run))))
         })
         .await?;
     let session = session.to_display().into_owned();
@@ -103,41 +103,44 @@ async fn once(
 ) -> Result<Value, Stop> {
     let Handed { action, with, inputs, state } = handed;
     let state = state.clone();
-    let mut used = Account::default();
     let node = turn.node.clone();
-    let outcome = turn
-        .effect("plugin", |context| {
-            let used = &mut used;
-            async move {
-                if action.kind == OfferKind::Tool {
-                    let (tool, arguments) = (&*action.offer, inputs);
-                    let wanted = Wanted { tool, spoken: tool, arguments, answers, state };
-                    return Ok(tool::call(&context, used, &node, wanted).await.into_value());
-                }
-                let (offer, kind, purse) = (&*action.offer, action.kind, context.purse.clone());
-                let call = OfferCall { offer, kind, with, inputs, answers, callback, state, purse };
-                let report = context.ports.offers.take(call).await;
-                *used += report.account;
-                let mut outcome = Object::default();
-                match report.result {
-                    Ok(OfferAnswer::Given { outputs, branch }) => {
-                        let value = parse_json(&outputs)
-                            .map_err(|error| Stop::Failed(format!("`{offer}` did not answer JSON: {error}")))?;
-                        outcome.insert("value", value);
-                        if let Some(branch) = branch {
-                            outcome.insert("branch", branch.as_str().into());
-                        }
+    let mut with_what = vec![*with, *inputs];
+    with_what.extend(answers.iter().map(String::as_str));
+    with_what.extend(callback.as_ref().and_then(|callback| callback.body));
+    let deed = Deed::new("plugin", &action.offer, &with_what);
+    turn.effect(deed, |context| async move {
+        let mut used = Account::default();
+        if action.kind == OfferKind::Tool {
+            let (tool, arguments) = (&*action.offer, inputs);
+            let wanted = Wanted { tool, spoken: tool, arguments, answers, state };
+            let called = tool::call(&context, &mut used, &node, wanted).await;
+            return (used, Ok(called.into_value()));
+        }
+        let (offer, kind, purse) = (&*action.offer, action.kind, context.purse.clone());
+        let call = OfferCall { offer, kind, with, inputs, answers, callback, state, purse };
+        let report = context.ports.offers.take(call).await;
+        used += report.account;
+        let mut outcome = Object::default();
+        match report.result {
+            Ok(OfferAnswer::Given { outputs, branch }) => {
+                match parse_json(&outputs) {
+                    Ok(value) => outcome.insert("value", value),
+                    Err(error) => {
+                        let reason = format!("`{offer}` did not answer JSON: {error}");
+                        return (used, Err(Stop::Failed(reason)));
                     }
-                    Ok(OfferAnswer::Accepted) => outcome.insert("accepted", Value::Bool(true)),
-                    Err(CallError::Failed(reason)) => outcome.insert("error", reason.as_str().into()),
-                    Err(CallError::Asks(question)) => outcome.insert("asks", question.as_str().into()),
                 }
-                Ok(Value::Object(outcome))
+                if let Some(branch) = branch {
+                    outcome.insert("branch", branch.as_str().into());
+                }
             }
-        })
-        .await;
-    turn.account += used;
-    outcome
+            Ok(OfferAnswer::Accepted) => outcome.insert("accepted", Value::Bool(true)),
+            Err(CallError::Failed(reason)) => outcome.insert("error", reason.as_str().into()),
+            Err(CallError::Asks(question)) => outcome.insert("asks", question.as_str().into()),
+        }
+        (used, Ok(Value::Object(outcome)))
+    })
+    .await
 }
 
 /// Where a branch leads. A branch that the plugin did not declare leads nowhere.

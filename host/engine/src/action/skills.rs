@@ -76,7 +76,7 @@ pub(super) async fn call(
     };
     let reason = |stop: Stop| match stop {
         Stop::Failed(reason) => reason,
-        Stop::Waiting | Stop::Journal(_) => "a hook cannot wait".to_owned(),
+        Stop::Waiting | Stop::Diverged(_) | Stop::Journal(_) => "a hook cannot wait".to_owned(),
     };
     hook::tell(&context, &mut turn.account, points.0, told).await.map_err(reason)?;
     let mut changes = Object::default();

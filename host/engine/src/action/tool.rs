@@ -8,7 +8,7 @@ use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::journal::Question;
 use crate::ports::{CallError, SharedState, ToolCall};
-use crate::turn::{NodeTurn, RunContext, Stop};
+use crate::turn::{Deed, NodeTurn, RunContext, Stop};
 
 /// What a call came to, in the form in which it is committed: `value`, `error` or the question it `asks`.
 pub(super) struct Called {
@@ -54,18 +54,21 @@ pub(super) async fn call_to_the_end(
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let mut answers = Vec::new();
     loop {
-        let (node, mut used) = (turn.node.clone(), Account::default());
+        let node = turn.node.clone();
+        let with: Vec<&str> = std::iter::once(arguments).chain(answers.iter().map(String::as_str)).collect();
+        let deed = Deed::new("tool", tool, &with);
         let outcome = turn
-            .effect("tool", |context| {
-                let (used, answers, state) = (&mut used, &answers, state.clone());
+            .effect(deed, |context| {
+                let (answers, state) = (&answers, state.clone());
                 async move {
+                    let mut used = Account::default();
                     let wanted = Wanted { tool, spoken, arguments, answers, state };
-                    Ok(call(&context, used, &node, wanted).await.into_value())
+                    let called = call(&context, &mut used, &node, wanted).await;
+                    (used, Ok(called.into_value()))
                 }
             })
-            .await;
-        turn.account += used;
-        match Called::entries(&outcome?) {
+            .await?;
+        match Called::entries(&outcome) {
             (Some(question), _, _) => {
                 let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
                 answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
@@ -83,7 +86,9 @@ pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key
     let called = match around(context, &mut used, node, wanted).await {
         Ok(called) => called,
         Err(Stop::Failed(reason)) => Called { key: "error", value: Value::text(reason) },
-        Err(Stop::Waiting | Stop::Journal(_)) => Called { key: "error", value: Value::text("a hook cannot wait") },
+        Err(Stop::Waiting | Stop::Diverged(_) | Stop::Journal(_)) => {
+            Called { key: "error", value: Value::text("a hook cannot wait") }
+        }
     };
     let error = (called.key == "error").then(|| called.value.to_display());
     context.ports.observer.event(&Event::ToolCalled {

@@ -30,19 +30,28 @@ pub(super) fn encode(fact: &Fact) -> (&'static str, String) {
                 body.insert("failure", failure.as_str().into());
             }
             body.insert("us", number(completed.elapsed.as_micros() as u64));
-            if !completed.account.is_empty()
-                && let Ok(usage) = serde_json::to_value(&completed.account)
-            {
-                body.insert("usage", Value::from(&usage));
-            }
+            insert_account(&mut body, &completed.account);
             "completed"
         }
-        Fact::Effect { number: count, kind, answer } => {
+        Fact::Effect { number: count, kind, subject, answer, account } => {
             body.insert("number", number(u64::from(*count)));
             body.insert("kind", kind.as_str().into());
+            if !subject.is_empty() {
+                body.insert("subject", subject.as_str().into());
+            }
             body.insert("answer", answer.clone());
+            insert_account(&mut body, account);
             "effect"
         }
+        Fact::Failed { number: count, error, account } => {
+            if let Some(count) = count {
+                body.insert("number", number(u64::from(*count)));
+            }
+            body.insert("error", error.as_str().into());
+            insert_account(&mut body, account);
+            "failed"
+        }
+        Fact::Retried => "retried",
         Fact::Asked { number: count, question } => {
             body.insert("number", number(u64::from(*count)));
             body.insert("node", question.node.as_str().into());
@@ -75,6 +84,10 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
         Some(Value::Number(Number::Int(count))) => u32::try_from(*count).map_err(|_| "a number is out of range"),
         _ => Err("a number is missing"),
     };
+    let account = || match body.get("usage") {
+        Some(usage) => serde_json::from_value::<Account>(usage.into()).map_err(|error| error.to_string()),
+        None => Ok(Account::default()),
+    };
     match kind {
         "completed" => {
             let writes = body.get("writes").and_then(Value::as_list);
@@ -83,10 +96,6 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 Some(Value::Number(Number::Int(us))) => Duration::from_micros(u64::try_from(*us).unwrap_or(0)),
                 _ => Duration::ZERO,
             };
-            let account = match body.get("usage") {
-                Some(usage) => serde_json::from_value::<Account>(usage.into()).map_err(|error| error.to_string())?,
-                None => Account::default(),
-            };
             Ok(Fact::Completed(Completed {
                 node: text("node").ok_or("the node is missing")?,
                 writes,
@@ -94,17 +103,26 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 output: text("output"),
                 failure: text("failure"),
                 elapsed,
-                account,
+                account: account()?,
             }))
         }
         "effect" => Ok(Fact::Effect {
             number: count()?,
             kind: text("kind").ok_or("the kind is missing")?,
+            subject: text("subject").unwrap_or_default(),
             answer: body.get("answer").cloned().unwrap_or_default(),
+            account: account()?,
         }),
+        "failed" => Ok(Fact::Failed {
+            number: body.get("number").is_some().then(count).transpose()?,
+            error: text("error").ok_or("the error is missing")?,
+            account: account()?,
+        }),
+        "retried" => Ok(Fact::Retried),
         "asked" => Ok(Fact::Asked {
             number: count()?,
             question: Question {
+                id: String::new(),
                 node: text("node").ok_or("the node is missing")?,
                 text: text("text").ok_or("the text is missing")?,
                 options: body.get("options").and_then(Value::as_list).map(text_list).transpose()?.unwrap_or_default(),
@@ -115,6 +133,14 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
         }),
         "answered" => Ok(Fact::Answered { number: count()?, text: text("text").ok_or("the text is missing")? }),
         other => Err(format!("`{other}` is no kind of entry")),
+    }
+}
+
+fn insert_account(body: &mut Object, account: &Account) {
+    if !account.is_empty()
+        && let Ok(usage) = serde_json::to_value(account)
+    {
+        body.insert("usage", Value::from(&usage));
     }
 }
 

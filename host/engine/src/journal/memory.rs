@@ -70,6 +70,7 @@ impl Journal for MemoryJournal {
 
     fn append(&self, run: &RunId, entry: &Entry) -> Result<(), JournalError> {
         match self.runs().records.get_mut(run) {
+            Some((record, _)) if record.status == RunStatus::Cancelled => Err(JournalError::Cancelled(run.clone())),
             Some((_, entries)) => {
                 entries.push(entry.clone());
                 Ok(())
@@ -80,6 +81,13 @@ impl Journal for MemoryJournal {
 
     fn set_status(&self, run: &RunId, status: RunStatus, outcome: Option<&str>) -> Result<(), JournalError> {
         match self.runs().records.get_mut(run) {
+            Some((record, _)) if record.status == RunStatus::Cancelled && status != RunStatus::Cancelled => {
+                Err(JournalError::Cancelled(run.clone()))
+            }
+            Some((record, _)) if status == RunStatus::Cancelled && record.status.is_final() => match record.status {
+                RunStatus::Cancelled => Ok(()),
+                status => Err(JournalError::Ended { run: run.clone(), status }),
+            },
             Some((record, _)) => {
                 record.status = status;
                 record.updated = SystemTime::now();
@@ -88,6 +96,11 @@ impl Journal for MemoryJournal {
             }
             None => Err(JournalError::NoSuchRun(run.to_string())),
         }
+    }
+
+    fn status(&self, run: &RunId) -> Result<RunStatus, JournalError> {
+        let status = self.runs().records.get(run).map(|(record, _)| record.status);
+        status.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
     }
 
     fn entries(&self, run: &RunId) -> Result<Vec<Entry>, JournalError> {

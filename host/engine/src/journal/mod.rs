@@ -145,6 +145,11 @@ impl RunRecord {
 pub struct Place(pub String);
 
 impl Place {
+    /// The run itself.
+    pub(crate) fn of_run() -> Self {
+        Place(String::new())
+    }
+
     pub(crate) fn of_turn(turn: u64) -> Self {
         Place(turn.to_string())
     }
@@ -170,11 +175,6 @@ impl Place {
             (word.to_owned(), part[word.len()..].parse().unwrap_or_default())
         };
         self.0.split('.').map(part).collect()
-    }
-
-    /// Whether this is a part of that place.
-    pub(crate) fn is_within(&self, place: &Place) -> bool {
-        self.0.strip_prefix(&place.0).is_some_and(|rest| rest.starts_with('.'))
     }
 }
 
@@ -204,9 +204,24 @@ pub enum Fact {
         number: u32,
         /// What kind it is
         kind: String,
-        /// What was answered
+        /// What exactly was done: a name and a digest of what it was done with. Empty in journals of older versions
+        subject: String,
+        /// What was answered; a model that refused is an answer, too
         answer: Value,
+        /// Who used what for it, within it included
+        account: Account,
     },
+    /// A turn, or something outside within it, failed. It is done again if the run goes on.
+    Failed {
+        /// How many effects of this place came before; none for the turn itself
+        number: Option<u32>,
+        /// Why
+        error: String,
+        /// Who used what for it, apart from what entries of their own say
+        account: Account,
+    },
+    /// A person had a failed run go on. What models refused at the end of turns that are not completed is asked again.
+    Retried,
     /// A person was asked
     Asked {
         /// How many effects of this place came before
@@ -245,6 +260,9 @@ pub struct Completed {
 /// A question to a person.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Question {
+    /// What an answer names it by, among the questions of its run; empty for one that is not read from the journal
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
     /// The node that asks
     pub node: String,
     /// What the person is shown
@@ -313,6 +331,17 @@ pub enum JournalError {
     /// Another process runs it
     #[error("run `{0}` is being run by another process")]
     Busy(RunId),
+    /// Somebody ended it for good
+    #[error("run `{0}` is cancelled; nothing is added to it any more")]
+    Cancelled(RunId),
+    /// It has ended and cannot be cancelled
+    #[error("run `{run}` is {status} and cannot be cancelled")]
+    Ended {
+        /// The run
+        run: RunId,
+        /// How it ended
+        status: RunStatus,
+    },
     /// An entry is not what this version writes
     #[error("run `{run}` has an entry that cannot be read: {cause}")]
     Unreadable {
@@ -332,10 +361,14 @@ pub trait Journal: Send + Sync {
     fn create(&self, header: &RunHeader) -> Result<(RunId, Box<dyn RunLock>), JournalError>;
     /// Takes the lock of a run; an error if another process, or another task of this one, has it.
     fn lock(&self, run: &RunId) -> Result<Box<dyn RunLock>, JournalError>;
-    /// Adds an entry.
+    /// Adds an entry; [`JournalError::Cancelled`] if the run is cancelled.
     fn append(&self, run: &RunId, entry: &Entry) -> Result<(), JournalError>;
-    /// Changes the status, with the result or the error where the run ends.
+    /// Changes the status, with the result or the error where the run ends. That a run is cancelled is never changed:
+    /// [`JournalError::Cancelled`] says so, unless it is to be cancelled once more. What has ended otherwise cannot be
+    /// cancelled: [`JournalError::Ended`].
     fn set_status(&self, run: &RunId, status: RunStatus, outcome: Option<&str>) -> Result<(), JournalError>;
+    /// How a run stands, by its whole name. Cheap: whoever drives a run looks several times a second.
+    fn status(&self, run: &RunId) -> Result<RunStatus, JournalError>;
     /// All entries in the order in which they were added.
     fn entries(&self, run: &RunId) -> Result<Vec<Entry>, JournalError>;
     /// The run whose name is, or begins with, this text.
@@ -374,12 +407,13 @@ pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
     for entry in entries {
         match &entry.fact {
             Fact::Asked { number, question } => {
-                open.push(OpenQuestion { place: entry.place.clone(), number: *number, question: question.clone() });
+                let question = Question { id: format!("{}:{number}", entry.place), ..question.clone() };
+                open.push(OpenQuestion { place: entry.place.clone(), number: *number, question });
             }
             Fact::Answered { number, .. } => {
                 open.retain(|asked| asked.place != entry.place || asked.number != *number);
             }
-            Fact::Completed(_) | Fact::Effect { .. } => {}
+            Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Retried => {}
         }
     }
     let mut turns: Vec<String> = Vec::new();
@@ -419,7 +453,8 @@ pub fn callback_state(entries: &[Entry], session: &str) -> CallbackState {
     if let Some(open) = open_questions(entries).into_iter().find(|open| open.place == begun.place) {
         return CallbackState::Open(Box::new(open));
     }
-    match entries.iter().any(|entry| at_place(entry) && !matches!(entry.fact, Fact::Effect { .. })) {
+    let is_about_it = |fact: &Fact| !matches!(fact, Fact::Effect { .. } | Fact::Failed { .. });
+    match entries.iter().any(|entry| at_place(entry) && is_about_it(&entry.fact)) {
         true => CallbackState::Answered,
         false => CallbackState::Early,
     }

@@ -48,6 +48,9 @@ impl SqliteJournal {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| fail(error.to_string()))?;
         }
+        if path.exists() {
+            refuse_several_names(path).map_err(fail)?;
+        }
         let open = || -> rusqlite::Result<Connection> {
             let connection = Connection::open(path)?;
             connection.busy_timeout(Duration::from_secs(10))?;
@@ -74,7 +77,9 @@ impl SqliteJournal {
                  it, or move the file away"
             )));
         }
-        Ok(SqliteJournal { path: path.into(), connection: Mutex::new(connection) })
+        // Locks lie beside the file: by whatever name it was opened, they must be the same ones.
+        let path = std::fs::canonicalize(path).map_err(|error| fail(error.to_string()))?;
+        Ok(SqliteJournal { path, connection: Mutex::new(connection) })
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -167,22 +172,51 @@ impl Journal for SqliteJournal {
                 "INSERT INTO entries (run, number, place, kind, body)
                  SELECT runs.number,
                         (SELECT coalesce(max(number), 0) + 1 FROM entries WHERE run = runs.number), ?2, ?3, ?4
-                 FROM runs WHERE id = ?1",
+                 FROM runs WHERE id = ?1 AND status <> 'cancelled'",
             )
             .and_then(|mut statement| statement.execute(params![run.as_str(), entry.place.0, kind, body]))
             .map_err(self.error("written"))?;
-        if added == 1 { Ok(()) } else { Err(JournalError::NoSuchRun(run.to_string())) }
+        if added == 1 {
+            return Ok(());
+        }
+        // Nothing is added only to a run that is cancelled, or to none.
+        self.status(run)?;
+        Err(JournalError::Cancelled(run.clone()))
     }
 
     fn set_status(&self, run: &RunId, status: RunStatus, outcome: Option<&str>) -> Result<(), JournalError> {
         let changed = self
             .connection()
-            .prepare_cached("UPDATE runs SET status = ?2, outcome = ?3, updated = ?4 WHERE id = ?1")
+            .prepare_cached(
+                "UPDATE runs SET status = ?2, outcome = ?3, updated = ?4
+                 WHERE id = ?1 AND status <> 'cancelled'
+                   AND (?2 <> 'cancelled' OR status IN ('running', 'waiting'))",
+            )
             .and_then(|mut statement| {
                 statement.execute(params![run.as_str(), status.as_str(), outcome, microseconds(SystemTime::now())])
             })
             .map_err(self.error("written"))?;
-        if changed == 1 { Ok(()) } else { Err(JournalError::NoSuchRun(run.to_string())) }
+        if changed == 1 {
+            return Ok(());
+        }
+        match (self.status(run)?, status) {
+            (RunStatus::Cancelled, RunStatus::Cancelled) => Ok(()),
+            (RunStatus::Cancelled, _) => Err(JournalError::Cancelled(run.clone())),
+            (status, _) => Err(JournalError::Ended { run: run.clone(), status }),
+        }
+    }
+
+    fn status(&self, run: &RunId) -> Result<RunStatus, JournalError> {
+        let status: Option<String> = self
+            .connection()
+            .prepare_cached("SELECT status FROM runs WHERE id = ?1")
+            .and_then(|mut statement| statement.query_row([run.as_str()], |row| row.get(0)).optional())
+            .map_err(self.error("read"))?;
+        let status = status.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
+        RunStatus::from_word(&status).ok_or_else(|| JournalError::Unreadable {
+            run: run.clone(),
+            cause: format!("`{status}` is no status that this version knows"),
+        })
     }
 
     fn entries(&self, run: &RunId) -> Result<Vec<Entry>, JournalError> {
@@ -261,6 +295,25 @@ fn microseconds(time: SystemTime) -> i64 {
 
 fn time(microseconds: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+}
+
+/// SQLite keeps what is not yet in the file beside it, under the name that was used: two names of one file lose commits.
+#[cfg(unix)]
+fn refuse_several_names(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+    let names = std::fs::metadata(path).map_err(|error| error.to_string())?.nlink();
+    if names > 1 {
+        return Err(format!(
+            "the file has {names} names (hard links), and SQLite loses data when they are used side by side; \
+             remove all but one"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn refuse_several_names(_path: &Path) -> Result<(), String> {
+    Ok(())
 }
 
 #[cfg(unix)]

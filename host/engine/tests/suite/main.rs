@@ -2,6 +2,7 @@
 //! and linked with everything that the crate stands on.
 
 mod agents;
+mod attempts;
 mod calls;
 mod common;
 mod parts;

@@ -41,7 +41,7 @@ impl Host {
         };
         if let Some(before) = before {
             if let (RunStatus::Waiting, Some(text)) = (before.status, &given.input) {
-                self.answer(before.id.as_str(), text)?;
+                self.answer(before.id.as_str(), None, text)?;
                 return self.go_on(&before, agent, session).await;
             }
             let state = self.engine(agent, &session).state_of(&before.id, agent.graph.clone())?;
@@ -75,6 +75,21 @@ impl Host {
         let agent = self.load_of(&record).map_err(|failure| HostError::Load { run: run.clone(), failure })?;
         let _thread = self.lock_thread(&record.header.source, record.thread(), &session).await?;
         self.go_on(&record, &agent, session).await
+    }
+
+    /// Goes on with a run that failed, from where it failed. Its graph may be another one than before: what was committed
+    /// has to fit it.
+    pub async fn retry(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
+        let record = self.0.journal.find(run)?;
+        let run = record.id.to_string();
+        if record.status != RunStatus::Failed {
+            return Err(RunError::NotFailed { run: record.id, status: record.status }.into());
+        }
+        let agent = self.load_of(&record).map_err(|failure| HostError::Load { run, failure })?;
+        let _thread = self.lock_thread(&record.header.source, record.thread(), &session).await?;
+        self.prepare(&agent, &session).await?;
+        let engine = self.engine(&agent, &session);
+        Ok(engine.retry(&record.id, agent.graph.clone(), session.cancel).await?)
     }
 
     async fn go_on(&self, record: &RunRecord, agent: &Agent, session: Session) -> Result<RunReport, HostError> {
@@ -146,8 +161,9 @@ impl Host {
         Engine::new(ports, self.0.journal.clone())
     }
 
-    /// Commits the answer to the oldest open question of a run. The run goes on when somebody resumes it.
-    pub fn answer(&self, run: &str, text: &str) -> Result<OpenQuestion, HostError> {
+    /// Commits the answer to an open question of a run: the one of this id, or the only one there is. The run goes on when
+    /// somebody resumes it.
+    pub fn answer(&self, run: &str, question: Option<&str>, text: &str) -> Result<OpenQuestion, HostError> {
         let record = self.0.journal.find(run)?;
         let _lock = self.0.journal.lock(&record.id)?;
         let entries = self.0.journal.entries(&record.id)?;
@@ -155,7 +171,23 @@ impl Host {
         if record.status.is_final() {
             return Err(nothing());
         }
-        let open = open_questions(&entries).into_iter().next().ok_or_else(nothing)?;
+        let mut questions = open_questions(&entries);
+        if questions.is_empty() {
+            return Err(nothing());
+        }
+        let found = match question {
+            Some(id) => questions.iter().position(|open| open.question.id == id),
+            None if questions.len() == 1 => Some(0),
+            None => None,
+        };
+        let Some(place) = found else {
+            return Err(HostError::WhichQuestion {
+                run: record.id.to_string(),
+                named: question.map(str::to_owned),
+                open: questions.into_iter().map(|open| open.question).collect(),
+            });
+        };
+        let open = questions.swap_remove(place);
         let answer = Fact::Answered { number: open.number, text: text.to_owned() };
         self.0.journal.append(&record.id, &Entry { place: open.place.clone(), fact: answer })?;
         Ok(open)
@@ -167,7 +199,11 @@ impl Host {
         if record.status.is_final() {
             return Err(RunError::Ended { run: record.id, status: record.status }.into());
         }
-        self.0.journal.set_status(&record.id, RunStatus::Cancelled, None)?;
+        // It may have ended since it was read.
+        match self.0.journal.set_status(&record.id, RunStatus::Cancelled, None) {
+            Err(JournalError::Ended { run, status }) => return Err(RunError::Ended { run, status }.into()),
+            other => other?,
+        }
         Ok(RunRecord { status: RunStatus::Cancelled, ..record })
     }
 }

@@ -208,7 +208,7 @@ async fn what_a_subflow_waits_for_is_answered_in_another_process() {
     assert_eq!((questions[0].node.as_str(), questions[0].text.as_str()), ("sub", "How many, Ann?"));
 
     let later = host();
-    later.answer(report.run.as_str(), "seven").unwrap();
+    later.answer(report.run.as_str(), None, "seven").unwrap();
     let report = later.resume(report.run.as_str(), Desk::session(Arc::new(Nobody))).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"seven"}"#.into() });
     let talk = report.state.get("conversation").unwrap().to_json();

@@ -1,6 +1,6 @@
 //! `hotcell runs show`: everything the journal knows of one run, in the order in which it was committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use hotcell_budget::{Account, Usage};
@@ -30,7 +30,11 @@ pub(super) fn perform(context: &Context, run: &str, as_json: bool) -> Result<Exi
         events::line(&whole(&record, &entries, status))?;
         return Ok(Exit::Done);
     }
-    let page = Page { record: &record, entries: &entries, status, colour: context.colours_output() };
+    let mut by_turn: HashMap<&str, Vec<&Entry>> = HashMap::new();
+    for entry in &entries {
+        by_turn.entry(turn_of(entry)).or_default().push(entry);
+    }
+    let page = Page { record: &record, entries: &entries, by_turn, status, colour: context.colours_output() };
     let mut text = page.head();
     text.extend(page.turns());
     text.extend(page.nodes());
@@ -46,6 +50,8 @@ pub(super) fn perform(context: &Context, run: &str, as_json: bool) -> Result<Exi
 struct Page<'a> {
     record: &'a RunRecord,
     entries: &'a [Entry],
+    /// The entries by the turn of the run's own node that they belong to
+    by_turn: HashMap<&'a str, Vec<&'a Entry>>,
     status: &'static str,
     colour: bool,
 }
@@ -120,11 +126,15 @@ impl Page<'_> {
             notes.push(self.paint(WARNING, &format!("failed: {}", one_line(failure, SHOWN))));
         }
         let mut effects: BTreeMap<&str, u64> = BTreeMap::new();
-        for within in self.entries.iter().filter(|within| belongs_to(within, entry)) {
+        let of_turn = self.by_turn.get(turn_of(entry)).into_iter().flatten();
+        for within in of_turn.filter(|within| belongs_to(within, entry)) {
             match &within.fact {
                 Fact::Answered { text, .. } => notes.push(format!("answered: {}", one_line(text, SHOWN))),
                 Fact::Effect { kind, .. } => *effects.entry(kind).or_default() += 1,
-                Fact::Completed(_) | Fact::Asked { .. } => {}
+                Fact::Failed { error, .. } => {
+                    notes.push(self.paint(WARNING, &format!("tried: {}", one_line(error, SHOWN))));
+                }
+                Fact::Completed(_) | Fact::Asked { .. } | Fact::Retried => {}
             }
         }
         notes.extend(effects.into_iter().map(|(kind, count)| counted(count, kind)));
@@ -213,7 +223,10 @@ impl Page<'_> {
     fn questions(&self) -> Vec<String> {
         let open = open_questions(self.entries);
         open.iter()
-            .flat_map(|open| [String::new(), describe_question(&open.question, &|text| self.paint(STRONG, text))])
+            .flat_map(|asked| {
+                let several = open.len() > 1;
+                [String::new(), describe_question(&asked.question, several, &|text| self.paint(STRONG, text))]
+            })
             .collect()
     }
 
@@ -225,6 +238,11 @@ impl Page<'_> {
             _ => Vec::new(),
         }
     }
+}
+
+/// The turn of the run's own node.
+fn turn_of(entry: &Entry) -> &str {
+    entry.place.0.split('.').next().unwrap_or_default()
 }
 
 fn belongs_to(within: &Entry, turn: &Entry) -> bool {
@@ -246,9 +264,14 @@ fn cell(there: bool, text: impl FnOnce() -> String) -> String {
 
 fn next_step(status: &str, record: &RunRecord, entries: &[Entry]) -> Option<String> {
     let run = &record.id;
-    match (status, open_questions(entries).is_empty()) {
+    let open = open_questions(entries);
+    match (status, open.is_empty()) {
+        ("waiting" | "interrupted", false) if open.len() > 1 => {
+            Some(format!("answer {run} --question {} '...'", open[0].question.id))
+        }
         ("waiting" | "interrupted", false) => Some(format!("answer {run} '...' --resume")),
         ("waiting" | "interrupted", true) => Some(format!("resume {run}")),
+        ("failed", _) => Some(format!("retry {run}")),
         _ => None,
     }
 }
