@@ -186,8 +186,8 @@ async fn an_agent_without_an_end_says_which_one_and_what_to_do() {
     assert_eq!(model.requests().len(), 100);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_subflow_waits_for_is_answered_in_another_process() {
+/// A flow within another one that asks how many `x` there are.
+fn asking() -> Value {
     let ask = json!({
         "component_type": "InputMessageNode", "id": "ask", "name": "ask", "message": "How many, {{x}}?",
         "outputs": [text("y")],
@@ -198,7 +198,12 @@ async fn what_a_subflow_waits_for_is_answered_in_another_process() {
     }
     let mut inner: Value = serde_json::from_str(&inner).unwrap();
     inner.as_object_mut().unwrap().remove("agentspec_version");
-    let node = json!({ "component_type": "FlowNode", "id": "sub", "name": "sub", "subflow": inner });
+    inner
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_subflow_waits_for_is_answered_in_another_process() {
+    let node = json!({ "component_type": "FlowNode", "id": "sub", "name": "sub", "subflow": asking() });
     let desk = desk(&flow(json!([text("x")]), &[node], text("y")));
     let journal = JournalChoice::File(desk.path("runs.db"));
     let host = || Host::new(HostOptions { journal: journal.clone(), ..desk.options(&nobody_asked()) }).unwrap();
@@ -213,4 +218,31 @@ async fn what_a_subflow_waits_for_is_answered_in_another_process() {
     assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"seven"}"#.into() });
     let talk = report.state.get("conversation").unwrap().to_json();
     assert!(talk.contains("How many, Ann?") && talk.contains("seven"), "{talk}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_several_questions_the_one_that_is_named_is_answered() {
+    let list = |name: &str| json!({ "title": name, "type": "array", "items": { "type": "string" } });
+    let node = json!({
+        "component_type": "MapNode", "id": "each", "name": "each", "subflow": asking(), "reducers": { "y": "append" },
+    });
+    let desk = desk(&flow(json!([list("iterated_x")]), &[node], list("collected_y")));
+    let journal = JournalChoice::File(desk.path("runs.db"));
+    let host = || Host::new(HostOptions { journal: journal.clone(), ..desk.options(&nobody_asked()) }).unwrap();
+    let report = desk.start(&host(), inputs(json!({ "iterated_x": ["Ann", "Bob"] })), Arc::new(Nobody)).await.unwrap();
+    let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
+    let asked: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
+    assert_eq!(asked, ["How many, Ann?", "How many, Bob?"]);
+
+    let (later, run) = (host(), report.run.as_str());
+    for named in [None, Some("9:9")] {
+        let refused = later.answer(run, named, "seven").unwrap_err().to_string();
+        let (ann, bob) = (&questions[0].id, &questions[1].id);
+        assert!(refused.contains(&format!("{ann} (`each`: How many, Ann?), {bob} (`each`")), "{refused}");
+    }
+    later.answer(run, Some(&questions[1].id), "two").unwrap();
+    // Only one is left: it need not be named.
+    later.answer(run, None, "one").unwrap();
+    let report = later.resume(run, Desk::session(Arc::new(Nobody))).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"collected_y":["one","two"]}"#.into() });
 }
