@@ -13,6 +13,8 @@ use crate::kept::Kept;
 
 /// Installs the tool; also named where that could not be done.
 const SETUP: &str = "plugins/interpreters/python/setup";
+/// The version of the tool, and the digests of what is installed.
+const REQUIREMENTS: &str = "plugins/interpreters/python/requirements.txt";
 /// The modules of the cell; nothing else of its directory gets into the image.
 const MODULES: [&str; 3] = ["cell.py", "connections.py", "surface.py"];
 
@@ -71,6 +73,15 @@ struct Tool {
 }
 
 impl Tool {
+    /// Whether it is of the version that `requirements.txt` names.
+    fn is_pinned(&self, root: &Path) -> bool {
+        let pinned = fs::read_to_string(root.join(REQUIREMENTS)).unwrap_or_default();
+        let Some(pinned) = pinned.lines().find_map(|line| line.strip_prefix("componentize-py==")) else { return true };
+        let pinned = pinned.split_whitespace().next().unwrap_or_default();
+        let output = self.command().arg("--version").output();
+        output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).split_whitespace().any(|word| word == pinned))
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(package) = &self.package {
@@ -84,9 +95,10 @@ impl Tool {
 
 fn find(root: &Path) -> Option<Tool> {
     let tools = root.join("target/python-tools");
-    let own = tools.join("bin/componentize-py");
-    if own.exists() {
-        return Some(Tool { program: own, package: Some(tools) });
+    let own = Tool { program: tools.join("bin/componentize-py"), package: Some(tools) };
+    if own.program.exists() {
+        // One of another version is installed anew.
+        return own.is_pinned(root).then_some(own);
     }
     let path = env::var_os("PATH")?;
     let program =
