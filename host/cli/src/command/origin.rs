@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 
 use hotcell_graph::{List, Object, Value};
 use hotcell_runtime::RunRecord;
+use hotcell_runtime::plugins::{LOCK_FILE, SETTINGS_FILE};
 
 use crate::arguments::Session;
 
 const MODEL: &str = "model";
 const PLUGINS: &str = "plugins";
 const TRUST: &str = "trust";
+/// What decides in an agent's folder what may happen. Trust is remembered for these texts and no others.
+const DECIDING: [&str; 3] = [SETTINGS_FILE, LOCK_FILE, "mcp.json"];
 
-/// What of the options of a run counts for all of it.
-pub(super) fn of(session: &Session) -> Object {
+/// What of the options of a run of the agent at `path` counts for all of it.
+pub(super) fn of(session: &Session, path: &Path) -> Object {
     let mut origin = Object::default();
     if let Some(model) = &session.model {
         origin.insert(MODEL, model.as_str().into());
@@ -25,9 +28,30 @@ pub(super) fn of(session: &Session) -> Object {
         origin.insert(PLUGINS, Value::List(plugins));
     }
     if session.trust {
-        origin.insert(TRUST, Value::Bool(true));
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let folder = if path.is_dir() { &*path } else { path.parent().unwrap_or(&path) };
+        let trusted =
+            [("folder".into(), folder.to_string_lossy().as_ref().into()), ("digest".into(), digest(folder).into())];
+        origin.insert(TRUST, Value::Object(trusted.into_iter().collect()));
     }
     origin
+}
+
+/// The digest of what a folder decides, as it stands now.
+fn digest(folder: &Path) -> String {
+    let texts: Vec<Vec<u8>> =
+        DECIDING.iter().map(|file| std::fs::read(folder.join(file)).unwrap_or_default()).collect();
+    let each: Vec<String> = texts.iter().map(|text| hotcell_harness::digest(text)).collect();
+    hotcell_harness::digest(each.join(" ").as_bytes())
+}
+
+/// Whether a run was started with trust, and what it was given to is still the same.
+fn is_still_trusted(origin: &Object) -> bool {
+    let text = |name: &str| origin.get(TRUST)?.as_object()?.get(name)?.as_text();
+    match (text("folder"), text("digest")) {
+        (Some(folder), Some(trusted)) => digest(Path::new(folder)) == trusted,
+        _ => false,
+    }
 }
 
 /// The options of a command that goes on with a run, completed by those that the run was started with.
@@ -43,6 +67,34 @@ pub(super) fn restored(record: &RunRecord, mut session: Session) -> Session {
             session.plugins.push(path.to_owned());
         }
     }
-    session.trust |= origin.get(TRUST) == Some(&Value::Bool(true));
+    session.trust |= is_still_trusted(origin);
     session
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trust_is_remembered_for_what_was_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = folder.path().join(SETTINGS_FILE);
+        std::fs::write(&settings, "[grants.a]\n").unwrap();
+        let session = Session { trust: true, ..Session::default() };
+        for path in [folder.path().to_owned(), folder.path().join("graph.yaml")] {
+            let origin = of(&session, &path);
+            assert!(is_still_trusted(&origin));
+            for file in DECIDING {
+                let before = std::fs::read(folder.path().join(file)).ok();
+                std::fs::write(folder.path().join(file), "[grants.b]\nfs = []\n").unwrap();
+                assert!(!is_still_trusted(&origin), "{file}");
+                match before {
+                    Some(before) => std::fs::write(folder.path().join(file), before).unwrap(),
+                    None => std::fs::remove_file(folder.path().join(file)).unwrap(),
+                }
+            }
+            assert!(is_still_trusted(&origin));
+        }
+        assert!(!is_still_trusted(&of(&Session::default(), folder.path())));
+    }
 }

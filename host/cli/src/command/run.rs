@@ -18,7 +18,7 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
         variables: variables(arguments.variables)?,
         state: state(arguments.state)?,
         thread: arguments.thread,
-        origin: origin::of(&arguments.session),
+        origin: origin::of(&arguments.session, &arguments.path),
         ..Given::default()
     };
     let on_a_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && context.screen.is_terminal();
