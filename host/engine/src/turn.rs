@@ -172,8 +172,8 @@ impl Remembered {
         let is_same = known.kind == deed.kind && (known.subject.is_empty() || known.subject == deed.subject);
         if !is_same {
             return Err(format!(
-                "at {place}, number {number}, the journal has `{} {}`, and `{} {}` would be done now; what the run was \
-                 started with has changed",
+                "at {place}, number {number}, the journal has `{} {}`, and `{} {}` would be done now; what it is \
+                 made from has changed since: undo the change to go on, or start a new run",
                 known.kind, known.subject, deed.kind, deed.subject
             ));
         }

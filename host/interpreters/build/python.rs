@@ -28,7 +28,9 @@ pub(crate) fn component(root: &Path, wit: &Path, kept: &Kept) -> Result<Option<V
     let tool = match find(root).map_or_else(|| install(root), Ok) {
         Ok(tool) => tool,
         Err(reason) => {
-            println!("cargo::warning=the Python cell is left out: {reason}; then run `{SETUP}` and build again");
+            println!(
+                "cargo::warning=the Python cell is left out: {reason}; mend that and build again, or run `{SETUP}` yourself"
+            );
             return Ok(None);
         }
     };
@@ -109,7 +111,7 @@ fn find(root: &Path) -> Option<Tool> {
 /// Has the tool installed; the error says what is missing, in the words of whoever found out.
 fn install(root: &Path) -> Result<Tool, String> {
     if env::var_os("CARGO_NET_OFFLINE").is_some_and(|value| value == "true") {
-        return Err("it needs `componentize-py`, and nothing is installed while cargo is offline".to_owned());
+        return Err("it needs `componentize-py`, which is not installed while cargo is offline".to_owned());
     }
     let output = Command::new(root.join(SETUP)).output().map_err(|error| format!("{SETUP} does not start: {error}"))?;
     if !output.status.success() {
