@@ -1,9 +1,11 @@
 //! The command line as clap sees it: names, help texts, and nothing that acts.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotcell_runtime::ComponentsFile;
+use hotcell_runtime::RunStatus;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -238,9 +240,22 @@ pub(crate) enum PictureFormat {
 pub(crate) enum Runs {
     /// List runs, the newest first
     List {
+        #[command(flatten)]
+        which: WhichRuns,
+        /// How many runs to show
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        /// Show the next page: what the page before said to give here
+        #[arg(long, value_name = "PLACE")]
+        after: Option<String>,
         /// One JSON line for each run
         #[arg(long)]
         json: bool,
+    },
+    /// Remove runs that have ended, and give their space back
+    Prune {
+        #[command(flatten)]
+        which: WhichRuns,
     },
     /// Show what happened in a run, node by node
     Show {
@@ -285,6 +300,41 @@ pub(crate) enum Runs {
         /// The run's name, or the beginning of it
         run: String,
     },
+}
+
+/// Filters for runs. Several filters narrow each other down.
+#[derive(Debug, Args)]
+pub(crate) struct WhichRuns {
+    /// Runs with this status; repeatable
+    #[arg(long = "status", value_name = "STATUS", value_parser = run_status)]
+    pub(crate) statuses: Vec<RunStatus>,
+    /// Runs of the graph or agent with this name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Runs of this thread
+    #[arg(long, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+    /// Runs that were started within this time, such as `90m`, `12h` or `7d`
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) newer_than: Option<Duration>,
+    /// Runs that were started before that, such as `90m`, `12h` or `7d` ago
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) older_than: Option<Duration>,
+    /// Runs with these words in their input, their result or their agent's name; the beginning of a word is enough
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) text: Option<String>,
+}
+
+fn run_status(word: &str) -> Result<RunStatus, String> {
+    let all = || RunStatus::ALL.map(RunStatus::as_str).join(", ");
+    RunStatus::from_word(word).ok_or_else(|| format!("a status is one of {}", all()))
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "an age is a number with a unit, such as `90m`, `12h`, `7d` or `4w`".to_owned();
+    let span: jiff::Span = text.parse().map_err(|_| wrong())?;
+    let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    Duration::try_from(duration).map_err(|_| wrong())
 }
 
 /// An answer is a POST of JSON with the session that the connector handed over, as `Authorization: Bearer SESSION` or

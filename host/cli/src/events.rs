@@ -46,7 +46,7 @@ pub(crate) fn result(report: &RunReport, exit: Exit) -> Value {
             line["error"] = error.as_str().into();
         }
         Outcome::Waiting { questions } => line["questions"] = json!(questions),
-        Outcome::Interrupted => {}
+        Outcome::Interrupted | Outcome::Cancelled => {}
     }
     line
 }
@@ -94,5 +94,6 @@ fn status(outcome: &Outcome) -> &'static str {
         Outcome::Failed { .. } => "failed",
         Outcome::Waiting { .. } => "waiting",
         Outcome::Interrupted => "interrupted",
+        Outcome::Cancelled => "cancelled",
     }
 }

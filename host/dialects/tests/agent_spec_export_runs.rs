@@ -13,12 +13,12 @@ use configurations::World;
 use exporting::{cases, described, graph_of, shared_graphs};
 use hotcell_dialects::agent_spec;
 use hotcell_engine::{
-    CallReport, Engine, Given, MemoryJournal, Nobody, Outcome, People, Ports, Question, RunRequest, ScriptCall,
-    Scripts, ToolCall, Tools,
+    CallReport, Engine, Given, Nobody, Outcome, People, Ports, RunRequest, ScriptCall, Scripts, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Object, Value};
+use hotcell_journal::{MemoryStore, Question};
 use hotcell_models::{Reply, Request, Scripted, ToolCallRequest, ToolSpec};
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
@@ -99,8 +99,9 @@ async fn run(graph: Graph, played: &Json, text: Option<&str>, state: Object) -> 
         web: nobody,
     };
     let given = Given { input: text.map(str::to_owned), state, ..Given::default() };
-    let request = RunRequest { graph: Arc::new(graph), source: "test".into(), digest: "test".into(), given };
-    let engine = Engine::new(ports, Arc::new(MemoryJournal::default()));
+    let request =
+        RunRequest { graph: Arc::new(graph), source: "test".into(), digest: "test".into(), given, follows: None };
+    let engine = Engine::new(ports, Arc::new(MemoryStore::default()));
     let report = engine.start(request, CancellationToken::new()).await.unwrap();
     let outcome = match report.outcome {
         Outcome::Completed { output } => output,

@@ -8,17 +8,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::ir::{Graph, NodeIndex};
-use hotcell_graph::{Key, ReducerError, State, Value};
+use hotcell_graph::{Key, ReducerError, State};
+use hotcell_journal::Write;
 use thiserror::Error;
-
-/// A value written to a key, before any reducer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Write {
-    /// The key
-    pub key: Key,
-    /// The written value
-    pub value: Value,
-}
 
 /// Why writes cannot become state.
 #[derive(Debug, Error, Clone, PartialEq)]

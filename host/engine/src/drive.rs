@@ -1,6 +1,6 @@
 //! Driving a graph: start what is ready, commit what completes, stop where it has to stop.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,25 +10,47 @@ use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
 use hotcell_graph::ir::{CapOrigin, Graph, NodeIndex, VisitCap};
 use hotcell_graph::{State, Value};
-use tokio::time::MissedTickBehavior;
+use hotcell_journal::{Completed, Entry, EntryPath, Fact, JournalError, RunStore, Write, open_questions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::action::{Done, run_node};
-use crate::branch::{Write, apply};
+use crate::branch::apply;
 use crate::event::Event;
 use crate::given::{Given, list};
 use crate::hook::{self, HookPoint};
-use crate::journal::{Completed, Entry, Fact, JournalError, Place, Question, RunStatus, open_questions};
 use crate::run::{Outcome, RunError};
 use crate::schedule::{Route, Schedule, ScheduleError, Start, Turn};
 use crate::timing::Timings;
 use crate::turn::{NodeTurn, RunContext, Stop};
 
-/// How often a run looks whether it was cancelled by another process.
-const WATCH: Duration = Duration::from_millis(50);
+/// What came of a turn.
+struct Finished {
+    turn: Turn,
+    node: NodeIndex,
+    visit: u32,
+    begun: Instant,
+    spent: Spent,
+    result: Result<Done, Stop>,
+}
 
-type Finished = (Turn, NodeIndex, Instant, Spent, Result<Done, Stop>);
+/// A turn that waits for an answer from elsewhere.
+struct Waiting {
+    node: NodeIndex,
+    visit: u32,
+    /// Who used what for it according to entries of their own
+    recorded: Account,
+    /// What is to be seen in the state while it waits
+    shown: Vec<Write>,
+}
+
+/// Why a graph stopped.
+pub(crate) enum Halt {
+    /// It came to this, with this state
+    At(Outcome, State),
+    /// Somebody cancelled the run
+    Cancelled(State),
+}
 
 /// What a turn leaves whatever came of it.
 #[derive(Default)]
@@ -41,6 +63,15 @@ struct Spent {
     shown: Vec<Write>,
 }
 
+impl Halt {
+    pub(crate) fn into_parts(self) -> (Outcome, State) {
+        match self {
+            Halt::At(outcome, state) => (outcome, state),
+            Halt::Cancelled(state) => (Outcome::Cancelled, state),
+        }
+    }
+}
+
 /// A graph that is being run: a whole run, or an agent that a node of another graph called.
 pub(crate) struct Drive {
     context: Arc<RunContext>,
@@ -49,11 +80,15 @@ pub(crate) struct Drive {
     begun: Instant,
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
     in_flight: usize,
-    /// Turns that wait for a person, with what they show of their work
-    waiting: Vec<(Turn, Vec<Write>)>,
-    /// Turns that were started but not completed when the journal ended
-    pending: Vec<Start>,
-    pub(crate) account: Account,
+    /// Turns that are to be begun, in their order, as soon as there is a place among those that are worked on
+    queue: VecDeque<Start>,
+    /// Turns that wait for an answer from elsewhere. They have no place among those that are worked on
+    waiting: HashMap<Turn, Waiting>,
+    /// Turns that are worked on and for which answers came meanwhile
+    answered: HashSet<Turn>,
+    /// Where answers and cancellations arrive; none for a graph within a run, whose run receives them
+    inbox: Option<Inbox>,
+    account: Account,
     pub(crate) timings: Timings,
 }
 
@@ -66,13 +101,29 @@ impl Drive {
             begun: Instant::now(),
             running: FuturesUnordered::new(),
             in_flight: 0,
-            waiting: Vec::new(),
-            pending: Vec::new(),
+            queue: VecDeque::new(),
+            waiting: HashMap::new(),
+            answered: HashSet::new(),
+            inbox: None,
             account: Account::default(),
             timings: Timings::new(&graph),
             context,
             graph,
         }
+    }
+
+    /// A whole run, which receives what is sent to it. It was worked on for so long before.
+    pub(crate) fn of_run(context: Arc<RunContext>, state: State, store: Arc<dyn RunStore>, worked: Duration) -> Self {
+        let inbox = Inbox { store, worked, news: None };
+        Drive { inbox: Some(inbox), ..Drive::new(context, state) }
+    }
+
+    /// Who used what for it. A turn that waits counts with what it has done so far.
+    pub(crate) fn used(&self) -> Account {
+        self.waiting.values().fold(self.account.clone(), |mut used, waiting| {
+            used += waiting.recorded.clone();
+            used
+        })
     }
 
     /// The state to show for a run that stops here.
@@ -106,7 +157,7 @@ impl Drive {
         let (status, key, text) = match outcome {
             Outcome::Completed { output } => ("completed", "output", output),
             Outcome::Failed { error, .. } => ("failed", "error", error),
-            Outcome::Waiting { .. } | Outcome::Interrupted => return,
+            Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => return,
         };
         let context = self.context.clone();
         let event = || {
@@ -118,7 +169,10 @@ impl Drive {
     }
 
     /// Brings the schedule to where its completed turns left it. `Some` if the run had ended without saying so.
-    pub(crate) fn replay(&mut self, completed: Vec<(Place, Completed)>) -> Result<Option<(Outcome, State)>, RunError> {
+    pub(crate) fn replay(
+        &mut self,
+        completed: Vec<(EntryPath, Completed)>,
+    ) -> Result<Option<(Outcome, State)>, RunError> {
         let run = self.context.run.clone();
         let mismatch = |cause: String| RunError::Mismatch { run: run.clone(), cause };
         let mut started: HashMap<Turn, Start> = HashMap::new();
@@ -149,8 +203,9 @@ impl Drive {
             }
         }
         self.schedule_into(&mut started).map_err(&mismatch)?;
-        self.pending = started.into_values().collect();
-        self.pending.sort_by_key(|start| start.turn);
+        let mut open: Vec<Start> = started.into_values().collect();
+        open.sort_by_key(|start| start.turn);
+        self.queue = open.into();
         Ok(None)
     }
 
@@ -165,73 +220,125 @@ impl Drive {
         }
     }
 
-    pub(crate) async fn go(&mut self, cancel: CancellationToken) -> Result<(Outcome, State), RunError> {
-        let mut watch = tokio::time::interval(WATCH);
-        watch.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    /// Works until nothing more can be done.
+    pub(crate) async fn go(&mut self, cancel: CancellationToken) -> Result<Halt, RunError> {
         loop {
             if cancel.is_cancelled() {
-                return Ok((Outcome::Interrupted, self.schedule.state()));
+                return Ok(Halt::At(Outcome::Interrupted, self.schedule.state()));
             }
             if let Some(limit) = self.graph.limits.wall_clock
-                && self.begun.elapsed() >= limit
+                && self.worked() >= limit
             {
-                return Ok((self.out_of_time(limit), self.schedule.state()));
+                return Ok(Halt::At(self.out_of_time(limit), self.schedule.state()));
             }
-            let mut starts = std::mem::take(&mut self.pending);
             match self.schedule.start_ready(&self.graph) {
-                Ok(ready) => starts.extend(ready),
-                Err(error) => return Ok((self.explain(error), self.schedule.state())),
+                Ok(ready) => self.queue.extend(ready),
+                Err(error) => return Ok(Halt::At(self.explain(error), self.schedule.state())),
             }
-            for start in starts {
+            while self.has_place()
+                && let Some(start) = self.queue.pop_front()
+            {
                 self.begin(start);
             }
             if self.in_flight == 0 {
-                if self.waiting.is_empty() {
-                    let error = "no node is left to run and none has ended the run".to_owned();
-                    return Ok((Outcome::Failed { node: None, error }, self.schedule.state()));
-                }
-                return Ok((Outcome::Waiting { questions: self.questions()? }, self.state_while_waiting()));
+                return self.rest().await;
             }
-            let finished = loop {
-                tokio::select! {
-                    biased;
-                    () = cancel.cancelled() => break None,
-                    // Before what is done, so that nodes that are quick do not keep it from being seen.
-                    _ = watch.tick(), if self.context.base.is_none() => {
-                        if self.context.journal.status(&self.context.run)? == RunStatus::Cancelled {
-                            break None;
-                        }
-                    }
-                    finished = self.running.next() => break finished,
-                }
-            };
-            let Some((turn, node, begun, spent, result)) = finished else {
+            let idle = self.context.idle.clone();
+            let finished = tokio::select! {
+                biased;
                 // Dropping what runs stops cells and requests in flight.
-                self.running.clear();
-                return Ok((Outcome::Interrupted, self.schedule.state()));
+                () = cancel.cancelled() => {
+                    self.running.clear();
+                    return Ok(Halt::At(Outcome::Interrupted, self.schedule.state()));
+                }
+                // Before what is done, so that nodes that are quick do not keep it from being seen.
+                news = receive(&mut self.inbox, &self.context) => {
+                    if self.take(news?).await? {
+                        self.running.clear();
+                        return Ok(Halt::Cancelled(self.schedule.state()));
+                    }
+                    continue;
+                }
+                finished = self.running.next() => finished,
+                () = idle.changed.notified() => continue,
             };
+            let Some(finished) = finished else { continue };
             self.in_flight -= 1;
-            if let Some(end) = self.complete(turn, node, begun.elapsed(), spent, result)? {
+            if let Some((outcome, state)) = self.complete(finished).await? {
                 self.running.clear();
-                return Ok(end);
+                return Ok(Halt::At(outcome, state));
             }
         }
     }
 
-    /// The state, with what waiting turns show of their work.
-    fn state_while_waiting(&self) -> State {
-        let mut state = self.schedule.state();
-        self.waiting.iter().for_each(|(_, shown)| show(&self.graph, &mut state, shown));
-        state
+    /// How long the graph was worked on, in all processes.
+    fn worked(&self) -> Duration {
+        self.inbox.as_ref().map_or(Duration::ZERO, |inbox| inbox.worked) + self.begun.elapsed()
     }
 
-    /// The questions of the whole run that wait for an answer. An agent leaves them to the run that it works for.
-    fn questions(&self) -> Result<Vec<Question>, RunError> {
-        if self.context.base.is_some() {
-            return Ok(Vec::new());
+    /// Whether one more turn may be worked on. Turns whose people think need no place.
+    fn has_place(&self) -> bool {
+        let idle = self.context.idle.turns();
+        self.in_flight.saturating_sub(idle) < self.graph.limits.concurrency.max(1)
+    }
+
+    /// The end of what can be done now.
+    async fn rest(&mut self) -> Result<Halt, RunError> {
+        if self.waiting.is_empty() {
+            let error = "no node is left to run and none has ended the run".to_owned();
+            return Ok(Halt::At(Outcome::Failed { node: None, error }, self.schedule.state()));
         }
-        let entries = self.context.journal.entries(&self.context.run)?;
-        Ok(open_questions(&entries).into_iter().map(|open| open.question).collect())
+        let mut state = self.schedule.state();
+        let mut turns: Vec<&Turn> = self.waiting.keys().collect();
+        turns.sort_unstable();
+        for turn in turns {
+            show(&self.graph, &mut state, &self.waiting[turn].shown);
+        }
+        // An agent leaves the questions to the run that it works for.
+        let questions = match &self.inbox {
+            Some(inbox) => {
+                let entries = inbox.store.history(&self.context.run).await?.whole()?;
+                open_questions(&entries).into_iter().map(|open| open.question).collect()
+            }
+            None => Vec::new(),
+        };
+        Ok(Halt::At(Outcome::Waiting { questions }, state))
+    }
+
+    /// Takes what was sent to the run; `true` if it was cancelled. Turns that waited for an answer are begun again, with
+    /// everything that they have done.
+    pub(crate) async fn take(&mut self, news: Vec<Entry>) -> Result<bool, RunError> {
+        let mut again: Vec<Turn> = Vec::new();
+        for Entry { place, fact } in news {
+            match fact {
+                Fact::Cancelled => return Ok(true),
+                Fact::Answered { number, text } => {
+                    let turn = place.turn();
+                    self.context.remembered().answer(place, number, text);
+                    match turn.filter(|turn| self.waiting.contains_key(turn)) {
+                        Some(turn) => again.push(turn),
+                        None => self.answered.extend(turn),
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.context.answered.notify_waiters();
+        for turn in again {
+            self.again(turn).await?;
+        }
+        Ok(false)
+    }
+
+    /// Begins a turn again that waited.
+    async fn again(&mut self, turn: Turn) -> Result<(), RunError> {
+        let (Some(inbox), Some(waiting)) = (&self.inbox, self.waiting.remove(&turn)) else { return Ok(()) };
+        let entries = inbox.store.history(&self.context.run).await?.whole()?;
+        self.context.remembered().refresh(entries, turn);
+        let Waiting { node, visit, .. } = waiting;
+        let state = self.schedule.state_of(turn).unwrap_or_default();
+        self.queue.push_back(Start { turn, node, visit, state });
+        Ok(())
     }
 
     fn begin(&mut self, start: Start) {
@@ -242,12 +349,14 @@ impl Drive {
             log_state(&graph.name, &node.id, &start.state);
         }
         let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), node.speaks_as().clone());
+        turn.idle = Some(self.context.idle.clone());
         let asks = node.may_ask();
+        let Start { turn: number, node, visit, state } = start;
         let work = async move {
             let begun = Instant::now();
-            let result = run_node(&mut turn, &graph, start.node, start.state).await;
+            let result = run_node(&mut turn, &graph, node, state).await;
             let NodeTurn { account, recorded, shown, .. } = turn;
-            (start.turn, start.node, begun, Spent { account, recorded, shown }, result)
+            Finished { turn: number, node, visit, begun, spent: Spent { account, recorded, shown }, result }
         };
         // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
         // the other, so that they ask in their order.
@@ -255,44 +364,45 @@ impl Drive {
             self.running.push(Box::pin(work));
         } else {
             let task = AbortOnDropHandle::new(tokio::spawn(work));
-            let (turn, node) = (start.turn, start.node);
             self.running.push(Box::pin(async move {
                 task.await.unwrap_or_else(|error| {
-                    let lost = Stop::Failed(format!("the node's task was lost: {error}"));
-                    (turn, node, Instant::now(), Spent::default(), Err(lost))
+                    let result = Err(Stop::Failed(format!("the node's task was lost: {error}")));
+                    let (begun, spent) = (Instant::now(), Spent::default());
+                    Finished { turn: number, node, visit, begun, spent, result }
                 })
             }));
         }
         self.in_flight += 1;
     }
 
-    fn complete(
-        &mut self,
-        turn: Turn,
-        node: NodeIndex,
-        elapsed: Duration,
-        spent: Spent,
-        result: Result<Done, Stop>,
-    ) -> Result<Option<(Outcome, State)>, RunError> {
+    async fn complete(&mut self, finished: Finished) -> Result<Option<(Outcome, State)>, RunError> {
+        let Finished { turn, node, visit, begun, spent, result } = finished;
+        let elapsed = begun.elapsed();
         let Spent { account: own, recorded, shown } = spent;
+        self.account += own.clone();
+        if let Err(Stop::Waiting) = result {
+            self.waiting.insert(turn, Waiting { node, visit, recorded, shown });
+            if self.answered.remove(&turn) {
+                self.again(turn).await?;
+            }
+            return Ok(None);
+        }
+        self.answered.remove(&turn);
+        self.account += recorded.clone();
         let mut account = own.clone();
         account += recorded;
-        self.account += account.clone();
         let graph = self.graph.clone();
         let id = &graph.node(node).id;
         let done = match result {
             Ok(done) => done,
-            Err(Stop::Waiting) => {
-                self.waiting.push((turn, shown));
-                return Ok(None);
-            }
+            Err(Stop::Waiting) => return Ok(None),
             Err(Stop::Failed(reason)) => {
                 self.timings.add(node, elapsed);
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);
                 let fact = Fact::Failed { number: None, error: reason.clone(), account: own };
                 let entry = Entry { place: self.context.place_of(turn), fact };
-                self.context.journal.append(&self.context.run, &entry)?;
+                self.context.writer.append(vec![entry]).await?;
                 let id = graph.node(node).speaks_as();
                 let error = format!("node `{id}` failed: {reason}");
                 return Ok(Some((Outcome::Failed { node: Some(id.to_string()), error }, state)));
@@ -314,9 +424,8 @@ impl Drive {
             elapsed,
             account,
         };
-        let entry = Entry { place: self.context.place_of(turn), fact: Fact::Completed(completed) };
-        self.context.journal.append(&self.context.run, &entry)?;
-        let Fact::Completed(completed) = entry.fact else { return Ok(None) };
+        let entry = Entry { place: self.context.place_of(turn), fact: Fact::Completed(completed.clone()) };
+        self.context.writer.append(vec![entry]).await?;
         self.emit(&Event::NodeCompleted {
             node: id,
             turn,
@@ -336,7 +445,7 @@ impl Drive {
     /// The end of a run that has used up its time. It is noticed between two nodes.
     fn out_of_time(&self, limit: Duration) -> Outcome {
         let mut coming = self.schedule.coming();
-        coming.extend(self.pending.iter().map(|start| start.node));
+        coming.extend(self.queue.iter().map(|start| start.node));
         coming.sort_unstable();
         coming.dedup();
         let coming: Vec<String> =
@@ -380,20 +489,29 @@ impl Drive {
         }
     }
 
-    /// Commits how the run stands. Somebody may have cancelled it in the meantime: then it is interrupted, whatever it
-    /// came to.
-    pub(crate) fn settle(&self, outcome: Outcome) -> Result<Outcome, RunError> {
-        let (status, text) = match &outcome {
-            Outcome::Completed { output } => (RunStatus::Completed, Some(output.as_str())),
-            Outcome::Failed { error, .. } => (RunStatus::Failed, Some(error.as_str())),
-            Outcome::Waiting { .. } => (RunStatus::Waiting, None),
-            // The journal says `running`; the lock that is given free says that nobody does.
-            Outcome::Interrupted => return Ok(outcome),
+    /// Commits how the run stands.
+    ///
+    /// # Errors
+    /// [`JournalError::Unread`] when something was sent to the run that has to be looked at first.
+    pub(crate) async fn settle(&mut self, outcome: &Outcome) -> Result<(), JournalError> {
+        let fact = match outcome {
+            Outcome::Completed { output } => Fact::Ended { result: Ok(output.clone()), node: None },
+            Outcome::Failed { node, error } => Fact::Ended { result: Err(error.clone()), node: node.clone() },
+            Outcome::Waiting { .. } => Fact::Waiting,
+            // Nothing ends with it: giving the run free says that nobody works on it.
+            Outcome::Interrupted | Outcome::Cancelled => return Ok(()),
         };
-        match self.context.journal.set_status(&self.context.run, status, text) {
-            Err(JournalError::Cancelled(_)) => Ok(Outcome::Interrupted),
-            other => Ok(other.map(|()| outcome)?),
-        }
+        self.context.writer.append(vec![Entry::of_run(fact)]).await
+    }
+
+    /// Waits until everything that was committed is safe.
+    pub(crate) async fn settled(&mut self) -> Result<(), JournalError> {
+        self.context.writer.settled().await
+    }
+
+    /// Waits for what was sent to the run.
+    pub(crate) async fn receive(&mut self) -> Result<Vec<Entry>, RunError> {
+        Ok(receive(&mut self.inbox, &self.context).await?)
     }
 
     /// Tells whoever watches how the run stands.
@@ -415,9 +533,34 @@ impl Drive {
                 self.emit(&Event::RunWaiting { run, questions });
             }
             Outcome::Interrupted => self.emit(&Event::RunInterrupted { run }),
+            Outcome::Cancelled => {
+                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] cancelled");
+                self.emit(&Event::RunCancelled { run });
+            }
         }
         self.timings.log(graph);
     }
+}
+
+/// What is sent to a run.
+struct Inbox {
+    store: Arc<dyn RunStore>,
+    /// How long the run was worked on in earlier processes
+    worked: Duration,
+    /// What is waited for
+    news: Option<BoxFuture<'static, Result<Vec<Entry>, JournalError>>>,
+}
+
+/// Waits for what is sent to a run. What has begun to be received is not lost when this is dropped.
+async fn receive(inbox: &mut Option<Inbox>, context: &Arc<RunContext>) -> Result<Vec<Entry>, JournalError> {
+    let Some(inbox) = inbox else { return std::future::pending().await };
+    let news = inbox.news.get_or_insert_with(|| {
+        let writer = context.writer.clone();
+        Box::pin(async move { writer.receive().await })
+    });
+    let received = news.await;
+    inbox.news = None;
+    received
 }
 
 /// What it means that a cap is reached: in its own words, or by the name of its setting and how much that allows.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hotcell_budget::Usage;
+use hotcell_journal::{Question, RunId};
 use serde::{Serialize, Serializer};
 
-use crate::journal::{Question, RunId};
 use crate::schedule::Turn;
 
 /// Something that happened.
@@ -153,6 +153,11 @@ pub enum Event<'a> {
         run: &'a RunId,
         /// The questions that wait for an answer
         questions: &'a [Question],
+    },
+    /// Somebody ended the run for good
+    RunCancelled {
+        /// The run
+        run: &'a RunId,
     },
     /// Work was stopped; the run can be resumed
     RunInterrupted {

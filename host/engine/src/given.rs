@@ -72,6 +72,12 @@ impl Given {
         object
     }
 
+    /// How many runs before a run that was given this, one after the other, only refer to the one before them.
+    pub fn depth_of(given: &Object) -> u32 {
+        let depth = given.get("depth").map(|depth| serde_json::Value::from(depth).as_u64());
+        depth.flatten().and_then(|depth| u32::try_from(depth).ok()).unwrap_or(0)
+    }
+
     pub(crate) fn from_object(object: &Object) -> Self {
         let variables = object.get("variables").and_then(Value::as_object);
         Given {
@@ -84,15 +90,9 @@ impl Given {
             earlier: object.get("earlier").and_then(Value::as_object).cloned(),
             origin: object.get("origin").and_then(Value::as_object).cloned().unwrap_or_default(),
             after: object.get("after").and_then(Value::as_text).map(str::to_owned),
-            depth: depth(object),
+            depth: Given::depth_of(object),
         }
     }
-}
-
-/// How many runs before a run with this header, one after the other, only refer to the one before them.
-pub(crate) fn depth(given: &Object) -> u32 {
-    let depth = given.get("depth").map(|depth| serde_json::Value::from(depth).as_u64());
-    depth.flatten().and_then(|depth| u32::try_from(depth).ok()).unwrap_or(0)
 }
 
 /// Looks whether the caller gave only values that the graph takes.

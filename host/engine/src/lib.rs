@@ -10,7 +10,6 @@ mod drive;
 mod event;
 mod given;
 mod hook;
-mod journal;
 mod ports;
 mod run;
 mod schedule;
@@ -18,14 +17,10 @@ mod shape;
 mod timing;
 mod turn;
 
-pub use branch::{Write, WriteError};
+pub use branch::WriteError;
 pub use event::Event;
 pub use given::Given;
 pub use hook::{HookPoint, HookVerdict, Hooks};
-pub use journal::{
-    CallbackState, ClientCall, Completed, Entry, Fact, Journal, JournalError, MemoryJournal, OpenQuestion, Place,
-    Question, RunHeader, RunId, RunLock, RunRecord, RunStatus, SqliteJournal, callback_state, open_questions,
-};
 pub use ports::{
     Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Observer, OfferAnswer,
     OfferCall, OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools, Web, WebCall,

@@ -12,7 +12,7 @@ use hotcell_models::{Model, ModelName, ToolSpec};
 
 use crate::event::Event;
 use crate::hook::Hooks;
-use crate::journal::Question;
+use hotcell_journal::Question;
 
 /// Everything outside that a run may use.
 #[derive(Clone)]

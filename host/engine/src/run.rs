@@ -3,19 +3,21 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::{Action, Graph, Offered};
 use hotcell_graph::{Key, State};
+use hotcell_journal::{
+    Completed, Entry, EntryPath, Fact, History, JournalError, Question, RunHeader, RunId, RunStatus, RunStore,
+    RunWriter, Taken,
+};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 use crate::branch::{WriteError, apply};
-use crate::drive::Drive;
+use crate::drive::{Drive, Halt};
 use crate::event::Event;
 use crate::given::{Given, check_state, check_variables, list, missing_of_agent, missing_variables};
-use crate::journal::{
-    Completed, Entry, Fact, Journal, JournalError, Place, Question, RunHeader, RunId, RunRecord, RunStatus,
-};
 use crate::ports::{Agents, Ports};
 use crate::schedule::initial_state;
 use crate::shape::check_input;
@@ -29,7 +31,7 @@ type Variables = Arc<[(Key, String)]>;
 #[derive(Clone)]
 pub struct Engine {
     ports: Ports,
-    journal: Arc<dyn Journal>,
+    store: Arc<dyn RunStore>,
 }
 
 /// What to run.
@@ -42,6 +44,8 @@ pub struct RunRequest {
     pub digest: String,
     /// What the run is given
     pub given: Given,
+    /// The run that is the last one of its thread, if it belongs to one
+    pub follows: Option<RunId>,
 }
 
 /// Why a run did not start or cannot go on.
@@ -121,6 +125,8 @@ pub enum Outcome {
     },
     /// Work was stopped; it can be resumed
     Interrupted,
+    /// Somebody ended it for good
+    Cancelled,
 }
 
 /// A run that gave control back.
@@ -139,14 +145,14 @@ pub struct RunReport {
 }
 
 impl Engine {
-    /// An engine that uses these ports and this journal.
-    pub fn new(ports: Ports, journal: Arc<dyn Journal>) -> Self {
-        Engine { ports, journal }
+    /// An engine that uses these ports and this store of runs.
+    pub fn new(ports: Ports, store: Arc<dyn RunStore>) -> Self {
+        Engine { ports, store }
     }
 
-    /// The journal.
-    pub fn journal(&self) -> &Arc<dyn Journal> {
-        &self.journal
+    /// The store of runs.
+    pub fn store(&self) -> &Arc<dyn RunStore> {
+        &self.store
     }
 
     /// Starts a run and drives it as far as it goes.
@@ -163,8 +169,8 @@ impl Engine {
             digest: request.digest,
             given: request.given.to_object(),
         };
-        let (run, _lock) = self.journal.create(&header)?;
-        self.drive(run, graph, &request.given, variables, Vec::new(), cancel).await
+        let writer = self.store.create(&header, request.follows.as_ref()).await?;
+        self.drive(writer, graph, &request.given, variables, History::default(), cancel).await
     }
 
     /// Goes on with a run that is waiting or whose process is gone. `graph` has to be the graph it was started with.
@@ -174,12 +180,7 @@ impl Engine {
         graph: Arc<Graph>,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
-        let _lock = self.journal.lock(run)?;
-        let record = self.journal.find(run.as_str())?;
-        if record.status.is_final() {
-            return Err(RunError::Ended { run: run.clone(), status: record.status });
-        }
-        self.go_on(record, graph, cancel).await
+        self.go_on(run, graph, Fact::Resumed, cancel).await
     }
 
     /// Goes on with a run that failed: what was committed stays, the nodes that failed are run again, and models that
@@ -190,37 +191,41 @@ impl Engine {
         graph: Arc<Graph>,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
-        let _lock = self.journal.lock(run)?;
-        let record = self.journal.find(run.as_str())?;
+        let record = self.store.find(run.as_str()).await?;
         if record.status != RunStatus::Failed {
             return Err(RunError::NotFailed { run: run.clone(), status: record.status });
         }
-        self.journal.append(run, &Entry { place: Place::of_run(), fact: Fact::Retried })?;
-        self.go_on(record, graph, cancel).await
+        self.go_on(run, graph, Fact::Retried, cancel).await
     }
 
     async fn go_on(
         &self,
-        record: RunRecord,
+        run: &RunId,
         graph: Arc<Graph>,
+        fact: Fact,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
-        let run = &record.id;
-        let given = self.given_of(&record, &graph)?;
+        // What does not fit is found before anything is changed.
+        let header = self.store.find(run.as_str()).await?.header;
+        let given = self.given_of(&header, &graph).await?;
         let variables = check_variables(&graph, &given)?;
-        let entries = self.journal.entries(run)?;
-        self.journal.set_status(run, RunStatus::Running, None)?;
-        self.drive(run.clone(), graph, &given, variables, entries, cancel).await
+        let Taken { writer, history } = self.store.take(run, fact).await.map_err(|error| match error {
+            JournalError::Ended { run, status } => RunError::Ended { run, status },
+            JournalError::Cancelled(run) => RunError::Ended { run, status: RunStatus::Cancelled },
+            other => other.into(),
+        })?;
+        self.drive(writer, graph, &given, variables, history, cancel).await
     }
 
-    /// The state that the journal of a run leads to. `graph` should be the graph it was started with; of another one, the
+    /// The state that the entries of a run lead to. `graph` should be the graph it was started with; of another one, the
     /// writes of the run count in the order in which they were committed.
-    pub fn state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
-        let given = self.given_of(&self.journal.find(run.as_str())?, &graph)?;
+    pub async fn state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
+        let header = self.store.find(run.as_str()).await?.header;
+        let given = self.given_of(&header, &graph).await?;
         let state = initial_state(&graph, &given)?;
-        let (remembered, completed, spent) = Remembered::of(self.journal.entries(run)?);
+        let (remembered, completed, spent) = Remembered::of(self.store.history(run).await?.whole()?);
         let variables = check_variables(&graph, &given)?;
-        let context = self.context(run, &graph, variables, remembered, spent);
+        let context = self.context(Arc::new(ReadOnly(run.clone())), &graph, variables, remembered, spent);
         match state_of(context, state.clone(), completed.clone()) {
             Err(RunError::Mismatch { .. }) => Ok(fold(&graph, state, completed)?),
             other => other,
@@ -228,17 +233,18 @@ impl Engine {
     }
 
     /// What a run was given, with the state of the run before it where it only refers to that.
-    fn given_of(&self, record: &RunRecord, graph: &Arc<Graph>) -> Result<Given, RunError> {
-        let mut given = Given::from_object(&record.header.given);
+    async fn given_of(&self, header: &RunHeader, graph: &Arc<Graph>) -> Result<Given, RunError> {
+        let mut given = Given::from_object(&header.given);
         if let (Some(before), None) = (&given.after, &given.earlier) {
-            given.earlier = Some(self.state_of(&RunId::from(before.clone()), graph.clone())?.to_object());
+            let before = RunId::from(before.clone());
+            given.earlier = Some(Box::pin(self.state_of(&before, graph.clone())).await?.to_object());
         }
         Ok(given)
     }
 
     fn context(
         &self,
-        run: &RunId,
+        writer: Arc<dyn RunWriter>,
         graph: &Arc<Graph>,
         variables: Variables,
         remembered: Remembered,
@@ -246,53 +252,115 @@ impl Engine {
     ) -> RunContext {
         RunContext {
             graph: graph.clone(),
-            run: run.clone(),
+            run: writer.run().clone(),
             ports: self.ports.clone(),
-            journal: self.journal.clone(),
+            writer,
             variables,
             purse: Arc::new(Purse::new(graph.limits.budget.clone(), spent)),
             remembered: Arc::new(Mutex::new(remembered)),
+            answered: Arc::default(),
+            idle: Arc::default(),
             base: None,
             depth: 0,
             asks_as: None,
         }
     }
 
+    /// Drives a run as far as it goes; `history` is empty for one that begins.
     async fn drive(
         &self,
-        run: RunId,
+        writer: Box<dyn RunWriter>,
         graph: Arc<Graph>,
         given: &Given,
         variables: Variables,
-        entries: Vec<Entry>,
+        history: History,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
         let state = initial_state(&graph, given)?;
-        let resumed = !entries.is_empty();
-        let (remembered, completed, spent) = Remembered::of(entries);
-        let context = Arc::new(self.context(&run, &graph, variables, remembered, spent));
-        let mut drive = Drive::new(context, state);
+        let resumed = !history.entries.is_empty();
+        let worked = history.worked;
+        let (remembered, completed, spent) = Remembered::of(history.entries);
+        let context = Arc::new(self.context(writer.into(), &graph, variables, remembered, spent));
+        let run = context.run.clone();
+        let mut drive = Drive::of_run(context, state, self.store.clone(), worked);
         drive.emit(&Event::RunStarted { run: &run, graph: &graph.name, start: &graph.node(graph.start).id, resumed });
         tracing::info!(target: "hotcell::graph", run = %run, "[graph:{}] started at `{}`", graph.name, graph.node(graph.start).id);
-        let (outcome, state) = match drive.replay(completed)? {
-            Some(outcome) => outcome,
+        let begun = match drive.replay(completed)? {
+            Some((outcome, state)) => Some(Halt::At(outcome, state)),
             None => match drive.before_run(given, resumed).await {
-                Ok(()) => match drive.go(cancel).await {
-                    Err(RunError::Journal(JournalError::Cancelled(_))) => (Outcome::Interrupted, drive.state()),
-                    other => other?,
-                },
-                Err(error) => (Outcome::Failed { node: None, error }, drive.state()),
+                Ok(()) => None,
+                Err(error) => Some(Halt::At(Outcome::Failed { node: None, error }, drive.state())),
             },
         };
-        let outcome = drive.settle(outcome)?;
+        let (outcome, state) = conclude(&mut drive, begun, cancel).await?;
         drive.after_run(&outcome).await;
         drive.tell(&outcome);
-        Ok(RunReport { run, outcome, state, account: drive.account, timings: drive.timings })
+        Ok(RunReport { run, outcome, state, account: drive.used(), timings: drive.timings })
+    }
+}
+
+/// Drives a run until how it stands is committed.
+async fn conclude(
+    drive: &mut Drive,
+    mut halt: Option<Halt>,
+    cancel: CancellationToken,
+) -> Result<(Outcome, State), RunError> {
+    loop {
+        let halted = match halt.take() {
+            Some(halt) => halt,
+            None => match drive.go(cancel.clone()).await {
+                Err(RunError::Journal(JournalError::Cancelled(_))) => Halt::Cancelled(drive.state()),
+                other => other?,
+            },
+        };
+        let (outcome, state) = match halted {
+            Halt::Cancelled(state) => return Ok((Outcome::Cancelled, state)),
+            Halt::At(outcome, state) => (outcome, state),
+        };
+        match drive.settle(&outcome).await {
+            Ok(()) => {
+                drive.settled().await?;
+                return Ok((outcome, state));
+            }
+            Err(JournalError::Cancelled(_)) => return Ok((Outcome::Cancelled, state)),
+            Err(JournalError::Unread(_)) => {}
+            Err(other) => return Err(other.into()),
+        }
+        let news = drive.receive().await?;
+        if drive.take(news).await? {
+            return Ok((Outcome::Cancelled, state));
+        }
+        // An answer lets a run go on that waits. One that has ended needs none any more.
+        if !matches!(outcome, Outcome::Waiting { .. }) {
+            halt = Some(Halt::At(outcome, state));
+        }
+    }
+}
+
+/// A run that is only looked at.
+struct ReadOnly(RunId);
+
+#[async_trait]
+impl RunWriter for ReadOnly {
+    fn run(&self) -> &RunId {
+        &self.0
+    }
+
+    async fn append(&self, _: Vec<Entry>) -> Result<(), JournalError> {
+        Err(JournalError::Fenced(self.0.clone()))
+    }
+
+    async fn settled(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
+        std::future::pending().await
     }
 }
 
 /// The state that the journal of a run leads to, whatever became of the run. Nothing of it is run.
-fn state_of(context: RunContext, state: State, completed: Vec<(Place, Completed)>) -> Result<State, RunError> {
+fn state_of(context: RunContext, state: State, completed: Vec<(EntryPath, Completed)>) -> Result<State, RunError> {
     let mut drive = Drive::new(Arc::new(context), state);
     Ok(match drive.replay(completed)? {
         Some((_, state)) => state,
@@ -301,7 +369,7 @@ fn state_of(context: RunContext, state: State, completed: Vec<(Place, Completed)
 }
 
 /// What the writes of a run come to without its graph.
-fn fold(graph: &Graph, mut state: State, completed: Vec<(Place, Completed)>) -> Result<State, WriteError> {
+fn fold(graph: &Graph, mut state: State, completed: Vec<(EntryPath, Completed)>) -> Result<State, WriteError> {
     for write in completed.iter().flat_map(|(_, completed)| &completed.writes) {
         apply(graph, &mut state, write)?;
     }

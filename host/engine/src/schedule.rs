@@ -8,8 +8,9 @@ use std::cell::OnceCell;
 use hotcell_graph::ir::{Action, Expression, Graph, Next, NodeIndex};
 use hotcell_graph::{Key, Reachability, State, Value};
 
-use crate::branch::{Branch, Write, WriteError, apply};
+use crate::branch::{Branch, WriteError, apply};
 use crate::given::Given;
+use hotcell_journal::Write;
 
 /// The number of a node's turn in a run, from 1 in the order in which turns started.
 pub type Turn = u64;
@@ -102,10 +103,11 @@ impl Schedule {
         self.tokens.iter().filter_map(waits).collect()
     }
 
-    /// Starts every node that may start now, as many as `concurrency` allows.
+    /// Starts every node that may start now. How many of them are worked on at a time is not looked at: the numbers of turns
+    /// would depend on how long each takes.
     pub(crate) fn start_ready(&mut self, graph: &Graph) -> Result<Vec<Start>, ScheduleError> {
         let mut started = Vec::new();
-        while self.running < graph.limits.concurrency.max(1) && !self.ended {
+        while !self.ended {
             let Some(node) = self.next_ready(graph)? else { break };
             started.push(self.start(graph, node)?);
         }

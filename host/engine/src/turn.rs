@@ -6,16 +6,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Key, Value};
+use hotcell_journal::{Completed, Entry, EntryPath, Fact, JournalError, Question, RunId, RunWriter, Write};
+use tokio::sync::Notify;
 
-use crate::branch::Write;
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
-use crate::journal::{Completed, Entry, Fact, Journal, JournalError, Place, Question, RunId};
 use crate::ports::Ports;
 use crate::schedule::Turn;
 
@@ -43,12 +45,16 @@ pub(crate) struct RunContext {
     pub(crate) graph: Arc<Graph>,
     pub(crate) run: RunId,
     pub(crate) ports: Ports,
-    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) writer: Arc<dyn RunWriter>,
     pub(crate) variables: Arc<[(Key, String)]>,
     pub(crate) purse: Arc<Purse>,
     pub(crate) remembered: Arc<Mutex<Remembered>>,
+    /// Told when answers arrive that were sent to the run
+    pub(crate) answered: Arc<Notify>,
+    /// Turns of this graph whose people think
+    pub(crate) idle: Arc<Idle>,
     /// Where in a run this is, for an agent that a node of the run called
-    pub(crate) base: Option<Place>,
+    pub(crate) base: Option<EntryPath>,
     /// How many agents and graphs deep
     pub(crate) depth: u32,
     /// The node in whose name questions are asked; none means the node that asks
@@ -57,21 +63,49 @@ pub(crate) struct RunContext {
 
 impl RunContext {
     /// Where entries about a turn belong.
-    pub(crate) fn place_of(&self, turn: Turn) -> Place {
-        self.base.as_ref().map_or_else(|| Place::of_turn(turn), |base| base.within(turn))
+    pub(crate) fn place_of(&self, turn: Turn) -> EntryPath {
+        self.base.as_ref().map_or_else(|| EntryPath::of_turn(turn), |base| base.within(turn))
     }
 
     /// The turn that a place means.
-    pub(crate) fn turn_at(&self, place: &Place) -> Option<Turn> {
+    pub(crate) fn turn_at(&self, place: &EntryPath) -> Option<Turn> {
         match &self.base {
-            None => place.0.parse().ok(),
-            Some(base) => place.0.strip_prefix(&base.0)?.strip_prefix('.')?.parse().ok(),
+            None => place.as_str().parse().ok(),
+            Some(base) => place.strip(base)?.parse().ok(),
         }
     }
 
     /// The memory of the run, shared with the agents it calls.
     pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Turns that wait for somebody who is here. They need no place among those that are worked on.
+#[derive(Default)]
+pub(crate) struct Idle {
+    turns: AtomicUsize,
+    pub(crate) changed: Notify,
+}
+
+impl Idle {
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    fn enter(self: Arc<Self>) -> Thinking {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
+        Thinking(self)
+    }
+}
+
+/// Somebody thinks as long as this is there.
+struct Thinking(Arc<Idle>);
+
+impl Drop for Thinking {
+    fn drop(&mut self) {
+        self.0.turns.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -108,47 +142,67 @@ struct Known {
 /// What is known of turns that began in an earlier process.
 #[derive(Default)]
 pub(crate) struct Remembered {
-    effects: HashMap<(Place, u32), Known>,
-    answers: HashMap<(Place, u32), Option<String>>,
+    effects: HashMap<(EntryPath, u32), Known>,
+    answers: HashMap<(EntryPath, u32), Option<String>>,
     /// Completed turns of agents, by where the agent was called
-    agents: HashMap<Place, Vec<(Place, Completed)>>,
+    agents: HashMap<EntryPath, Vec<(EntryPath, Completed)>>,
 }
 
 impl Remembered {
     /// What the entries of a run say: beside the memory, its own completed turns in order, and what was used.
-    pub(crate) fn of(entries: Vec<Entry>) -> (Self, Vec<(Place, Completed)>, Usage) {
+    pub(crate) fn of(entries: Vec<Entry>) -> (Self, Vec<(EntryPath, Completed)>, Usage) {
         let mut remembered = Self::default();
         let mut own = Vec::new();
         let mut spent = Spent::default();
-        for Entry { place, fact } in entries {
-            match fact {
-                Fact::Effect { number, kind, subject, answer, account } => {
-                    spent.effect(&place, number, &kind, &account);
-                    remembered.effects.insert((place, number), Known { kind, subject, answer, account });
-                }
-                Fact::Failed { number, account, .. } => spent.failure(&place, number, &account),
-                Fact::Retried => remembered.forget_refusals(),
-                Fact::Asked { number, .. } => {
-                    remembered.answers.entry((place, number)).or_default();
-                }
-                Fact::Answered { number, text } => {
-                    remembered.answers.insert((place, number), Some(text));
-                }
-                Fact::Completed(completed) => {
-                    spent.turn(&place, &completed.account);
-                    match place.around() {
-                        None => own.push((place, completed)),
-                        Some(base) => remembered.agents.entry(base).or_default().push((place, completed)),
-                    }
-                }
+        for entry in entries {
+            match &entry.fact {
+                Fact::Effect { number, kind, account, .. } => spent.effect(&entry.place, *number, kind, account),
+                Fact::Failed { number, account, .. } => spent.failure(&entry.place, *number, account),
+                Fact::Completed(completed) => spent.turn(&entry.place, &completed.account),
+                _ => {}
             }
+            own.extend(remembered.add(entry));
         }
         (remembered, own, spent.total())
     }
 
+    /// What the entries say of a turn that began in this process and is begun again.
+    pub(crate) fn refresh(&mut self, entries: Vec<Entry>, turn: Turn) {
+        let is_own = |place: &EntryPath| place.turn() == Some(turn);
+        self.effects.retain(|(place, _), _| !is_own(place));
+        self.answers.retain(|(place, _), _| !is_own(place));
+        self.agents.retain(|base, _| !is_own(base));
+        entries.into_iter().filter(|entry| is_own(&entry.place)).for_each(|entry| drop(self.add(entry)));
+    }
+
+    /// Takes note of an entry; gives back what is not kept here, a completed turn of the run's own graph.
+    fn add(&mut self, Entry { place, fact }: Entry) -> Option<(EntryPath, Completed)> {
+        match fact {
+            Fact::Effect { number, kind, subject, answer, account } => {
+                self.effects.insert((place, number), Known { kind, subject, answer, account });
+            }
+            Fact::Retried => self.forget_refusals(),
+            Fact::Asked { number, .. } => {
+                self.answers.entry((place, number)).or_default();
+            }
+            Fact::Answered { number, text } => self.answer(place, number, text),
+            Fact::Completed(completed) => match place.around() {
+                None => return Some((place, completed)),
+                Some(base) => self.agents.entry(base).or_default().push((place, completed)),
+            },
+            _ => {}
+        }
+        None
+    }
+
+    /// Takes note of an answer.
+    pub(crate) fn answer(&mut self, place: EntryPath, number: u32, text: String) {
+        self.answers.insert((place, number), Some(text));
+    }
+
     /// Forgets what models refused at the end of a place, so that they are asked again.
     fn forget_refusals(&mut self) {
-        let mut last: HashMap<Place, u32> = HashMap::new();
+        let mut last: HashMap<EntryPath, u32> = HashMap::new();
         for (place, number) in self.effects.keys() {
             let last = last.entry(place.clone()).or_default();
             *last = (*last).max(*number);
@@ -164,7 +218,7 @@ impl Remembered {
 
     /// The answer of the effect of that number and who used what for it. A run that was never interrupted remembers
     /// nothing, and does not look.
-    fn take_effect(&mut self, place: &Place, number: u32, deed: &Deed) -> Result<Option<(Value, Account)>, String> {
+    fn take_effect(&mut self, place: &EntryPath, number: u32, deed: &Deed) -> Result<Option<(Value, Account)>, String> {
         if self.effects.is_empty() {
             return Ok(None);
         }
@@ -181,7 +235,7 @@ impl Remembered {
     }
 
     /// The completed turns of the agent that was called there.
-    pub(crate) fn take_agent(&mut self, base: &Place) -> Vec<(Place, Completed)> {
+    pub(crate) fn take_agent(&mut self, base: &EntryPath) -> Vec<(EntryPath, Completed)> {
         self.agents.remove(base).unwrap_or_default()
     }
 }
@@ -191,14 +245,14 @@ impl Remembered {
 struct Spent(BTreeMap<String, Usage>);
 
 impl Spent {
-    fn turn(&mut self, place: &Place, account: &Account) {
+    fn turn(&mut self, place: &EntryPath, account: &Account) {
         self.drop_below(place);
         // The effects of the turn itself, and what was used for it before it failed.
         self.drop_between(format!("{place}#"), format!("{place}$"));
         self.add(place.to_string(), account);
     }
 
-    fn effect(&mut self, place: &Place, number: u32, kind: &str, account: &Account) {
+    fn effect(&mut self, place: &EntryPath, number: u32, kind: &str, account: &Account) {
         match kind {
             "agent" => self.drop_below(&place.within(format_args!("agent{number}"))),
             "item" => {
@@ -211,7 +265,7 @@ impl Spent {
         self.add(format!("{place}#{number}"), account);
     }
 
-    fn failure(&mut self, place: &Place, number: Option<u32>, account: &Account) {
+    fn failure(&mut self, place: &EntryPath, number: Option<u32>, account: &Account) {
         // Beside what comes when it is done again, which is counted anew.
         match number {
             Some(number) => self.add(format!("{place}!{number}"), account),
@@ -224,7 +278,7 @@ impl Spent {
     }
 
     /// Drops everything within a place: its parts follow each other in the order of texts.
-    fn drop_below(&mut self, place: &Place) {
+    fn drop_below(&mut self, place: &EntryPath) {
         self.drop_between(format!("{place}."), format!("{place}/"));
     }
 
@@ -253,7 +307,7 @@ fn is_refusal(answer: &Value) -> bool {
 /// One node's turn, or one item of a map within it.
 pub(crate) struct NodeTurn {
     pub(crate) context: Arc<RunContext>,
-    pub(crate) place: Place,
+    pub(crate) place: EntryPath,
     pub(crate) node: Key,
     /// Who used what, apart from what entries of their own say
     pub(crate) account: Account,
@@ -263,11 +317,13 @@ pub(crate) struct NodeTurn {
     pub(crate) attempts: u32,
     /// What is to be seen in the state while it waits, or after it failed
     pub(crate) shown: Vec<Write>,
+    /// Where it says that it waits for somebody who is here; none for a part of a turn, whose other parts go on
+    pub(crate) idle: Option<Arc<Idle>>,
     number: u32,
 }
 
 impl NodeTurn {
-    pub(crate) fn new(context: Arc<RunContext>, place: Place, node: Key) -> Self {
+    pub(crate) fn new(context: Arc<RunContext>, place: EntryPath, node: Key) -> Self {
         NodeTurn {
             context,
             place,
@@ -276,6 +332,7 @@ impl NodeTurn {
             recorded: Account::default(),
             attempts: 1,
             shown: Vec::new(),
+            idle: None,
             number: 0,
         }
     }
@@ -286,12 +343,12 @@ impl NodeTurn {
     }
 
     /// Where the next effect runs, if it has turns of its own.
-    pub(crate) fn base_of_next(&self) -> Place {
+    pub(crate) fn base_of_next(&self) -> EntryPath {
         self.place.within(format_args!("agent{}", self.number))
     }
 
     /// A place for something that has turns of its own and is no effect.
-    pub(crate) fn next_base(&mut self) -> Place {
+    pub(crate) fn next_base(&mut self) -> EntryPath {
         let number = self.next_number();
         self.place.within(format_args!("call{number}"))
     }
@@ -329,18 +386,21 @@ impl NodeTurn {
             self.recorded += account;
             return Ok(answer);
         }
+        // What leaves follows from everything that was committed before.
+        self.context.writer.settled().await?;
         let (account, result) = perform(self.context.clone()).await;
         self.recorded += account.clone();
         let Deed { kind, subject } = deed;
         match result {
             Ok(answer) => {
-                self.commit(Fact::Effect { number, kind: kind.to_owned(), subject, answer: answer.clone(), account })?;
+                self.commit(Fact::Effect { number, kind: kind.to_owned(), subject, answer: answer.clone(), account })
+                    .await?;
                 Ok(answer)
             }
             Err(Stop::Failed(error)) => {
                 // What was used within an agent or an item has entries of its own.
                 let account = if matches!(kind, "agent" | "item") { Account::default() } else { account };
-                self.commit(Fact::Failed { number: Some(number), error: error.clone(), account })?;
+                self.commit(Fact::Failed { number: Some(number), error: error.clone(), account }).await?;
                 Err(Stop::Failed(error))
             }
             Err(other) => Err(other),
@@ -348,12 +408,12 @@ impl NodeTurn {
     }
 
     /// What came by a callback, which is in the journal like an answer. Nobody is asked for it: the turn waits.
-    pub(crate) fn await_callback(&mut self, question: Question) -> Result<String, Stop> {
+    pub(crate) async fn await_callback(&mut self, question: Question) -> Result<String, Stop> {
         let (number, known) = self.next_answer();
         match known {
             Some(Some(body)) => return Ok(body),
             Some(None) => {}
-            None => self.commit(Fact::Asked { number, question: question.clone() })?,
+            None => self.commit(Fact::Asked { number, question: question.clone() }).await?,
         }
         self.emit(&Event::Asked { question: &question });
         Err(Stop::Waiting)
@@ -383,16 +443,41 @@ impl NodeTurn {
                 if let Some(text) = changed.as_ref().and_then(|event| event.get("question")?.as_text()) {
                     text.clone_into(&mut question.text);
                 }
-                self.commit(Fact::Asked { number, question: question.clone() })?;
+                self.commit(Fact::Asked { number, question: question.clone() }).await?;
             }
         }
         self.emit(&Event::Asked { question: &question });
-        let Some(text) = self.context.ports.people.ask(&question).await else {
-            return Err(Stop::Waiting);
-        };
-        self.commit(Fact::Answered { number, text: text.clone() })?;
+        let text = self.first_answer(&question, number).await?;
         self.emit(&Event::Answered { node: &question.node });
         self.answered(&question, text).await
+    }
+
+    /// The answer of somebody who is here, or of somebody elsewhere who was faster.
+    async fn first_answer(&self, question: &Question, number: u32) -> Result<String, Stop> {
+        let context = &self.context;
+        context.writer.settled().await?;
+        let _thinking = self.idle.clone().map(Idle::enter);
+        let key = (self.place.clone(), number);
+        let mut here = pin!(context.ports.people.ask(question));
+        let mut is_answered_here = false;
+        loop {
+            let news = context.answered.notified();
+            if let Some(Some(text)) = context.remembered().answers.get(&key) {
+                return Ok(text.clone());
+            }
+            tokio::select! {
+                biased;
+                answer = &mut here, if !is_answered_here => {
+                    let Some(text) = answer else { return Err(Stop::Waiting) };
+                    match self.commit(Fact::Answered { number, text: text.clone() }).await {
+                        // Another answer is on its way.
+                        Err(Stop::Journal(JournalError::NotAsked { .. })) => is_answered_here = true,
+                        other => return other.map(|()| text),
+                    }
+                }
+                () = news => {}
+            }
+        }
     }
 
     /// What hooks make of an answer. The answer as it was given is in the journal.
@@ -410,8 +495,8 @@ impl NodeTurn {
         Ok(changed.unwrap_or(answer))
     }
 
-    fn commit(&self, fact: Fact) -> Result<(), Stop> {
+    async fn commit(&self, fact: Fact) -> Result<(), Stop> {
         let entry = Entry { place: self.place.clone(), fact };
-        Ok(self.context.journal.append(&self.context.run, &entry)?)
+        Ok(self.context.writer.append(vec![entry]).await?)
     }
 }

@@ -3,9 +3,10 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use hotcell_engine::{CallbackState, Entry, Fact, JournalError, RunId, RunReport, callback_state};
+use hotcell_engine::{RunError, RunReport};
+use hotcell_journal::{CallbackState, Entry, Fact, JournalError, RunId, callback_state};
 use http::header::AUTHORIZATION;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -29,8 +30,8 @@ const MOST_CONNECTIONS: usize = 64;
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 /// How long an answer waits for its run where that is still busy: it may come before the request was done with.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How often it is looked whether the run is ready.
-const LOOK: Duration = Duration::from_millis(50);
+/// How long nothing is accepted after a connection could not be.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why an answer is not taken.
 #[derive(Debug, Error)]
@@ -56,34 +57,31 @@ impl From<JournalError> for CallbackError {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::NoSuchRun(_) | JournalError::Ambiguous(..) => CallbackError::Unknown,
-            JournalError::Busy(_) => CallbackError::Early,
+            JournalError::NotAsked { .. } => CallbackError::Answered,
+            JournalError::Ended { .. } | JournalError::Cancelled(_) => CallbackError::Ended,
             other => CallbackError::Journal(other),
         }
     }
 }
 
 impl Host {
-    /// Commits what came by a callback, a JSON text, in the run that the session belongs to. The run goes on when somebody
-    /// resumes it.
+    /// Sends what came by a callback, a JSON text, to the run that the session belongs to. One that nobody works on goes on when
+    /// somebody resumes it.
     ///
     /// # Errors
     /// When no run waits for it, yet or any more, or the journal fails.
-    pub fn answer_callback(&self, session: &str, body: &str) -> Result<RunId, CallbackError> {
+    pub async fn answer_callback(&self, session: &str, body: &str) -> Result<RunId, CallbackError> {
         let (run, _) = session.split_once('.').ok_or(CallbackError::Unknown)?;
-        let record = self.journal().find(run)?;
-        let state = |entries: &[Entry]| match callback_state(entries, session) {
-            CallbackState::Unknown => Err(CallbackError::Unknown),
-            CallbackState::Answered => Err(CallbackError::Answered),
-            CallbackState::Early => Err(CallbackError::Early),
-            CallbackState::Open(_) if record.status.is_final() => Err(CallbackError::Ended),
-            CallbackState::Open(open) => Ok(*open),
+        let record = self.journal().find(run).await?;
+        let open = match callback_state(&self.journal().history(&record.id).await?.whole()?, session) {
+            CallbackState::Unknown => return Err(CallbackError::Unknown),
+            CallbackState::Answered => return Err(CallbackError::Answered),
+            CallbackState::Early => return Err(CallbackError::Early),
+            CallbackState::Open(_) if record.status.is_final() => return Err(CallbackError::Ended),
+            CallbackState::Open(open) => open,
         };
-        // Whoever does not know the session learns nothing of the run, not even that it is busy.
-        state(&self.journal().entries(&record.id)?)?;
-        let _lock = self.journal().lock(&record.id)?;
-        let open = state(&self.journal().entries(&record.id)?)?;
         let fact = Fact::Answered { number: open.number, text: body.to_owned() };
-        self.journal().append(&record.id, &Entry { place: open.place, fact })?;
+        self.journal().send(&record.id, Entry { place: open.place, fact }).await?;
         Ok(record.id)
     }
 }
@@ -99,6 +97,7 @@ pub async fn serve_callbacks(host: Host, listener: TcpListener, session: Session
     let taking = Taking { host, session: session.clone(), told, runs: TaskTracker::new() };
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let shutdown = session.cancel;
+    taking.take_up().await;
     while let Some(Ok(place)) = shutdown.run_until_cancelled(room.clone().acquire_owned()).await {
         let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await else { break };
         match accepted {
@@ -111,7 +110,7 @@ pub async fn serve_callbacks(host: Host, listener: TcpListener, session: Session
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(PAUSE).await;
             }
         }
     }
@@ -143,15 +142,30 @@ async fn connection(stream: TcpStream, taking: Taking) {
 }
 
 impl Taking {
+    /// Goes on with the runs whose answers were taken by a process that ended before it could.
+    async fn take_up(&self) {
+        match self.host.journal().with_messages().await {
+            Ok(runs) => runs.into_iter().for_each(|run| self.resume(run)),
+            Err(error) => tracing::error!(%error, "runs with answers cannot be found"),
+        }
+    }
+
+    fn resume(&self, run: RunId) {
+        let taking = self.clone();
+        self.runs.spawn(async move {
+            let report = taking.host.resume(run.as_str(), taking.session.clone()).await;
+            // Whoever works on it has the answer.
+            if !matches!(report, Err(HostError::Run(RunError::Journal(JournalError::Busy(_))))) {
+                (taking.told)(&run, &report);
+            }
+        });
+    }
+
     async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         match self.take(request).await {
             Ok(run) => {
-                let taking = self.clone();
                 let reply = reply(StatusCode::ACCEPTED, &json!({ "run": run.as_str() }));
-                self.runs.spawn(async move {
-                    let report = taking.host.resume(run.as_str(), taking.session.clone()).await;
-                    (taking.told)(&run, &report);
-                });
+                self.resume(run);
                 reply
             }
             Err((status, reason)) => reply(status, &json!({ "error": reason })),
@@ -182,30 +196,28 @@ impl Taking {
         };
         let text = std::str::from_utf8(&body).ok().filter(|text| serde_json::from_str::<Value>(text).is_ok());
         let text = text.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the answer is no JSON"))?;
-        let begun = Instant::now();
-        loop {
-            let error = match self.host.answer_callback(&session, text) {
-                Ok(run) => return Ok(run),
-                Err(CallbackError::Early) if begun.elapsed() < READY_WITHIN => {
-                    tokio::time::sleep(LOOK).await;
-                    continue;
-                }
-                Err(error) => error,
-            };
-            let status = match error {
-                CallbackError::Unknown => StatusCode::NOT_FOUND,
-                CallbackError::Early => StatusCode::SERVICE_UNAVAILABLE,
-                CallbackError::Answered | CallbackError::Ended => StatusCode::CONFLICT,
-                CallbackError::Journal(error) => {
-                    tracing::error!(%error, "an answer could not be kept");
-                    return Err(refuse(
-                        StatusCode::INTERNAL_SERVER_ERROR,
-                        "the answer could not be kept; send it again",
-                    ));
-                }
-            };
-            return Err((status, error.to_string()));
+        let mut answered = self.host.answer_callback(&session, text).await;
+        if let (Err(CallbackError::Early), Some((run, _))) = (&answered, session.split_once('.')) {
+            // It is ready at the latest when nobody works on it any more.
+            let run = RunId::from(run.to_owned());
+            let _ = tokio::time::timeout(READY_WITHIN, self.host.journal().released(&run)).await;
+            answered = self.host.answer_callback(&session, text).await;
         }
+        let error = match answered {
+            Ok(run) => return Ok(run),
+            Err(error) => error,
+        };
+        let status = match error {
+            CallbackError::Unknown => StatusCode::NOT_FOUND,
+            CallbackError::Early => StatusCode::SERVICE_UNAVAILABLE,
+            CallbackError::Answered | CallbackError::Ended => StatusCode::CONFLICT,
+            CallbackError::Journal(error) => {
+                tracing::error!(%error, "an answer could not be kept");
+                let reason = "the answer could not be kept; send it again";
+                return Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, reason));
+            }
+        };
+        Err((status, error.to_string()))
     }
 }
 

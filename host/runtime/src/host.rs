@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_cells::{CellsError, CompileEvent};
 use hotcell_dialects::agent_spec::Exported;
-use hotcell_engine::{Journal, JournalError, MemoryJournal, Question, RunError, RunRecord, RunStatus, SqliteJournal};
+use hotcell_engine::RunError;
+use hotcell_journal::{JournalError, MemoryStore, Question, RunRecord, RunStatus, RunStore, SqliteStore};
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelError, ModelName, Providers, Recorder, Replay};
 use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stores, StoresError, Trust};
@@ -117,7 +118,7 @@ pub struct Host(Arc<Inner>);
 
 struct Inner {
     kitchen: Kitchen,
-    journal: Arc<dyn Journal>,
+    journal: Arc<dyn RunStore>,
     providers: Arc<Providers>,
     model: Arc<dyn Model>,
     environment: Environment,
@@ -200,10 +201,10 @@ impl Host {
     }
 
     fn with_kitchen(kitchen: Kitchen, options: HostOptions) -> Result<Self, HostError> {
-        let journal: Arc<dyn Journal> = match &options.journal {
-            JournalChoice::Memory => Arc::new(MemoryJournal::default()),
-            JournalChoice::File(path) => Arc::new(SqliteJournal::open(path)?),
-            JournalChoice::Default => Arc::new(SqliteJournal::open(&state_folder()?.join("runs.db"))?),
+        let journal: Arc<dyn RunStore> = match &options.journal {
+            JournalChoice::Memory => Arc::new(MemoryStore::default()),
+            JournalChoice::File(path) => Arc::new(SqliteStore::open(path)?),
+            JournalChoice::Default => Arc::new(SqliteStore::open(&state_folder()?.join("runs.db"))?),
         };
         let trust = match options.trust {
             Some(trust) => trust,
@@ -287,7 +288,7 @@ impl Host {
     }
 
     /// All runs.
-    pub fn journal(&self) -> &Arc<dyn Journal> {
+    pub fn journal(&self) -> &Arc<dyn RunStore> {
         &self.0.journal
     }
 

@@ -12,7 +12,8 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, Bytes, Fuel, Purse};
 use hotcell_cells::{Grants, Terms};
 use hotcell_dialects::loki::KnowledgeBaseSource;
-use hotcell_engine::{CallError, Found, Knowledge, Lookup, People, Question, SharedState, ToolCall, Tools};
+use hotcell_engine::{CallError, Found, Knowledge, Lookup, People, SharedState, ToolCall, Tools};
+use hotcell_journal::Question;
 use hotcell_knowledge::{
     Build, Embedder, Endpoint, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
     Progress, Protocol, RemoteEmbedder, RemoteReranker, Reranker, Settings,

@@ -34,11 +34,13 @@ pub use host::{
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
-    ClientCall, Completed, Entry, Event, Fact, Given, Journal, JournalError, Nobody, NodeTiming, Observer,
-    OpenQuestion, Outcome, People, Place, Question, RunError, RunHeader, RunId, RunRecord, RunReport, RunStatus,
-    Timings, Turn, open_questions,
+    Event, Given, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunReport, Timings, Turn,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
+pub use hotcell_journal::{
+    ClientCall, Completed, Entry, EntryPath, Fact, History, JournalError, OpenQuestion, PruneReport, Question,
+    RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore, RunSummary, SqliteStore, open_questions,
+};
 pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;
 pub use live::{LiveOffering, Make};

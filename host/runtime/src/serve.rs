@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::Purse;
-use hotcell_engine::{CallError, Event, Given, Observer, Outcome, People, Question, SharedState, ToolCall, Tools};
+use hotcell_engine::{CallError, Event, Given, Observer, Outcome, People, SharedState, ToolCall, Tools};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_journal::Question;
 use hotcell_mcp::{CallContext, Called, Catalog, CatalogError, Elicited, OfferedTool};
 use hotcell_plugins::FolderError;
 use serde_json::{Map, Value, json};
@@ -189,6 +190,7 @@ impl Offering {
                 Called::failed(format!("run {} waits for a person: {}", report.run, asked.join("; ")))
             }
             Outcome::Interrupted => Called::failed(format!("run {} was stopped; it can be resumed", report.run)),
+            Outcome::Cancelled => Called::failed(format!("run {} was cancelled", report.run)),
         }
     }
 }

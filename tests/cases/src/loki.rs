@@ -234,7 +234,7 @@ pub(crate) fn outcome(observed: &mut Observed, report: RunReport, world: &World)
         }
         Outcome::Failed { error, .. } => (Status::Failed, None, Some(world.shorten(&error))),
         Outcome::Waiting { .. } => (Status::Interrupted, None, None),
-        Outcome::Interrupted => return Err(PlayError::Interrupted),
+        Outcome::Interrupted | Outcome::Cancelled => return Err(PlayError::Interrupted),
     };
     Ok(())
 }

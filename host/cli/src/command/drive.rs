@@ -8,7 +8,6 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{
     Agent, Event, Host, HostError, Loading, ModelSource, Observer, OpenQuestion, Outcome, Question, RunReport,
-    RunStatus,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -150,31 +149,20 @@ impl<'a> Drive<'a> {
             self.narrator.used(&report.account.total());
         }
         let exit = exit_of(&report.outcome);
-        let cancelled = report.outcome == Outcome::Interrupted && self.was_cancelled(report);
         if self.arguments.json {
-            let mut line = events::result(report, exit);
-            if cancelled {
-                line["status"] = RunStatus::Cancelled.as_str().into();
-            }
-            events::line(&line)?;
+            events::line(&events::result(report, exit))?;
         }
         match &report.outcome {
             Outcome::Completed { output } if !self.arguments.json => self.print_output(output)?,
             Outcome::Completed { .. } => {}
             Outcome::Failed { error, .. } => self.context.screen.error(&lines(error), None),
             Outcome::Waiting { questions } => self.tell_how_to_answer(report, questions),
-            Outcome::Interrupted if cancelled => {
+            Outcome::Cancelled => {
                 self.context.screen.warning(&format!("run {} was cancelled by another process", report.run));
             }
             Outcome::Interrupted => self.tell_how_to_resume(report),
         }
         Ok(exit)
-    }
-
-    /// Whether another process ended the run for good, which also interrupts it here.
-    fn was_cancelled(&self, report: &RunReport) -> bool {
-        let record = self.host.journal().find(report.run.as_str());
-        record.is_ok_and(|record| record.status == RunStatus::Cancelled)
     }
 
     /// The result as it is for a program, without control characters for a terminal.
@@ -232,7 +220,7 @@ fn exit_of(outcome: &Outcome) -> Exit {
         Outcome::Completed { .. } => Exit::Done,
         Outcome::Failed { .. } => Exit::Failed,
         Outcome::Waiting { .. } => Exit::Waiting,
-        Outcome::Interrupted => Exit::Interrupted,
+        Outcome::Interrupted | Outcome::Cancelled => Exit::Interrupted,
     }
 }
 

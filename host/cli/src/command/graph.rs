@@ -2,7 +2,7 @@
 
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::{Context, HostArguments, print};
+use super::{Context, HostArguments, print, wait};
 use crate::arguments::{Graph, PictureFormat};
 use crate::exit::{Exit, Failure};
 use crate::picture::{History, Picture};
@@ -13,7 +13,7 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
         without_runs: arguments.run.is_none(),
         ..HostArguments::default()
     })?;
-    let record = arguments.run.as_deref().map(|name| host.journal().find(name)).transpose()?;
+    let record = arguments.run.as_deref().map(|name| wait(host.journal().find(name))).transpose()?;
     let agent = context.load(|| match (&arguments.path, &arguments.agent, &record) {
         (Some(path), Some(name), _) => host.load_named(path, name),
         (Some(path), None, _) => host.load(path),
@@ -28,7 +28,10 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
             ))
             .help("leave the path out: the run knows its graph"));
         }
-        Some(record) => Some(History::read(record, &host.journal().entries(&record.id)?, &agent.graph)),
+        Some(record) => {
+            let entries = wait(host.journal().history(&record.id))?.whole()?;
+            Some(History::read(record, &entries, &agent.graph))
+        }
         None => None,
     };
     let picture = Picture::new(&agent.graph, history.as_ref());

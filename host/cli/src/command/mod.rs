@@ -178,6 +178,11 @@ fn quoted(word: &str) -> String {
     }
 }
 
+/// Waits for the journal, where nothing else goes on.
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    futures::executor::block_on(work)
+}
+
 /// Tells about work that takes long.
 fn show(screen: &Screen, progress: &Progress) {
     match progress {
@@ -222,9 +227,15 @@ fn exit_of_journal(error: &JournalError) -> Exit {
         JournalError::NoSuchRun(_)
         | JournalError::Ambiguous(..)
         | JournalError::Busy(_)
+        | JournalError::ThreadBusy(_)
         | JournalError::Cancelled(_)
+        | JournalError::NotAsked { .. }
         | JournalError::Ended { .. } => Exit::Refused,
-        JournalError::Store { .. } | JournalError::Unreadable { .. } => Exit::Failed,
+        JournalError::Store { .. }
+        | JournalError::Damaged { .. }
+        | JournalError::Fenced(_)
+        | JournalError::ThreadMoved
+        | JournalError::Unread(_) => Exit::Failed,
     }
 }
 

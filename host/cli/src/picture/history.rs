@@ -35,12 +35,11 @@ impl History {
         let mut ways: BTreeMap<(String, String), u32> = BTreeMap::new();
         let mut turns = 0;
         // An item is recorded at the place of its map's turn, which says the node only when it completes.
-        let mut items: HashMap<&str, u32> = HashMap::new();
+        let mut items: HashMap<u64, u32> = HashMap::new();
         for entry in entries {
             match &entry.fact {
                 Fact::Effect { kind, .. } if kind == "item" => {
-                    let turn = entry.place.0.split('.').next().unwrap_or_default();
-                    *items.entry(turn).or_default() += 1;
+                    *items.entry(entry.place.turn().unwrap_or_default()).or_default() += 1;
                 }
                 Fact::Completed(completed) => {
                     turns += 1;
@@ -51,7 +50,8 @@ impl History {
                     for next in completed.next.iter().flatten() {
                         *ways.entry((completed.node.clone(), next.clone())).or_default() += 1;
                     }
-                    if let Some(count) = items.get(&*entry.place.0)
+                    if let Some(count) = entry.place.turn().and_then(|turn| items.get(&turn))
+                        && entry.place.around().is_none()
                         && let Some(Action::Map(map)) = graph.find(&completed.node).map(|node| &graph.node(node).action)
                     {
                         nodes.entry(graph.node(map.branch).id.to_string()).or_default().items += count;

@@ -254,7 +254,7 @@ mod tests {
     use hotcell_graph::diagnostic::Span;
     use hotcell_graph::ir::{AskAction, MapAction, ModelAction, ModelSettings, Node, NodeIds, ScriptAction};
     use hotcell_graph::{Object, Template, Value};
-    use hotcell_runtime::{Completed, Entry, Fact, Place, RunHeader, RunRecord, RunStatus};
+    use hotcell_runtime::{Completed, Entry, EntryPath, Fact, RunHeader, RunRecord, RunStatus};
 
     use super::*;
 
@@ -337,7 +337,7 @@ mod tests {
 
     fn turn(number: u32, node: &str, next: &[&str], failure: Option<&str>) -> Entry {
         Entry {
-            place: Place(number.to_string()),
+            place: EntryPath::from(number.to_string()),
             fact: Fact::Completed(Completed {
                 node: node.into(),
                 writes: Vec::new(),
@@ -358,7 +358,7 @@ mod tests {
             answer: Value::from(true),
             account: Default::default(),
         };
-        Entry { place: Place(format!("{turn}.{number}")), fact }
+        Entry { place: EntryPath::from(format!("{turn}.{number}")), fact }
     }
 
     fn history(graph: &Graph, status: RunStatus, outcome: Option<&str>) -> History {

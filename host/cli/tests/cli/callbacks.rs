@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command};
 
-use hotcell_engine::{Fact, Journal as _, RunStatus};
+use hotcell_journal::{Fact, RunStatus};
 
 use crate::desk::Desk;
 
@@ -61,7 +61,7 @@ fn an_answer_by_hand_completes_the_run_in_another_process() {
         "{\"received\":{\"ok\":true},\"for\":{\"when\":\"later\",\"order\":\"7\"}}\n"
     );
     // Handing over happened once, whatever was resumed.
-    let entries = desk.journal().entries(&run).unwrap();
+    let entries = desk.entries(&run);
     let effects = entries.iter().filter(|entry| matches!(&entry.fact, Fact::Effect { kind, .. } if kind == "plugin"));
     assert_eq!(effects.count(), 2, "one for sending, one for receiving");
 }
@@ -135,13 +135,13 @@ fn an_answer_over_http_needs_the_session_and_counts_once() {
     ] {
         let (got, body) = listener.send(method, path, header, body);
         assert!(got == status && body.contains(told), "{method} {path} {header}: {got} {body}");
-        assert_eq!(desk.journal().find(run.as_str()).unwrap().status, RunStatus::Waiting);
+        assert_eq!(desk.record(run.as_str()).status, RunStatus::Waiting);
     }
     let (status, body) = listener.send("POST", &format!("/answers?session={session}"), "", r#"{"ok":true}"#);
     assert_eq!((status, &*body), (202, &*format!("{{\"run\":\"{run}\"}}")));
     // The listener goes on with the run by itself.
     let record = loop {
-        let record = desk.journal().find(run.as_str()).unwrap();
+        let record = desk.record(run.as_str());
         if record.status.is_final() {
             break record;
         }

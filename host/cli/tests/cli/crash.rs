@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use hotcell_engine::{Entry, Journal};
+use hotcell_journal::Entry;
 
 use crate::desk::{Desk, chain, completed};
 
@@ -20,18 +20,13 @@ fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
 }
 
 fn entries(desk: &Desk) -> Vec<Entry> {
-    let journal = desk.journal();
-    match journal.list().unwrap().first() {
-        Some(run) => journal.entries(&run.id).unwrap(),
-        None => Vec::new(),
-    }
+    desk.runs().first().map(|run| desk.entries(&run.id)).unwrap_or_default()
 }
 
 /// Kills the process as soon as `committed` nodes are in the journal, which is while the next one runs.
 fn kill_after(desk: &Desk, mut child: Child, committed: usize) {
-    let journal = desk.journal();
-    wait_until("a node to be committed", || match journal.list().unwrap().first() {
-        Some(run) => completed(&journal.entries(&run.id).unwrap()).len() >= committed,
+    wait_until("a node to be committed", || match desk.runs().first() {
+        Some(run) => completed(&desk.entries(&run.id)).len() >= committed,
         None => false,
     });
     child.kill().unwrap();
@@ -86,7 +81,7 @@ fn a_run_that_is_killed_again_and_again_gets_there() {
         String::from_utf8(output.stdout).unwrap()
     } else {
         // The last kill came after the end was committed.
-        desk.journal().find(&run).unwrap().outcome.unwrap()
+        desk.record(&run).outcome.unwrap()
     };
     assert_nothing_ran_twice(&desk, &before, &shown);
 }
@@ -112,10 +107,7 @@ fn ctrl_c_leaves_a_run_that_can_be_resumed() {
     for signal in [rustix::process::Signal::INT, rustix::process::Signal::TERM] {
         let desk = chain(3, 700);
         let child = desk.spawn(&["run", "."]);
-        let journal = desk.journal();
-        wait_until("the first node", || {
-            journal.list().unwrap().first().is_some_and(|run| !journal.entries(&run.id).unwrap().is_empty())
-        });
+        wait_until("the first node", || !completed(&entries(&desk)).is_empty());
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, signal).unwrap();
         let output = child.wait_with_output().unwrap();

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use hotcell_engine::{Completed, Entry, Fact, Journal, RunId, SqliteJournal};
+use futures::executor::block_on;
+use hotcell_journal::{Completed, Entry, Fact, RunId, RunQuery, RunRecord, RunStore, RunSummary, SqliteStore};
 use tempfile::TempDir;
 
 /// Where a test works.
@@ -96,13 +97,27 @@ impl Desk {
         self.hotcell(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    pub(crate) fn journal(&self) -> SqliteJournal {
-        SqliteJournal::open(&self.path("runs.db")).unwrap()
+    fn journal(&self) -> SqliteStore {
+        SqliteStore::open(&self.path("runs.db")).unwrap()
+    }
+
+    /// All runs in the journal, the newest first.
+    pub(crate) fn runs(&self) -> Vec<RunSummary> {
+        let query = RunQuery { limit: 1_000, ..RunQuery::default() };
+        block_on(self.journal().list(&query)).unwrap().runs
+    }
+
+    pub(crate) fn record(&self, run: &str) -> RunRecord {
+        block_on(self.journal().find(run)).unwrap()
+    }
+
+    pub(crate) fn entries(&self, run: &RunId) -> Vec<Entry> {
+        block_on(self.journal().history(run)).unwrap().whole().unwrap()
     }
 
     /// The only run in the journal.
     pub(crate) fn only_run(&self) -> RunId {
-        let runs = self.journal().list().unwrap();
+        let runs = self.runs();
         assert_eq!(runs.len(), 1);
         runs[0].id.clone()
     }
@@ -113,7 +128,7 @@ pub(crate) fn completed(entries: &[Entry]) -> Vec<(&str, &Completed)> {
     entries
         .iter()
         .filter_map(|entry| match &entry.fact {
-            Fact::Completed(completed) => Some((entry.place.0.as_str(), completed)),
+            Fact::Completed(completed) => Some((entry.place.as_str(), completed)),
             _ => None,
         })
         .collect()

@@ -12,16 +12,16 @@ use tokio_util::sync::CancellationToken;
 use super::Performed;
 use super::model::structured;
 use super::structure::Schema;
-use crate::drive::Drive;
+use crate::drive::{Drive, Halt};
 use crate::event::Event;
 use crate::given::{Given, check_variables};
 use crate::hook::{self, HookPoint};
-use crate::journal::Place;
 use crate::ports::Observer;
 use crate::run::{Outcome, RunError};
 use crate::schedule::initial_state;
 use crate::shape;
 use crate::turn::{Deed, NodeTurn, RunContext, Stop};
+use hotcell_journal::EntryPath;
 
 /// How many agents deep a run may go.
 const MAX_DEPTH: u32 = 3;
@@ -62,7 +62,7 @@ async fn call(
     context: &Arc<RunContext>,
     used: &mut Account,
     node: Key,
-    base: Place,
+    base: EntryPath,
     agent: &Key,
     mut prompt: String,
 ) -> Result<String, Stop> {
@@ -91,7 +91,7 @@ async fn call(
 fn run(
     caller: Arc<RunContext>,
     node: Key,
-    base: Place,
+    base: EntryPath,
     agent: Key,
     prompt: String,
 ) -> BoxFuture<'static, (Account, Result<String, Stop>)> {
@@ -103,17 +103,17 @@ fn run(
         let outcome = match ended {
             Some(ended) => Ok(ended),
             // Whoever calls it stops it by dropping it.
-            None => drive.go(CancellationToken::new()).await,
+            None => drive.go(CancellationToken::new()).await.map(Halt::into_parts),
         };
         let result = match outcome {
             Ok((Outcome::Completed { output }, _)) => Ok(output),
             Ok((Outcome::Failed { error, .. }, _)) => Err(Stop::Failed(error)),
-            Ok((Outcome::Waiting { .. } | Outcome::Interrupted, _)) => Err(Stop::Waiting),
+            Ok((Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled, _)) => Err(Stop::Waiting),
             Err(RunError::Journal(error)) => Err(Stop::Journal(error)),
             Err(RunError::Mismatch { cause, .. }) => Err(Stop::Diverged(cause)),
             Err(other) => Err(Stop::Failed(other.to_string())),
         };
-        (drive.account, result)
+        (drive.used(), result)
     })
 }
 
@@ -121,7 +121,7 @@ fn run(
 fn prepare(
     caller: &RunContext,
     node: Key,
-    base: Place,
+    base: EntryPath,
     agent: &Key,
     prompt: String,
 ) -> Result<(Drive, Option<(Outcome, State)>), Stop> {
@@ -145,10 +145,12 @@ fn prepare(
         graph: callee.graph.clone(),
         run: caller.run.clone(),
         ports: callee.ports(&caller.ports, observer),
-        journal: caller.journal.clone(),
+        writer: caller.writer.clone(),
         variables,
         purse: Arc::new(purse),
         remembered: caller.remembered.clone(),
+        answered: caller.answered.clone(),
+        idle: Arc::default(),
         base: Some(base),
         depth: caller.depth + 1,
         asks_as: None,

@@ -14,10 +14,10 @@ use serde_json::json;
 
 use super::model::check_arguments;
 use super::{Performed, agent, converse, defined, skills, tool};
-use crate::branch::Write;
 use crate::event::Event;
 use crate::ports::SharedState;
 use crate::turn::{NodeTurn, Stop};
+use hotcell_journal::Write;
 
 /// The only argument of an agent that is called as a tool.
 const REQUEST: &str = "request";

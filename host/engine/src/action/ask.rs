@@ -4,8 +4,8 @@ use hotcell_graph::ir::AskAction;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
-use crate::journal::Question;
 use crate::turn::{NodeTurn, Stop};
+use hotcell_journal::Question;
 
 pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Stop> {
     let text =

@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 use super::Performed;
 use super::agent::Within;
 use super::side_by_side::SideBySide;
-use crate::branch::Write;
-use crate::drive::Drive;
+use crate::drive::{Drive, Halt};
 use crate::event::Event;
-use crate::journal::Place;
 use crate::run::{Outcome, RunError};
 use crate::turn::{NodeTurn, RunContext, Stop};
+use hotcell_journal::EntryPath;
+use hotcell_journal::Write;
 
 /// How many graphs deep a run may go.
 const MAX_DEPTH: u32 = 32;
@@ -38,7 +38,7 @@ struct Given {
 /// A graph that is to be run.
 struct Part {
     node: Key,
-    base: Place,
+    base: EntryPath,
     graph: Arc<Graph>,
     state: State,
     /// How long the conversation was before
@@ -97,7 +97,7 @@ pub(super) async fn perform_each(
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
-        while next < rounds && side_by_side.may_start(running.len(), next, waiting) {
+        while next < rounds && side_by_side.may_start(running.len()) {
             turn.emit(&Event::ItemStarted { node: &turn.node, branch: &action.graph.name, item: next });
             let mut inner = State::default();
             for (key, value) in &inputs {
@@ -221,7 +221,7 @@ fn best(numbers: Vec<Number>, order: std::cmp::Ordering) -> Number {
 /// A graph with what it begins with.
 fn part(
     turn: &NodeTurn,
-    base: Place,
+    base: EntryPath,
     graph: &Arc<Graph>,
     mut inner: State,
     conversation: Option<&Key>,
@@ -256,9 +256,9 @@ fn run(caller: Arc<RunContext>, part: Part) -> BoxFuture<'static, Ended> {
         let outcome = match ended {
             Some(ended) => Ok(ended),
             // Whoever calls it stops it by dropping it.
-            None => drive.go(CancellationToken::new()).await,
+            None => drive.go(CancellationToken::new()).await.map(Halt::into_parts),
         };
-        let account = std::mem::take(&mut drive.account);
+        let account = drive.used();
         let (outcome, state) = match outcome {
             Ok(outcome) => outcome,
             Err(RunError::Journal(error)) => {
@@ -275,7 +275,7 @@ fn run(caller: Arc<RunContext>, part: Part) -> BoxFuture<'static, Ended> {
         let result = match outcome {
             Outcome::Completed { .. } => Ok(given(part.graph.results.as_ref(), &state, said.clone())),
             Outcome::Failed { error, .. } => Err(Stop::Failed(error)),
-            Outcome::Waiting { .. } | Outcome::Interrupted => Err(Stop::Waiting),
+            Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Stop::Waiting),
         };
         Ended { result, said, account }
     })
@@ -292,10 +292,12 @@ fn prepare(caller: &RunContext, part: &Part) -> Result<(Drive, Option<(Outcome, 
         graph: part.graph.clone(),
         run: caller.run.clone(),
         ports,
-        journal: caller.journal.clone(),
+        writer: caller.writer.clone(),
         variables: caller.variables.clone(),
         purse: caller.purse.clone(),
         remembered: caller.remembered.clone(),
+        answered: caller.answered.clone(),
+        idle: Arc::default(),
         base: Some(part.base.clone()),
         depth: caller.depth + 1,
         asks_as: Some(caller.asks_as.clone().unwrap_or_else(|| part.node.clone())),

@@ -10,9 +10,9 @@ use serde_json::json;
 use super::Performed;
 use super::tool::{self, Called};
 use crate::event::Event;
-use crate::journal::{ClientCall, Question};
 use crate::ports::{SharedState, WebCall, WebReply};
 use crate::turn::{Deed, NodeTurn, Stop};
+use hotcell_journal::{ClientCall, Question};
 
 /// A node that calls a tool. A failure of the tool is one of the node.
 pub(super) async fn perform(turn: &mut NodeTurn, action: &ToolAction, state: &State) -> Result<Performed, Stop> {

@@ -8,9 +8,9 @@ use hotcell_graph::{List, Object, State, Value, resolve};
 
 use super::side_by_side::SideBySide;
 use super::{Performed, run_item};
-use crate::branch::Write;
 use crate::event::Event;
 use crate::turn::{Deed, NodeTurn, Stop};
+use hotcell_journal::Write;
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -27,7 +27,7 @@ pub(super) async fn perform(
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
-        while let Some(item) = items.get(next).filter(|_| side_by_side.may_start(running.len(), next, waiting)) {
+        while let Some(item) = items.get(next).filter(|_| side_by_side.may_start(running.len())) {
             turn.emit(&Event::ItemStarted { node: &turn.node, branch, item: next });
             let part = turn.part(next, branch.clone());
             let mut state = state.clone();

@@ -23,9 +23,9 @@ use hotcell_graph::ir::{
     Action, Expression, FailureRecord, Graph, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
+use hotcell_journal::Write;
 
-pub(crate) use self::offer::SESSION;
-use crate::branch::{Write, apply};
+use crate::branch::apply;
 use crate::hook::{self, HookPoint};
 use crate::schedule::{Route, declared_route};
 use crate::shape;

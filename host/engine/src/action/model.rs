@@ -11,11 +11,11 @@ use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Ser
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
 use super::tool;
-use crate::branch::Write;
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::ports::SharedState;
 use crate::turn::{Deed, NodeTurn, REFUSED, RunContext, Stop};
+use hotcell_journal::Write;
 
 /// What makes an error of a whole attempt worth another attempt, beside transient errors of the provider.
 const NO_OUTPUT: &str = "the model produced no output";

@@ -4,15 +4,12 @@ use hotcell_budget::Account;
 use hotcell_graph::ir::{Next, Node, NodeIndex, OfferAction, OfferKind};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
+use hotcell_journal::{CALLBACK, Question};
 
 use super::tool::{self, Wanted};
 use super::{Performed, entries};
-use crate::journal::Question;
 use crate::ports::{CallError, Callback, OfferAnswer, OfferCall, SharedState};
 use crate::turn::{Deed, NodeTurn, Stop};
-
-/// The kind of the effect that holds the session of a callback.
-pub(crate) const SESSION: &str = "callback";
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -75,7 +72,7 @@ async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value,
 /// no run knows.
 async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> {
     let session = turn
-        .effect(Deed::new(SESSION, &handed.action.offer, &[]), |context| async move {
+        .effect(Deed::new(CALLBACK, &handed.action.offer, &[]), |context| async move {
             let token: [u8; 16] = rand::random();
             let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
             (Account::default(), Ok(Value::text(format!("{}.{token}", context.run))))
@@ -88,7 +85,7 @@ async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> 
     }
     let text = format!("the callback of `{}`", handed.action.offer);
     let question = Question { node: turn.node.to_string(), text, ..Question::default() };
-    let body = turn.await_callback(question)?;
+    let body = turn.await_callback(question).await?;
     // Whoever answers by hand may write a plain text.
     let body = parse_json(&body).unwrap_or_else(|_| Value::text(body)).to_json();
     once(turn, handed, &[], Some(Callback { session: &session, body: Some(&body) })).await

@@ -5,9 +5,9 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
-use crate::branch::Write;
 use crate::ports::{CallError, ScriptCall, SharedState};
 use crate::turn::{NodeTurn, Stop};
+use hotcell_journal::Write;
 
 /// How much of an answer that is no JSON object is shown.
 const SHOWN: usize = 200;

@@ -28,11 +28,10 @@ impl SideBySide {
         SideBySide { limit: limit.max(1), asking, tasks: 0 }
     }
 
-    /// Whether the item of that number may start, the next in order, while so many are running. Where one waits already, so
-    /// many are still started that all whom the limit allows side by side have asked.
-    pub(super) fn may_start(&self, running: usize, item: usize, waiting: bool) -> bool {
-        let side_by_side = if self.asking { 1 } else { self.limit };
-        running < side_by_side && (!waiting || (self.asking && item < self.limit))
+    /// Whether one more item may start while so many are running. Those that wait for an answer are not running: the others
+    /// go on.
+    pub(super) fn may_start(&self, running: usize) -> bool {
+        running < if self.asking { 1 } else { self.limit }
     }
 
     /// Begins the work on an item. It is done here if it is done at once; otherwise it goes on as a task, which ends when

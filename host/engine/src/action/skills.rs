@@ -10,9 +10,9 @@ use hotcell_models::ToolSpec;
 use serde_json::json;
 
 use super::Performed;
-use crate::branch::Write;
 use crate::hook::{self, HookPoint};
 use crate::turn::{NodeTurn, Stop};
+use hotcell_journal::Write;
 
 /// What a model is told about what it may do with skills.
 pub(super) fn describe(tool: SkillTool) -> ToolSpec {

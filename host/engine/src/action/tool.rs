@@ -6,9 +6,9 @@ use hotcell_graph::{Key, Object, Value};
 
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
-use crate::journal::Question;
 use crate::ports::{CallError, SharedState, ToolCall};
 use crate::turn::{Deed, NodeTurn, RunContext, Stop};
+use hotcell_journal::Question;
 
 /// What a call came to, in the form in which it is committed: `value`, `error` or the question it `asks`.
 pub(super) struct Called {

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use crate::common::journal::{answer, before_the_end, journal_with, open, request};
 use crate::common::{World, end, graph, node, script};
-use hotcell_engine::{
-    Agents, Callee, Engine, Entry, Fact, Given, Journal, MemoryJournal, Nobody, Outcome, Ports, RunError, RunId,
-    RunReport, RunRequest, RunStatus, open_questions,
-};
+use hotcell_engine::{Agents, Callee, Engine, Nobody, Outcome, Ports, RunError, RunReport};
 use hotcell_graph::ir::{Action, AgentAction, AskAction, Expression, Graph, MapAction, NodeIds, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Template, Value};
+use hotcell_journal::{Entry, Fact, MemoryStore, RunStatus, RunStore};
 use tokio_util::sync::CancellationToken;
 
 fn call(agent: &str, prompt: &str) -> Action {
@@ -116,12 +115,8 @@ fn world(answers: &[&str]) -> Arc<World> {
     Arc::new(World { scripts: [("work", work)].into(), answers: Mutex::new(answers), ..World::default() })
 }
 
-fn request(graph: &Arc<Graph>) -> RunRequest {
-    RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() }
-}
-
 async fn start(ports: Ports, graph: Graph) -> Result<RunReport, RunError> {
-    let engine = Engine::new(ports, Arc::new(MemoryJournal::default()));
+    let engine = Engine::new(ports, Arc::new(MemoryStore::default()));
     engine.start(request(&Arc::new(graph)), CancellationToken::new()).await
 }
 
@@ -130,7 +125,7 @@ const RESULT: &str = r#"["(m-a/made for m-a/yes)","(m-b/made for m-b/yes)"] z/ma
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_prefix_of_the_journal_leads_to_the_same_result_through_any_depth() {
     let graph = Arc::new(outer());
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let first = world(&["yes", "yes", "yes"]);
     let engine = Engine::new(ports(&first, &both()), journal.clone());
     let report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
@@ -139,10 +134,10 @@ async fn any_prefix_of_the_journal_leads_to_the_same_result_through_any_depth() 
     let (calls, used) = (first.ran.lock().unwrap().len(), report.account.total());
     assert_eq!((calls, used.calls), (3, 3));
 
-    let entries = journal.entries(&report.run).unwrap();
+    let entries = before_the_end(&*journal, &report.run).await;
     assert!(entries.iter().any(|entry| entry.place.to_string().matches("agent").count() == 2), "{entries:?}");
     for length in 1..=entries.len() {
-        let (journal, run) = journal_with(&entries[..length]);
+        let (journal, run) = journal_with(&entries[..length]).await;
         let again = world(&["yes", "yes", "yes"]);
         let engine = Engine::new(ports(&again, &both()), journal.clone());
         let report = engine.resume(&run, graph.clone(), CancellationToken::new()).await.unwrap();
@@ -151,37 +146,23 @@ async fn any_prefix_of_the_journal_leads_to_the_same_result_through_any_depth() 
         let worked = |entry: &&Entry| matches!(&entry.fact, Fact::Completed(completed) if completed.node == "work");
         let committed = entries[..length].iter().filter(worked).count();
         assert_eq!(again.ran.lock().unwrap().len(), calls - committed, "after {length} entries");
-        assert_eq!(journal.find(run.as_str()).unwrap().status, RunStatus::Completed);
+        assert_eq!(journal.find(run.as_str()).await.unwrap().status, RunStatus::Completed);
     }
-}
-
-fn journal_with(entries: &[Entry]) -> (Arc<MemoryJournal>, RunId) {
-    let journal = Arc::new(MemoryJournal::default());
-    let header = hotcell_engine::RunHeader {
-        graph: "test".into(),
-        source: "test".into(),
-        digest: String::new(),
-        given: Default::default(),
-    };
-    let (run, _lock) = journal.create(&header).unwrap();
-    entries.iter().for_each(|entry| journal.append(&run, entry).unwrap());
-    (journal, run)
 }
 
 #[tokio::test]
 async fn a_question_of_an_agent_waits_and_is_answered_from_outside() {
     let graph = Arc::new(outer());
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let nobody = world(&[]);
     let engine = Engine::new(ports(&nobody, &both()), journal.clone());
     let mut report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
     let mut asked = Vec::new();
     while let Outcome::Waiting { .. } = &report.outcome {
-        let open = open_questions(&journal.entries(&report.run).unwrap());
-        asked.extend(open.iter().map(|open| open.question.text.clone()));
-        for open in open {
-            let answer = Fact::Answered { number: open.number, text: "yes".into() };
-            journal.append(&report.run, &Entry { place: open.place, fact: answer }).unwrap();
+        let questions = open(&*journal, &report.run).await;
+        asked.extend(questions.iter().map(|open| open.question.text.clone()));
+        for question in &questions {
+            answer(&*journal, &report.run, question, "yes").await;
         }
         report = engine.resume(&report.run, graph.clone(), CancellationToken::new()).await.unwrap();
     }

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::Account;
-use hotcell_engine::{
-    CallError, CallReport, Engine, Entry, Fact, Given, Journal, JournalError, MemoryJournal, Outcome, Ports, RunError,
-    RunHeader, RunId, RunReport, RunRequest, RunStatus, SqliteJournal, ToolCall, Tools,
-};
+use hotcell_engine::{CallError, CallReport, Engine, Outcome, Ports, RunError, RunReport, ToolCall, Tools};
 use hotcell_graph::Template;
 use hotcell_graph::ir::{Action, Expression, Graph, ModelAction, ModelSettings};
+use hotcell_journal::{Entry, Fact, JournalError, MemoryStore, RunQuery, RunStatus, RunStore, SqliteStore};
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolCallRequest, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
+use crate::common::journal::{before_the_end, entries, header, journal_with, request};
 use crate::common::{World, end, graph, node, pass, script};
 
 /// A model that wants `pay` to be called and says what it was told, on a bad line: the first request of each kind gets
@@ -101,23 +100,6 @@ fn shop(prompt: &str) -> Graph {
     })
 }
 
-fn header() -> RunHeader {
-    RunHeader { graph: "test".into(), source: "test".into(), digest: String::new(), given: Default::default() }
-}
-
-fn request(graph: &Arc<Graph>) -> RunRequest {
-    RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() }
-}
-
-fn journal_with(entries: &[Entry]) -> (Arc<MemoryJournal>, RunId) {
-    let journal = Arc::new(MemoryJournal::default());
-    let (run, _lock) = journal.create(&header()).expect("created");
-    for entry in entries {
-        journal.append(&run, entry).expect("added");
-    }
-    (journal, run)
-}
-
 async fn start(engine: &Engine, graph: &Arc<Graph>) -> RunReport {
     engine.start(request(graph), CancellationToken::new()).await.expect("it starts")
 }
@@ -126,7 +108,7 @@ async fn start(engine: &Engine, graph: &Arc<Graph>) -> RunReport {
 async fn a_refused_request_is_repeated_alone_and_every_prefix_leads_to_the_same_end() {
     let graph = Arc::new(shop("buy"));
     let world = Arc::new(World::default());
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let first = Arc::new(Shop { refusals: 1, ..Shop::default() });
     let report = start(&Engine::new(first.ports(&world), journal.clone()), &graph).await;
     let result = Outcome::Completed { output: "the tool said paid".into() };
@@ -134,9 +116,9 @@ async fn a_refused_request_is_repeated_alone_and_every_prefix_leads_to_the_same_
     // Both requests were refused once; what came before the second refusal was not done again.
     assert_eq!((first.requests.load(Ordering::SeqCst), first.payments.load(Ordering::SeqCst)), (4, 1));
 
-    let entries = journal.entries(&report.run).expect("read");
+    let entries = before_the_end(&*journal, &report.run).await;
     for length in 1..=entries.len() {
-        let (journal, run) = journal_with(&entries[..length]);
+        let (journal, run) = journal_with(&entries[..length]).await;
         // The line is still bad.
         let again = Arc::new(Shop { refusals: 1, ..Shop::default() });
         let engine = Engine::new(again.ports(&world), journal);
@@ -157,12 +139,12 @@ async fn a_refused_request_is_repeated_alone_and_every_prefix_leads_to_the_same_
 #[tokio::test]
 async fn what_would_be_done_now_must_be_what_was_done() {
     let world = Arc::new(World::default());
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let before = Arc::new(shop("buy"));
     let report = start(&Engine::new(Arc::new(Shop::default()).ports(&world), journal.clone()), &before).await;
-    let entries = journal.entries(&report.run).expect("read");
+    let entries = before_the_end(&*journal, &report.run).await;
     // The process died after the first reply; the prompt is another one now.
-    let (journal, run) = journal_with(&entries[..1]);
+    let (journal, run) = journal_with(&entries[..2]).await;
     let changed = Arc::new(shop("sell"));
     let now = Arc::new(Shop::default());
     let engine = Engine::new(now.ports(&world), journal.clone());
@@ -180,7 +162,7 @@ async fn a_budget_goes_on_across_processes() {
     let mut limited = shop("buy");
     limited.limits.budget.model_requests = Some(1);
     let graph = Arc::new(limited);
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let world = Arc::new(World::default());
     let shop = Arc::new(Shop { asks: true, ..Shop::default() });
     let report = start(&Engine::new(shop.ports(&world), journal.clone()), &graph).await;
@@ -206,7 +188,7 @@ async fn a_failed_run_can_be_retried_from_where_it_failed() {
             end(ids, "done", "{{said}}"),
         ]
     }));
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let world = Arc::new(World::default());
     // Three attempts, all refused.
     let down = Arc::new(Shop { refusals: 3, ..Shop::default() });
@@ -232,9 +214,9 @@ async fn a_failed_run_can_be_retried_from_where_it_failed() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancel_is_final_whatever_the_run_is_at() {
     let folder = tempfile::tempdir().expect("a folder");
-    let journals: [Arc<dyn Journal>; 2] = [
-        Arc::new(MemoryJournal::default()),
-        Arc::new(SqliteJournal::open(&folder.path().join("runs.db")).expect("opened")),
+    let journals: [Arc<dyn RunStore>; 2] = [
+        Arc::new(MemoryStore::default()),
+        Arc::new(SqliteStore::open(&folder.path().join("runs.db")).expect("opened")),
     ];
     for journal in journals {
         // Quick nodes one after the other: there is always something that was just finished.
@@ -248,20 +230,23 @@ async fn a_cancel_is_final_whatever_the_run_is_at() {
         let running = tokio::spawn(async move { engine.start(request(&graph), CancellationToken::new()).await });
         let run = loop {
             tokio::time::sleep(Duration::from_millis(5)).await;
-            if let Some(record) = journal.list().expect("listed").pop() {
-                break record.id;
+            let page = journal.list(&RunQuery { limit: 1, ..RunQuery::default() }).await.expect("listed");
+            if let Some(run) = page.runs.into_iter().next() {
+                break run.id;
             }
         };
-        journal.set_status(&run, RunStatus::Cancelled, None).expect("cancelled");
-        let committed = journal.entries(&run).expect("read").len();
+        journal.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("cancelled");
         let report = running.await.expect("no panic").expect("no error");
-        assert_eq!(report.outcome, Outcome::Interrupted);
-        assert_eq!(journal.entries(&run).expect("read").len(), committed);
-        assert_eq!(journal.status(&run).expect("read"), RunStatus::Cancelled);
-        for status in [RunStatus::Completed, RunStatus::Running, RunStatus::Failed] {
-            let error = journal.set_status(&run, status, None).expect_err("it is final");
+        assert_eq!(report.outcome, Outcome::Cancelled);
+        let committed = entries(&*journal, &run).await;
+        assert_eq!(committed.last().map(|last| &last.fact), Some(&Fact::Cancelled));
+        assert_eq!(journal.find(run.as_str()).await.expect("found").status, RunStatus::Cancelled);
+        for fact in [Fact::Resumed, Fact::Retried] {
+            let error = journal.take(&run, fact).await.err().expect("it is final");
             assert!(matches!(error, JournalError::Cancelled(_)), "{error}");
         }
+        journal.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("saying so once more changes nothing");
+        assert_eq!(entries(&*journal, &run).await.len(), committed.len());
     }
 }
 
@@ -270,32 +255,32 @@ async fn what_has_ended_cannot_be_cancelled() {
     let graph =
         Arc::new(graph(&["only", "done"], |ids| vec![pass(ids, "only", &[], &["done"]), end(ids, "done", "x")]));
     let folder = tempfile::tempdir().expect("a folder");
-    let journals: [Arc<dyn Journal>; 2] = [
-        Arc::new(MemoryJournal::default()),
-        Arc::new(SqliteJournal::open(&folder.path().join("runs.db")).expect("opened")),
+    let journals: [Arc<dyn RunStore>; 2] = [
+        Arc::new(MemoryStore::default()),
+        Arc::new(SqliteStore::open(&folder.path().join("runs.db")).expect("opened")),
     ];
     for journal in journals {
         let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
         let run = start(&engine, &graph).await.run;
-        let error = journal.set_status(&run, RunStatus::Cancelled, None).expect_err("it has ended");
+        let error = journal.send(&run, Entry::of_run(Fact::Cancelled)).await.expect_err("it has ended");
         assert!(matches!(error, JournalError::Ended { status: RunStatus::Completed, .. }), "{error}");
-        assert_eq!(journal.status(&run).expect("read"), RunStatus::Completed);
+        assert_eq!(journal.find(run.as_str()).await.expect("found").status, RunStatus::Completed);
     }
 }
 
-#[cfg(unix)]
-#[test]
-fn a_journal_has_one_name_for_its_locks() {
+#[tokio::test]
+async fn a_journal_is_the_same_by_whatever_name_it_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, link) = (folder.path().join("runs.db"), folder.path().join("link.db"));
-    let journal = SqliteJournal::open(&file).expect("opened");
+    let journal = SqliteStore::open(&file).expect("opened");
     std::os::unix::fs::symlink(&file, &link).expect("linked");
-    let same = SqliteJournal::open(&link).expect("opened");
-    let (run, _lock) = journal.create(&header()).expect("created");
-    assert!(matches!(same.lock(&run), Err(JournalError::Busy(_))));
+    let same = SqliteStore::open(&link).expect("opened");
+    let writer = journal.create(&header(), None).await.expect("created");
+    let taken = same.take(writer.run(), Fact::Resumed).await;
+    assert!(matches!(taken.err(), Some(JournalError::Busy(_))));
 
     let hard = folder.path().join("hard.db");
     std::fs::hard_link(&file, &hard).expect("linked");
-    let error = SqliteJournal::open(&hard).err().expect("refused").to_string();
+    let error = SqliteStore::open(&hard).err().expect("refused").to_string();
     assert!(error.contains("2 names (hard links)"), "{error}");
 }

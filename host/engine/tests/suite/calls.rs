@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use hotcell_engine::{Engine, Fact, Given, Journal, MemoryJournal, Outcome, RunReport, RunRequest};
+use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::ir::{Action, AnswerCallsAction, Graph, Offered, Slot, Submit, Tool, ToolKind};
 use hotcell_graph::types::Type;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Reducer, Value};
+use hotcell_journal::{Entry, Fact, MemoryStore, RunStore};
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::common::journal::{entries, request};
 use crate::common::{World, end, graph, node};
 
 fn slot(name: &str, schema: &Json) -> Slot {
@@ -50,14 +52,12 @@ fn answering(calls: &[(&str, &str)]) -> Arc<Graph> {
     Arc::new(graph)
 }
 
-fn engine(world: &Arc<World>, journal: &Arc<MemoryJournal>) -> Engine {
+fn engine(world: &Arc<World>, journal: &Arc<MemoryStore>) -> Engine {
     Engine::new(world.ports(), journal.clone())
 }
 
 async fn start(engine: &Engine, graph: &Arc<Graph>) -> RunReport {
-    let request =
-        RunRequest { graph: graph.clone(), source: "test".into(), digest: "test".into(), given: Given::default() };
-    engine.start(request, CancellationToken::new()).await.unwrap()
+    engine.start(request(graph), CancellationToken::new()).await.unwrap()
 }
 
 /// What the tools said, in order.
@@ -70,7 +70,7 @@ fn told(report: &RunReport) -> Vec<String> {
 
 #[tokio::test]
 async fn a_client_is_asked_for_all_calls_of_a_reply_at_once() {
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let graph = answering(&[
         ("measure", r#"{"room": "kitchen"}"#),
         ("hand_in", r#"{"celsius": 20, "rooms": []}"#),
@@ -82,14 +82,14 @@ async fn a_client_is_asked_for_all_calls_of_a_reply_at_once() {
     assert_eq!(tools, ["measure", "look"]);
 
     // The answers come one after the other, the second one first; each belongs to its own call.
-    let asked: Vec<_> = journal.entries(&report.run).unwrap();
+    let asked = entries(&*journal, &report.run).await;
     let asked: Vec<_> = asked.iter().filter(|entry| matches!(entry.fact, Fact::Asked { .. })).collect();
     assert_eq!(asked.len(), 2, "a question that was put is not put again");
     for (place, answer, open) in [(1, "dark", 1), (0, "21.5", 0)] {
         let Fact::Asked { number, .. } = &asked[place].fact else { panic!("a question") };
         let fact = Fact::Answered { number: *number, text: answer.to_owned() };
-        let entry = hotcell_engine::Entry { place: asked[place].place.clone(), fact };
-        journal.append(&report.run, &entry).unwrap();
+        let entry = Entry { place: asked[place].place.clone(), fact };
+        journal.send(&report.run, entry).await.unwrap();
         let engine = engine(&Arc::default(), &journal);
         let report = engine.resume(&report.run, graph.clone(), CancellationToken::new()).await.unwrap();
         match &report.outcome {
@@ -100,7 +100,7 @@ async fn a_client_is_asked_for_all_calls_of_a_reply_at_once() {
             }
         }
     }
-    let facts = journal.entries(&report.run).unwrap();
+    let facts = entries(&*journal, &report.run).await;
     assert_eq!(facts.iter().filter(|entry| matches!(entry.fact, Fact::Asked { .. })).count(), 2);
 }
 

@@ -9,3 +9,4 @@ mod parts;
 mod resume;
 mod scheduling;
 mod schemas;
+mod waiting;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use crate::common::World;
-use hotcell_engine::{
-    ClientCall, Engine, Entry, Fact, Given, Journal, MemoryJournal, Outcome, RunHeader, RunId, RunReport, RunRequest,
-};
+use crate::common::journal::{before_the_end, journal_with, request};
+use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
     Action, AskAction, CallAction, CallEachAction, Collect, Expression, Graph, Iterate, Next, Node, NodeIds, Reduction,
@@ -14,6 +13,7 @@ use hotcell_graph::ir::{
 use hotcell_graph::types::Type;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Value};
+use hotcell_journal::{ClientCall, Fact, MemoryStore};
 use tokio_util::sync::CancellationToken;
 
 fn value(json: &str) -> Value {
@@ -130,10 +130,6 @@ fn outer() -> Arc<Graph> {
 
 const RESULT: &str = r#"{"first":"seven","all":["one","two"],"sum":3}"#;
 
-fn request(graph: &Arc<Graph>) -> RunRequest {
-    RunRequest { graph: graph.clone(), source: "test".into(), digest: "test".into(), given: Given::default() }
-}
-
 fn world(answers: &[&str]) -> Arc<World> {
     let world = World::default();
     *world.answers.lock().unwrap() = answers.iter().map(|answer| (*answer).to_owned()).collect();
@@ -151,7 +147,7 @@ fn talk(report: &RunReport) -> Vec<String> {
 #[tokio::test]
 async fn parts_share_the_conversation_and_give_outputs_and_a_branch() {
     let world = world(&["seven", "one", "two"]);
-    let engine = Engine::new(world.ports(), Arc::new(MemoryJournal::default()));
+    let engine = Engine::new(world.ports(), Arc::new(MemoryStore::default()));
     let report = engine.start(request(&outer()), CancellationToken::new()).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
     assert_eq!(talk(&report), ["hello", "hello", "hello"]);
@@ -159,7 +155,7 @@ async fn parts_share_the_conversation_and_give_outputs_and_a_branch() {
 
 #[tokio::test]
 async fn a_part_that_waits_shows_what_it_said_and_asks_in_the_name_of_its_node() {
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let engine = Engine::new(world(&[]).ports(), journal.clone());
     let report = engine.start(request(&outer()), CancellationToken::new()).await.unwrap();
     let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
@@ -170,30 +166,21 @@ async fn a_part_that_waits_shows_what_it_said_and_asks_in_the_name_of_its_node()
 
 #[tokio::test]
 async fn a_run_goes_on_from_every_entry_of_its_journal() {
-    let whole = Arc::new(MemoryJournal::default());
+    let whole = Arc::new(MemoryStore::default());
     let engine = Engine::new(world(&["seven", "one", "two"]).ports(), whole.clone());
     let run = engine.start(request(&outer()), CancellationToken::new()).await.unwrap().run;
-    let entries = whole.entries(&run).unwrap();
-    for kept in 0..=entries.len() {
+    let entries = before_the_end(&*whole, &run).await;
+    for kept in 1..=entries.len() {
         let answered = entries[..kept].iter().filter(|entry| matches!(entry.fact, Fact::Answered { .. })).count();
         let left: Vec<&str> = ["seven", "one", "two"].into_iter().skip(answered).collect();
         let world = world(&left);
-        let (journal, run) = journal_with(&entries[..kept]);
+        let (journal, run) = journal_with(&entries[..kept]).await;
         let engine = Engine::new(world.ports(), journal);
         let report = engine.resume(&run, outer(), CancellationToken::new()).await.unwrap();
         assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() }, "after {kept} entries");
         assert_eq!(talk(&report), ["hello", "hello", "hello"], "after {kept} entries");
         assert!(world.answers.lock().unwrap().is_empty(), "a question was put twice after {kept} entries");
     }
-}
-
-fn journal_with(entries: &[Entry]) -> (Arc<MemoryJournal>, RunId) {
-    let journal = Arc::new(MemoryJournal::default());
-    let given = Default::default();
-    let header = RunHeader { graph: "part".into(), source: "test".into(), digest: "test".into(), given };
-    let (run, _lock) = journal.create(&header).unwrap();
-    entries.iter().for_each(|entry| journal.append(&run, entry).unwrap());
-    (journal, run)
 }
 
 #[tokio::test]
@@ -209,7 +196,7 @@ async fn lists_of_different_lengths_name_the_inputs() {
     };
     action.inputs.push(longer);
     graph = finished(vec![node("each", Action::CallEach(action), Next::To(Vec::new()))], "each");
-    let engine = Engine::new(world(&[]).ports(), Arc::new(MemoryJournal::default()));
+    let engine = Engine::new(world(&[]).ports(), Arc::new(MemoryStore::default()));
     let report = engine.start(request(&Arc::new(graph)), CancellationToken::new()).await.unwrap();
     let Outcome::Failed { error, .. } = report.outcome else { panic!("{:?}", report.outcome) };
     assert_eq!(
@@ -232,7 +219,7 @@ async fn an_input_that_there_is_not_is_refused_with_those_that_there_are() {
     ] {
         let mut request = request(&graph(inputs));
         request.given.state.insert("dayz", 3.into());
-        let engine = Engine::new(world(&[]).ports(), Arc::new(MemoryJournal::default()));
+        let engine = Engine::new(world(&[]).ports(), Arc::new(MemoryStore::default()));
         let error = engine.start(request, CancellationToken::new()).await.unwrap_err();
         assert_eq!(error.to_string(), problem);
     }
@@ -274,7 +261,7 @@ async fn a_client_is_asked_for_a_call_and_hands_in_its_result() {
         (r#"{"result": {"error": "is a value"}}"#.to_owned(), Ok(r#"{"is":{"error":"is a value"}}"#)),
         (ClientCall::answer(Err("no sensor".into())), Err("node `ask` failed: tool `measure`: no sensor")),
     ] {
-        let journal = Arc::new(MemoryJournal::default());
+        let journal = Arc::new(MemoryStore::default());
         let waiting = Engine::new(world(&[]).ports(), journal.clone());
         let report = waiting.start(request(&measuring()), CancellationToken::new()).await.unwrap();
         let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };

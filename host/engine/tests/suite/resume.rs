@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::common::journal::{answer, before_the_end, journal_with, open, request};
 use crate::common::{World, end, graph, node, pass, script};
-use hotcell_engine::{
-    Engine, Entry, Fact, Given, Journal, MemoryJournal, Outcome, RunHeader, RunId, RunRequest, RunStatus, SqliteJournal,
-};
+use hotcell_engine::{Engine, Outcome};
 use hotcell_graph::ir::{Action, AskAction, Expression, Graph, MapAction};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template};
+use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
 /// Fan-out, nested fan-out, a map, a question and a loop.
@@ -65,34 +65,20 @@ fn world(answers: &[&str]) -> Arc<World> {
 
 const RESULT: &str = r#"["first","left","right","deep","deeper","join","turn 1","turn 2","turn 3"] [10,20,30,40] yes"#;
 
-fn header() -> RunHeader {
-    RunHeader { graph: "test".into(), source: "test".into(), digest: String::new(), given: Default::default() }
-}
-
-fn journal_with(entries: &[Entry]) -> (Arc<MemoryJournal>, RunId) {
-    let journal = Arc::new(MemoryJournal::default());
-    let (run, _lock) = journal.create(&header()).unwrap();
-    for entry in entries {
-        journal.append(&run, entry).unwrap();
-    }
-    (journal, run)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_prefix_of_the_journal_leads_to_the_same_result() {
     let graph = Arc::new(everything());
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let first = world(&["yes"]);
-    let request =
-        RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() };
-    let report = Engine::new(first.ports(), journal.clone()).start(request, CancellationToken::new()).await.unwrap();
+    let report =
+        Engine::new(first.ports(), journal.clone()).start(request(&graph), CancellationToken::new()).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });
-    let entries = journal.entries(&report.run).unwrap();
+    let entries = before_the_end(&*journal, &report.run).await;
     assert!(entries.len() > 15, "{}", entries.len());
     let calls = first.ran.lock().unwrap().len();
 
     for length in 1..=entries.len() {
-        let (journal, run) = journal_with(&entries[..length]);
+        let (journal, run) = journal_with(&entries[..length]).await;
         let again = world(&["yes"]);
         let report = Engine::new(again.ports(), journal.clone())
             .resume(&run, graph.clone(), CancellationToken::new())
@@ -109,7 +95,7 @@ async fn any_prefix_of_the_journal_leads_to_the_same_result() {
             })
             .count();
         assert_eq!(again.ran.lock().unwrap().len(), calls - committed, "after {length} entries");
-        assert_eq!(journal.find(run.as_str()).unwrap().status, RunStatus::Completed);
+        assert_eq!(journal.find(run.as_str()).await.unwrap().status, RunStatus::Completed);
         let error = Engine::new(again.ports(), journal).resume(&run, graph.clone(), CancellationToken::new()).await;
         assert!(error.unwrap_err().to_string().contains("is completed and cannot go on"));
     }
@@ -120,27 +106,24 @@ async fn a_question_waits_in_the_file_and_its_answer_comes_from_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/runs.db");
     let graph = Arc::new(everything());
-    let journal = Arc::new(SqliteJournal::open(&path).unwrap());
+    let journal = Arc::new(SqliteStore::open(&path).unwrap());
     let asking = world(&[]);
     let engine = Engine::new(asking.ports(), journal);
-    let request =
-        RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() };
-    let report = engine.start(request, CancellationToken::new()).await.unwrap();
+    let report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
     let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
     assert_eq!(questions[0].text, "go on after [10,20,30,40]?");
     drop(engine);
 
     // Another process: opens the file, answers, resumes.
-    let journal = Arc::new(SqliteJournal::open(&path).unwrap());
-    assert_eq!(journal.find(&report.run.as_str()[..4]).unwrap().status, RunStatus::Waiting);
-    let open = hotcell_engine::open_questions(&journal.entries(&report.run).unwrap());
-    let answer = Fact::Answered { number: open[0].number, text: " yes ".into() };
-    journal.append(&report.run, &Entry { place: open[0].place.clone(), fact: answer }).unwrap();
+    let journal = Arc::new(SqliteStore::open(&path).unwrap());
+    assert_eq!(journal.find(&report.run.as_str()[..4]).await.unwrap().status, RunStatus::Waiting);
+    let asked = open(&*journal, &report.run).await;
+    answer(&*journal, &report.run, &asked[0], " yes ").await;
     let answered = world(&[]);
     let engine = Engine::new(answered.ports(), journal.clone());
 
-    let held = journal.lock(&report.run).unwrap();
-    let busy = SqliteJournal::open(&path).unwrap().lock(&report.run).map(|_| ()).unwrap_err();
+    let held = SqliteStore::open(&path).unwrap().take(&report.run, Fact::Resumed).await.unwrap();
+    let busy = journal.take(&report.run, Fact::Resumed).await.map(|_| ()).unwrap_err();
     assert!(busy.to_string().contains("is being run by another process"), "{busy}");
     assert!(engine.resume(&report.run, graph.clone(), CancellationToken::new()).await.is_err());
     drop(held);
@@ -152,7 +135,7 @@ async fn a_question_waits_in_the_file_and_its_answer_comes_from_elsewhere() {
 
 #[tokio::test]
 async fn cancelling_leaves_a_run_that_can_go_on() {
-    let journal = Arc::new(MemoryJournal::default());
+    let journal = Arc::new(MemoryStore::default());
     let graph = Arc::new(everything());
     let world = world(&["yes"]);
     let engine = Engine::new(world.ports(), journal.clone());
@@ -162,9 +145,7 @@ async fn cancelling_leaves_a_run_that_can_go_on() {
         tokio::time::sleep(std::time::Duration::from_millis(12)).await;
         stop.cancel();
     });
-    let request =
-        RunRequest { graph: graph.clone(), source: "test".into(), digest: String::new(), given: Given::default() };
-    let report = engine.start(request, cancel).await.unwrap();
+    let report = engine.start(request(&graph), cancel).await.unwrap();
     assert_eq!(report.outcome, Outcome::Interrupted);
     let report = engine.resume(&report.run, graph, CancellationToken::new()).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: RESULT.into() });

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
+use crate::common::journal::request;
 use crate::common::{World, end, graph, node, pass, script, shown};
-use hotcell_engine::{Engine, Given, MemoryJournal, Outcome, RunReport, RunRequest};
+use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::ir::{
     Action, AskAction, CapOrigin, Expression, Graph, MapAction, Next, OnFailure, RunLimits, VisitCap,
 };
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template, Value};
+use hotcell_journal::MemoryStore;
 use tokio_util::sync::CancellationToken;
 
 async fn run(graph: Graph, world: World) -> (RunReport, Arc<World>) {
     let world = Arc::new(world);
-    let engine = Engine::new(world.ports(), Arc::new(MemoryJournal::default()));
-    let request =
-        RunRequest { graph: Arc::new(graph), source: "test".into(), digest: String::new(), given: Given::default() };
-    (engine.start(request, CancellationToken::new()).await.unwrap(), world)
+    let engine = Engine::new(world.ports(), Arc::new(MemoryStore::default()));
+    (engine.start(request(&Arc::new(graph)), CancellationToken::new()).await.unwrap(), world)
 }
 
 fn completed(report: &RunReport) -> &str {

@@ -1,12 +1,9 @@
 //! Running agents: beginning, going on, answering, ending; and the threads that runs belong to.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use hotcell_engine::{
-    Engine, Entry, Fact, Given, JournalError, Observer, OpenQuestion, People, Ports, RunError, RunLock, RunRecord,
-    RunReport, RunRequest, RunStatus, open_questions,
-};
+use hotcell_engine::{Engine, Given, Observer, People, Ports, RunError, RunReport, RunRequest};
+use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
 use tokio_util::sync::CancellationToken;
 
 use super::{Host, HostError};
@@ -16,8 +13,6 @@ use crate::web::AgentModel;
 
 /// How many runs of a thread only refer to the state of the one before them.
 const LONGEST_CHAIN: u32 = 32;
-/// How often a run looks whether its thread is free.
-const THREAD_POLL: Duration = Duration::from_millis(25);
 
 /// What a run is connected to while this process runs it.
 #[derive(Clone)]
@@ -33,24 +28,42 @@ pub struct Session {
 impl Host {
     /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
     /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
-    pub async fn run(&self, agent: &Agent, mut given: Given, session: Session) -> Result<RunReport, HostError> {
-        let _thread = self.lock_thread(&agent.source, given.thread.as_deref(), &session).await?;
+    pub async fn run(&self, agent: &Agent, given: Given, session: Session) -> Result<RunReport, HostError> {
+        self.prepare(agent, &session).await?;
+        loop {
+            match self.try_run(agent, given.clone(), &session).await {
+                Err(error) => match busy_in_thread(&error, given.thread.as_deref()) {
+                    Some(run) => self.wait_for(run.as_ref(), &session).await?,
+                    None => return Err(error),
+                },
+                report => return report,
+            }
+        }
+    }
+
+    async fn try_run(&self, agent: &Agent, mut given: Given, session: &Session) -> Result<RunReport, HostError> {
         let before = match given.thread.as_deref() {
-            Some(thread) => self.0.journal.last_of_thread(&agent.source, thread)?,
+            Some(thread) => self.0.journal.last_of_thread(&agent.source, thread).await?,
             None => None,
         };
+        let follows = before.as_ref().map(|before| before.id.clone());
         if let Some(before) = before {
-            if let (RunStatus::Waiting, Some(text)) = (before.status, &given.input) {
-                self.answer(before.id.as_str(), None, text)?;
-                return self.go_on(&before, agent, session).await;
+            match (before.status, &given.input) {
+                (RunStatus::Running, _) => return Err(JournalError::ThreadBusy(before.id).into()),
+                (RunStatus::Waiting, Some(text)) => {
+                    self.answer(before.id.as_str(), None, text).await?;
+                    return self.go_on(&before, agent, session).await;
+                }
+                _ => {}
             }
-            let state = self.engine(agent, &session).state_of(&before.id, agent.graph.clone())?;
+            let state = self.engine(agent, session).state_of(&before.id, agent.graph.clone()).await?;
             given.earlier = Some(state.to_object());
             // What a changed graph makes of an old run is kept, because it may be changed once more. So is every so
             // manyth state, because a run that only refers to the one before it is read together with it.
-            if before.header.digest == agent.digest && before.depth() + 1 < LONGEST_CHAIN {
+            let depth = Given::depth_of(&before.header.given);
+            if before.header.digest == agent.digest && depth + 1 < LONGEST_CHAIN {
                 given.after = Some(before.id.to_string());
-                given.depth = before.depth() + 1;
+                given.depth = depth + 1;
             }
         }
         let request = RunRequest {
@@ -58,73 +71,68 @@ impl Host {
             source: agent.source.clone(),
             digest: agent.digest.clone(),
             given,
+            follows,
         };
-        self.prepare(agent, &session).await?;
-        let engine = self.engine(agent, &session);
-        Ok(engine.start(request, session.cancel).await?)
+        Ok(self.engine(agent, session).start(request, session.cancel.clone()).await?)
     }
 
     /// Goes on with a run, named by its name or an unambiguous beginning of it: one that waits for a person, or whose
     /// process is gone.
     pub async fn resume(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
-        let record = self.0.journal.find(run)?;
+        let record = self.0.journal.find(run).await?;
         let run = record.id.to_string();
         if record.status.is_final() {
             return Err(RunError::Ended { run: record.id, status: record.status }.into());
         }
         let agent = self.load_of(&record).map_err(|failure| HostError::Load { run: run.clone(), failure })?;
-        let _thread = self.lock_thread(&record.header.source, record.thread(), &session).await?;
-        self.go_on(&record, &agent, session).await
+        self.prepare(&agent, &session).await?;
+        loop {
+            match self.go_on(&record, &agent, &session).await {
+                Err(HostError::Run(RunError::Journal(JournalError::ThreadBusy(other)))) => {
+                    self.wait_for(Some(&other), &session).await?;
+                }
+                report => return report,
+            }
+        }
     }
 
     /// Goes on with a run that failed, from where it failed. Its graph may be another one than before: what was committed
     /// has to fit it.
     pub async fn retry(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
-        let record = self.0.journal.find(run)?;
+        let record = self.0.journal.find(run).await?;
         let run = record.id.to_string();
         if record.status != RunStatus::Failed {
             return Err(RunError::NotFailed { run: record.id, status: record.status }.into());
         }
         let agent = self.load_of(&record).map_err(|failure| HostError::Load { run, failure })?;
-        let _thread = self.lock_thread(&record.header.source, record.thread(), &session).await?;
         self.prepare(&agent, &session).await?;
         let engine = self.engine(&agent, &session);
-        Ok(engine.retry(&record.id, agent.graph.clone(), session.cancel).await?)
+        loop {
+            match engine.retry(&record.id, agent.graph.clone(), session.cancel.clone()).await {
+                Err(RunError::Journal(JournalError::ThreadBusy(other))) => {
+                    self.wait_for(Some(&other), &session).await?;
+                }
+                report => return Ok(report?),
+            }
+        }
     }
 
-    async fn go_on(&self, record: &RunRecord, agent: &Agent, session: Session) -> Result<RunReport, HostError> {
+    async fn go_on(&self, record: &RunRecord, agent: &Agent, session: &Session) -> Result<RunReport, HostError> {
         if agent.digest != record.header.digest {
             return Err(HostError::Changed { run: record.id.to_string(), file: agent.file.clone() });
         }
-        self.prepare(agent, &session).await?;
-        let engine = self.engine(agent, &session);
-        Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel).await?)
+        let engine = self.engine(agent, session);
+        Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel.clone()).await?)
     }
 
-    /// Waits until nobody else works on a thread.
-    async fn lock_thread(
-        &self,
-        source: &str,
-        thread: Option<&str>,
-        session: &Session,
-    ) -> Result<Option<Box<dyn RunLock>>, HostError> {
-        let Some(thread) = thread else { return Ok(None) };
-        let mut told = false;
-        loop {
-            match self.0.journal.lock_thread(source, thread) {
-                Ok(lock) => return Ok(Some(lock)),
-                Err(JournalError::Busy(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if !told {
-                tracing::info!(target: "hotcell::graph", thread, "waits: another run of this thread is not done");
-                told = true;
-            }
-            tokio::select! {
-                biased;
-                () = session.cancel.cancelled() => return Err(HostError::ThreadBusy(thread.to_owned())),
-                () = tokio::time::sleep(THREAD_POLL) => {}
-            }
+    /// Waits until nobody works on another run of the thread; there is nothing to wait for where a run was merely begun in it.
+    async fn wait_for(&self, run: Option<&RunId>, session: &Session) -> Result<(), HostError> {
+        let Some(run) = run else { return Ok(()) };
+        tracing::info!(target: "hotcell::graph", %run, "waits: another run of this thread is not done");
+        tokio::select! {
+            biased;
+            () = session.cancel.cancelled() => Err(HostError::ThreadBusy(run.to_string())),
+            released = self.0.journal.released(run) => Ok(released?),
         }
     }
 
@@ -161,17 +169,15 @@ impl Host {
         Engine::new(ports, self.0.journal.clone())
     }
 
-    /// Commits the answer to an open question of a run: the one of this id, or the only one there is. The run goes on when
-    /// somebody resumes it.
-    pub fn answer(&self, run: &str, question: Option<&str>, text: &str) -> Result<OpenQuestion, HostError> {
-        let record = self.0.journal.find(run)?;
-        let _lock = self.0.journal.lock(&record.id)?;
-        let entries = self.0.journal.entries(&record.id)?;
+    /// Sends the answer to an open question of a run: the one of this id, or the only one there is. A run that is being worked
+    /// on takes it at once; another one goes on when somebody resumes it.
+    pub async fn answer(&self, run: &str, question: Option<&str>, text: &str) -> Result<OpenQuestion, HostError> {
+        let record = self.0.journal.find(run).await?;
         let nothing = || HostError::NothingAsked { run: record.id.to_string(), status: record.status };
         if record.status.is_final() {
             return Err(nothing());
         }
-        let mut questions = open_questions(&entries);
+        let mut questions = open_questions(&self.0.journal.history(&record.id).await?.whole()?);
         if questions.is_empty() {
             return Err(nothing());
         }
@@ -188,22 +194,35 @@ impl Host {
             });
         };
         let open = questions.swap_remove(place);
-        let answer = Fact::Answered { number: open.number, text: text.to_owned() };
-        self.0.journal.append(&record.id, &Entry { place: open.place.clone(), fact: answer })?;
+        let fact = Fact::Answered { number: open.number, text: text.to_owned() };
+        self.0.journal.send(&record.id, Entry { place: open.place.clone(), fact }).await?;
         Ok(open)
     }
 
-    /// Ends a run for good. A process that is running it notices and stops.
-    pub fn cancel(&self, run: &str) -> Result<RunRecord, HostError> {
-        let record = self.0.journal.find(run)?;
+    /// Ends a run for good. Whoever works on it stops.
+    pub async fn cancel(&self, run: &str) -> Result<RunRecord, HostError> {
+        let record = self.0.journal.find(run).await?;
         if record.status.is_final() {
             return Err(RunError::Ended { run: record.id, status: record.status }.into());
         }
         // It may have ended since it was read.
-        match self.0.journal.set_status(&record.id, RunStatus::Cancelled, None) {
+        match self.0.journal.send(&record.id, Entry::of_run(Fact::Cancelled)).await {
             Err(JournalError::Ended { run, status }) => return Err(RunError::Ended { run, status }.into()),
             other => other?,
         }
         Ok(RunRecord { status: RunStatus::Cancelled, ..record })
+    }
+}
+
+/// The run that keeps the thread busy, or none where it is worth another try at once; nothing for other errors.
+fn busy_in_thread(error: &HostError, thread: Option<&str>) -> Option<Option<RunId>> {
+    thread?;
+    match error {
+        HostError::Journal(error) | HostError::Run(RunError::Journal(error)) => match error {
+            JournalError::ThreadBusy(run) | JournalError::Busy(run) => Some(Some(run.clone())),
+            JournalError::ThreadMoved => Some(None),
+            _ => None,
+        },
+        _ => None,
     }
 }

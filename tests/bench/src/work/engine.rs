@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotcell_engine::{Engine, Given, Journal, MemoryJournal, Outcome, Ports, RunRequest, SqliteJournal};
+use hotcell_engine::{Engine, Given, Outcome, Ports, RunRequest};
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIds, OnFailure, Update};
 use hotcell_graph::{Template, Value};
+use hotcell_journal::{MemoryStore, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
 use super::Failure;
@@ -48,8 +49,13 @@ pub(crate) async fn chain(rounds: usize) -> Result<Vec<Row>, Failure> {
 async fn runs(engine: &Engine, graph: Arc<Graph>, repeats: u32) -> Result<Duration, Failure> {
     let begun = Instant::now();
     for _ in 0..repeats {
-        let request =
-            RunRequest { graph: graph.clone(), source: String::new(), digest: String::new(), given: Given::default() };
+        let request = RunRequest {
+            graph: graph.clone(),
+            source: String::new(),
+            digest: String::new(),
+            given: Given::default(),
+            follows: None,
+        };
         let report = engine.start(request, CancellationToken::new()).await?;
         if !matches!(report.outcome, Outcome::Completed { .. }) {
             return Err(format!("the chain did not complete: {:?}", report.outcome).into());
@@ -59,9 +65,9 @@ async fn runs(engine: &Engine, graph: Arc<Graph>, repeats: u32) -> Result<Durati
 }
 
 fn engine(file: &Option<PathBuf>) -> Result<Engine, Failure> {
-    let journal: Arc<dyn Journal> = match file {
-        Some(path) => Arc::new(SqliteJournal::open(path)?),
-        None => Arc::new(MemoryJournal::default()),
+    let journal: Arc<dyn RunStore> = match file {
+        Some(path) => Arc::new(SqliteStore::open(path)?),
+        None => Arc::new(MemoryStore::default()),
     };
     Ok(Engine::new(ports(), journal))
 }
@@ -84,7 +90,7 @@ pub(crate) fn ports() -> Ports {
 }
 
 /// `length` nodes that each set one key, and an end.
-fn graph(length: u32) -> Graph {
+pub(crate) fn graph(length: u32) -> Graph {
     let names: Vec<String> = (0..length).map(|number| format!("n{number}")).chain(["done".to_owned()]).collect();
     let ids = NodeIds::new(names.iter().map(String::as_str));
     let node = |id: &str, action, updates, next| Node {

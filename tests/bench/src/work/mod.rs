@@ -4,6 +4,7 @@ mod agent_spec;
 mod agents;
 mod engine;
 mod extism;
+mod journal;
 mod other;
 mod plugins;
 mod process;
@@ -45,6 +46,21 @@ pub(crate) fn all() -> Vec<Work> {
             name: "chain",
             about: "cost of a node that sets a value, in chains of 1, 100 and 1,000",
             run: |rounds| Box::pin(engine::chain(rounds)),
+        },
+        Work {
+            name: "commits",
+            about: "nodes committed by one run, and by sixteen at once",
+            run: |rounds| Box::pin(journal::commits(rounds)),
+        },
+        Work {
+            name: "list",
+            about: "the first page of `hotcell runs list` with 100,000 runs, as it is and filtered",
+            run: |rounds| Box::pin(journal::list(rounds)),
+        },
+        Work {
+            name: "resume",
+            about: "going on with runs of 10,000 and 100,000 nodes that died at the last one",
+            run: |rounds| Box::pin(journal::resume(rounds)),
         },
         Work {
             name: "state",

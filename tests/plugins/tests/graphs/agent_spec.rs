@@ -213,7 +213,7 @@ async fn what_a_subflow_waits_for_is_answered_in_another_process() {
     assert_eq!((questions[0].node.as_str(), questions[0].text.as_str()), ("sub", "How many, Ann?"));
 
     let later = host();
-    later.answer(report.run.as_str(), None, "seven").unwrap();
+    later.answer(report.run.as_str(), None, "seven").await.unwrap();
     let report = later.resume(report.run.as_str(), Desk::session(Arc::new(Nobody))).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"seven"}"#.into() });
     let talk = report.state.get("conversation").unwrap().to_json();
@@ -236,13 +236,13 @@ async fn of_several_questions_the_one_that_is_named_is_answered() {
 
     let (later, run) = (host(), report.run.as_str());
     for named in [None, Some("9:9")] {
-        let refused = later.answer(run, named, "seven").unwrap_err().to_string();
+        let refused = later.answer(run, named, "seven").await.unwrap_err().to_string();
         let (ann, bob) = (&questions[0].id, &questions[1].id);
         assert!(refused.contains(&format!("{ann} (`each`: How many, Ann?), {bob} (`each`")), "{refused}");
     }
-    later.answer(run, Some(&questions[1].id), "two").unwrap();
+    later.answer(run, Some(&questions[1].id), "two").await.unwrap();
     // Only one is left: it need not be named.
-    later.answer(run, None, "one").unwrap();
+    later.answer(run, None, "one").await.unwrap();
     let report = later.resume(run, Desk::session(Arc::new(Nobody))).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: r#"{"collected_y":["one","two"]}"#.into() });
 }

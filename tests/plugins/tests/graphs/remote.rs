@@ -95,7 +95,7 @@ async fn what_an_agent_at_an_address_asks_reaches_the_person_also_in_another_pro
     let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
     assert_eq!(questions[0].text, "For how many?");
     let later = host(&engine);
-    later.answer(report.run.as_str(), None, "two").unwrap();
+    later.answer(report.run.as_str(), None, "two").await.unwrap();
     let report = later.resume(report.run.as_str(), Desk::session(Arc::new(Nobody))).await.unwrap();
     assert_eq!((output(&report).as_str(), told(&model).as_str()), ("done", "a room for two"));
     assert_eq!(sent.lock().unwrap().len(), 2, "what was sent is not sent again");

@@ -44,7 +44,7 @@ async fn a_long_thread_keeps_everything_and_its_headers_stay_small() {
         let report = desk.start(&host, said(&format!("message {number}")), Arc::new(Nobody)).await.unwrap();
         expected.extend([format!("message {number}"), format!("reply {number}")]);
         assert_eq!(texts(&report), expected);
-        let header = host.journal().find(report.run.as_str()).unwrap().header;
+        let header = host.journal().find(report.run.as_str()).await.unwrap().header;
         kept += usize::from(header.given.get("earlier").is_some());
         assert_eq!(header.given.get("after").is_some(), number > 0 && header.given.get("earlier").is_none());
     }

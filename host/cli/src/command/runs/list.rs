@@ -4,7 +4,9 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
-use super::{Context, HostArguments, print, standing};
+use hotcell_runtime::RunQuery;
+
+use super::{Context, HostArguments, print, wait};
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::narration::short;
@@ -16,26 +18,32 @@ use crate::when::{ago, exact};
 /// How much of a result is shown, in characters.
 const SHOWN: usize = 60;
 
-pub(super) fn perform(context: &Context, as_json: bool) -> Result<Exit, Failure> {
+pub(super) fn perform(context: &Context, query: &RunQuery, as_json: bool) -> Result<Exit, Failure> {
     let host = context.host(HostArguments::default())?;
-    let journal = host.journal();
-    let runs = journal.list()?;
+    let page = wait(host.journal().list(query))?;
     if as_json {
-        for record in &runs {
+        for record in &page.runs {
             events::line(&json!({
                 "run": record.id,
-                "graph": record.header.graph,
-                "source": record.header.source,
-                "status": standing(&**journal, record),
+                "graph": record.graph,
+                "source": record.source,
+                "thread": record.thread,
+                "status": record.status,
                 "created": exact(record.created),
                 "updated": exact(record.updated),
                 "outcome": record.outcome,
             }))?;
         }
+        tell_next(context, page.next.as_deref());
         return Ok(Exit::Done);
     }
-    if runs.is_empty() {
-        context.screen.line("there are no runs yet; `hotcell run PATH` makes one");
+    if page.runs.is_empty() {
+        let filtered = RunQuery { limit: query.limit, ..RunQuery::default() };
+        let any = wait(host.journal().list(&RunQuery { limit: 1, ..filtered }))?;
+        context.screen.line(match any.runs.is_empty() {
+            true => "there are no runs yet; `hotcell run PATH` makes one",
+            false => "no run fits",
+        });
         return Ok(Exit::Done);
     }
     let now = SystemTime::now();
@@ -47,11 +55,11 @@ pub(super) fn perform(context: &Context, as_json: bool) -> Result<Exit, Failure>
         ("LASTED", Align::Right),
         ("OUTCOME", Align::Left),
     ]);
-    for record in &runs {
+    for record in &page.runs {
         table.row([
             record.id.to_string(),
-            standing(&**journal, record).to_owned(),
-            one_line(&record.header.graph, SHOWN),
+            record.status.to_string(),
+            one_line(&record.graph, SHOWN),
             ago(record.created, now),
             short(record.updated.duration_since(record.created).unwrap_or_default()),
             record.outcome.as_deref().map_or(String::new(), first_line),
@@ -60,7 +68,15 @@ pub(super) fn perform(context: &Context, as_json: bool) -> Result<Exit, Failure>
     let colour = context.colours_output();
     let heading = |text: &str| if colour { format!("{STRONG}{text}{STRONG:#}") } else { text.to_owned() };
     print(&table.lines(0, heading).join("\n"))?;
+    tell_next(context, page.next.as_deref());
     Ok(Exit::Done)
+}
+
+/// Says how to get the next page.
+fn tell_next(context: &Context, next: Option<&str>) {
+    if let Some(next) = next {
+        context.screen.line(&format!("there are more: add `--after {next}`"));
+    }
 }
 
 fn first_line(outcome: &str) -> String {

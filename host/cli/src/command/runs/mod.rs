@@ -4,18 +4,24 @@ mod list;
 mod listen;
 mod show;
 
-use hotcell_runtime::{Journal, JournalError, RunRecord, RunStatus};
+use std::time::SystemTime;
+
+use hotcell_runtime::RunQuery;
 
 use super::drive::{Drive, describe_answered};
 use super::run::read_input;
-use super::{Context, HostArguments, print};
-use crate::arguments::{Runs, Session};
+use super::{Context, HostArguments, print, wait};
+use crate::arguments::{Runs, Session, WhichRuns};
 use crate::command::origin;
 use crate::exit::{Exit, Failure};
+use crate::narration::counted;
 
 pub(super) fn perform(context: &Context, arguments: Runs) -> Result<Exit, Failure> {
     match arguments {
-        Runs::List { json } => list::perform(context, json),
+        Runs::List { which, limit, after, json } => {
+            list::perform(context, &RunQuery { limit, after, ..query(which) }, json)
+        }
+        Runs::Prune { which } => prune(context, which),
         Runs::Show { run, json } => show::perform(context, &run, json),
         Runs::Resume { run, session } => resume(context, run, session),
         Runs::Retry { run, session } => retry(context, run, session),
@@ -37,14 +43,14 @@ fn retry(context: &Context, run: String, session: Session) -> Result<Exit, Failu
 
 /// The options that a run was started with, where the command line does not say otherwise.
 fn as_it_was_started(context: &Context, run: &str, session: Session) -> Result<Session, Failure> {
-    let record = context.host(HostArguments::default())?.journal().find(run)?;
+    let record = wait(context.host(HostArguments::default())?.journal().find(run))?;
     Ok(origin::restored(&record, session))
 }
 
 fn answer(context: &Context, run: String, question: Option<&str>, text: &str, go_on: bool) -> Result<Exit, Failure> {
     let text = if text == "-" { read_input("the answer")? } else { text.to_owned() };
     let host = context.host(HostArguments::default())?;
-    let answered = host.answer(&run, question, &text)?;
+    let answered = wait(host.answer(&run, question, &text))?;
     context.screen.line(&describe_answered(&answered));
     if go_on {
         return resume(context, run, Session::default());
@@ -54,19 +60,41 @@ fn answer(context: &Context, run: String, question: Option<&str>, text: &str, go
 }
 
 fn cancel(context: &Context, run: &str) -> Result<Exit, Failure> {
-    let record = context.host(HostArguments::default())?.cancel(run)?;
+    let record = wait(context.host(HostArguments::default())?.cancel(run))?;
     print(&format!("cancelled run {}", record.id))?;
     Ok(Exit::Done)
 }
 
-/// How a run stands, in one word. A run whose process is gone is `interrupted`: its status in the journal is still
-/// `running`, but nobody holds its lock.
-fn standing(journal: &dyn Journal, record: &RunRecord) -> &'static str {
-    match record.status {
-        RunStatus::Running => match journal.lock(&record.id) {
-            Err(JournalError::Busy(_)) => "running",
-            _ => "interrupted",
-        },
-        status => status.as_str(),
+fn query(which: WhichRuns) -> RunQuery {
+    let ago = |age| SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+    RunQuery {
+        statuses: which.statuses,
+        graph: which.agent,
+        thread: which.thread,
+        since: which.newer_than.map(ago),
+        before: which.older_than.map(ago),
+        text: which.text,
+        ..RunQuery::default()
     }
+}
+
+fn prune(context: &Context, which: WhichRuns) -> Result<Exit, Failure> {
+    let query = query(which);
+    let everything = query.statuses.is_empty()
+        && [&query.graph, &query.thread, &query.text].into_iter().all(Option::is_none)
+        && query.since.is_none()
+        && query.before.is_none();
+    if everything {
+        return Err(Failure::refused("nothing says which runs to remove")
+            .help("for example `hotcell runs prune --older-than 30d --status completed`"));
+    }
+    if let Some(status) = query.statuses.iter().find(|status| !status.is_final()) {
+        return Err(Failure::refused(format!("runs that are {status} are not removed"))
+            .help("cancel them first, or name another status"));
+    }
+    let host = context.host(HostArguments::default())?;
+    let pruned = wait(host.journal().prune(&query))?;
+    let bytes = indicatif::HumanBytes(pruned.bytes);
+    print(&format!("removed {}; the journal is {bytes} smaller", counted(pruned.runs, "run")))?;
+    Ok(Exit::Done)
 }

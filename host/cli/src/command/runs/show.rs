@@ -5,10 +5,10 @@ use std::time::SystemTime;
 
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
-use hotcell_runtime::{Completed, Entry, Fact, OpenQuestion, RunRecord, open_questions};
+use hotcell_runtime::{Completed, Entry, Fact, History, OpenQuestion, RunRecord, open_questions};
 use serde_json::json;
 
-use super::{Context, HostArguments, print, standing};
+use super::{Context, HostArguments, print, wait};
 use crate::command::drive::describe_question;
 use crate::events;
 use crate::exit::{Exit, Failure};
@@ -23,16 +23,18 @@ const SHOWN: usize = 200;
 pub(super) fn perform(context: &Context, run: &str, as_json: bool) -> Result<Exit, Failure> {
     let host = context.host(HostArguments::default())?;
     let journal = host.journal();
-    let record = journal.find(run)?;
-    let entries = journal.entries(&record.id)?;
-    let status = standing(&**journal, &record);
+    let record = wait(journal.find(run))?;
+    let History { entries, damage, .. } = wait(journal.history(&record.id))?;
+    let status = record.status.as_str();
     if as_json {
         events::line(&whole(&record, &entries, status))?;
-        return Ok(Exit::Done);
+        return damage.map_or(Ok(Exit::Done), |damage| Err(damage.into()));
     }
-    let mut by_turn: HashMap<&str, Vec<&Entry>> = HashMap::new();
+    let mut by_turn: HashMap<u64, Vec<&Entry>> = HashMap::new();
     for entry in &entries {
-        by_turn.entry(turn_of(entry)).or_default().push(entry);
+        if let Some(turn) = entry.place.turn() {
+            by_turn.entry(turn).or_default().push(entry);
+        }
     }
     let page = Page { record: &record, entries: &entries, by_turn, status, colour: context.colours_output() };
     let mut text = page.head();
@@ -44,14 +46,14 @@ pub(super) fn perform(context: &Context, run: &str, as_json: bool) -> Result<Exi
         text.extend([String::new(), format!("next: {}", context.runs_command(&command))]);
     }
     print(&text.join("\n"))?;
-    Ok(Exit::Done)
+    damage.map_or(Ok(Exit::Done), |damage| Err(damage.into()))
 }
 
 struct Page<'a> {
     record: &'a RunRecord,
     entries: &'a [Entry],
     /// The entries by the turn of the run's own node that they belong to
-    by_turn: HashMap<&'a str, Vec<&'a Entry>>,
+    by_turn: HashMap<u64, Vec<&'a Entry>>,
     status: &'static str,
     colour: bool,
 }
@@ -126,7 +128,7 @@ impl Page<'_> {
             notes.push(self.paint(WARNING, &format!("failed: {}", one_line(failure, SHOWN))));
         }
         let mut effects: BTreeMap<&str, u64> = BTreeMap::new();
-        let of_turn = self.by_turn.get(turn_of(entry)).into_iter().flatten();
+        let of_turn = entry.place.turn().and_then(|turn| self.by_turn.get(&turn)).into_iter().flatten();
         for within in of_turn.filter(|within| belongs_to(within, entry)) {
             match &within.fact {
                 Fact::Answered { text, .. } => notes.push(format!("answered: {}", one_line(text, SHOWN))),
@@ -134,7 +136,7 @@ impl Page<'_> {
                 Fact::Failed { error, .. } => {
                     notes.push(self.paint(WARNING, &format!("tried: {}", one_line(error, SHOWN))));
                 }
-                Fact::Completed(_) | Fact::Asked { .. } | Fact::Retried => {}
+                _ => {}
             }
         }
         notes.extend(effects.into_iter().map(|(kind, count)| counted(count, kind)));
@@ -240,14 +242,8 @@ impl Page<'_> {
     }
 }
 
-/// The turn of the run's own node.
-fn turn_of(entry: &Entry) -> &str {
-    entry.place.0.split('.').next().unwrap_or_default()
-}
-
 fn belongs_to(within: &Entry, turn: &Entry) -> bool {
-    let place = &within.place.0;
-    place == &turn.place.0 || place.strip_prefix(&turn.place.0).is_some_and(|rest| rest.starts_with('.'))
+    within.place == turn.place || within.place.strip(&turn.place).is_some()
 }
 
 fn route(completed: &Completed) -> String {

@@ -1,4 +1,6 @@
 //! Graphs built in code and ports that answer from tables, for the engine's tests.
+pub(crate) mod journal;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,11 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hotcell_budget::{Account, Usage};
 use hotcell_engine::{
-    CallError, CallReport, Event, Nobody, Observer, People, Ports, Question, ScriptCall, Scripts, ToolCall, Tools,
+    CallError, CallReport, Event, Nobody, Observer, People, Ports, ScriptCall, Scripts, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIds, OnFailure, ScriptAction, Update};
 use hotcell_graph::{Template, Value};
+use hotcell_journal::Question;
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolSpec};
 
 /// A node that does nothing but write `updates` and go to `next`.

@@ -6,11 +6,10 @@ use hotcell_budget::Account;
 use hotcell_graph::value::{Number, parse_json};
 use hotcell_graph::{Key, List, Object, Value};
 
-use super::{ClientCall, Completed, Fact, Question};
-use crate::branch::Write;
+use crate::entry::{ClientCall, Completed, Fact, Question, RunHeader, Write};
 
 /// The kind and the body of a fact, as two columns.
-pub(super) fn encode(fact: &Fact) -> (&'static str, String) {
+pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
     let mut body = Object::default();
     let kind = match fact {
         Fact::Completed(completed) => {
@@ -51,7 +50,27 @@ pub(super) fn encode(fact: &Fact) -> (&'static str, String) {
             insert_account(&mut body, account);
             "failed"
         }
+        Fact::Started(header) => {
+            body.insert("graph", header.graph.as_str().into());
+            body.insert("source", header.source.as_str().into());
+            body.insert("digest", header.digest.as_str().into());
+            body.insert("given", Value::Object(header.given.clone()));
+            "started"
+        }
+        Fact::Resumed => "resumed",
         Fact::Retried => "retried",
+        Fact::Waiting => "waiting",
+        Fact::Cancelled => "cancelled",
+        Fact::Ended { result, node } => {
+            match result {
+                Ok(output) => body.insert("output", output.as_str().into()),
+                Err(error) => body.insert("error", error.as_str().into()),
+            }
+            if let Some(node) = node {
+                body.insert("node", node.as_str().into());
+            }
+            "ended"
+        }
         Fact::Asked { number: count, question } => {
             body.insert("number", number(u64::from(*count)));
             body.insert("node", question.node.as_str().into());
@@ -76,7 +95,7 @@ pub(super) fn encode(fact: &Fact) -> (&'static str, String) {
 }
 
 /// Reads back what [`encode`] wrote.
-pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
+pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
     let body = parse_json(body).map_err(|error| error.to_string())?;
     let body = body.as_object().ok_or("the body is not an object")?;
     let text = |name: &str| body.get(name).and_then(Value::as_text).map(str::to_owned);
@@ -118,7 +137,24 @@ pub(super) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
             error: text("error").ok_or("the error is missing")?,
             account: account()?,
         }),
+        "started" => Ok(Fact::Started(RunHeader {
+            graph: text("graph").ok_or("the graph is missing")?,
+            source: text("source").ok_or("the source is missing")?,
+            digest: text("digest").ok_or("the digest is missing")?,
+            given: body.get("given").and_then(Value::as_object).cloned().unwrap_or_default(),
+        })),
+        "resumed" => Ok(Fact::Resumed),
         "retried" => Ok(Fact::Retried),
+        "waiting" => Ok(Fact::Waiting),
+        "cancelled" => Ok(Fact::Cancelled),
+        "ended" => Ok(Fact::Ended {
+            result: match (text("output"), text("error")) {
+                (Some(output), _) => Ok(output),
+                (None, Some(error)) => Err(error),
+                (None, None) => return Err("the result is missing".to_owned()),
+            },
+            node: text("node"),
+        }),
         "asked" => Ok(Fact::Asked {
             number: count()?,
             question: Question {

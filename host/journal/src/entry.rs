@@ -1,0 +1,196 @@
+//! Entries: the facts that a run is made of.
+
+use std::time::Duration;
+
+use hotcell_budget::Account;
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Key, Object, Value};
+use serde::Serialize;
+
+use crate::ids::EntryPath;
+
+/// One committed fact.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// What it is about
+    pub place: EntryPath,
+    /// The fact
+    pub fact: Fact,
+}
+
+impl Entry {
+    /// A fact about the run itself.
+    pub fn of_run(fact: Fact) -> Self {
+        Entry { place: EntryPath::of_run(), fact }
+    }
+}
+
+/// What a run was started with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunHeader {
+    /// The graph's name
+    pub graph: String,
+    /// Where the graph was loaded from, for whoever loads it again
+    pub source: String,
+    /// Identifies the text of the source
+    pub digest: String,
+    /// Everything the run was given: `input`, `variables`
+    pub given: Object,
+}
+
+impl RunHeader {
+    /// The thread that the run belongs to.
+    pub fn thread(&self) -> Option<&str> {
+        self.given.get("thread").and_then(Value::as_text)
+    }
+
+    /// The run whose state this one goes on with, if that is not kept in this one.
+    pub(crate) fn needs(&self) -> Option<String> {
+        self.given.get("after").and_then(Value::as_text).map(str::to_owned)
+    }
+
+    /// The text that the run was given.
+    pub fn input(&self) -> Option<&str> {
+        self.given.get("input").and_then(Value::as_text)
+    }
+}
+
+/// What an entry says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    /// The run began. It is the first entry of every run
+    Started(RunHeader),
+    /// A process goes on with a run that rested, or whose process is gone
+    Resumed,
+    /// A person had a failed run go on. What models refused at the end of turns that are not completed is asked again
+    Retried,
+    /// A node completed its turn
+    Completed(Completed),
+    /// Something outside answered within a node's turn (a model, a tool, an item of a map)
+    Effect {
+        /// How many effects of this place came before
+        number: u32,
+        /// What kind it is
+        kind: String,
+        /// What exactly was done: a name and a digest of what it was done with. Empty in journals of older versions
+        subject: String,
+        /// What was answered; a model that refused is an answer, too
+        answer: Value,
+        /// Who used what for it, within it included
+        account: Account,
+    },
+    /// A turn, or something outside within it, failed. It is done again if the run goes on
+    Failed {
+        /// How many effects of this place came before; none for the turn itself
+        number: Option<u32>,
+        /// Why
+        error: String,
+        /// Who used what for it, apart from what entries of their own say
+        account: Account,
+    },
+    /// A person was asked
+    Asked {
+        /// How many effects of this place came before
+        number: u32,
+        /// The question
+        question: Question,
+    },
+    /// A person, or the system that a connector handed over to, answered
+    Answered {
+        /// The number of the question
+        number: u32,
+        /// The answer
+        text: String,
+    },
+    /// Nothing can go on before a question is answered
+    Waiting,
+    /// Somebody ended the run for good
+    Cancelled,
+    /// The run ended
+    Ended {
+        /// The result, or why there is none
+        result: Result<String, String>,
+        /// The node that failed, if one did
+        node: Option<String>,
+    },
+}
+
+/// A value written to a key of the state, before any reducer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// The key
+    pub key: Key,
+    /// The written value
+    pub value: Value,
+}
+
+/// A completed turn of a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Completed {
+    /// The node's id
+    pub node: String,
+    /// What it wrote, in order
+    pub writes: Vec<Write>,
+    /// Where it went: ids of nodes; none when the run ended here
+    pub next: Option<Vec<String>>,
+    /// The result, if the run ended here
+    pub output: Option<String>,
+    /// Why its action failed, if it did and the graph says how to go on
+    pub failure: Option<String>,
+    /// How long it took
+    pub elapsed: Duration,
+    /// Who used what for it
+    pub account: Account,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Question {
+    /// What an answer names it by, among the questions of its run; empty for one that is not read from the journal
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// The node that asks
+    pub node: String,
+    /// What the person is shown
+    pub text: String,
+    /// Answers that are offered; any other text is allowed too
+    pub options: Vec<String>,
+    /// What is used when the answer is empty
+    pub default: Option<String>,
+    /// The call that is asked for, if the question is for a program: the answer is its result (see
+    /// [`ClientCall::result_of`])
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<ClientCall>,
+}
+
+/// A call of a tool that whoever runs the graph makes himself.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClientCall {
+    /// The tool
+    pub tool: String,
+    /// An object
+    pub arguments: Value,
+}
+
+impl ClientCall {
+    /// The text that answers a call with this result.
+    pub fn answer(result: Result<Value, String>) -> String {
+        let (key, value) = match result {
+            Ok(value) => ("result", value),
+            Err(error) => ("error", Value::text(error)),
+        };
+        Value::Object([(key.into(), value)].into_iter().collect()).to_json()
+    }
+
+    /// What an answer says: the value of an object with nothing but `result`, the error of one with nothing but `error` (a
+    /// text), else the JSON value that the text is, else the text itself.
+    pub fn result_of(answer: &str) -> Result<Value, String> {
+        let Ok(value) = parse_json(answer) else { return Ok(Value::text(answer)) };
+        let only = value.as_object().filter(|object| object.len() == 1);
+        match only.and_then(|object| object.iter().next()) {
+            Some((key, result)) if &**key == "result" => Ok(result.clone()),
+            Some((key, Value::Text(error))) if &**key == "error" => Err(error.to_string()),
+            _ => Ok(value),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The journal: what a run must never lose.
+//!
+//! A run is the sequence of its [entries](Entry) and nothing else. How it stands, its open questions and what it used are read
+//! from them. An entry is committed before anything that follows from it happens, so a process may die at any moment: what
+//! was committed is read back and not done again, what was not is.
+//!
+//! [`RunStore`] is the port, [`SqliteStore`] its embedded implementation, [`MemoryStore`] the one for tests and for runs that
+//! nobody wants to keep.
+
+mod encode;
+mod entry;
+mod ids;
+mod mail;
+mod memory;
+mod projection;
+
+mod sqlite;
+mod store;
+
+pub use entry::{ClientCall, Completed, Entry, Fact, Question, RunHeader, Write};
+pub use ids::{EntryPath, RunId};
+pub use memory::MemoryStore;
+pub use projection::{CALLBACK, CallbackState, OpenQuestion, RunStatus, callback_state, open_questions};
+
+pub use sqlite::SqliteStore;
+pub use store::{
+    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary, RunWriter, Taken,
+};

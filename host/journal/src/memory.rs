@@ -1,0 +1,402 @@
+//! A store in memory: for tests, benchmarks and runs nobody wants to keep.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use async_trait::async_trait;
+
+use crate::entry::{Entry, Fact, RunHeader};
+use crate::ids::RunId;
+use crate::mail::Bells;
+use crate::projection::{RunStatus, answerable};
+use crate::store::{
+    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary, RunWriter, Taken, choose,
+    may_send, may_take,
+};
+
+/// A store that lives as long as the process.
+#[derive(Default)]
+pub struct MemoryStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    runs: Mutex<Runs>,
+    bells: Bells,
+}
+
+#[derive(Default)]
+struct Runs {
+    by_id: HashMap<RunId, Arc<Mutex<Run>>>,
+    /// In the order in which they began
+    order: Vec<RunId>,
+    /// The last run of each thread, by source and name
+    threads: HashMap<(String, String), RunId>,
+}
+
+struct Run {
+    header: RunHeader,
+    entries: Vec<Entry>,
+    /// What was sent and not received
+    mail: Vec<Entry>,
+    status: RunStatus,
+    created: SystemTime,
+    updated: SystemTime,
+    /// How often it was taken: a writer of an earlier time is refused
+    term: u64,
+    owned: bool,
+    worked: Duration,
+}
+
+impl Run {
+    fn append(&mut self, entry: Entry) {
+        if let Some(status) = entry.fact.status() {
+            self.status = status;
+            self.updated = SystemTime::now();
+        }
+        self.entries.push(entry);
+    }
+
+    fn everything(&self) -> Vec<Entry> {
+        self.entries.iter().chain(&self.mail).cloned().collect()
+    }
+
+    fn status(&self) -> RunStatus {
+        match self.status {
+            _ if self.mail.iter().any(|entry| entry.fact == Fact::Cancelled) => RunStatus::Cancelled,
+            RunStatus::Running if !self.owned => RunStatus::Interrupted,
+            status => status,
+        }
+    }
+
+    fn outcome(&self) -> Option<&str> {
+        self.entries.last().and_then(|entry| entry.fact.outcome())
+    }
+
+    fn summary(&self, id: &RunId) -> RunSummary {
+        RunSummary {
+            id: id.clone(),
+            graph: self.header.graph.clone(),
+            source: self.header.source.clone(),
+            thread: self.header.thread().map(str::to_owned),
+            status: self.status(),
+            created: self.created,
+            updated: self.updated,
+            outcome: self.outcome().map(str::to_owned),
+        }
+    }
+
+    fn record(&self, id: &RunId) -> RunRecord {
+        RunRecord {
+            id: id.clone(),
+            header: self.header.clone(),
+            status: self.status(),
+            created: self.created,
+            updated: self.updated,
+            outcome: self.outcome().map(str::to_owned),
+        }
+    }
+
+    fn matches(&self, query: &RunQuery) -> bool {
+        let text = || {
+            let words = [Some(self.header.graph.as_str()), self.header.input(), self.outcome()];
+            words.into_iter().flatten().collect::<Vec<_>>().join("\n").to_lowercase()
+        };
+        (query.statuses.is_empty() || query.statuses.contains(&self.status()))
+            && query.graph.as_ref().is_none_or(|graph| *graph == self.header.graph)
+            && query.thread.as_deref().is_none_or(|thread| self.header.thread() == Some(thread))
+            && query.since.is_none_or(|since| self.created >= since)
+            && query.before.is_none_or(|before| self.created < before)
+            && query.text.as_ref().is_none_or(|wanted| {
+                let (text, wanted) = (text(), wanted.to_lowercase());
+                let mut wanted = words(&wanted).peekable();
+                wanted.peek().is_some() && wanted.all(|wanted| words(&text).any(|word| word.starts_with(wanted)))
+            })
+    }
+}
+
+impl MemoryStore {
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(&self, run: &RunId) -> Result<Arc<Mutex<Run>>, JournalError> {
+        self.runs().by_id.get(run).cloned().ok_or_else(|| JournalError::NoSuchRun(run.to_string()))
+    }
+
+    fn writer(&self, id: RunId, run: Arc<Mutex<Run>>, term: u64, worked: Duration) -> Box<dyn RunWriter> {
+        Box::new(Writer { id, run, term, worked, begun: Instant::now(), shared: self.shared.clone() })
+    }
+}
+
+impl Runs {
+    /// The run of the thread that somebody works on.
+    fn busy(&self, header: &RunHeader) -> Option<RunId> {
+        let thread = header.thread()?;
+        let same = |run: &&RunId| {
+            self.by_id.get(*run).is_some_and(|run| {
+                let run = locked(run);
+                run.owned && run.header.source == header.source && run.header.thread() == Some(thread)
+            })
+        };
+        self.order.iter().find(same).cloned()
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
+}
+
+fn locked(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Writer {
+    id: RunId,
+    run: Arc<Mutex<Run>>,
+    term: u64,
+    /// How long it was worked on before this writer took it
+    worked: Duration,
+    begun: Instant,
+    shared: Arc<Shared>,
+}
+
+impl Writer {
+    fn run(&self) -> Result<MutexGuard<'_, Run>, JournalError> {
+        let run = locked(&self.run);
+        if run.term != self.term {
+            return Err(JournalError::Fenced(self.id.clone()));
+        }
+        match run.status {
+            RunStatus::Cancelled => Err(JournalError::Cancelled(self.id.clone())),
+            _ => Ok(run),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let mut run = locked(&self.run);
+        if run.term == self.term && run.owned {
+            run.owned = false;
+            drop(run);
+            self.shared.bells.ring(&self.id);
+        }
+    }
+}
+
+#[async_trait]
+impl RunWriter for Writer {
+    fn run(&self) -> &RunId {
+        &self.id
+    }
+
+    async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        let mut run = self.run()?;
+        let rests = entries.iter().any(|entry| entry.fact.is_rest());
+        if rests && !run.mail.is_empty() {
+            return Err(JournalError::Unread(self.id.clone()));
+        }
+        for entry in &entries {
+            if let Fact::Answered { number, .. } = entry.fact {
+                // Somebody else may have been first.
+                answerable(&self.id, &run.mail, entry, number, false)?;
+            }
+        }
+        entries.into_iter().for_each(|entry| run.append(entry));
+        run.worked = self.worked + self.begun.elapsed();
+        if rests {
+            run.owned = false;
+            drop(run);
+            self.shared.bells.ring(&self.id);
+        }
+        Ok(())
+    }
+
+    async fn settled(&self) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
+        let bell = self.shared.bells.of(&self.id);
+        loop {
+            let rung = bell.notified();
+            {
+                let mut run = self.run()?;
+                if !run.mail.is_empty() {
+                    let mail = std::mem::take(&mut run.mail);
+                    mail.iter().cloned().for_each(|entry| run.append(entry));
+                    return Ok(mail);
+                }
+            }
+            rung.await;
+        }
+    }
+}
+
+#[async_trait]
+impl RunStore for MemoryStore {
+    async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
+        let now = SystemTime::now();
+        let run = Run {
+            header: header.clone(),
+            entries: vec![Entry::of_run(Fact::Started(header.clone()))],
+            mail: Vec::new(),
+            status: RunStatus::Running,
+            created: now,
+            updated: now,
+            term: 0,
+            owned: true,
+            worked: Duration::ZERO,
+        };
+        let run = Arc::new(Mutex::new(run));
+        let mut runs = self.runs();
+        let mut id = RunId::random();
+        while runs.by_id.contains_key(&id) {
+            id = RunId::random();
+        }
+        if let Some(thread) = header.thread() {
+            if let Some(busy) = runs.busy(header) {
+                return Err(JournalError::ThreadBusy(busy));
+            }
+            let thread = (header.source.clone(), thread.to_owned());
+            if runs.threads.get(&thread) != follows {
+                return Err(JournalError::ThreadMoved);
+            }
+            runs.threads.insert(thread, id.clone());
+        }
+        runs.by_id.insert(id.clone(), run.clone());
+        runs.order.push(id.clone());
+        drop(runs);
+        Ok(self.writer(id, run, 0, Duration::ZERO))
+    }
+
+    async fn take(&self, id: &RunId, fact: Fact) -> Result<Taken, JournalError> {
+        let run = self.run(id)?;
+        let runs = self.runs();
+        let header = locked(&run).header.clone();
+        let busy = runs.busy(&header);
+        let mut taken = locked(&run);
+        match busy {
+            _ if taken.owned => return Err(JournalError::Busy(id.clone())),
+            Some(busy) => return Err(JournalError::ThreadBusy(busy)),
+            None => {}
+        }
+        may_take(id, taken.status(), &fact)?;
+        let mail = std::mem::take(&mut taken.mail);
+        mail.into_iter().for_each(|entry| taken.append(entry));
+        taken.append(Entry::of_run(fact));
+        taken.owned = true;
+        taken.term += 1;
+        let (term, worked) = (taken.term, taken.worked);
+        let history = History { entries: taken.entries.clone(), damage: None, worked };
+        drop(taken);
+        Ok(Taken { writer: self.writer(id.clone(), run, term, worked), history })
+    }
+
+    async fn send(&self, id: &RunId, entry: Entry) -> Result<(), JournalError> {
+        let run = self.run(id)?;
+        {
+            let mut run = locked(&run);
+            let status = run.status();
+            if !may_send(id, status, &entry)? {
+                return Ok(());
+            }
+            if let Fact::Answered { number, .. } = entry.fact {
+                answerable(id, &run.everything(), &entry, number, true)?;
+            }
+            match (&entry.fact, run.owned) {
+                (Fact::Cancelled, false) => run.append(entry),
+                _ => run.mail.push(entry),
+            }
+        }
+        self.shared.bells.ring(id);
+        Ok(())
+    }
+
+    async fn history(&self, run: &RunId) -> Result<History, JournalError> {
+        let run = self.run(run)?;
+        let run = locked(&run);
+        Ok(History { entries: run.everything(), damage: None, worked: run.worked })
+    }
+
+    async fn find(&self, name: &str) -> Result<RunRecord, JournalError> {
+        let runs = self.runs();
+        if let Some(run) = runs.by_id.get(&RunId::from(name.to_owned())) {
+            return Ok(locked(run).record(&RunId::from(name.to_owned())));
+        }
+        let matching: Vec<&RunId> = runs.order.iter().filter(|run| run.as_str().starts_with(name)).collect();
+        let id = choose(matching, name)?;
+        let run = runs.by_id.get(id).ok_or_else(|| JournalError::NoSuchRun(name.to_owned()))?;
+        Ok(locked(run).record(id))
+    }
+
+    async fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
+        let runs = self.runs();
+        let mut page = RunPage::default();
+        let skipped = query.after.as_ref().and_then(|after| runs.order.iter().position(|run| run.as_str() == after));
+        let older = &runs.order[..skipped.unwrap_or(runs.order.len())];
+        for id in older.iter().rev() {
+            let Some(run) = runs.by_id.get(id) else { continue };
+            let run = locked(run);
+            if !run.matches(query) {
+                continue;
+            }
+            if page.runs.len() == query.limit {
+                page.next = page.runs.last().map(|last| last.id.to_string());
+                break;
+            }
+            page.runs.push(run.summary(id));
+        }
+        Ok(page)
+    }
+
+    async fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError> {
+        let runs = self.runs();
+        let last = runs.threads.get(&(source.to_owned(), thread.to_owned()));
+        Ok(last.and_then(|id| runs.by_id.get(id).map(|run| locked(run).record(id))))
+    }
+
+    async fn with_messages(&self) -> Result<Vec<RunId>, JournalError> {
+        let runs = self.runs();
+        let waits = |run: &Run| !run.owned && !run.status().is_final() && !run.mail.is_empty();
+        let has = |id: &&RunId| runs.by_id.get(*id).is_some_and(|run| waits(&locked(run)));
+        Ok(runs.order.iter().filter(has).cloned().collect())
+    }
+
+    async fn released(&self, id: &RunId) -> Result<(), JournalError> {
+        let run = self.run(id)?;
+        let bell = self.shared.bells.of(id);
+        loop {
+            let rung = bell.notified();
+            if !locked(&run).owned {
+                return Ok(());
+            }
+            rung.await;
+        }
+    }
+
+    async fn prune(&self, query: &RunQuery) -> Result<PruneReport, JournalError> {
+        let mut runs = self.runs();
+        let ends = |run: &Arc<Mutex<Run>>| {
+            let run = locked(run);
+            run.status().is_final() && run.matches(query)
+        };
+        let mut goes: HashSet<RunId> =
+            runs.by_id.iter().filter(|(_, run)| ends(run)).map(|(id, _)| id.clone()).collect();
+        // What a run that stays goes on from has to stay, too, and what that one goes on from.
+        let mut stays: Vec<RunId> = runs.by_id.keys().filter(|id| !goes.contains(*id)).cloned().collect();
+        while let Some(id) = stays.pop() {
+            let needed = runs.by_id.get(&id).and_then(|run| locked(run).header.needs()).map(RunId::from);
+            stays.extend(needed.filter(|needed| goes.remove(needed)));
+        }
+        let before = runs.by_id.len();
+        let Runs { by_id, order, threads } = &mut *runs;
+        by_id.retain(|id, _| !goes.contains(id));
+        order.retain(|id| by_id.contains_key(id));
+        threads.retain(|_, id| by_id.contains_key(id));
+        Ok(PruneReport { runs: (before - runs.by_id.len()) as u64, bytes: 0 })
+    }
+}

@@ -1,0 +1,216 @@
+//! What the entries of a run say: how it stands, what it asks.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::entry::{Entry, Fact, Question};
+use crate::ids::{EntryPath, RunId};
+use crate::store::JournalError;
+
+/// The kind of the effect that holds the session of a callback.
+pub const CALLBACK: &str = "callback";
+
+/// How a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunStatus {
+    /// A process works on it
+    Running,
+    /// The process that worked on it stopped or is gone; it can be resumed
+    Interrupted,
+    /// It waits for a person
+    Waiting,
+    /// It ended with a result
+    Completed,
+    /// It stopped with an error
+    Failed,
+    /// A person stopped it for good
+    Cancelled,
+}
+
+impl RunStatus {
+    /// Every status.
+    pub const ALL: [Self; 6] =
+        [Self::Running, Self::Interrupted, Self::Waiting, Self::Completed, Self::Failed, Self::Cancelled];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Interrupted => "interrupted",
+            RunStatus::Waiting => "waiting",
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+
+    /// The status of that word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
+    /// Whether nothing more can happen to the run.
+    pub fn is_final(self) -> bool {
+        matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
+    }
+}
+
+impl fmt::Display for RunStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Fact {
+    /// How a run stands after this, if that changes.
+    pub(crate) fn status(&self) -> Option<RunStatus> {
+        Some(match self {
+            Fact::Started(_) | Fact::Resumed | Fact::Retried => RunStatus::Running,
+            Fact::Waiting => RunStatus::Waiting,
+            Fact::Cancelled => RunStatus::Cancelled,
+            Fact::Ended { result: Ok(_), .. } => RunStatus::Completed,
+            Fact::Ended { result: Err(_), .. } => RunStatus::Failed,
+            Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Asked { .. } => return None,
+            Fact::Answered { .. } => return None,
+        })
+    }
+
+    /// Whether whoever works on the run rests after this.
+    pub(crate) fn is_rest(&self) -> bool {
+        matches!(self, Fact::Waiting | Fact::Cancelled | Fact::Ended { .. })
+    }
+
+    /// The result or the error that a run ended with.
+    pub(crate) fn outcome(&self) -> Option<&str> {
+        match self {
+            Fact::Ended { result: Ok(text) | Err(text), .. } => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A question of a run that has no answer yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenQuestion {
+    /// Where it was asked
+    pub place: EntryPath,
+    /// Its number there
+    pub number: u32,
+    /// The question
+    pub question: Question,
+}
+
+/// The questions among `entries` that wait for an answer, those of the oldest turn first. Parts of a turn that run side by
+/// side are in the order of their places, whichever of them asked first.
+pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
+    let mut open: Vec<OpenQuestion> = Vec::new();
+    for entry in entries {
+        match &entry.fact {
+            Fact::Asked { number, question } => {
+                let question = Question { id: format!("{}:{number}", entry.place), ..question.clone() };
+                open.push(OpenQuestion { place: entry.place.clone(), number: *number, question });
+            }
+            Fact::Answered { number, .. } => {
+                open.retain(|asked| asked.place != entry.place || asked.number != *number);
+            }
+            _ => {}
+        }
+    }
+    let mut turns: Vec<Option<u64>> = Vec::new();
+    for asked in &open {
+        if !turns.contains(&asked.place.turn()) {
+            turns.push(asked.place.turn());
+        }
+    }
+    open.sort_by_cached_key(|asked| {
+        let turn = turns.iter().position(|turn| *turn == asked.place.turn());
+        (turn, asked.place.order(), asked.number)
+    });
+    open
+}
+
+/// Whether `entry`, an answer, may be taken: its question was put and has no answer among `entries`. Whoever put the question
+/// need not be told that it was put.
+pub(crate) fn answerable(
+    run: &RunId,
+    entries: &[Entry],
+    entry: &Entry,
+    wanted: u32,
+    look_for_question: bool,
+) -> Result<(), JournalError> {
+    let mut asked = !look_for_question;
+    let not = |why| JournalError::NotAsked { run: run.clone(), question: format!("{}:{wanted}", entry.place), why };
+    for known in entries.iter().filter(|known| known.place == entry.place) {
+        match known.fact {
+            Fact::Asked { number, .. } if number == wanted => asked = true,
+            Fact::Answered { number, .. } if number == wanted => return Err(not("has an answer already")),
+            _ => {}
+        }
+    }
+    if asked { Ok(()) } else { Err(not("was never asked")) }
+}
+
+/// How a run stands with what is to come by a callback.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallbackState {
+    /// The run has no such session
+    Unknown,
+    /// The connector has not said yet that it waits
+    Early,
+    /// The run waits for it
+    Open(Box<OpenQuestion>),
+    /// It has come
+    Answered,
+}
+
+/// How a run with these entries stands with the callback of that session.
+pub fn callback_state(entries: &[Entry], session: &str) -> CallbackState {
+    let given = |entry: &&Entry| {
+        matches!(&entry.fact, Fact::Effect { kind, answer, .. }
+            if kind == CALLBACK && answer.as_text().is_some_and(|known| is_same(known, session)))
+    };
+    let Some(begun) = entries.iter().find(given) else { return CallbackState::Unknown };
+    let at_place = |entry: &Entry| entry.place == begun.place;
+    if let Some(open) = open_questions(entries).into_iter().find(|open| open.place == begun.place) {
+        return CallbackState::Open(Box::new(open));
+    }
+    let is_about_it = |fact: &Fact| !matches!(fact, Fact::Effect { .. } | Fact::Failed { .. });
+    match entries.iter().any(|entry| at_place(entry) && is_about_it(&entry.fact)) {
+        true => CallbackState::Answered,
+        false => CallbackState::Early,
+    }
+}
+
+/// Whether two texts are the same, in a time that does not say where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let differs = one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differs) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::open_questions;
+    use crate::{Entry, EntryPath, Fact, Question};
+
+    #[test]
+    fn open_questions_of_a_turn_are_in_the_order_of_its_parts() {
+        let asked = |place: &str, number| Entry {
+            place: EntryPath::from(place.to_owned()),
+            fact: Fact::Asked { number, question: Question::default() },
+        };
+        let entries = [
+            asked("7.call0.10", 0),
+            asked("3", 0),
+            asked("7.call0.2", 1),
+            asked("7.call0.2", 0),
+            asked("12", 0),
+            Entry { place: EntryPath::of_turn(3), fact: Fact::Answered { number: 0, text: String::new() } },
+        ];
+        let open: Vec<(String, u32)> =
+            open_questions(&entries).into_iter().map(|open| (open.place.to_string(), open.number)).collect();
+        let open: Vec<(&str, u32)> = open.iter().map(|(place, number)| (place.as_str(), *number)).collect();
+        assert_eq!(open, [("7.call0.2", 0), ("7.call0.2", 1), ("7.call0.10", 0), ("12", 0)]);
+    }
+}

@@ -1,0 +1,434 @@
+//! The store in a SQLite file, shared between processes.
+//!
+//! Write-ahead logging with `synchronous = NORMAL`: a commit survives the death of the process at any moment, and costs
+//! microseconds. A loss of power may take the last commits, never the file.
+
+mod commit;
+mod migrate;
+mod owner;
+mod prune;
+mod query;
+mod rows;
+mod schema;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
+
+use self::owner::{Owner, is_alive, wake, when_gone};
+use self::rows::{Tail, history, index_text, insert, microseconds, searched, unread};
+use self::writer::{Writer, Writers};
+use crate::entry::{Entry, Fact, RunHeader};
+use crate::ids::RunId;
+use crate::mail::Bells;
+use crate::projection::{RunStatus, answerable};
+use crate::store::{
+    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken, may_send, may_take,
+};
+
+/// A store in a file.
+pub struct SqliteStore {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+    /// For what takes longer than a commit; opened when it is needed
+    reader: Mutex<Option<Connection>>,
+    /// Made when this process works on a run for the first time
+    owner: OnceLock<Owner>,
+    queue: commit::Queue,
+    writers: Writers,
+    /// Rung when something was sent to a run that this process works on
+    mail: Bells,
+    /// Rung when a run is released
+    freed: Bells,
+}
+
+impl SqliteStore {
+    /// Opens the journal at `path`; makes it, and the folder it is in, if they are not there. A journal of the layout before
+    /// this one is brought to this one.
+    ///
+    /// # Errors
+    /// [`JournalError::Store`] says why the file cannot be used.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let fail = |cause: String| JournalError::Store { path: path.display().to_string(), doing: "opened", cause };
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            std::fs::create_dir_all(folder).map_err(|error| fail(error.to_string()))?;
+        }
+        if path.exists() {
+            refuse_several_names(path).map_err(fail)?;
+        }
+        let connection = schema::open(path).map_err(fail)?;
+        // Pipes lie beside the file: by whatever name it was opened, they must be the same ones.
+        let path = std::fs::canonicalize(path).map_err(|error| fail(error.to_string()))?;
+        let shared = Shared {
+            path,
+            connection: Mutex::new(connection),
+            reader: Mutex::default(),
+            owner: OnceLock::new(),
+            queue: commit::Queue::default(),
+            writers: Writers::default(),
+            mail: Bells::default(),
+            freed: Bells::default(),
+        };
+        Ok(SqliteStore { shared: Arc::new(shared) })
+    }
+}
+
+impl SqliteStore {
+    /// Lets the file grow to so many pages and no further, for tests of a full disk.
+    #[doc(hidden)]
+    pub fn limit_size(&self, pages: u32) {
+        let _ = self.shared.connection().pragma_update(None, "max_page_count", pages);
+    }
+}
+
+impl Shared {
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn error(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> JournalError + '_ {
+        move |error| JournalError::Store { path: self.path.display().to_string(), doing, cause: error.to_string() }
+    }
+
+    /// Reads beside what is written.
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        if reader.is_none() {
+            *reader = Some(schema::connect(&self.path).map_err(self.error("read"))?);
+        }
+        match &*reader {
+            Some(connection) => read(connection).map_err(self.error("read")),
+            None => read(&self.connection()).map_err(self.error("read")),
+        }
+    }
+
+    /// The pipe by which this process is woken.
+    fn owner(self: &Arc<Self>) -> Result<&Owner, JournalError> {
+        if let Some(owner) = self.owner.get() {
+            return Ok(owner);
+        }
+        let fail = |error: std::io::Error| JournalError::Store {
+            path: self.path.display().to_string(),
+            doing: "watched",
+            cause: error.to_string(),
+        };
+        let owner = Owner::new(&self.path).map_err(fail)?;
+        let mut is_new = false;
+        let owner = self.owner.get_or_init(|| {
+            is_new = true;
+            owner
+        });
+        if is_new {
+            let shared = Arc::downgrade(self);
+            owner
+                .listen(move || match shared.upgrade() {
+                    Some(shared) => {
+                        shared.woken();
+                        true
+                    }
+                    None => false,
+                })
+                .map_err(fail)?;
+        }
+        Ok(owner)
+    }
+
+    fn owner_name(&self) -> &str {
+        self.owner.get().map_or("", |owner| &owner.name)
+    }
+
+    fn is_alive(&self, owner: &str) -> bool {
+        owner == self.owner_name() || is_alive(&self.path, owner)
+    }
+
+    /// Another process sent something to a run, or released one.
+    fn woken(&self) {
+        self.freed.ring_all();
+        let mine = |connection: &Connection| -> rusqlite::Result<Vec<String>> {
+            connection
+                .prepare_cached(
+                    "SELECT DISTINCT runs.id FROM mail JOIN runs ON runs.number = mail.run
+                     WHERE mail.body IS NOT NULL AND runs.owner = ?1",
+                )?
+                .query_map([self.owner_name()], |row| row.get(0))?
+                .collect()
+        };
+        match mine(&self.connection()) {
+            Ok(runs) => runs.into_iter().for_each(|run| self.mail.ring(&RunId::from(run))),
+            // Everybody looks.
+            Err(_) => self.mail.ring_all(),
+        }
+    }
+
+    /// Tells those who wait for a run that it is free.
+    fn released(&self, run: &RunId, waiting: Vec<String>) {
+        self.freed.ring(run);
+        waiting.iter().filter(|owner| **owner != self.owner_name()).for_each(|owner| wake(&self.path, owner));
+    }
+
+    fn number(&self, connection: &Connection, run: &RunId) -> Result<(i64, RunStatus, Option<String>), JournalError> {
+        let row = connection
+            .prepare_cached("SELECT number, status, owner FROM runs WHERE id = ?1")
+            .and_then(|mut statement| {
+                statement
+                    .query_row([run.as_str()], |row| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?)))
+                    .optional()
+            })
+            .map_err(self.error("read"))?;
+        let (number, status, owner): (i64, String, Option<String>) =
+            row.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
+        let status = RunStatus::from_word(&status).unwrap_or(RunStatus::Failed);
+        Ok((number, status, owner.filter(|owner| self.is_alive(owner))))
+    }
+
+    /// The run of the thread that somebody works on.
+    fn busy(&self, connection: &Connection, header: &RunHeader) -> rusqlite::Result<Option<RunId>> {
+        let Some(thread) = header.thread() else { return Ok(None) };
+        let owned: Vec<(String, String)> = connection
+            .prepare_cached("SELECT id, owner FROM runs WHERE thread = ?1 AND source = ?2 AND owner IS NOT NULL")?
+            .query_map((thread, &header.source), |row| Ok((row.get(0)?, row.get(1)?)))?
+            .collect::<rusqlite::Result<_>>()?;
+        Ok(owned.into_iter().find(|(_, owner)| self.is_alive(owner)).map(|(run, _)| RunId::from(run)))
+    }
+
+    fn begin<'c>(&self, connection: &'c mut Connection) -> Result<Transaction<'c>, JournalError> {
+        connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(self.error("written"))
+    }
+}
+
+#[async_trait]
+impl RunStore for SqliteStore {
+    async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
+        let shared = &self.shared;
+        let owner = shared.owner()?.name.clone();
+        let written = shared.error("written");
+        let mut connection = shared.connection();
+        let transaction = shared.begin(&mut connection)?;
+        if let Some(busy) = shared.busy(&transaction, header).map_err(&written)? {
+            return Err(JournalError::ThreadBusy(busy));
+        }
+        if let Some(thread) = header.thread() {
+            let last = query::last_of_thread(&transaction, &header.source, thread).map_err(&written)?;
+            if last.map(|(_, id)| id).as_ref() != follows {
+                return Err(JournalError::ThreadMoved);
+            }
+        }
+        let now = SystemTime::now();
+        let add = || -> rusqlite::Result<(RunId, i64, Tail)> {
+            let (id, number) = loop {
+                let id = RunId::random();
+                let inserted = transaction
+                    .prepare_cached(
+                        "INSERT OR IGNORE INTO runs (id, graph, source, thread, follows, status, created, updated, owner)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)",
+                    )?
+                    .execute(rusqlite::params![
+                        id.as_str(),
+                        header.graph,
+                        header.source,
+                        header.thread(),
+                        header.needs(),
+                        RunStatus::Running.as_str(),
+                        microseconds(now),
+                        owner,
+                    ])?;
+                if inserted == 1 {
+                    break (id, transaction.last_insert_rowid());
+                }
+            };
+            let mut tail = Tail::new(&id);
+            let started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
+            insert(&transaction, number, &started)?;
+            index_text(&transaction, number, &searched(header, None))?;
+            Ok((id, number, tail))
+        };
+        let (id, number, tail) = add().map_err(&written)?;
+        transaction.commit().map_err(&written)?;
+        drop(connection);
+        Ok(Box::new(Writer::new(shared.clone(), id, number, header, tail, Duration::ZERO)))
+    }
+
+    async fn take(&self, run: &RunId, fact: Fact) -> Result<Taken, JournalError> {
+        let shared = &self.shared;
+        let owner = shared.owner()?.name.clone();
+        let written = shared.error("written");
+        let mut connection = shared.connection();
+        let transaction = shared.begin(&mut connection)?;
+        let (number, status, owned) = shared.number(&transaction, run)?;
+        if owned.is_some() {
+            return Err(JournalError::Busy(run.clone()));
+        }
+        may_take(run, status, &fact)?;
+        let (mut history, mut tail) = history(&transaction, number, run).map_err(&written)?;
+        if let Some(damage) = history.damage {
+            return Err(damage);
+        }
+        let Some(Entry { fact: Fact::Started(header), .. }) = history.entries.first().cloned() else {
+            return Err(JournalError::Damaged {
+                run: run.clone(),
+                sequence: 1,
+                cause: "it does not say how the run began".to_owned(),
+            });
+        };
+        if let Some(busy) = shared.busy(&transaction, &header).map_err(&written)? {
+            return Err(JournalError::ThreadBusy(busy));
+        }
+        let now = SystemTime::now();
+        let mut take = || -> rusqlite::Result<()> {
+            transaction.prepare_cached("UPDATE runs SET owner = ?2 WHERE number = ?1")?.execute((number, &owner))?;
+            history.entries.extend(rows::receive(&transaction, number, &mut tail, history.worked, now)?);
+            let entry = Entry::of_run(fact.clone());
+            insert(&transaction, number, &tail.next(entry.clone(), history.worked, now))?;
+            history.entries.push(entry);
+            Ok(())
+        };
+        take().map_err(&written)?;
+        transaction.commit().map_err(&written)?;
+        drop(connection);
+        let writer = Writer::new(shared.clone(), run.clone(), number, &header, tail, history.worked);
+        Ok(Taken { writer: Box::new(writer), history })
+    }
+
+    async fn send(&self, run: &RunId, entry: Entry) -> Result<(), JournalError> {
+        let shared = &self.shared;
+        let written = shared.error("written");
+        let owner = {
+            let mut connection = shared.connection();
+            let transaction = shared.begin(&mut connection)?;
+            let (number, status, owner) = shared.number(&transaction, run)?;
+            if !may_send(run, status, &entry)? {
+                return Ok(());
+            }
+            if let Fact::Answered { number: question, .. } = entry.fact {
+                let (mut known, _) = history(&transaction, number, run).map_err(&written)?;
+                known.entries.extend(unread(&transaction, number).map_err(&written)?);
+                answerable(run, &known.entries, &entry, question, true)?;
+            }
+            rows::send(&transaction, number, &entry).map_err(&written)?;
+            if entry.fact == Fact::Cancelled {
+                let cancelled = RunStatus::Cancelled.as_str();
+                transaction
+                    .prepare_cached("UPDATE runs SET status = ?2, updated = ?3 WHERE number = ?1")
+                    .and_then(|mut statement| statement.execute((number, cancelled, microseconds(SystemTime::now()))))
+                    .map_err(&written)?;
+                if owner.is_none() {
+                    // Nobody will receive it.
+                    let (known, mut tail) = history(&transaction, number, run).map_err(&written)?;
+                    rows::receive(&transaction, number, &mut tail, known.worked, SystemTime::now())
+                        .map_err(&written)?;
+                }
+            }
+            transaction.commit().map_err(&written)?;
+            owner
+        };
+        match owner {
+            Some(owner) if owner == shared.owner_name() => shared.mail.ring(run),
+            Some(owner) => wake(&shared.path, &owner),
+            None => {}
+        }
+        Ok(())
+    }
+
+    async fn history(&self, run: &RunId) -> Result<History, JournalError> {
+        let number = self.shared.read(|connection| query::number(connection, run))?;
+        let number = number.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
+        self.shared.read(|connection| {
+            let (mut history, _) = history(connection, number, run)?;
+            if history.damage.is_none() {
+                history.entries.extend(unread(connection, number)?);
+            }
+            Ok(history)
+        })
+    }
+
+    async fn find(&self, name: &str) -> Result<RunRecord, JournalError> {
+        self.shared.find(name)
+    }
+
+    async fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
+        self.shared.list(query)
+    }
+
+    async fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError> {
+        let last = self.shared.read(|connection| query::last_of_thread(connection, source, thread))?;
+        last.map(|(_, id)| self.shared.find(id.as_str())).transpose()
+    }
+
+    async fn with_messages(&self) -> Result<Vec<RunId>, JournalError> {
+        let rows: Vec<(String, String, Option<String>)> = self.shared.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT DISTINCT runs.id, runs.status, runs.owner FROM mail JOIN runs ON runs.number = mail.run
+                     WHERE mail.body IS NOT NULL ORDER BY runs.number",
+                )?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                .collect()
+        })?;
+        let rests = |(_, status, owner): &(String, String, Option<String>)| {
+            RunStatus::from_word(status).is_some_and(|status| !status.is_final())
+                && !owner.as_ref().is_some_and(|owner| self.shared.is_alive(owner))
+        };
+        Ok(rows.into_iter().filter(rests).map(|(id, ..)| RunId::from(id)).collect())
+    }
+
+    async fn released(&self, run: &RunId) -> Result<(), JournalError> {
+        let shared = &self.shared;
+        let mine = shared.owner()?.name.clone();
+        let bell = shared.freed.of(run);
+        let mut watched = None;
+        loop {
+            let rung = bell.notified();
+            let owner = {
+                let connection = shared.connection();
+                let (number, _, owner) = shared.number(&connection, run)?;
+                if let Some(owner) = owner.as_ref().filter(|owner| **owner != mine && watched.as_ref() != Some(*owner))
+                {
+                    connection
+                        .execute("INSERT OR IGNORE INTO waits (run, owner) VALUES (?1, ?2)", (number, &mine))
+                        .map_err(shared.error("written"))?;
+                    let (told, run) = (Arc::downgrade(shared), run.clone());
+                    when_gone(&shared.path, owner, move || {
+                        if let Some(shared) = told.upgrade() {
+                            shared.freed.ring(&run);
+                        }
+                    });
+                    watched = Some(owner.clone());
+                    // It may have released the run before it could see that somebody waits.
+                    continue;
+                }
+                owner
+            };
+            if owner.is_none() {
+                return Ok(());
+            }
+            rung.await;
+            // Whoever has it now is told anew.
+            watched = None;
+        }
+    }
+
+    async fn prune(&self, query: &RunQuery) -> Result<PruneReport, JournalError> {
+        self.shared.prune(query)
+    }
+}
+
+/// SQLite keeps what is not yet in the file beside it, under the name that was used: two names of one file lose commits.
+fn refuse_several_names(path: &Path) -> Result<(), String> {
+    use std::os::unix::fs::MetadataExt;
+    let names = std::fs::metadata(path).map_err(|error| error.to_string())?.nlink();
+    if names > 1 {
+        return Err(format!(
+            "the file has {names} names (hard links), and SQLite loses data when they are used side by side; \
+             remove all but one"
+        ));
+    }
+    Ok(())
+}

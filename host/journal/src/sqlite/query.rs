@@ -1,0 +1,216 @@
+//! Finding runs: by name, by thread, and in pages.
+
+use std::collections::HashMap;
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension, params_from_iter};
+
+use super::Shared;
+use super::rows::{SUMMARY, microseconds, summary};
+use crate::entry::Fact;
+use crate::ids::RunId;
+use crate::projection::RunStatus;
+use crate::store::{JournalError, RunPage, RunQuery, RunRecord, RunSummary, choose};
+
+/// The number of a run.
+pub(super) fn number(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT number FROM runs WHERE id = ?1")?
+        .query_row([run.as_str()], |row| row.get(0))
+        .optional()
+}
+
+/// The latest run of a source in a thread.
+pub(super) fn last_of_thread(
+    connection: &Connection,
+    source: &str,
+    thread: &str,
+) -> rusqlite::Result<Option<(i64, RunId)>> {
+    connection
+        .prepare_cached("SELECT number, id FROM runs WHERE thread = ?1 AND source = ?2 ORDER BY number DESC LIMIT 1")?
+        .query_row((thread, source), |row| Ok((row.get(0)?, RunId::from(row.get::<_, String>(1)?))))
+        .optional()
+}
+
+impl Shared {
+    pub(super) fn find(&self, name: &str) -> Result<RunRecord, JournalError> {
+        // Names that begin with a text lie together in the index.
+        let end = format!("{name}\u{10ffff}");
+        let matching: Vec<String> = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT id FROM runs WHERE id = ?1 OR (id > ?1 AND id < ?2) ORDER BY id LIMIT 5")?
+                .query_map((name, &end), |row| row.get(0))?
+                .collect()
+        })?;
+        let id = match matching.first() {
+            Some(first) if first == name => RunId::from(name.to_owned()),
+            _ => RunId::from(choose(matching, name)?),
+        };
+        let mut alive = Alive { shared: self, known: HashMap::new() };
+        let (number, found) = self.read(|connection| {
+            connection
+                .prepare_cached(&format!("SELECT {SUMMARY}, number FROM runs WHERE id = ?1"))?
+                .query_row([id.as_str()], |row| {
+                    Ok((row.get::<_, i64>(9)?, summary(row, &mut |owner| alive.is(owner))?))
+                })
+        })?;
+        let (begun, last) = self.read(|connection| ends(connection, number))?;
+        let Some(Fact::Started(header)) = begun else {
+            let cause = "it does not say how the run began".to_owned();
+            return Err(JournalError::Damaged { run: id, sequence: 1, cause });
+        };
+        let RunSummary { id, status, created, updated, outcome, .. } = found;
+        // The index has its beginning only.
+        let outcome = last.and_then(|last| last.outcome().map(str::to_owned)).or(outcome);
+        Ok(RunRecord { id, header, status, created, updated, outcome })
+    }
+
+    pub(super) fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
+        let mut alive = Alive { shared: self, known: HashMap::new() };
+        let wanted = self.filters(query, &mut alive)?;
+        let Some((conditions, mut values)) = wanted else { return Ok(RunPage::default()) };
+        values.push(Sql::Integer(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1)));
+        let text = format!(
+            "SELECT {SUMMARY}, created, number FROM runs{conditions} ORDER BY created DESC, number DESC LIMIT ?"
+        );
+        let mut rows: Vec<(RunSummary, String)> = self.read(|connection| {
+            connection
+                .prepare(&text)?
+                .query_map(params_from_iter(values), |row| {
+                    let place = format!("{}-{}", row.get::<_, i64>(9)?, row.get::<_, i64>(10)?);
+                    Ok((summary(row, &mut |owner| alive.is(owner))?, place))
+                })?
+                .collect()
+        })?;
+        let mut page = RunPage::default();
+        if rows.len() > query.limit {
+            rows.truncate(query.limit);
+            page.next = rows.last().map(|(_, place)| place.clone());
+        }
+        page.runs = rows.into_iter().map(|(run, _)| run).collect();
+        Ok(page)
+    }
+
+    /// The condition for runs that are wanted, with its values; none if there can be no such run.
+    pub(super) fn filters(
+        &self,
+        query: &RunQuery,
+        alive: &mut Alive<'_>,
+    ) -> Result<Option<(String, Vec<Sql>)>, JournalError> {
+        let mut conditions: Vec<String> = Vec::new();
+        let mut values: Vec<Sql> = Vec::new();
+        let mut add = |condition: String, value: Vec<Sql>| {
+            conditions.push(condition);
+            values.extend(value);
+        };
+        if !query.statuses.is_empty() {
+            let (condition, value) = self.by_status(&query.statuses, alive)?;
+            add(condition, value);
+        }
+        if let Some(graph) = &query.graph {
+            add("graph = ?".to_owned(), vec![Sql::Text(graph.clone())]);
+        }
+        if let Some(thread) = &query.thread {
+            add("thread = ?".to_owned(), vec![Sql::Text(thread.clone())]);
+        }
+        if let Some(since) = query.since {
+            add("created >= ?".to_owned(), vec![Sql::Integer(microseconds(since))]);
+        }
+        if let Some(before) = query.before {
+            add("created < ?".to_owned(), vec![Sql::Integer(microseconds(before))]);
+        }
+        if let Some(text) = &query.text {
+            let words: Vec<String> = text
+                .split(|c: char| !c.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .map(|word| format!("\"{word}\"*"))
+                .collect();
+            if words.is_empty() {
+                return Ok(None);
+            }
+            let matching = "number IN (SELECT rowid FROM texts WHERE texts MATCH ?)".to_owned();
+            add(matching, vec![Sql::Text(words.join(" "))]);
+        }
+        if let Some(after) = &query.after {
+            let place = after
+                .split_once('-')
+                .and_then(|(created, number)| Some((created.parse::<i64>().ok()?, number.parse::<i64>().ok()?)));
+            let (created, number) = place.ok_or_else(|| JournalError::Store {
+                path: self.path.display().to_string(),
+                doing: "read",
+                cause: format!("`{after}` is not where a page begins"),
+            })?;
+            add("(created, number) < (?, ?)".to_owned(), vec![Sql::Integer(created), Sql::Integer(number)]);
+        }
+        let text = match conditions.is_empty() {
+            true => String::new(),
+            false => format!(" WHERE {}", conditions.join(" AND ")),
+        };
+        Ok(Some((text, values)))
+    }
+
+    /// Whether a run is running or interrupted depends on whether its process lives, which the file does not know.
+    fn by_status(&self, statuses: &[RunStatus], alive: &mut Alive<'_>) -> Result<(String, Vec<Sql>), JournalError> {
+        let owners: Vec<String> = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL")?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        })?;
+        let mut living = Vec::new();
+        for owner in owners {
+            if alive.is(&owner) {
+                living.push(owner);
+            }
+        }
+        let places = |count: usize| vec!["?"; count].join(", ");
+        let mut parts = Vec::new();
+        let mut values = Vec::new();
+        for status in statuses {
+            let owned = living.iter().map(|owner| Sql::Text(owner.clone()));
+            parts.push(match status {
+                RunStatus::Running => {
+                    values.extend(owned);
+                    format!("(status = 'running' AND owner IN ({}))", places(living.len()))
+                }
+                RunStatus::Interrupted => {
+                    values.extend(owned);
+                    format!("(status = 'running' AND (owner IS NULL OR owner NOT IN ({})))", places(living.len()))
+                }
+                settled => {
+                    values.push(Sql::Text(settled.as_str().to_owned()));
+                    "status = ?".to_owned()
+                }
+            });
+        }
+        Ok((format!("({})", parts.join(" OR ")), values))
+    }
+}
+
+/// Which processes live; each is looked at once.
+pub(super) struct Alive<'s> {
+    pub(super) shared: &'s Shared,
+    pub(super) known: HashMap<String, bool>,
+}
+
+impl Alive<'_> {
+    fn is(&mut self, owner: &str) -> bool {
+        if let Some(known) = self.known.get(owner) {
+            return *known;
+        }
+        let alive = self.shared.is_alive(owner);
+        self.known.insert(owner.to_owned(), alive);
+        alive
+    }
+}
+
+/// The first and the last entry of a run.
+fn ends(connection: &Connection, number: i64) -> rusqlite::Result<(Option<Fact>, Option<Fact>)> {
+    let fact = |order: &str| -> rusqlite::Result<Option<Fact>> {
+        let text = format!("SELECT kind, body FROM entries WHERE run = ?1 ORDER BY number {order} LIMIT 1");
+        let row: Option<(String, String)> =
+            connection.prepare_cached(&text)?.query_row([number], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        Ok(row.and_then(|(kind, body)| crate::encode::decode(&kind, &body).ok()))
+    };
+    Ok((fact("ASC")?, fact("DESC")?))
+}

@@ -1,0 +1,262 @@
+//! Rows as entries and runs, and back.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, Row, params};
+
+use crate::encode::{decode, encode};
+use crate::entry::{Entry, Fact, RunHeader};
+use crate::ids::{EntryPath, RunId};
+use crate::projection::RunStatus;
+use crate::store::{History, JournalError, RunSummary};
+
+/// How much of a result is kept in the index, in characters.
+const OUTCOME: usize = 200;
+/// How much of a text can be searched, in characters.
+const SEARCHED: usize = 2000;
+
+/// An entry as it is stored.
+pub(super) struct EntryRow {
+    pub(super) number: u64,
+    pub(super) place: EntryPath,
+    pub(super) kind: &'static str,
+    pub(super) body: String,
+    pub(super) at: i64,
+    pub(super) worked: i64,
+    pub(super) sum: i64,
+    /// What it changes in the index
+    pub(super) change: Option<Change>,
+    /// The question that it answers
+    pub(super) answers: Option<String>,
+}
+
+/// What an entry changes in the index of runs.
+pub(super) struct Change {
+    pub(super) status: RunStatus,
+    pub(super) outcome: Option<String>,
+    pub(super) rests: bool,
+}
+
+/// The end of the sequence of a run's entries: each entry's checksum covers all before it.
+#[derive(Clone, Copy)]
+pub(super) struct Tail {
+    pub(super) number: u64,
+    sum: i64,
+}
+
+impl Tail {
+    /// The beginning of a run.
+    pub(super) fn new(run: &RunId) -> Self {
+        Tail { number: 0, sum: head(blake3::hash(run.as_str().as_bytes())) }
+    }
+
+    /// The row of the next entry.
+    pub(super) fn next(&mut self, entry: Entry, worked: Duration, at: SystemTime) -> EntryRow {
+        let (kind, body) = encode(&entry.fact);
+        let number = self.number + 1;
+        let (at, worked) = (microseconds(at), i64::try_from(worked.as_micros()).unwrap_or(i64::MAX));
+        let sum = sum(self.sum, number, entry.place.as_str(), kind, &body, at, worked);
+        *self = Tail { number, sum };
+        let change = entry.fact.status().map(|status| Change {
+            status,
+            outcome: entry.fact.outcome().map(|outcome| beginning(outcome, OUTCOME)),
+            rests: entry.fact.is_rest(),
+        });
+        let answers = answers(&entry);
+        EntryRow { number, place: entry.place, kind, body, at, worked, sum, change, answers }
+    }
+}
+
+/// The subject under which only one answer is taken.
+pub(super) fn answers(entry: &Entry) -> Option<String> {
+    match entry.fact {
+        Fact::Answered { number, .. } => Some(format!("{}:{number}", entry.place)),
+        _ => None,
+    }
+}
+
+fn head(digest: blake3::Hash) -> i64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&digest.as_bytes()[..8]);
+    i64::from_le_bytes(bytes)
+}
+
+fn sum(before: i64, number: u64, place: &str, kind: &str, body: &str, at: i64, worked: i64) -> i64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&before.to_le_bytes()).update(&number.to_le_bytes());
+    hasher.update(&at.to_le_bytes()).update(&worked.to_le_bytes());
+    for text in [place, kind, body] {
+        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+    }
+    head(hasher.finalize())
+}
+
+/// Everything of a run, up to the first entry that is not what was written.
+pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusqlite::Result<(History, Tail)> {
+    let mut history = History::default();
+    let mut tail = Tail::new(run);
+    let mut statement = connection.prepare_cached(
+        "SELECT number, place, kind, body, at, worked, sum FROM entries WHERE run = ?1 ORDER BY number",
+    )?;
+    let mut rows = statement.query([number])?;
+    while let Some(row) = rows.next()? {
+        match entry(row, &tail) {
+            Ok((entry, worked, next)) => {
+                tail = next;
+                history.worked = worked;
+                history.entries.push(entry);
+            }
+            Err(cause) => {
+                let sequence = tail.number + 1;
+                history.damage = Some(JournalError::Damaged { run: run.clone(), sequence, cause });
+                return Ok((history, tail));
+            }
+        }
+    }
+    Ok((history, tail))
+}
+
+/// What of a row can be read, or what is wrong with it.
+fn entry(row: &Row<'_>, tail: &Tail) -> Result<(Entry, Duration, Tail), String> {
+    let read = |error: rusqlite::Error| error.to_string();
+    let number: i64 = row.get(0).map_err(read)?;
+    let number = u64::try_from(number).map_err(|_| "its number is negative".to_owned())?;
+    if number != tail.number + 1 {
+        return Err(format!("it is missing; the next one there is has number {number}"));
+    }
+    let text = |column| row.get_ref(column).map_err(read)?.as_str().map_err(|error| error.to_string());
+    let (place, kind, body) = (text(1)?, text(2)?, text(3)?);
+    let (at, worked, stored): (i64, i64, i64) =
+        (row.get(4).map_err(read)?, row.get(5).map_err(read)?, row.get(6).map_err(read)?);
+    let sum = sum(tail.sum, number, place, kind, body, at, worked);
+    if sum != stored {
+        return Err("its checksum is wrong: the file was changed or damaged after it was written".to_owned());
+    }
+    let entry = Entry { place: EntryPath::from(place.to_owned()), fact: decode(kind, body)? };
+    Ok((entry, Duration::from_micros(u64::try_from(worked).unwrap_or(0)), Tail { number, sum }))
+}
+
+/// What was sent to a run and not received yet.
+pub(super) fn unread(connection: &Connection, number: i64) -> rusqlite::Result<Vec<Entry>> {
+    let mut statement = connection
+        .prepare_cached("SELECT place, kind, body FROM mail WHERE run = ?1 AND body IS NOT NULL ORDER BY subject")?;
+    let rows = statement.query_map([number], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut entries = Vec::new();
+    for row in rows {
+        let (place, kind, body): (String, String, String) = row?;
+        match decode(&kind, &body) {
+            Ok(fact) => entries.push(Entry { place: EntryPath::from(place), fact }),
+            Err(cause) => tracing::warn!(cause, "a message in the journal cannot be read and is left out"),
+        }
+    }
+    Ok(entries)
+}
+
+/// Stores what is sent to a run. `false` if the question has an answer.
+pub(super) fn send(connection: &Connection, number: i64, entry: &Entry) -> rusqlite::Result<bool> {
+    let (kind, body) = encode(&entry.fact);
+    let subject = answers(entry).unwrap_or_else(|| kind.to_owned());
+    let sent = connection
+        .prepare_cached("INSERT OR IGNORE INTO mail (run, subject, place, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?
+        .execute(params![number, subject, entry.place.as_str(), kind, body])?;
+    Ok(sent == 1)
+}
+
+/// Moves what was sent to a run to its entries, and gives it.
+pub(super) fn receive(
+    connection: &Connection,
+    number: i64,
+    tail: &mut Tail,
+    worked: Duration,
+    at: SystemTime,
+) -> rusqlite::Result<Vec<Entry>> {
+    let mail = unread(connection, number)?;
+    for entry in &mail {
+        insert(connection, number, &tail.next(entry.clone(), worked, at))?;
+    }
+    if !mail.is_empty() {
+        connection
+            .prepare_cached("UPDATE mail SET body = NULL WHERE run = ?1 AND body IS NOT NULL")?
+            .execute([number])?;
+    }
+    Ok(mail)
+}
+
+/// Adds a row of entries and what follows from it in the index.
+pub(super) fn insert(connection: &Connection, run: i64, row: &EntryRow) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO entries (run, number, place, kind, body, at, worked, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?
+        .execute(params![
+            run,
+            row.number as i64,
+            row.place.as_str(),
+            row.kind,
+            row.body,
+            row.at,
+            row.worked,
+            row.sum
+        ])?;
+    if let Some(Change { status, outcome, rests }) = &row.change {
+        connection
+            .prepare_cached(
+                "UPDATE runs SET status = ?2, updated = ?3, outcome = ?4, owner = CASE WHEN ?5 THEN NULL ELSE owner END
+                 WHERE number = ?1",
+            )?
+            .execute(params![run, status.as_str(), row.at, outcome, rests])?;
+    }
+    Ok(())
+}
+
+/// What can be searched of a run.
+pub(super) fn searched(header: &RunHeader, outcome: Option<&str>) -> String {
+    let parts = [Some(header.graph.as_str()), header.input(), outcome];
+    parts.into_iter().flatten().map(|part| beginning(part, SEARCHED)).collect::<Vec<_>>().join("\n")
+}
+
+/// Makes a run findable by this text.
+pub(super) fn index_text(connection: &Connection, run: i64, text: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO texts (rowid, text) VALUES (?1, ?2)")?
+        .execute(params![run, text])?;
+    Ok(())
+}
+
+/// The columns that [`summary`] reads.
+pub(super) const SUMMARY: &str = "id, graph, source, thread, status, created, updated, outcome, owner";
+
+/// A run of the index; `alive` says whether the process of that name lives.
+pub(super) fn summary(row: &Row<'_>, alive: &mut dyn FnMut(&str) -> bool) -> rusqlite::Result<RunSummary> {
+    let status: String = row.get(4)?;
+    let owner: Option<String> = row.get(8)?;
+    let status = match RunStatus::from_word(&status).unwrap_or(RunStatus::Failed) {
+        RunStatus::Running if !owner.is_some_and(|owner| alive(&owner)) => RunStatus::Interrupted,
+        status => status,
+    };
+    Ok(RunSummary {
+        id: RunId::from(row.get::<_, String>(0)?),
+        graph: row.get(1)?,
+        source: row.get(2)?,
+        thread: row.get(3)?,
+        status,
+        created: time(row.get(5)?),
+        updated: time(row.get(6)?),
+        outcome: row.get(7)?,
+    })
+}
+
+pub(super) fn microseconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+pub(super) fn time(microseconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+}
+
+pub(super) fn beginning(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        Some((end, _)) => text[..end].to_owned(),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,108 @@
+//! The tables of the file, and opening it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::migrate;
+
+/// The layout this version writes, kept in `user_version`.
+const LAYOUT: i64 = 3;
+/// Says that a SQLite file is a journal: "hotc".
+const APPLICATION: i64 = 0x686F_7463;
+
+/// Entries hang on the number of their run, not its name: numbers grow, so a new entry goes to the end of the tree.
+///
+/// `runs` is an index: everything in it follows from the entries. A row of `mail` whose body is null was received; it stays to
+/// say that the question has its answer.
+pub(super) const SCHEMA: &str = "
+    CREATE TABLE runs (
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL, source TEXT NOT NULL, thread TEXT,
+        follows TEXT, status TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, owner TEXT, outcome TEXT
+    );
+    CREATE INDEX runs_by_time ON runs (created, number);
+    CREATE INDEX runs_by_status ON runs (status, created, number);
+    CREATE INDEX runs_by_graph ON runs (graph, created, number);
+    CREATE INDEX runs_by_thread ON runs (thread, source, number) WHERE thread IS NOT NULL;
+    CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
+    CREATE INDEX runs_followed ON runs (follows) WHERE follows IS NOT NULL;
+    CREATE TABLE entries (
+        run INTEGER NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+        at INTEGER NOT NULL, worked INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE mail (
+        run INTEGER NOT NULL, subject TEXT NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, body TEXT,
+        PRIMARY KEY (run, subject)
+    ) WITHOUT ROWID;
+    CREATE INDEX mail_unread ON mail (run) WHERE body IS NOT NULL;
+    CREATE TABLE waits (run INTEGER NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (run, owner)) WITHOUT ROWID;
+    CREATE VIRTUAL TABLE texts USING fts5(text, content = '', contentless_delete = 1, detail = none);
+";
+
+/// A connection with our settings.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(10))?;
+    // A commit then survives the death of the process; a loss of power may take the last ones, never the file.
+    connection.pragma_update(None, "synchronous", "normal")?;
+    connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
+    connection.set_prepared_statement_cache_capacity(48);
+    Ok(connection)
+}
+
+/// Opens the file for writing: makes its tables if it is new, and brings it to this layout if it is older. The error is why it
+/// cannot be used.
+pub(super) fn open(path: &Path) -> Result<Connection, String> {
+    let text = |error: rusqlite::Error| error.to_string();
+    let mut connection = connect(path).map_err(text)?;
+    let number = |connection: &Connection, name: &str| -> rusqlite::Result<i64> {
+        connection.pragma_query_value(None, name, |row| row.get(0))
+    };
+    let layout = number(&connection, "user_version").map_err(text)?;
+    if layout == LAYOUT && number(&connection, "application_id").map_err(text)? == APPLICATION {
+        return Ok(connection);
+    }
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).map_err(text)?;
+    match layout {
+        0 if tables == 0 => {
+            let make = || -> rusqlite::Result<()> {
+                connection.pragma_update(None, "auto_vacuum", "incremental")?;
+                connection.pragma_update(None, "journal_mode", "wal")?;
+                // Two processes may do this at the same time.
+                connection.execute_batch("BEGIN IMMEDIATE")?;
+                if number(&connection, "user_version")? == 0 {
+                    connection.execute_batch(SCHEMA)?;
+                    seal(&connection)?;
+                }
+                connection.execute_batch("COMMIT")
+            };
+            make().map_err(text)?;
+        }
+        2 if migrate::is_layout_2(&connection).map_err(text)? => {
+            migrate::from_layout_2(&mut connection, path)?;
+        }
+        0 | 2 | LAYOUT => {
+            return Err("it is a SQLite database of another program; name another file".to_owned());
+        }
+        newer if newer > LAYOUT => {
+            return Err(format!(
+                "it was written by a newer version of hotcell (layout {newer}, this version reads up to {LAYOUT}); use that \
+                 version, or name another file"
+            ));
+        }
+        older => {
+            return Err(format!(
+                "its layout is {older}, this version of hotcell reads 2 and {LAYOUT}; finish its runs with the version that \
+                 made it, or move the file away"
+            ));
+        }
+    }
+    Ok(connection)
+}
+
+/// Marks the file as a journal of this layout.
+pub(super) fn seal(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    connection.pragma_update(None, "user_version", LAYOUT)
+}

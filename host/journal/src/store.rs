@@ -1,0 +1,298 @@
+//! The port: what a store of runs has to do.
+//!
+//! One [`RunWriter`] at a time owns a run and appends to it. A writer that lost its run (its process was taken for dead, say)
+//! is refused by the sequence of the entries. Everybody else sends: an answer or a cancellation reaches the run wherever it is
+//! worked on, and is kept for it if nobody does.
+
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::entry::{Entry, Fact, RunHeader};
+use crate::ids::RunId;
+use crate::projection::RunStatus;
+
+/// Why the journal did not do what it should.
+#[derive(Clone, Debug, Error)]
+pub enum JournalError {
+    /// The store failed
+    #[error("the journal {path} cannot be {doing}: {cause}")]
+    Store {
+        /// The store's path
+        path: String,
+        /// What was attempted, as a participle
+        doing: &'static str,
+        /// What the store says
+        cause: String,
+    },
+    /// There is no such run
+    #[error("there is no run `{0}`; `hotcell runs list` shows the runs there are")]
+    NoSuchRun(String),
+    /// Several runs start with that text
+    #[error("`{0}` is the beginning of several runs: {1}")]
+    Ambiguous(String, String),
+    /// Another process runs it
+    #[error("run `{0}` is being run by another process")]
+    Busy(RunId),
+    /// Another run of its thread is being run
+    #[error("run `{0}` of the same thread is being run")]
+    ThreadBusy(RunId),
+    /// Another run was begun in the thread in the meantime
+    #[error("another run has begun in this thread")]
+    ThreadMoved,
+    /// Somebody else goes on with the run
+    #[error("run `{0}` was taken over by another process; this one adds nothing to it any more")]
+    Fenced(RunId),
+    /// Somebody ended it for good
+    #[error("run `{0}` is cancelled; nothing is added to it any more")]
+    Cancelled(RunId),
+    /// It has ended, and takes no more answers and no cancellation
+    #[error("run `{run}` is {status}")]
+    Ended {
+        /// The run
+        run: RunId,
+        /// How it ended
+        status: RunStatus,
+    },
+    /// The question has an answer, or was never asked
+    #[error("question `{question}` of run `{run}` {why}")]
+    NotAsked {
+        /// The run
+        run: RunId,
+        /// The question's id
+        question: String,
+        /// What is wrong
+        why: &'static str,
+    },
+    /// Something was sent to the run that has to be received before it can rest
+    #[error("run `{0}` has messages that were not received")]
+    Unread(RunId),
+    /// An entry is not what this version writes, or not what was written
+    #[error(
+        "run `{run}` is damaged at entry {sequence}: {cause}; `hotcell runs show {run}` shows what comes before it"
+    )]
+    Damaged {
+        /// The run
+        run: RunId,
+        /// The entry, from 1
+        sequence: u64,
+        /// What is wrong with it
+        cause: String,
+    },
+}
+
+/// A run as an index knows it, without what it was given.
+#[derive(Clone, Debug)]
+pub struct RunSummary {
+    /// Its name
+    pub id: RunId,
+    /// The graph's name
+    pub graph: String,
+    /// Where the graph was loaded from
+    pub source: String,
+    /// The thread that it belongs to
+    pub thread: Option<String>,
+    /// How it stands
+    pub status: RunStatus,
+    /// When it was started
+    pub created: SystemTime,
+    /// When its status last changed
+    pub updated: SystemTime,
+    /// The beginning of the result or the error that it ended with
+    pub outcome: Option<String>,
+}
+
+/// A run with what it was started with.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// Its name
+    pub id: RunId,
+    /// What it was started with
+    pub header: RunHeader,
+    /// How it stands
+    pub status: RunStatus,
+    /// When it was started
+    pub created: SystemTime,
+    /// When its status last changed
+    pub updated: SystemTime,
+    /// The result or the error it ended with
+    pub outcome: Option<String>,
+}
+
+impl RunRecord {
+    /// The thread that it belongs to.
+    pub fn thread(&self) -> Option<&str> {
+        self.header.thread()
+    }
+}
+
+/// What is read of a run.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// The entries in the order in which they were committed, those that were sent and not yet received last
+    pub entries: Vec<Entry>,
+    /// Why there are no more of them, if something is wrong with the rest
+    pub damage: Option<JournalError>,
+    /// How long processes have worked on the run, up to the last entry
+    pub worked: Duration,
+}
+
+impl History {
+    /// The entries, if all of them are whole.
+    ///
+    /// # Errors
+    /// [`JournalError::Damaged`] names the first that is not.
+    pub fn whole(self) -> Result<Vec<Entry>, JournalError> {
+        match self.damage {
+            Some(damage) => Err(damage),
+            None => Ok(self.entries),
+        }
+    }
+}
+
+/// Which runs are wanted. What is not set is not looked at.
+#[derive(Clone, Debug, Default)]
+pub struct RunQuery {
+    /// Runs that stand in one of these ways; empty means all
+    pub statuses: Vec<RunStatus>,
+    /// Runs of the graph of this name
+    pub graph: Option<String>,
+    /// Runs of this thread
+    pub thread: Option<String>,
+    /// Runs that began at this time or later
+    pub since: Option<SystemTime>,
+    /// Runs that began before this time
+    pub before: Option<SystemTime>,
+    /// Runs with all of these words, or beginnings of words, in their input, their result or the name of their graph
+    pub text: Option<String>,
+    /// Where the page begins: [`RunPage::next`] of the page before
+    pub after: Option<String>,
+    /// How many at most
+    pub limit: usize,
+}
+
+/// A page of runs, the newest first.
+#[derive(Clone, Debug, Default)]
+pub struct RunPage {
+    /// The runs
+    pub runs: Vec<RunSummary>,
+    /// Where the next page begins, if there is more
+    pub next: Option<String>,
+}
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PruneReport {
+    /// Runs
+    pub runs: u64,
+    /// Bytes that were given back
+    pub bytes: u64,
+}
+
+/// A run that was taken, with what is known of it.
+pub struct Taken {
+    /// Writes to it
+    pub writer: Box<dyn RunWriter>,
+    /// What was committed before
+    pub history: History,
+}
+
+/// A store of runs.
+#[async_trait]
+pub trait RunStore: Send + Sync {
+    /// Starts a run: its first entry is [`Fact::Started`].
+    ///
+    /// In a thread, `follows` has to be the run that is last in it: [`JournalError::ThreadMoved`] says that another one is,
+    /// [`JournalError::ThreadBusy`] that one of its runs is being worked on.
+    async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError>;
+
+    /// Takes a run to go on with it, and appends `fact` ([`Fact::Resumed`] or [`Fact::Retried`]), which is in the history that
+    /// is given back.
+    ///
+    /// [`JournalError::Busy`] if somebody works on it, [`JournalError::Ended`] or [`JournalError::Cancelled`] if nothing can
+    /// come after what it ended with.
+    async fn take(&self, run: &RunId, fact: Fact) -> Result<Taken, JournalError>;
+
+    /// Sends an answer ([`Fact::Answered`]) or a cancellation ([`Fact::Cancelled`]) to a run. It is committed when this
+    /// returns: the run receives it if it is being worked on, and finds it when it is taken otherwise.
+    ///
+    /// Only the first answer to a question is taken: [`JournalError::NotAsked`] is for all others.
+    async fn send(&self, run: &RunId, entry: Entry) -> Result<(), JournalError>;
+
+    /// Everything that was committed of a run, what was sent to it included.
+    async fn history(&self, run: &RunId) -> Result<History, JournalError>;
+
+    /// The run whose name is, or begins with, this text.
+    async fn find(&self, name: &str) -> Result<RunRecord, JournalError>;
+
+    /// Runs, the newest first.
+    async fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError>;
+
+    /// The latest run of a source in a thread, if there is one.
+    async fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError>;
+
+    /// Runs that rest, and to which something was sent since.
+    async fn with_messages(&self) -> Result<Vec<RunId>, JournalError>;
+
+    /// Returns when nobody works on a run, or whoever did is gone.
+    async fn released(&self, run: &RunId) -> Result<(), JournalError>;
+
+    /// Removes runs that have ended, and gives their space back. Only the filters of `query` are looked at; a run that another
+    /// one needs to know its state stays.
+    async fn prune(&self, query: &RunQuery) -> Result<PruneReport, JournalError>;
+}
+
+/// Writes to a run that it owns. Dropping it gives the run free.
+#[async_trait]
+pub trait RunWriter: Send + Sync {
+    /// The run.
+    fn run(&self) -> &RunId;
+
+    /// Appends entries, all or none, after everything that this writer appended before. They may not be safe yet when this
+    /// returns; [`RunWriter::settled`] waits for that.
+    ///
+    /// An entry after which the run rests ([`Fact::Waiting`], [`Fact::Ended`]) is refused with [`JournalError::Unread`] while
+    /// there are messages, and gives the run free. After an error nothing can be appended any more, [`JournalError::Unread`]
+    /// and [`JournalError::NotAsked`] apart.
+    async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError>;
+
+    /// Returns when everything that was appended is safe. Whoever lets something out of the process that follows from it
+    /// waits for this.
+    async fn settled(&self) -> Result<(), JournalError>;
+
+    /// Waits for messages and appends them to the run.
+    async fn receive(&self) -> Result<Vec<Entry>, JournalError>;
+}
+
+/// Whether a run that stands like this can be taken for that.
+pub(crate) fn may_take(run: &RunId, status: RunStatus, fact: &Fact) -> Result<(), JournalError> {
+    match (status, fact) {
+        (RunStatus::Cancelled, _) => Err(JournalError::Cancelled(run.clone())),
+        (RunStatus::Failed, Fact::Retried) => Ok(()),
+        (RunStatus::Completed | RunStatus::Failed, _) => Err(JournalError::Ended { run: run.clone(), status }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether this has to be sent to a run that stands like that: a second cancellation is no error, and nothing.
+pub(crate) fn may_send(run: &RunId, status: RunStatus, entry: &Entry) -> Result<bool, JournalError> {
+    match (status, &entry.fact) {
+        (RunStatus::Cancelled, Fact::Cancelled) => Ok(false),
+        (RunStatus::Cancelled, _) => Err(JournalError::Cancelled(run.clone())),
+        (status, _) if status.is_final() => Err(JournalError::Ended { run: run.clone(), status }),
+        _ => Ok(true),
+    }
+}
+
+/// The one run that a person means by `name`, of those whose names begin with it.
+pub(crate) fn choose<T: std::fmt::Display>(mut matching: Vec<T>, name: &str) -> Result<T, JournalError> {
+    match matching.len() {
+        0 => Err(JournalError::NoSuchRun(name.into())),
+        1 => Ok(matching.swap_remove(0)),
+        _ => {
+            let names: Vec<String> = matching.iter().map(|run| format!("`{run}`")).collect();
+            Err(JournalError::Ambiguous(name.into(), names.join(", ")))
+        }
+    }
+}

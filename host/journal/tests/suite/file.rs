@@ -1,0 +1,200 @@
+//! What is about the file: other processes, writing together, space.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotcell_journal::{Entry, Fact, JournalError, RunQuery, RunStatus, RunStore, RunWriter, SqliteStore};
+
+use crate::support::{Desk, answered, asking, done, ended, facts, header, turn};
+
+/// Nothing in these tests takes long; only a hang makes them fail.
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it does not hang")
+}
+
+#[tokio::test]
+async fn messages_wake_the_process_that_works_on_the_run() {
+    let desk = Desk::new();
+    let (one, other) = (desk.store(), desk.store());
+    let writer = asking(&one).await;
+    let run = writer.run().clone();
+    let receiving = tokio::spawn(async move {
+        let received = writer.receive().await;
+        (writer, received)
+    });
+    tokio::task::yield_now().await;
+    other.send(&run, answered(1, 0, "yes")).await.expect("sent");
+    let (writer, received) = soon(receiving).await.expect("no panic");
+    assert_eq!(received.expect("received"), [answered(1, 0, "yes")]);
+
+    let waiting = tokio::spawn(async move { other.released(&run).await });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    writer.append(vec![done("x")]).await.expect("added");
+    soon(waiting).await.expect("no panic").expect("released");
+}
+
+/// Works on a run until it is killed; only started by the test below.
+#[tokio::test]
+async fn child_that_is_killed() {
+    let Some(file) = std::env::var_os("HOTCELL_TEST_JOURNAL") else { return };
+    let store = SqliteStore::open(file.as_ref()).expect("opened");
+    let writer = store.create(&header("a"), None).await.expect("created");
+    writer.append(vec![turn(1)]).await.expect("added");
+    std::thread::sleep(Duration::from_secs(120));
+}
+
+#[tokio::test]
+async fn a_process_that_is_killed_gives_its_runs_free() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let mut child = std::process::Command::new(std::env::current_exe().expect("a program"))
+        .args(["--exact", "file::child_that_is_killed"])
+        .env("HOTCELL_TEST_JOURNAL", desk.file())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("started");
+    let run = soon(async {
+        loop {
+            let page = store.list(&RunQuery { limit: 1, ..RunQuery::default() }).await.expect("listed");
+            match page.runs.into_iter().next() {
+                Some(run) if facts(&store, &run.id).await.len() == 2 => break run.id,
+                _ => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        }
+    })
+    .await;
+    assert_eq!(store.find(run.as_str()).await.expect("found").status, RunStatus::Running);
+    assert!(matches!(store.take(&run, Fact::Resumed).await.err(), Some(JournalError::Busy(_))));
+    let store = Arc::new(store);
+    let waiting = tokio::spawn({
+        let (store, run) = (store.clone(), run.clone());
+        async move { store.released(&run).await }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    soon(waiting).await.expect("no panic").expect("released");
+    assert_eq!(store.find(run.as_str()).await.expect("found").status, RunStatus::Interrupted);
+    let taken = store.take(&run, Fact::Resumed).await.expect("free");
+    assert_eq!(taken.history.entries.len(), 3);
+}
+
+/// Has the only process that works on runs of the journal be taken for dead.
+fn seem_dead(desk: &Desk) {
+    let pipe = desk.beside().into_iter().find(|name| name.contains("-owner-")).expect("a pipe");
+    std::fs::remove_file(desk.file().with_file_name(pipe)).expect("removed");
+}
+
+#[tokio::test]
+async fn a_writer_that_lost_its_run_is_refused_by_the_sequence() {
+    let desk = Desk::new();
+    let (one, other) = (desk.store(), desk.store());
+    let zombie = one.create(&header("a"), None).await.expect("created");
+    let run = zombie.run().clone();
+    seem_dead(&desk);
+    let taken = other.take(&run, Fact::Resumed).await.expect("its owner seems to be gone");
+    for _ in 0..2 {
+        let refused = zombie.append(vec![turn(1)]).await;
+        assert!(matches!(refused, Err(JournalError::Fenced(_))), "{refused:?}");
+    }
+    taken.writer.append(vec![turn(1), done("x")]).await.expect("added");
+    assert_eq!(facts(&other, &run).await.len(), 4);
+    drop(zombie);
+    assert_eq!(other.find(run.as_str()).await.expect("found").status, RunStatus::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn many_runs_write_together_and_each_is_whole() {
+    let desk = Desk::new();
+    let store = Arc::new(desk.store());
+    let mut runs = tokio::task::JoinSet::new();
+    for _ in 0..24 {
+        let store = store.clone();
+        runs.spawn(async move {
+            let writer: Arc<dyn RunWriter> = store.create(&header("a"), None).await.expect("created").into();
+            let mut parts = tokio::task::JoinSet::new();
+            // Branches of one run write side by side, too.
+            for branch in 0..4 {
+                let writer = writer.clone();
+                parts.spawn(async move {
+                    for number in 0..25 {
+                        writer.append(vec![turn(branch * 100 + number)]).await.expect("added");
+                    }
+                });
+            }
+            while let Some(part) = parts.join_next().await {
+                part.expect("no panic");
+            }
+            writer.append(vec![done("x")]).await.expect("added");
+            writer.run().clone()
+        });
+    }
+    while let Some(run) = runs.join_next().await {
+        let run = run.expect("no panic");
+        assert_eq!(facts(&*store, &run).await.len(), 102);
+        assert_eq!(store.find(run.as_str()).await.expect("found").status, RunStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_refused_is_no_harm_to_those_who_write_with_it() {
+    let desk = Desk::new();
+    let (one, other) = (Arc::new(desk.store()), desk.store());
+    let zombie = one.create(&header("a"), None).await.expect("created");
+    let fine = one.create(&header("b"), None).await.expect("created");
+    seem_dead(&desk);
+    other.take(zombie.run(), Fact::Resumed).await.expect("taken");
+    let (refused, added) = tokio::join!(zombie.append(vec![turn(1)]), fine.append(vec![turn(1)]));
+    assert!(matches!(refused, Err(JournalError::Fenced(_))), "{refused:?}");
+    added.expect("added");
+}
+
+#[tokio::test]
+async fn nothing_is_left_beside_the_journal_by_processes_that_are_gone() {
+    let desk = Desk::new();
+    let store = desk.store();
+    ended(&store, &header("a"), "x").await;
+    let pipe = desk.beside().into_iter().find(|name| name.contains("-owner-")).expect("a pipe");
+    drop(store);
+    assert!(!desk.beside().contains(&pipe), "it is removed at the end");
+    // One that was killed could not.
+    let stale = desk.file().with_file_name("runs.db-owner-stale");
+    rustix::fs::mknodat(rustix::fs::CWD, &stale, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("made");
+    ended(&desk.store(), &header("a"), "x").await;
+    assert!(!stale.exists());
+}
+
+#[tokio::test]
+async fn space_is_given_back() {
+    let desk = Desk::new();
+    let store = desk.store();
+    for _ in 0..40 {
+        ended(&store, &header("a"), &"x".repeat(50_000)).await;
+    }
+    let kept = ended(&store, &header("kept"), "x").await;
+    let pruned = store.prune(&RunQuery { graph: Some("a".into()), ..RunQuery::default() }).await.expect("pruned");
+    assert_eq!(pruned.runs, 40);
+    let left = std::fs::metadata(desk.file()).expect("there").len();
+    assert!(pruned.bytes > 1_500_000 && left < 300_000, "{pruned:?} {left}");
+    assert_eq!(facts(&store, &kept).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_full_disk_stops_the_run_with_what_was_committed_and_it_goes_on_afterwards() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let writer = store.create(&header("a"), None).await.expect("created");
+    writer.append(vec![turn(1)]).await.expect("added");
+    let run = writer.run().clone();
+    // The limit of a connection is as good as a disk that is full: SQLite says the same.
+    store.limit_size(1);
+    let large = Entry::of_run(Fact::Ended { result: Ok("x".repeat(5_000_000)), node: None });
+    let full = writer.append(vec![large]).await.expect_err("full");
+    assert!(full.to_string().contains("database or disk is full"), "{full}");
+    assert!(writer.append(vec![turn(2)]).await.is_err(), "nothing comes after what is missing");
+    drop(writer);
+    store.limit_size(u32::MAX);
+    assert_eq!(facts(&store, &run).await.len(), 2);
+    let taken = store.take(&run, Fact::Resumed).await.expect("taken");
+    taken.writer.append(vec![turn(2), done("x")]).await.expect("added");
+}

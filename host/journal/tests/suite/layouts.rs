@@ -1,0 +1,95 @@
+//! Files of other versions and of other programs.
+
+use hotcell_journal::{Fact, RunStatus, RunStore, SqliteStore};
+use rusqlite::Connection;
+
+use crate::support::{Desk, facts};
+
+fn refused(desk: &Desk) -> String {
+    SqliteStore::open(&desk.file()).err().expect("refused").to_string()
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_left_alone() {
+    let desk = Desk::new();
+    drop(desk.store());
+    let connection = Connection::open(desk.file()).expect("opened");
+    connection.pragma_update(None, "user_version", 9).expect("changed");
+    assert!(refused(&desk).contains("newer version of hotcell (layout 9"), "{}", refused(&desk));
+}
+
+#[test]
+fn a_file_of_another_program_is_left_alone() {
+    let desk = Desk::new();
+    let connection = Connection::open(desk.file()).expect("opened");
+    connection.execute_batch("CREATE TABLE runs (distance REAL)").expect("made");
+    for version in [0, 2, 3] {
+        connection.pragma_update(None, "user_version", version).expect("changed");
+        assert!(refused(&desk).contains("another program"), "{version}: {}", refused(&desk));
+    }
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).expect("read");
+    assert_eq!(tables, 1);
+    std::fs::write(desk.file(), "no database at all, but long enough to look like one".repeat(100)).expect("written");
+    assert!(refused(&desk).contains("not a database"), "{}", refused(&desk));
+}
+
+/// The tables of layout 2, as versions before this one made them.
+const LAYOUT_2: &str = r#"
+    CREATE TABLE runs (
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL, source TEXT NOT NULL,
+        digest TEXT NOT NULL, given TEXT NOT NULL, status TEXT NOT NULL, created INTEGER NOT NULL,
+        updated INTEGER NOT NULL, outcome TEXT
+    );
+    CREATE TABLE entries (
+        run INTEGER NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, kind TEXT NOT NULL, body TEXT NOT NULL,
+        PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
+    CREATE INDEX runs_of_threads ON runs (source, json_extract(given, '$.thread'), number);
+    INSERT INTO runs VALUES
+        (1, 'aaaaaaaa', 'tea', '/tea', 'd', '{"input":"green","variables":{}}', 'completed', 1000, 2000, 'a cup'),
+        (2, 'bbbbbbbb', 'tea', '/tea', 'd', '{"variables":{},"thread":"t"}', 'waiting', 3000, 4000, NULL),
+        (3, 'cccccccc', 'tea', '/tea', 'd', '{"variables":{}}', 'running', 5000, 5000, NULL),
+        (4, 'dddddddd', 'tea', '/tea', 'd', '{"variables":{}}', 'failed', 5000, 5000, 'too hot'),
+        (5, 'eeeeeeee', 'tea', '/tea', 'd', '{"variables":{}}', 'cancelled', 5000, 5000, NULL);
+    INSERT INTO entries VALUES
+        (1, 1, '1', 'completed', '{"node":"boil","next":["pour"],"us":7}'),
+        (1, 2, '2', 'completed', '{"node":"pour","output":"a cup","us":7}'),
+        (2, 1, '1', 'effect', '{"number":0,"kind":"model","answer":{"text":"hi"}}'),
+        (2, 2, '1', 'asked', '{"number":1,"node":"ask","text":"sugar?","options":[]}'),
+        (3, 1, '1', 'completed', '{"node":"boil","next":["pour"],"us":7}');
+    PRAGMA user_version = 2;
+"#;
+
+#[tokio::test]
+async fn a_file_of_layout_2_is_brought_to_this_one() {
+    let desk = Desk::new();
+    Connection::open(desk.file()).expect("opened").execute_batch(LAYOUT_2).expect("made");
+    let store = desk.store();
+    let status = async |run: &str| store.find(run).await.expect("found").status;
+    assert_eq!(status("a").await, RunStatus::Completed);
+    assert_eq!(status("b").await, RunStatus::Waiting);
+    assert_eq!(status("c").await, RunStatus::Interrupted);
+    assert_eq!(status("d").await, RunStatus::Failed);
+    assert_eq!(status("e").await, RunStatus::Cancelled);
+    let record = store.find("a").await.expect("found");
+    assert_eq!((record.header.input(), record.outcome.as_deref()), (Some("green"), Some("a cup")));
+    let run = store.find("b").await.expect("found").id;
+    assert_eq!(facts(&store, &run).await.len(), 4);
+    assert!(store.last_of_thread("/tea", "t").await.expect("read").is_some());
+    store.take(&run, Fact::Resumed).await.expect("it goes on");
+    let failed = store.find("d").await.expect("found").id;
+    store.take(&failed, Fact::Retried).await.expect("it goes on");
+    drop(store);
+    desk.store();
+}
+
+#[test]
+fn a_run_that_an_older_version_works_on_keeps_its_file_as_it_is() {
+    let desk = Desk::new();
+    Connection::open(desk.file()).expect("opened").execute_batch(LAYOUT_2).expect("made");
+    let lock = std::fs::File::create(desk.file().with_file_name("runs.db-lock-cccccccc")).expect("made");
+    lock.lock().expect("locked");
+    assert!(refused(&desk).contains("works on run `cccccccc`"), "{}", refused(&desk));
+    drop(lock);
+    desk.store();
+}

@@ -1,0 +1,7 @@
+//! What every store promises, held against all of them, and what is about the file alone.
+
+mod damage;
+mod file;
+mod layouts;
+mod promises;
+mod support;

@@ -1,0 +1,224 @@
+//! What every store promises.
+
+use std::time::Duration;
+
+use hotcell_journal::{Entry, Fact, JournalError, RunQuery, RunStatus, Taken};
+
+use crate::support::{Desk, answered, asked, asking, done, ended, facts, given, header, turn};
+
+#[tokio::test]
+async fn a_run_is_its_entries_and_how_it_stands_follows_from_them() {
+    for store in Desk::new().stores() {
+        let writer = store.create(&header("a"), None).await.expect("created");
+        let run = writer.run().clone();
+        let status = async || store.find(run.as_str()).await.expect("found").status;
+        assert_eq!(status().await, RunStatus::Running);
+        writer.append(vec![turn(1), turn(2)]).await.expect("added");
+        drop(writer);
+        assert_eq!(status().await, RunStatus::Interrupted);
+
+        let Taken { writer, history } = store.take(&run, Fact::Resumed).await.expect("taken");
+        assert_eq!((history.entries.len(), status().await), (4, RunStatus::Running));
+        writer.append(vec![asked(3, 0), Entry::of_run(Fact::Waiting)]).await.expect("added");
+        assert_eq!(status().await, RunStatus::Waiting);
+
+        let Taken { writer, .. } = store.take(&run, Fact::Resumed).await.expect("resting gave it free");
+        writer.append(vec![done("result")]).await.expect("added");
+        let record = store.find(&run.as_str()[..7]).await.expect("found");
+        assert_eq!((record.status, record.outcome.as_deref()), (RunStatus::Completed, Some("result")));
+        assert_eq!(record.header, header("a"));
+        let taken = store.take(&run, Fact::Resumed).await;
+        assert!(matches!(taken.err(), Some(JournalError::Ended { status: RunStatus::Completed, .. })));
+        assert_eq!(facts(&*store, &run).await.len(), 8);
+    }
+}
+
+#[tokio::test]
+async fn a_failed_run_is_taken_to_be_retried_and_for_nothing_else() {
+    for store in Desk::new().stores() {
+        let writer = store.create(&header("a"), None).await.expect("created");
+        let failed = Fact::Ended { result: Err("no".into()), node: Some("b".into()) };
+        writer.append(vec![Entry::of_run(failed)]).await.expect("added");
+        let run = writer.run().clone();
+        assert!(store.take(&run, Fact::Resumed).await.is_err());
+        assert!(store.take(&run, Fact::Retried).await.is_ok());
+        assert!(store.take(&run, Fact::Resumed).await.is_ok(), "it is not failed any more");
+    }
+}
+
+#[tokio::test]
+async fn one_writer_at_a_time() {
+    for store in Desk::new().stores() {
+        let writer = store.create(&header("a"), None).await.expect("created");
+        let taken = store.take(writer.run(), Fact::Resumed).await;
+        assert!(matches!(taken.err(), Some(JournalError::Busy(_))));
+        let run = writer.run().clone();
+        drop(writer);
+        store.take(&run, Fact::Resumed).await.expect("free");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_reaches_a_run_that_is_worked_on_and_one_that_rests() {
+    for store in Desk::new().stores() {
+        let writer = asking(&*store).await;
+        let run = writer.run().clone();
+        let receiving = tokio::spawn(async move {
+            let received = writer.receive().await;
+            (writer, received)
+        });
+        tokio::task::yield_now().await;
+        store.send(&run, answered(1, 0, "yes")).await.expect("sent");
+        let (writer, received) = receiving.await.expect("no panic");
+        assert_eq!(received.expect("received"), [answered(1, 0, "yes")]);
+        // It is an entry now, and is not received twice.
+        writer.append(vec![asked(2, 0), Entry::of_run(Fact::Waiting)]).await.expect("added");
+
+        store.send(&run, answered(2, 0, "no")).await.expect("sent");
+        assert_eq!(store.with_messages().await.expect("read"), [run.clone()]);
+        assert!(facts(&*store, &run).await.contains(&answered(2, 0, "no").fact), "what was sent is seen at once");
+        let Taken { writer, history } = store.take(&run, Fact::Resumed).await.expect("taken");
+        let last: Vec<Fact> = history.entries.into_iter().rev().take(2).map(|entry| entry.fact).collect();
+        assert_eq!(last, [Fact::Resumed, answered(2, 0, "no").fact]);
+        assert!(store.with_messages().await.expect("read").is_empty());
+        drop(writer);
+    }
+}
+
+#[tokio::test]
+async fn a_question_has_one_answer() {
+    for store in Desk::new().stores() {
+        let writer = asking(&*store).await;
+        let run = writer.run().clone();
+        let refused = |result: Result<(), JournalError>| matches!(result, Err(JournalError::NotAsked { .. }));
+        assert!(refused(store.send(&run, answered(1, 1, "what")).await), "never asked");
+        store.send(&run, answered(1, 0, "yes")).await.expect("sent");
+        assert!(refused(store.send(&run, answered(1, 0, "no")).await), "answered, though not received");
+        assert!(refused(writer.append(vec![answered(1, 0, "no")]).await), "whoever asked is late, too");
+        // That was no harm to the run.
+        writer.receive().await.expect("received");
+        writer.append(vec![asked(2, 0), answered(2, 0, "here")]).await.expect("added");
+        assert!(refused(store.send(&run, answered(2, 0, "there")).await));
+        assert!(refused(store.send(&run, answered(1, 0, "no")).await), "answered, and received");
+    }
+}
+
+#[tokio::test]
+async fn a_cancellation_is_final_and_reaches_whoever_works_on_the_run() {
+    for store in Desk::new().stores() {
+        let writer = asking(&*store).await;
+        let run = writer.run().clone();
+        store.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("sent");
+        assert_eq!(store.find(run.as_str()).await.expect("found").status, RunStatus::Cancelled);
+        // The end of the run was not committed before: it comes too late.
+        let late = writer.append(vec![done("late")]).await;
+        assert!(matches!(late, Err(JournalError::Unread(_))), "{late:?}");
+        assert_eq!(writer.receive().await.expect("received"), [Entry::of_run(Fact::Cancelled)]);
+        let late = writer.append(vec![turn(1)]).await;
+        assert!(matches!(late, Err(JournalError::Cancelled(_))), "{late:?}");
+        assert!(matches!(store.send(&run, answered(1, 0, "x")).await, Err(JournalError::Cancelled(_))));
+        assert_eq!(facts(&*store, &run).await.last(), Some(&Fact::Cancelled));
+        drop(writer);
+        assert_eq!(store.find(run.as_str()).await.expect("found").status, RunStatus::Cancelled);
+
+        let ended = ended(&*store, &header("a"), "x").await;
+        let refused = store.send(&ended, Entry::of_run(Fact::Cancelled)).await;
+        assert!(matches!(refused, Err(JournalError::Ended { .. })), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn runs_of_a_thread_come_one_after_the_other() {
+    for store in Desk::new().stores() {
+        let header = given("a", &[("thread", "talk")]);
+        let first = store.create(&header, None).await.expect("created");
+        let run = first.run().clone();
+        let busy = store.create(&header, Some(&run)).await.err();
+        assert!(matches!(busy, Some(JournalError::ThreadBusy(ref busy)) if *busy == run), "{busy:?}");
+        let waiting = tokio::spawn({
+            let (store, run) = (store.clone(), run.clone());
+            async move { store.released(&run).await }
+        });
+        tokio::task::yield_now().await;
+        first.append(vec![done("x")]).await.expect("added");
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("told").expect("no panic").expect("read");
+        let moved = store.create(&header, None).await.err();
+        assert!(matches!(moved, Some(JournalError::ThreadMoved)), "{moved:?}");
+        let second = store.create(&header, Some(&run)).await.expect("created");
+        let last = store.last_of_thread("test", "talk").await.expect("read").expect("there");
+        assert_eq!(&last.id, second.run());
+        assert!(store.last_of_thread("other", "talk").await.expect("read").is_none());
+    }
+}
+
+#[tokio::test]
+async fn runs_are_filtered_and_come_in_pages() {
+    for store in Desk::new().stores() {
+        let mut runs = Vec::new();
+        for number in 0..25 {
+            let graph = if number % 5 == 0 { "rare" } else { "often" };
+            let header = given(graph, &[("input", &format!("order number{number} of tea"))]);
+            runs.push(ended(&*store, &header, &format!("shipped{number}")).await);
+        }
+        let waiting = asking(&*store).await;
+        waiting.append(vec![Entry::of_run(Fact::Waiting)]).await.expect("added");
+        let mut query = RunQuery { limit: 10, ..RunQuery::default() };
+        let mut seen = Vec::new();
+        loop {
+            let page = store.list(&query).await.expect("listed");
+            assert!(page.runs.len() <= 10);
+            seen.extend(page.runs.into_iter().map(|run| run.id));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        let newest: Vec<_> = std::iter::once(waiting.run().clone()).chain(runs.iter().rev().cloned()).collect();
+        assert_eq!(seen, newest);
+
+        let count =
+            async |query: RunQuery| store.list(&RunQuery { limit: 100, ..query }).await.expect("listed").runs.len();
+        let any = RunQuery::default;
+        assert_eq!(count(RunQuery { graph: Some("rare".into()), ..any() }).await, 5);
+        assert_eq!(count(RunQuery { statuses: vec![RunStatus::Waiting, RunStatus::Failed], ..any() }).await, 1);
+        assert_eq!(count(RunQuery { statuses: vec![RunStatus::Running], ..any() }).await, 0);
+        assert_eq!(count(RunQuery { text: Some("NUMBER2 ord".into()), ..any() }).await, 6, "2 and 20 to 24");
+        assert_eq!(count(RunQuery { text: Some("shipped7".into()), ..any() }).await, 1);
+        assert_eq!(count(RunQuery { text: Some("\" NOT *".into()), ..any() }).await, 0);
+        assert_eq!(count(RunQuery { since: Some(std::time::SystemTime::now()), ..any() }).await, 0);
+        let graph = Some("rare".into());
+        assert_eq!(count(RunQuery { graph, before: Some(std::time::SystemTime::now()), ..any() }).await, 5);
+    }
+}
+
+#[tokio::test]
+async fn what_is_pruned_has_ended_and_nothing_needs_it() {
+    for store in Desk::new().stores() {
+        let old = ended(&*store, &given("a", &[("thread", "talk")]), "x").await;
+        let next = given("b", &[("thread", "talk"), ("after", old.as_str())]);
+        let follower = store.create(&next, Some(&old)).await.expect("created");
+        let other = ended(&*store, &header("a"), "x").await;
+        let report = store.prune(&RunQuery::default()).await.expect("pruned");
+        assert_eq!(report.runs, 1, "one works, and one is needed by it");
+        assert!(matches!(store.find(other.as_str()).await, Err(JournalError::NoSuchRun(_))));
+        assert!(store.find(old.as_str()).await.is_ok());
+        follower.append(vec![done("y")]).await.expect("added");
+        assert_eq!(store.prune(&RunQuery::default()).await.expect("pruned").runs, 2);
+        assert!(store.list(&RunQuery { limit: 9, ..RunQuery::default() }).await.expect("listed").runs.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn runs_are_found_by_the_beginning_of_their_names() {
+    for store in Desk::new().stores() {
+        let mut runs = Vec::new();
+        for _ in 0..60 {
+            runs.push(ended(&*store, &header("a"), "x").await);
+        }
+        let unknown = store.find("!").await;
+        assert!(matches!(unknown, Err(JournalError::NoSuchRun(_))), "{unknown:?}");
+        let several = store.find("").await;
+        assert!(matches!(several, Err(JournalError::Ambiguous(..))), "{several:?}");
+        assert_eq!(store.find(runs[7].as_str()).await.expect("found").id, runs[7]);
+    }
+}
