@@ -1,0 +1,2 @@
+const { n } = JSON.parse(process.env.GRAPH_STATE);
+console.log(JSON.stringify({ seen: `round ${n}` }));

@@ -1,0 +1,1 @@
+echo '{"items": ["ash", "birch", "cedar", "elm", "fir", "gum", "hazel", "larch", "maple", "oak", "pine", "rowan"]}'

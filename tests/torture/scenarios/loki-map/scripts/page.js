@@ -1,0 +1,3 @@
+const { item } = JSON.parse(process.env.GRAPH_STATE);
+const reply = await fetch(`{WORLD}/trees/${item}`);
+console.log(JSON.stringify({ output: await reply.text() }));
