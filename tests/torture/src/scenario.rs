@@ -42,12 +42,20 @@ pub(crate) struct Scenario {
 
 /// What may go wrong with requests, where the agent's language has them made again or the run fails and can be retried.
 /// What a model is told of a failed tool call is another conversation; there, only slowness leads to the same result.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Faults {
+    /// How often one request is refused at most
+    pub(crate) most: usize,
     pub(crate) model: Vec<Fault>,
     pub(crate) web: Vec<Fault>,
     pub(crate) tools: Vec<Fault>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Faults { most: 2, model: Vec::new(), web: Vec::new(), tools: Vec::new() }
+    }
 }
 
 /// One way in which a request goes wrong.
@@ -133,6 +141,7 @@ impl Scenario {
 
     /// Lets happen what hotcell does not stand yet.
     pub(crate) fn add_unmended(&mut self) {
+        self.faults.most = self.faults.most.max(self.unmended.most);
         self.faults.model.append(&mut self.unmended.model);
         self.faults.web.append(&mut self.unmended.web);
         self.faults.tools.append(&mut self.unmended.tools);

@@ -100,7 +100,7 @@ impl Ledger {
             self.violations.push(format!("process {life} asked again what it had been told: {shown}"));
         } else if let Some(by) = self.used.get(token) {
             self.violations.push(format!("process {life} asked again what had been used for `{by}`: {shown}"));
-        } else if let Some(by) = self.given_up.get(token) {
+        } else if let Some(by) = self.given_up.remove(token) {
             let how = format!("what process {by} did not wait for when it ended by itself");
             self.violations.push(format!("process {life} asked again {how}: {shown}"));
         }

@@ -21,8 +21,6 @@ use self::http::{Answer, Outcome, Request};
 use self::reply::Effect;
 use crate::scenario::{Fault, Scenario};
 
-/// How often one request is refused at most: fewer times than the agents of the scenarios try.
-const MOST_FAULTS: usize = 2;
 /// The path that only the torturer asks for.
 const FENCE: &str = "/torture/fence";
 
@@ -189,7 +187,7 @@ impl Shared {
             return None;
         }
         let fault = *rng.choice(effect.faults)?;
-        (fault == Fault::Slow || before < MOST_FAULTS).then_some(fault)
+        (fault == Fault::Slow || before < self.scenario.faults.most).then_some(fault)
     }
 
     fn rng(&self, token: &str, nth: usize) -> fastrand::Rng {
