@@ -48,6 +48,8 @@ pub(crate) struct Life {
     pub(crate) code: Option<i32>,
     /// Whether it was sent a signal in time
     pub(crate) killed: bool,
+    /// Whether the world refused to tell it what tools there are
+    pub(crate) refused: bool,
     /// Whether it had a rival
     pub(crate) rivalled: bool,
     /// Whether it had to be ended because it did not end
@@ -68,7 +70,7 @@ pub(crate) fn live(
 ) -> Result<Life, String> {
     let problem = |error: std::io::Error| error.to_string();
     world.ledger().begin_life();
-    let requests_before = world.requests();
+    let (requests_before, refusals_before) = (world.requests(), world.refusals());
     let begun = Instant::now();
     let mut child =
         command.stdout(Stdio::piped()).stderr(File::create(told).map_err(problem)?).spawn().map_err(problem)?;
@@ -138,7 +140,8 @@ pub(crate) fn live(
     }
     world.settle().map_err(problem)?;
     let events = std::mem::take(&mut *events.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Life { code, killed, rivalled: rival.is_some(), hung, events, elapsed })
+    let refused = world.refusals() > refusals_before;
+    Ok(Life { code, killed, refused, rivalled: rival.is_some(), hung, events, elapsed })
 }
 
 /// Whether there was somebody to send it to: a process that is not waited for keeps its number.

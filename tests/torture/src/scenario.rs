@@ -50,11 +50,13 @@ pub(crate) struct Faults {
     pub(crate) model: Vec<Fault>,
     pub(crate) web: Vec<Fault>,
     pub(crate) tools: Vec<Fault>,
+    /// When an agent is loaded and the MCP server says what tools it has: the command is refused, and given again
+    pub(crate) loading: Vec<Fault>,
 }
 
 impl Default for Faults {
     fn default() -> Self {
-        Faults { most: 2, model: Vec::new(), web: Vec::new(), tools: Vec::new() }
+        Faults { most: 2, model: Vec::new(), web: Vec::new(), tools: Vec::new(), loading: Vec::new() }
     }
 }
 
@@ -145,6 +147,7 @@ impl Scenario {
         self.faults.model.append(&mut self.unmended.model);
         self.faults.web.append(&mut self.unmended.web);
         self.faults.tools.append(&mut self.unmended.tools);
+        self.faults.loading.append(&mut self.unmended.loading);
     }
 }
 

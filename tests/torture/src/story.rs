@@ -103,7 +103,7 @@ impl Story {
                 story.stuck = Some(format!("not at rest after {MOST_LIVES} processes"));
                 break;
             }
-            let life = story.live(&step, stage, world, fate)?;
+            let life = story.live(scenario, &step, stage, world, fate)?;
             let texts = Texts::read(&stage.journal())?;
             let under_way = world.ledger().commit(|token| texts.has(token));
             let (runs, shown) = stage.show()?;
@@ -134,19 +134,23 @@ impl Story {
     }
 
     /// The next process.
-    fn live(&mut self, step: &Step, stage: &Stage<'_>, world: &World, fate: &mut dyn Fate) -> Result<Life, String> {
+    fn live(
+        &mut self,
+        scenario: &Scenario,
+        step: &Step,
+        stage: &Stage<'_>,
+        world: &World,
+        fate: &mut dyn Fate,
+    ) -> Result<Life, String> {
         let arguments: Vec<&str> = step.arguments.iter().map(String::as_str).collect();
         let done = world.ledger().committed();
         let (mut kill, mut disturbance) = (None, None);
-        match self.shown["run"].as_str() {
-            Some(run) if !step.starts() => {
-                let rival = |moment| {
-                    let command = stage.hotcell(&[&["runs", "resume", run][..], &DRIVING].concat());
-                    Disturbance::Rival(moment, Box::new(command))
-                };
-                disturbance = fate.rival(done).map(rival);
-            }
-            _ => {}
+        if !step.starts()
+            && let Some(moment) = fate.rival(done)
+        {
+            let wants = self.rival(scenario, fate)?;
+            let wants: Vec<&str> = wants.arguments.iter().map(String::as_str).collect();
+            disturbance = Some(Disturbance::Rival(moment, Box::new(stage.hotcell(&wants))));
         }
         if disturbance.is_none() {
             kill = fate.kill(done);
@@ -179,7 +183,7 @@ impl Story {
                 return Ok(Some(Step::new(&words, DRIVEN)));
             }
         };
-        let questions: Vec<&Value> = self.shown["questions"].as_array().into_iter().flatten().collect();
+        let questions = self.questions();
         match status {
             "failed" => {
                 self.retries += 1;
@@ -187,22 +191,43 @@ impl Story {
             }
             // A run may be resumed with questions open: it does what else there is to do, and waits again.
             "waiting" | "interrupted" if !questions.is_empty() && fate.choose(4) != 0 => {
-                let question = questions[fate.choose(questions.len())];
-                let asked = question.to_string();
-                let Some(person) = scenario.people.iter().find(|person| asked.contains(&person.asked)) else {
-                    return Err(format!("nobody answers {asked}"));
-                };
-                let id = question["id"].as_str().unwrap_or_default();
-                let answer = ["runs", "answer", run, &person.answer, "--question", id];
-                Ok(Some(match fate.choose(4) {
-                    0 => Step::new(&[&answer[..], &["--resume"]].concat(), DRIVEN),
-                    _ => Step::new(&answer, &[0]),
-                }))
+                self.answer(scenario, fate).map(Some)
             }
-            "waiting" | "interrupted" => {
-                Ok(Some(Step::new(&[&["runs", "resume", run][..], &DRIVING].concat(), DRIVEN)))
-            }
+            "waiting" | "interrupted" => Ok(Some(self.resume())),
             other => Err(format!("nothing can be done with a run that is `{other}`: {}", self.shown["outcome"])),
+        }
+    }
+
+    fn questions(&self) -> Vec<&Value> {
+        self.shown["questions"].as_array().into_iter().flatten().collect()
+    }
+
+    fn resume(&self) -> Step {
+        let run = self.shown["run"].as_str().unwrap_or_default();
+        Step::new(&[&["runs", "resume", run][..], &DRIVING].concat(), DRIVEN)
+    }
+
+    /// The answer to one of the open questions, which there have to be.
+    fn answer(&self, scenario: &Scenario, fate: &mut dyn Fate) -> Result<Step, String> {
+        let (run, questions) = (self.shown["run"].as_str().unwrap_or_default(), self.questions());
+        let question = questions[fate.choose(questions.len())];
+        let asked = question.to_string();
+        let Some(person) = scenario.people.iter().find(|person| asked.contains(&person.asked)) else {
+            return Err(format!("nobody answers {asked}"));
+        };
+        let id = question["id"].as_str().unwrap_or_default();
+        let answer = ["runs", "answer", run, &person.answer, "--question", id];
+        Ok(match fate.choose(4) {
+            0 => Step::new(&[&answer[..], &["--resume"]].concat(), DRIVEN),
+            _ => Step::new(&answer, &[0]),
+        })
+    }
+
+    /// What somebody else does who wants the same run: goes on with it, or answers what is open.
+    fn rival(&self, scenario: &Scenario, fate: &mut dyn Fate) -> Result<Step, String> {
+        match self.questions().is_empty() || fate.choose(2) == 0 {
+            true => Ok(self.resume()),
+            false => self.answer(scenario, fate),
         }
     }
 
@@ -212,8 +237,8 @@ impl Story {
         if life.hung {
             return Some(format!("process {} did not end: `{command}`", self.lives));
         }
-        // Of two processes that want one run, one is refused.
-        if life.killed || life.rivalled || life.code.is_some_and(|code| step.codes.contains(&code)) {
+        // Of two processes that want one run, one is refused; so is one that cannot load the agent.
+        if life.killed || life.rivalled || life.refused || life.code.is_some_and(|code| step.codes.contains(&code)) {
             return None;
         }
         let said = said(&stage.path(&format!("process-{}.log", self.lives)));

@@ -41,6 +41,12 @@ pub(super) fn answer<'a>(scenario: &'a Scenario, request: &Request) -> Result<Ef
     }
 }
 
+/// Whether a request is for what tools there are.
+pub(super) fn is_loading(request: &Request) -> bool {
+    let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+    matches!(message["method"].as_str(), Some("initialize" | "tools/list"))
+}
+
 fn json_now(body: String) -> Answer {
     Answer::now(200, "application/json", body)
 }

@@ -45,6 +45,8 @@ struct Shared {
     ledger: Mutex<Ledger>,
     /// Every request, those included that are for no effect
     requests: AtomicUsize,
+    /// Those that are for no effect and went wrong
+    refusals: AtomicUsize,
     /// Connections that have been accepted and are not over
     open: AtomicUsize,
     over: AtomicBool,
@@ -59,6 +61,7 @@ impl World {
             weather,
             ledger: Mutex::default(),
             requests: AtomicUsize::new(0),
+            refusals: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
             over: AtomicBool::new(false),
         });
@@ -78,6 +81,11 @@ impl World {
     /// How many requests there were so far.
     pub(crate) fn requests(&self) -> usize {
         self.shared.requests.load(Ordering::SeqCst)
+    }
+
+    /// How many requests that are for no effect went wrong so far.
+    pub(crate) fn refusals(&self) -> usize {
+        self.shared.refusals.load(Ordering::SeqCst)
     }
 
     /// Waits until everything that a dead process sent has been taken in, so that it is not taken for the next one's.
@@ -143,6 +151,22 @@ fn serve(stream: TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
+/// How an exchange ends in which this goes wrong.
+fn outcome(fault: Option<Fault>, kind: &'static str, body: String) -> Outcome {
+    let refusal = |status: u16| Outcome::Reply {
+        status,
+        kind: "application/json",
+        body: format!(r#"{{"error":{{"message":"the world is out of order: {status}","type":"torture"}}}}"#),
+    };
+    match fault {
+        None | Some(Fault::Slow) => Outcome::Reply { status: 200, kind, body },
+        Some(Fault::Busy) => refusal(429),
+        Some(Fault::Broken) => refusal(500),
+        Some(Fault::Reset) => Outcome::Reset,
+        Some(Fault::Cut) => Outcome::Cut { body },
+    }
+}
+
 impl Shared {
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
@@ -152,7 +176,7 @@ impl Shared {
     fn answer(&self, request: &Request) -> (Option<usize>, Answer) {
         let effect = match reply::to(&self.scenario, request) {
             Ok(effect) => effect,
-            Err(answer) => return (None, answer),
+            Err(answer) => return (None, self.or_refusal(request, answer)),
         };
         let mut ledger = self.ledger();
         let fault = self.fault(&effect, ledger.faults(&effect.token));
@@ -162,23 +186,26 @@ impl Shared {
         // Nothing outside answers at once: this is the time in which a process dies while it waits.
         let mut after = Duration::from_millis(rng.u64(2..25));
         let Effect { kind, body, .. } = effect;
-        let refusal = |status: u16| Outcome::Reply {
-            status,
-            kind: "application/json",
-            body: format!(r#"{{"error":{{"message":"the world is out of order: {status}","type":"torture"}}}}"#),
+        if fault == Some(Fault::Slow) {
+            after += Duration::from_millis(rng.u64(60..180));
+        }
+        (Some(entry), Answer { after, outcome: outcome(fault, kind, body) })
+    }
+
+    /// What a request that is for no effect gets, which may go wrong where an agent is loaded.
+    fn or_refusal(&self, request: &Request, answer: Answer) -> Answer {
+        let nth = self.requests.load(Ordering::SeqCst);
+        let mut rng = self.rng("loading", nth);
+        if !mcp::is_loading(request) || rng.f64() >= self.weather.fault_rate {
+            return answer;
+        }
+        let (Some(fault), Outcome::Reply { kind, body, .. }) =
+            (rng.choice(&self.scenario.faults.loading), &answer.outcome)
+        else {
+            return answer;
         };
-        let outcome = match fault {
-            None => Outcome::Reply { status: 200, kind, body },
-            Some(Fault::Slow) => {
-                after += Duration::from_millis(rng.u64(60..180));
-                Outcome::Reply { status: 200, kind, body }
-            }
-            Some(Fault::Busy) => refusal(429),
-            Some(Fault::Broken) => refusal(500),
-            Some(Fault::Reset) => Outcome::Reset,
-            Some(Fault::Cut) => Outcome::Cut { body },
-        };
-        (Some(entry), Answer { after, outcome })
+        self.refusals.fetch_add(1, Ordering::SeqCst);
+        Answer { after: answer.after, outcome: outcome(Some(*fault), kind, body.clone()) }
     }
 
     fn fault(&self, effect: &Effect, before: usize) -> Option<Fault> {
