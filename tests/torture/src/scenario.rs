@@ -23,6 +23,9 @@ pub(crate) struct Scenario {
     /// The same for runs that follow it, each when the one before it is at rest
     #[serde(default)]
     pub(crate) then: Vec<Vec<String>>,
+    /// The language logs no states: the result is made of everything that is in the state
+    #[serde(default)]
+    pub(crate) result_has_state: bool,
     #[serde(default)]
     pub(crate) faults: Faults,
     /// What may go wrong once hotcell can stand it; until then only where it is asked for

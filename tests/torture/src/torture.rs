@@ -159,12 +159,10 @@ fn undisturbed(scenario: &Arc<Scenario>, tools: &Tools) -> Result<Reference, Str
         let stage = Stage::set(tools, scenario, &world.url()).map_err(|error| error.to_string())?;
         let story = Story::tell(scenario, &stage, &world, &mut Peace)?;
         let ledger = world.ledger();
-        let broken = |what: &str| Err(format!("without any disturbance, {what}; see {}", stage.path("").display()));
+        let broken = |what: &str| Err(format!("without any disturbance, {what}"));
         if let Some(stuck) = &story.stuck {
-            let problem = broken(&format!("it is stuck: {stuck}"));
             drop(ledger);
-            stage.keep();
-            return problem;
+            return broken(&format!("it is stuck: {stuck}; see {}", stage.keep().display()));
         }
         if let Some(repeated) = story.repeated.first() {
             return broken(&format!("it does something twice, which cannot be told from a repetition: {repeated}"));
@@ -175,6 +173,9 @@ fn undisturbed(scenario: &Arc<Scenario>, tools: &Tools) -> Result<Reference, Str
         let unknown: Vec<&str> = ledger.unknown().iter().map(|asked| asked.shown.as_str()).collect();
         if !unknown.is_empty() {
             return broken(&format!("the journal does not have what was replied to {}", unknown.join("; ")));
+        }
+        if story.events == 0 || (story.states.is_empty() && !scenario.result_has_state) {
+            return broken("it tells its states or what happens not at all, so they cannot be compared");
         }
         let asked = ledger.asked().iter().map(|asked| asked.token.clone()).collect();
         let requests = world.requests();
