@@ -45,6 +45,7 @@ pub(crate) fn result(report: &RunReport, exit: Exit) -> Value {
             line["node"] = node.as_deref().into();
             line["error"] = error.as_str().into();
         }
+        Outcome::Stopped { reason } => line["error"] = reason.as_str().into(),
         Outcome::Waiting { questions } => line["questions"] = json!(questions),
         Outcome::Interrupted | Outcome::Cancelled => {}
     }
@@ -92,6 +93,7 @@ fn status(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Completed { .. } => "completed",
         Outcome::Failed { .. } => "failed",
+        Outcome::Stopped { .. } => "stopped",
         Outcome::Waiting { .. } => "waiting",
         Outcome::Interrupted => "interrupted",
         Outcome::Cancelled => "cancelled",

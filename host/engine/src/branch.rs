@@ -118,8 +118,8 @@ impl Branch {
         self.order.iter().zip(&other.order).find(|(own, of_other)| own != of_other).map(|(own, _)| own.at)
     }
 
-    /// Splits into `count` branches after a node.
-    pub(crate) fn split(self, at: NodeIndex, count: usize) -> Vec<Branch> {
+    /// Splits into `count` branches after a node. What each writes is logged where they are to become one again.
+    pub(crate) fn split(self, at: NodeIndex, count: usize, is_logged: bool) -> Vec<Branch> {
         let (start, history) = match self.log {
             Some(log) => (log.start.clone(), log.into_history()),
             None => (self.state.clone(), Vec::new()),
@@ -129,7 +129,7 @@ impl Branch {
                 let mut order = self.order.clone();
                 order.push(Fork { index: index as u32, at });
                 let log = Log { start: start.clone(), history: history.clone(), writes: Vec::new() };
-                Branch { order, state: self.state.clone(), log: Some(log) }
+                Branch { order, state: self.state.clone(), log: is_logged.then_some(log) }
             })
             .collect()
     }

@@ -2,19 +2,19 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
-use hotcell_graph::ir::{CapOrigin, Graph, NodeIndex, VisitCap};
+use hotcell_graph::ir::{CapOrigin, Ends, Graph, NodeIndex, VisitCap};
 use hotcell_graph::{State, Value};
-use hotcell_journal::{Completed, Entry, EntryPath, Fact, JournalError, RunStore, Write, open_questions};
+use hotcell_journal::{Completed, Entry, Fact, JournalError, RunStore, Write, open_questions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::action::{Done, run_node};
+use crate::action::{Done, miss_node, run_node};
 use crate::branch::apply;
 use crate::event::Event;
 use crate::given::{Given, list};
@@ -22,7 +22,7 @@ use crate::hook::{self, HookPoint};
 use crate::run::{Outcome, RunError};
 use crate::schedule::{Route, Schedule, ScheduleError, Start, Turn};
 use crate::timing::Timings;
-use crate::turn::{NodeTurn, RunContext, Stop};
+use crate::turn::{Moved, NodeTurn, RunContext, Stop};
 
 /// What came of a turn.
 struct Finished {
@@ -55,6 +55,8 @@ pub(crate) enum Halt {
 /// What a turn leaves whatever came of it.
 #[derive(Default)]
 struct Spent {
+    /// Who used what for attempts that failed, which have entries of their own
+    before: Account,
     /// Who used what, apart from what entries of their own say
     account: Account,
     /// Who used what according to entries of their own
@@ -86,6 +88,8 @@ pub(crate) struct Drive {
     waiting: HashMap<Turn, Waiting>,
     /// Turns that are worked on and for which answers came meanwhile
     answered: HashSet<Turn>,
+    /// Joins that wait, and until when
+    timers: HashMap<NodeIndex, Instant>,
     /// Where answers and cancellations arrive; none for a graph within a run, whose run receives them
     inbox: Option<Inbox>,
     account: Account,
@@ -104,6 +108,7 @@ impl Drive {
             queue: VecDeque::new(),
             waiting: HashMap::new(),
             answered: HashSet::new(),
+            timers: HashMap::new(),
             inbox: None,
             account: Account::default(),
             timings: Timings::new(&graph),
@@ -157,6 +162,7 @@ impl Drive {
         let (status, key, text) = match outcome {
             Outcome::Completed { output } => ("completed", "output", output),
             Outcome::Failed { error, .. } => ("failed", "error", error),
+            Outcome::Stopped { reason } => ("stopped", "error", reason),
             Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => return,
         };
         let context = self.context.clone();
@@ -169,15 +175,20 @@ impl Drive {
     }
 
     /// Brings the schedule to where its completed turns left it. `Some` if the run had ended without saying so.
-    pub(crate) fn replay(
-        &mut self,
-        completed: Vec<(EntryPath, Completed)>,
-    ) -> Result<Option<(Outcome, State)>, RunError> {
+    pub(crate) fn replay(&mut self, moves: Vec<Moved>) -> Result<Option<(Outcome, State)>, RunError> {
         let run = self.context.run.clone();
         let mismatch = |cause: String| RunError::Mismatch { run: run.clone(), cause };
         let mut started: HashMap<Turn, Start> = HashMap::new();
-        for (place, completed) in completed {
+        for moved in moves {
             self.schedule_into(&mut started).map_err(&mismatch)?;
+            let (place, completed) = match moved {
+                Moved::Completed(place, completed) => (place, completed),
+                Moved::Expired(node) => {
+                    let node = self.graph.find(&node).ok_or_else(|| mismatch(format!("there is no node `{node}`")))?;
+                    self.schedule.expire(node);
+                    continue;
+                }
+            };
             let turn = self.context.turn_at(&place).ok_or_else(|| mismatch(format!("`{place}` is no turn")))?;
             let start = started.remove(&turn).ok_or_else(|| mismatch(format!("turn {turn} cannot have begun")))?;
             let id = &self.graph.node(start.node).id;
@@ -198,8 +209,10 @@ impl Drive {
             };
             self.timings.add(start.node, completed.elapsed);
             self.account += completed.account;
-            if let Some(state) = self.schedule.complete(turn, completed.writes, state, &route) {
-                return Ok(Some((Outcome::Completed { output: completed.output.unwrap_or_default() }, state)));
+            let (writes, has_failed) = (completed.writes, completed.failure.is_some());
+            let ended = self.schedule.complete(&self.graph, turn, writes, state, &route, has_failed);
+            if let Some(state) = ended.map_err(|error| mismatch(format!("{error:?}")))? {
+                return Ok(Some((self.end(completed.output, &state), state)));
             }
         }
         self.schedule_into(&mut started).map_err(&mismatch)?;
@@ -240,9 +253,11 @@ impl Drive {
             {
                 self.begin(start);
             }
-            if self.in_flight == 0 {
+            self.set_timers().await?;
+            if self.in_flight == 0 && self.timers.is_empty() {
                 return self.rest().await;
             }
+            let expires = self.timers.iter().min_by_key(|(_, at)| **at).map(|(node, at)| (*node, *at));
             let idle = self.context.idle.clone();
             let finished = tokio::select! {
                 biased;
@@ -259,7 +274,13 @@ impl Drive {
                     }
                     continue;
                 }
-                finished = self.running.next() => finished,
+                () = until(expires.map(|(_, at)| at)) => {
+                    if let Some((node, _)) = expires {
+                        self.expire(node).await?;
+                    }
+                    continue;
+                }
+                finished = self.running.next(), if self.in_flight > 0 => finished,
                 () = idle.changed.notified() => continue,
             };
             let Some(finished) = finished else { continue };
@@ -269,6 +290,40 @@ impl Drive {
                 return Ok(Halt::At(outcome, state));
             }
         }
+    }
+
+    /// Sees to it that no join waits longer than it may. How long is decided once, and kept.
+    async fn set_timers(&mut self) -> Result<(), RunError> {
+        let place = self.context.base.clone().unwrap_or_default();
+        let deadlines = self.schedule.deadlines(&self.graph);
+        self.timers.retain(|node, _| deadlines.iter().any(|(waiting, _)| waiting == node));
+        for (node, deadline) in deadlines {
+            if self.timers.contains_key(&node) {
+                continue;
+            }
+            let id = self.graph.node(node).id.to_string();
+            let known = self.context.remembered().timer(&place, &id);
+            let left = match known {
+                Some(at) => at.duration_since(SystemTime::now()).unwrap_or_default(),
+                None => {
+                    let fact = Fact::TimerSet { node: id, at: SystemTime::now() + deadline };
+                    self.context.writer.append(vec![Entry { place: place.clone(), fact }]).await?;
+                    deadline
+                }
+            };
+            self.timers.insert(node, Instant::now() + left);
+        }
+        Ok(())
+    }
+
+    /// Goes on without what a join has waited for.
+    async fn expire(&mut self, node: NodeIndex) -> Result<(), RunError> {
+        self.timers.remove(&node);
+        let fact = Fact::TimerFired { node: self.graph.node(node).id.to_string() };
+        let place = self.context.base.clone().unwrap_or_default();
+        self.context.writer.append(vec![Entry { place, fact }]).await?;
+        self.schedule.expire(node);
+        Ok(())
     }
 
     /// How long the graph was worked on, in all processes.
@@ -337,7 +392,7 @@ impl Drive {
         self.context.remembered().refresh(entries, turn);
         let Waiting { node, visit, .. } = waiting;
         let state = self.schedule.state_of(turn).unwrap_or_default();
-        self.queue.push_back(Start { turn, node, visit, state });
+        self.queue.push_back(Start { turn, node, visit, state, missed: Vec::new() });
         Ok(())
     }
 
@@ -351,12 +406,15 @@ impl Drive {
         let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), node.speaks_as().clone());
         turn.idle = Some(self.context.idle.clone());
         let asks = node.may_ask();
-        let Start { turn: number, node, visit, state } = start;
+        let Start { turn: number, node, visit, state, missed } = start;
         let work = async move {
             let begun = Instant::now();
-            let result = run_node(&mut turn, &graph, node, state).await;
-            let NodeTurn { account, recorded, shown, .. } = turn;
-            Finished { turn: number, node, visit, begun, spent: Spent { account, recorded, shown }, result }
+            let result = match missed.is_empty() {
+                true => run_node(&mut turn, &graph, node, state).await,
+                false => miss_node(&mut turn, &graph, node, state, &missed).await,
+            };
+            let NodeTurn { before, account, recorded, shown, .. } = turn;
+            Finished { turn: number, node, visit, begun, spent: Spent { before, account, recorded, shown }, result }
         };
         // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
         // the other, so that they ask in their order.
@@ -378,7 +436,8 @@ impl Drive {
     async fn complete(&mut self, finished: Finished) -> Result<Option<(Outcome, State)>, RunError> {
         let Finished { turn, node, visit, begun, spent, result } = finished;
         let elapsed = begun.elapsed();
-        let Spent { account: own, recorded, shown } = spent;
+        let Spent { before, account: own, recorded, shown } = spent;
+        self.account += before;
         self.account += own.clone();
         if let Err(Stop::Waiting) = result {
             self.waiting.insert(turn, Waiting { node, visit, recorded, shown });
@@ -438,8 +497,25 @@ impl Drive {
         if let Some(failure) = &completed.failure {
             tracing::warn!(target: "hotcell::graph", "[graph:{}] `{id}` failed: {failure}", graph.name);
         }
-        let ended = self.schedule.complete(turn, completed.writes, done.state, &done.route);
-        Ok(ended.map(|state| (Outcome::Completed { output: completed.output.unwrap_or_default() }, state)))
+        let (writes, has_failed) = (completed.writes, completed.failure.is_some());
+        match self.schedule.complete(&graph, turn, writes, done.state, &done.route, has_failed) {
+            Ok(Some(state)) => Ok(Some((self.end(completed.output, &state), state))),
+            Ok(None) => Ok(None),
+            Err(error) => Ok(Some((self.explain(error), self.schedule.state()))),
+        }
+    }
+
+    /// The end of a run: at a node, with its output, or because nothing is left to run.
+    fn end(&self, output: Option<String>, state: &State) -> Outcome {
+        let output = match (&self.graph.scheduling.ends, output) {
+            (_, Some(output)) => Ok(output),
+            (Ends::WhenQuiet { output }, None) => output.evaluate_text(state).map_err(|missing| missing.to_string()),
+            (Ends::AtNode, None) => Ok(String::new()),
+        };
+        match output {
+            Ok(output) => Outcome::Completed { output },
+            Err(missing) => Outcome::Failed { node: None, error: format!("the result of the run: {missing}") },
+        }
     }
 
     /// The end of a run that has used up its time. It is noticed between two nodes.
@@ -476,6 +552,12 @@ impl Drive {
                 });
                 Outcome::Failed { node: Some(node), error }
             }
+            ScheduleError::Turns { node } => Outcome::Stopped {
+                reason: reached(self.graph.limits.turns.as_ref(), |setting, cap| {
+                    let node = self.graph.node(node).speaks_as();
+                    format!("the run has had {cap} turns ({setting}={cap}) and would go on with node `{node}`")
+                }),
+            },
             ScheduleError::Merge { node, error } => {
                 let node = id(node);
                 let error = format!("node `{node}` cannot start: {error}");
@@ -497,6 +579,7 @@ impl Drive {
         let fact = match outcome {
             Outcome::Completed { output } => Fact::Ended { result: Ok(output.clone()), node: None },
             Outcome::Failed { node, error } => Fact::Ended { result: Err(error.clone()), node: node.clone() },
+            Outcome::Stopped { reason } => Fact::Stopped { reason: reason.clone() },
             Outcome::Waiting { .. } => Fact::Waiting,
             // Nothing ends with it: giving the run free says that nobody works on it.
             Outcome::Interrupted | Outcome::Cancelled => return Ok(()),
@@ -528,6 +611,10 @@ impl Drive {
                 tracing::error!(target: "hotcell::graph", run = %run, "[graph:{graph}] failed: {error}");
                 self.emit(&Event::RunFailed { run, node: node.as_deref(), error });
             }
+            Outcome::Stopped { reason } => {
+                tracing::warn!(target: "hotcell::graph", run = %run, "[graph:{graph}] stopped: {reason}");
+                self.emit(&Event::RunStopped { run, reason });
+            }
             Outcome::Waiting { questions } => {
                 tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] waits for a person");
                 self.emit(&Event::RunWaiting { run, questions });
@@ -539,6 +626,14 @@ impl Drive {
             }
         }
         self.timings.log(graph);
+    }
+}
+
+/// Waits until then, or for ever.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
     }
 }
 

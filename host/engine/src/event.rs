@@ -154,6 +154,13 @@ pub enum Event<'a> {
         /// The questions that wait for an answer
         questions: &'a [Question],
     },
+    /// The run came to a cap after which it goes no further
+    RunStopped {
+        /// The run
+        run: &'a RunId,
+        /// Which one
+        reason: &'a str,
+    },
     /// Somebody ended the run for good
     RunCancelled {
         /// The run

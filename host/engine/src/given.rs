@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::ir::Graph;
-use hotcell_graph::{Key, Object, Value, closest};
+use hotcell_graph::{Key, Object, State, Value, closest};
+use hotcell_journal::Write;
 
+use crate::branch::{WriteError, apply};
 use crate::run::RunError;
 
 /// What a run is given by whoever starts it.
@@ -157,4 +159,33 @@ pub(crate) fn missing_of_agent(agent: &str, names: &[String]) -> String {
 
 pub(crate) fn list(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+/// The state before the first node: values of variables, then the graph's own, then what the caller gave.
+pub(crate) fn initial_state(graph: &Graph, given: &Given) -> Result<State, WriteError> {
+    let mut state = State::default();
+    for variable in &graph.variables {
+        if let Some(value) = given.variables.get(&variable.name) {
+            state.set(variable.name.clone(), value.clone());
+        } else if let Some(default) = &variable.default {
+            state.set(variable.name.clone(), default.as_str().into());
+        }
+    }
+    for (key, value) in &graph.initial_state {
+        state.set(key.clone(), value.clone());
+    }
+    let kept = |key: &Key| graph.kept.as_ref().is_none_or(|kept| kept.contains(key));
+    for (key, value) in given.earlier.iter().flat_map(|earlier| earlier.iter()).filter(|(key, _)| kept(key)) {
+        state.set(key.clone(), value.clone());
+    }
+    for (key, value) in given.state.iter() {
+        apply(graph, &mut state, &Write { key: key.clone(), value: value.clone() })?;
+    }
+    if let (Some(key), Some(text)) = (&graph.input_key, &given.input) {
+        state.set(key.clone(), text.as_str().into());
+    }
+    if let (Some(key), Some(text)) = (&graph.conversation, &given.input) {
+        apply(graph, &mut state, &Write { key: key.clone(), value: text.as_str().into() })?;
+    }
+    Ok(state)
 }

@@ -5,12 +5,14 @@
 //! writes and its route; the schedule is driven by those entries alone, so a run goes on in any process that reads them.
 
 mod action;
+mod arrivals;
 mod branch;
 mod drive;
 mod event;
 mod given;
 mod hook;
 mod ports;
+mod route;
 mod run;
 mod schedule;
 mod shape;

@@ -9,6 +9,7 @@ use hotcell_budget::{Account, Purse};
 use hotcell_graph::ir::{Graph, OfferKind};
 use hotcell_graph::{Key, Path, State, Value};
 use hotcell_models::{Model, ModelName, ToolSpec};
+use tokio::sync::Semaphore;
 
 use crate::event::Event;
 use crate::hook::Hooks;
@@ -60,6 +61,9 @@ pub struct Callee {
     pub agents: Option<Arc<dyn Agents>>,
     /// Sends the requests of its tools
     pub web: Arc<dyn Web>,
+    /// How many calls of it are worked on at a time, whichever runs they belong to; none means any number. Others wait, the first
+    /// to come first
+    pub at_once: Option<Arc<Semaphore>>,
 }
 
 impl Callee {

@@ -8,8 +8,7 @@ use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::{Action, Graph, Offered};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{
-    Completed, Entry, EntryPath, Fact, History, JournalError, Question, RunHeader, RunId, RunStatus, RunStore,
-    RunWriter, Taken,
+    Entry, Fact, History, JournalError, Question, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
 };
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -17,12 +16,11 @@ use tokio_util::sync::CancellationToken;
 use crate::branch::{WriteError, apply};
 use crate::drive::{Drive, Halt};
 use crate::event::Event;
-use crate::given::{Given, check_state, check_variables, list, missing_of_agent, missing_variables};
+use crate::given::{Given, check_state, check_variables, initial_state, list, missing_of_agent, missing_variables};
 use crate::ports::{Agents, Ports};
-use crate::schedule::initial_state;
 use crate::shape::check_input;
 use crate::timing::Timings;
-use crate::turn::{Remembered, RunContext};
+use crate::turn::{Moved, Remembered, RunContext};
 
 /// The values of a graph's variables.
 type Variables = Arc<[(Key, String)]>;
@@ -122,6 +120,11 @@ pub enum Outcome {
     Waiting {
         /// The questions without answer
         questions: Vec<Question>,
+    },
+    /// It came to a cap after which it goes no further, and has not failed
+    Stopped {
+        /// Which one
+        reason: String,
     },
     /// Work was stopped; it can be resumed
     Interrupted,
@@ -360,7 +363,7 @@ impl RunWriter for ReadOnly {
 }
 
 /// The state that the journal of a run leads to, whatever became of the run. Nothing of it is run.
-fn state_of(context: RunContext, state: State, completed: Vec<(EntryPath, Completed)>) -> Result<State, RunError> {
+fn state_of(context: RunContext, state: State, completed: Vec<Moved>) -> Result<State, RunError> {
     let mut drive = Drive::new(Arc::new(context), state);
     Ok(match drive.replay(completed)? {
         Some((_, state)) => state,
@@ -369,9 +372,12 @@ fn state_of(context: RunContext, state: State, completed: Vec<(EntryPath, Comple
 }
 
 /// What the writes of a run come to without its graph.
-fn fold(graph: &Graph, mut state: State, completed: Vec<(EntryPath, Completed)>) -> Result<State, WriteError> {
-    for write in completed.iter().flat_map(|(_, completed)| &completed.writes) {
-        apply(graph, &mut state, write)?;
+fn fold(graph: &Graph, mut state: State, completed: Vec<Moved>) -> Result<State, WriteError> {
+    for moved in &completed {
+        let Moved::Completed(_, completed) = moved else { continue };
+        for write in &completed.writes {
+            apply(graph, &mut state, write)?;
+        }
     }
     Ok(state)
 }

@@ -1,16 +1,18 @@
 //! Which node runs next: a state machine without time, tasks or I/O.
 //!
-//! It is driven by completions alone. Feeding it the completions of a journal in their order therefore leads to the
-//! very state in which the run was, which is how a run resumes.
+//! It is driven by what is committed alone: completed turns, and joins that have waited long enough. Feeding it the entries of a
+//! run in their order therefore leads to the very state in which the run was, which is how a run resumes.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::time::Duration;
 
-use hotcell_graph::ir::{Action, Expression, Graph, Next, NodeIndex};
-use hotcell_graph::{Key, Reachability, State, Value};
-
-use crate::branch::{Branch, WriteError, apply};
-use crate::given::Given;
+use hotcell_graph::ir::{Action, Ends, Graph, Join, JoinWhen, NodeIndex, Sharing};
+use hotcell_graph::{Reachability, State};
 use hotcell_journal::Write;
+
+use crate::arrivals::{Arrivals, Verdict};
+use crate::branch::{Branch, WriteError, apply};
 
 /// The number of a node's turn in a run, from 1 in the order in which turns started.
 pub type Turn = u64;
@@ -22,12 +24,14 @@ pub(crate) struct Start {
     pub(crate) node: NodeIndex,
     pub(crate) visit: u32,
     pub(crate) state: State,
+    /// Nodes that it waited for in vain: its turn is a failure
+    pub(crate) missed: Vec<NodeIndex>,
 }
 
 /// Where a completed node goes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Route {
-    /// To these nodes, side by side
+    /// To these nodes, side by side; with none of them its branch ends
     To(Vec<NodeIndex>),
     /// Nowhere: the run has ended
     End,
@@ -42,48 +46,85 @@ pub(crate) enum ScheduleError {
     Visits { node: NodeIndex, visits: u32 },
     /// One node led to the next too often
     Rounds { node: NodeIndex },
+    /// The run has had all the turns it may have
+    Turns { node: NodeIndex },
     /// Branches ended in different end nodes
     Ends(Vec<NodeIndex>),
 }
 
-#[derive(Debug)]
-enum Place {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
     Waiting(NodeIndex),
     Running(NodeIndex, Turn),
 }
 
+impl Place {
+    fn node(self) -> NodeIndex {
+        let (Place::Waiting(node) | Place::Running(node, _)) = self;
+        node
+    }
+}
+
 #[derive(Debug)]
-struct Token {
+pub(crate) struct Token {
     branch: Branch,
-    place: Place,
+    pub(crate) place: Place,
+    /// The node that it came from; none where the run begins
+    pub(crate) from: Option<NodeIndex>,
     /// How many nodes led here, each of which waited for the one before
     round: u32,
+}
+
+/// What may start: a node, with those that are to become one there.
+struct Ready {
+    node: NodeIndex,
+    tokens: Vec<usize>,
+    missed: Vec<NodeIndex>,
+    /// Whether this is the one time that a join with a condition runs
+    fires: bool,
 }
 
 pub(crate) struct Schedule {
     /// Computed when several branches are there for the first time: it costs more than a node of a long chain
     reach: OnceCell<Reachability>,
     tokens: Vec<Token>,
+    /// The one state of a graph whose branches share it
+    shared: Option<State>,
     visits: Vec<u32>,
     turns: Turn,
     running: usize,
     ended: bool,
+    /// Joins with a condition that have run
+    fired: HashSet<NodeIndex>,
+    /// Joins that have waited as long as they may
+    expired: HashSet<NodeIndex>,
+    /// Nodes whose last turn failed and ended its branch
+    failed: HashSet<NodeIndex>,
 }
 
 impl Schedule {
     pub(crate) fn new(graph: &Graph, state: State) -> Self {
+        let shared = (graph.scheduling.sharing == Sharing::Shared).then(|| state.clone());
+        let branch = Branch::root(state);
         Schedule {
             reach: OnceCell::new(),
-            tokens: vec![Token { branch: Branch::root(state), place: Place::Waiting(graph.start), round: 0 }],
+            tokens: vec![Token { branch, place: Place::Waiting(graph.start), from: None, round: 0 }],
+            shared,
             visits: vec![0; graph.len()],
             turns: 0,
             running: 0,
             ended: false,
+            fired: HashSet::new(),
+            expired: HashSet::new(),
+            failed: HashSet::new(),
         }
     }
 
-    /// The state to show for a run that stops here: that of its first branch.
+    /// The state to show for a run that stops here: the shared one, or that of its first branch.
     pub(crate) fn state(&self) -> State {
+        if let Some(shared) = &self.shared {
+            return shared.clone();
+        }
         let first = self.tokens.iter().min_by(|left, right| left.branch.order.cmp(&right.branch.order));
         first.map(|token| token.branch.state.clone()).unwrap_or_default()
     }
@@ -103,48 +144,124 @@ impl Schedule {
         self.tokens.iter().filter_map(waits).collect()
     }
 
+    /// Joins that wait and may not wait for ever, with how long they may.
+    pub(crate) fn deadlines(&self, graph: &Graph) -> Vec<(NodeIndex, Duration)> {
+        let mut waiting = Vec::new();
+        for node in self.coming() {
+            if let Join::When(JoinWhen { deadline: Some(deadline), .. }) = &graph.node(node).join
+                && !self.expired.contains(&node)
+                && !waiting.contains(&(node, *deadline))
+            {
+                waiting.push((node, *deadline));
+            }
+        }
+        waiting
+    }
+
+    /// A join has waited as long as it may.
+    pub(crate) fn expire(&mut self, node: NodeIndex) {
+        self.expired.insert(node);
+    }
+
     /// Starts every node that may start now. How many of them are worked on at a time is not looked at: the numbers of turns
     /// would depend on how long each takes.
     pub(crate) fn start_ready(&mut self, graph: &Graph) -> Result<Vec<Start>, ScheduleError> {
         let mut started = Vec::new();
         while !self.ended {
-            let Some(node) = self.next_ready(graph)? else { break };
-            started.push(self.start(graph, node)?);
+            let Some(ready) = self.next_ready(graph)? else { break };
+            started.push(self.start(graph, ready)?);
         }
         Ok(started)
     }
 
-    /// The node of the first waiting branch that need not wait for another.
-    fn next_ready(&self, graph: &Graph) -> Result<Option<NodeIndex>, ScheduleError> {
-        if let [Token { place: Place::Waiting(node), .. }] = &self.tokens[..] {
-            return Ok(Some(*node));
+    /// The first waiting branch, with those that meet it, that need not wait for another.
+    fn next_ready(&self, graph: &Graph) -> Result<Option<Ready>, ScheduleError> {
+        if let [Token { place: Place::Waiting(node), .. }] = &self.tokens[..]
+            && !matches!(graph.node(*node).join, Join::When(_))
+        {
+            return Ok(Some(Ready { node: *node, tokens: vec![0], missed: Vec::new(), fires: false }));
         }
-        let mut waiting: Vec<(&Token, NodeIndex)> = self
-            .tokens
-            .iter()
-            .filter_map(|token| match token.place {
-                Place::Waiting(node) => Some((token, node)),
-                Place::Running(..) => None,
-            })
-            .collect();
-        waiting.sort_by(|(left, _), (right, _)| left.branch.order.cmp(&right.branch.order));
+        let mut waiting: Vec<(usize, NodeIndex)> = Vec::new();
+        for (at, token) in self.tokens.iter().enumerate() {
+            if let Place::Waiting(node) = token.place {
+                waiting.push((at, node));
+            }
+        }
+        waiting.sort_by(|(left, _), (right, _)| self.tokens[*left].branch.order.cmp(&self.tokens[*right].branch.order));
         let is_end = |node: NodeIndex| matches!(graph.node(node).action, Action::End { .. });
-        let free = waiting.iter().map(|(_, node)| *node).find(|node| !is_end(*node) && !self.blocked(graph, *node));
-        if free.is_some() || self.running > 0 {
-            return Ok(free);
+        for (at, node) in &waiting {
+            if !is_end(*node)
+                && let Some(ready) = self.ready(graph, *at, *node)
+            {
+                return Ok(Some(ready));
+            }
+        }
+        if self.running > 0 {
+            return Ok(None);
         }
         // Nothing runs and nothing is free: all branches stand before end nodes, or each waits for another.
-        if let Some((_, node)) = waiting.iter().find(|(_, node)| !is_end(*node)) {
-            return Ok(Some(*node));
+        let meeting = |node: NodeIndex| {
+            let tokens = waiting.iter().filter(|(_, place)| *place == node).map(|(at, _)| *at).collect();
+            Ready { node, tokens, missed: Vec::new(), fires: false }
+        };
+        let conditional = |node: NodeIndex| matches!(graph.node(node).join, Join::When(_));
+        if let Some((_, node)) = waiting.iter().find(|(_, node)| !is_end(*node) && !conditional(*node)) {
+            return Ok(Some(meeting(*node)));
         }
-        let mut ends: Vec<NodeIndex> = waiting.iter().map(|(_, node)| *node).collect();
+        for (_, node) in waiting.iter().filter(|(_, node)| conditional(*node)) {
+            let Join::When(join) = &graph.node(*node).join else { continue };
+            // What it waits for cannot come any more. One with a deadline waits for that.
+            if join.deadline.is_none() || self.expired.contains(node) {
+                let missed = self.arrivals(*node, true).missing(&join.condition);
+                return Ok(Some(Ready { missed, fires: true, ..meeting(*node) }));
+            }
+        }
+        let mut ends: Vec<NodeIndex> = waiting.iter().map(|(_, node)| *node).filter(|node| is_end(*node)).collect();
         ends.sort_unstable();
         ends.dedup();
         match &ends[..] {
             [] => Ok(None),
-            [end] => Ok(Some(*end)),
+            _ if ends.len() < waiting.len() && waiting.iter().any(|(_, node)| conditional(*node)) => Ok(None),
+            [end] => Ok(Some(meeting(*end))),
             _ => Err(ScheduleError::Ends(ends)),
         }
+    }
+
+    /// What starts with the branch that waits there, if it need not wait.
+    fn ready(&self, graph: &Graph, at: usize, node: NodeIndex) -> Option<Ready> {
+        let alone = Ready { node, tokens: vec![at], missed: Vec::new(), fires: false };
+        match &graph.node(node).join {
+            Join::Each => Some(alone),
+            Join::All if self.blocked(graph, node) => None,
+            Join::All => Some(Ready { tokens: self.waiting_at(node), ..alone }),
+            Join::When(join) => {
+                let named = join.condition.nodes();
+                if self.tokens[at].from.is_none_or(|from| !named.contains(&from)) {
+                    return Some(alone);
+                }
+                let tokens = self.waiting_at(node).into_iter();
+                let tokens = tokens.filter(|at| self.tokens[*at].from.is_some_and(|from| named.contains(&from)));
+                let fires = Ready { tokens: tokens.collect(), fires: true, ..alone };
+                match self.arrivals(node, self.expired.contains(&node)).verdict(&join.condition) {
+                    Verdict::Yes { arrived: true } => Some(fires),
+                    Verdict::Never => {
+                        let missed = self.arrivals(node, true).missing(&join.condition);
+                        Some(Ready { missed, ..fires })
+                    }
+                    Verdict::Yes { arrived: false } | Verdict::NotYet => None,
+                }
+            }
+        }
+    }
+
+    fn waiting_at(&self, node: NodeIndex) -> Vec<usize> {
+        let waits = |token: &Token| matches!(token.place, Place::Waiting(place) if place == node);
+        self.tokens.iter().enumerate().filter(|(_, token)| waits(token)).map(|(at, _)| at).collect()
+    }
+
+    /// Who has come to a join, who is on the way, and who will not come.
+    fn arrivals(&self, join: NodeIndex, expired: bool) -> Arrivals<'_> {
+        Arrivals { tokens: &self.tokens, join, failed: &self.failed, expired }
     }
 
     /// Whether another branch may still arrive at `node`, where some wait.
@@ -153,7 +270,7 @@ impl Schedule {
         let (here, elsewhere): (Vec<&Token>, Vec<&Token>) =
             self.tokens.iter().partition(|token| matches!(token.place, Place::Waiting(place) if place == node));
         elsewhere.into_iter().any(|other| {
-            let (Place::Waiting(place) | Place::Running(place, _)) = other.place;
+            let place = other.place.node();
             if !reach.reaches(place, node) || !reach.reaches(node, place) {
                 return reach.reaches(place, node);
             }
@@ -166,31 +283,15 @@ impl Schedule {
         })
     }
 
-    fn start(&mut self, graph: &Graph, node: NodeIndex) -> Result<Start, ScheduleError> {
-        let only = match &self.tokens[..] {
-            [_] => self.tokens.pop(),
-            _ => None,
-        };
-        let (branch, round) = match only {
-            Some(only) => (only.branch, only.round),
-            None => {
-                let (meeting, apart): (Vec<Token>, Vec<Token>) = std::mem::take(&mut self.tokens)
-                    .into_iter()
-                    .partition(|token| matches!(token.place, Place::Waiting(place) if place == node));
-                self.tokens = apart;
-                let round = meeting.iter().map(|token| token.round).max().unwrap_or_default();
-                let mut meeting: Vec<Branch> = meeting.into_iter().map(|token| token.branch).collect();
-                let branch = match (meeting.pop(), meeting.is_empty()) {
-                    (Some(single), true) => single,
-                    (last, _) => {
-                        meeting.extend(last);
-                        Branch::merge(graph, meeting, self.tokens.is_empty())
-                            .map_err(|error| ScheduleError::Merge { node, error })?
-                    }
-                };
-                (branch, round)
-            }
-        };
+    fn start(&mut self, graph: &Graph, ready: Ready) -> Result<Start, ScheduleError> {
+        let Ready { node, tokens, missed, fires } = ready;
+        if fires {
+            self.fired.insert(node);
+        }
+        let (mut branch, round, from) = self.meet(graph, node, &tokens)?;
+        if let Some(shared) = &self.shared {
+            branch.state = shared.clone();
+        }
         // Where a run begins and ends by itself is not one node more.
         let this = graph.node(node);
         let counts = match this.action {
@@ -202,139 +303,138 @@ impl Schedule {
         let visit = self.visits[node.as_usize()] + 1;
         self.visits[node.as_usize()] = visit;
         let state = branch.state.clone();
-        if let Some(cap) = &graph.limits.visits_per_node
-            && visit > cap.visits
-        {
-            self.tokens.push(Token { branch, place: Place::Waiting(node), round });
-            return Err(ScheduleError::Visits { node, visits: visit });
-        }
-        if graph.limits.rounds.as_ref().is_some_and(|cap| counts && round > cap.visits) {
-            self.tokens.push(Token { branch, place: Place::Waiting(node), round });
-            return Err(ScheduleError::Rounds { node });
+        let refused = match &graph.limits {
+            limits if limits.visits_per_node.as_ref().is_some_and(|cap| visit > cap.visits) => {
+                Some(ScheduleError::Visits { node, visits: visit })
+            }
+            limits if limits.rounds.as_ref().is_some_and(|cap| counts && round > cap.visits) => {
+                Some(ScheduleError::Rounds { node })
+            }
+            limits if limits.turns.as_ref().is_some_and(|cap| self.turns >= u64::from(cap.visits)) => {
+                Some(ScheduleError::Turns { node })
+            }
+            _ => None,
+        };
+        if let Some(error) = refused {
+            self.tokens.push(Token { branch, place: Place::Waiting(node), from, round });
+            return Err(error);
         }
         self.turns += 1;
         self.running += 1;
-        self.tokens.push(Token { branch, place: Place::Running(node, self.turns), round });
-        Ok(Start { turn: self.turns, node, visit, state })
+        self.failed.remove(&node);
+        self.tokens.push(Token { branch, place: Place::Running(node, self.turns), from, round });
+        Ok(Start { turn: self.turns, node, visit, state, missed })
+    }
+
+    /// Makes one branch of those that meet before a node.
+    fn meet(
+        &mut self,
+        graph: &Graph,
+        node: NodeIndex,
+        tokens: &[usize],
+    ) -> Result<(Branch, u32, Option<NodeIndex>), ScheduleError> {
+        if let ([only], [_]) = (tokens, &self.tokens[..]) {
+            let token = self.tokens.swap_remove(*only);
+            return Ok((token.branch, token.round, token.from));
+        }
+        let mut meeting = Vec::with_capacity(tokens.len());
+        let mut apart = Vec::with_capacity(self.tokens.len());
+        for (at, token) in std::mem::take(&mut self.tokens).into_iter().enumerate() {
+            if tokens.contains(&at) { meeting.push(token) } else { apart.push(token) }
+        }
+        self.tokens = apart;
+        let round = meeting.iter().map(|token| token.round).max().unwrap_or_default();
+        let from = meeting.first().and_then(|token| token.from);
+        let mut meeting: Vec<Branch> = meeting.into_iter().map(|token| token.branch).collect();
+        let branch = match meeting.len() {
+            1 => meeting.swap_remove(0),
+            _ if self.shared.is_some() => {
+                meeting.sort_by(|left, right| left.order.cmp(&right.order));
+                meeting.swap_remove(0)
+            }
+            _ => Branch::merge(graph, meeting, self.tokens.is_empty())
+                .map_err(|error| ScheduleError::Merge { node, error })?,
+        };
+        Ok((branch, round, from))
     }
 
     /// Takes a completed turn: its writes, the state they led to, and where it goes.
     /// Returns the ended branch's state if the run is over.
-    pub(crate) fn complete(&mut self, turn: Turn, writes: Vec<Write>, state: State, route: &Route) -> Option<State> {
-        let (at, node) = self.tokens.iter().enumerate().find_map(|(at, token)| match token.place {
+    pub(crate) fn complete(
+        &mut self,
+        graph: &Graph,
+        turn: Turn,
+        writes: Vec<Write>,
+        state: State,
+        route: &Route,
+        has_failed: bool,
+    ) -> Result<Option<State>, ScheduleError> {
+        let found = self.tokens.iter().enumerate().find_map(|(at, token)| match token.place {
             Place::Running(node, running) if running == turn => Some((at, node)),
             _ => None,
-        })?;
+        });
+        let Some((at, node)) = found else { return Ok(None) };
         let mut token = self.tokens.swap_remove(at);
         self.running -= 1;
-        token.branch.record(node, writes, state);
+        token.from = Some(node);
+        match &mut self.shared {
+            Some(shared) => {
+                for write in &writes {
+                    apply(graph, shared, write).map_err(|error| ScheduleError::Merge { node, error })?;
+                }
+                token.branch.state = shared.clone();
+            }
+            None => token.branch.record(node, writes, state),
+        }
         match route {
             Route::End => {
                 self.ended = true;
                 let state = token.branch.state.clone();
                 self.tokens.push(token);
-                return Some(state);
+                return Ok(Some(state));
             }
             Route::To(targets) => match &targets[..] {
-                [] => {}
+                [] => {
+                    if has_failed {
+                        self.failed.insert(node);
+                    }
+                    // The last one leaves its state for the end of the run.
+                    if self.tokens.is_empty() && matches!(graph.scheduling.ends, Ends::WhenQuiet { .. }) {
+                        return Ok(Some(token.branch.state));
+                    }
+                }
                 [target] => {
-                    token.place = Place::Waiting(*target);
-                    self.tokens.push(token);
+                    let round = token.round;
+                    self.arrive(graph, Token { place: Place::Waiting(*target), round, ..token });
                 }
                 several => {
                     let round = token.round;
-                    let branches = token.branch.split(node, several.len());
-                    self.tokens.extend(branches.into_iter().zip(several).map(|(branch, target)| Token {
-                        branch,
-                        place: Place::Waiting(*target),
-                        round,
-                    }));
+                    let branches = token.branch.split(node, several.len(), self.shared.is_none());
+                    for (branch, target) in branches.into_iter().zip(several) {
+                        let place = Place::Waiting(*target);
+                        self.arrive(graph, Token { branch, place, from: Some(node), round });
+                    }
                 }
             },
         }
-        None
+        if self.tokens.is_empty() && matches!(graph.scheduling.ends, Ends::WhenQuiet { .. }) {
+            return Ok(Some(self.shared.clone().unwrap_or_default()));
+        }
+        Ok(None)
+    }
+
+    /// A branch comes to a node. What comes late to a join that has run is dropped.
+    fn arrive(&mut self, graph: &Graph, token: Token) {
+        let node = token.place.node();
+        if let Join::When(join) = &graph.node(node).join
+            && self.fired.contains(&node)
+            && token.from.is_some_and(|from| join.condition.nodes().contains(&from))
+        {
+            return;
+        }
+        self.tokens.push(token);
     }
 }
 
-/// The declared targets of a node for an answer and the state that it left, duplicates collapsed.
-pub(crate) fn declared_route(
-    graph: &Graph,
-    node: NodeIndex,
-    answer: Option<&str>,
-    state: &State,
-) -> Result<Vec<NodeIndex>, String> {
-    let mut targets = Vec::new();
-    collect_route(&graph.node(node).next, answer, state, &mut targets)?;
-    Ok(targets)
-}
-
-fn collect_route(next: &Next, answer: Option<&str>, state: &State, into: &mut Vec<NodeIndex>) -> Result<(), String> {
-    let mut add = |target: NodeIndex| {
-        if !into.contains(&target) {
-            into.push(target);
-        }
-    };
-    match next {
-        Next::To(targets) => targets.iter().copied().for_each(add),
-        Next::ByAnswer { routes, otherwise } => {
-            let known = routes.iter().find(|(text, _)| Some(text.as_str()) == answer);
-            add(known.map_or(*otherwise, |(_, target)| *target));
-        }
-        Next::ByValue { value, routes, otherwise } => {
-            let value = value.evaluate(state).map_err(|error| error.to_string())?;
-            let known = routes.iter().find(|(text, _)| Some(text.as_str()) == value.as_text());
-            add(known.map_or(*otherwise, |(_, target)| *target));
-        }
-        Next::When { condition, then, otherwise } => {
-            let next = match condition.evaluate(state) {
-                Ok(Value::Bool(true)) => then,
-                Ok(Value::Bool(false)) => otherwise,
-                Ok(other) => {
-                    let source = match condition {
-                        Expression::Formula(formula) => format!(" `{}`", formula.source()),
-                        _ => String::new(),
-                    };
-                    let kind = other.a_kind();
-                    return Err(format!("a condition of its edges has to be true or false, and{source} gave {kind}"));
-                }
-                Err(error) => return Err(format!("a condition of its edges: {error}")),
-            };
-            collect_route(next, answer, state, into)?;
-        }
-        Next::Each(all) => {
-            for next in all {
-                collect_route(next, answer, state, into)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The state before the first node: values of variables, then the graph's own, then what the caller gave.
-pub(crate) fn initial_state(graph: &Graph, given: &Given) -> Result<State, WriteError> {
-    let mut state = State::default();
-    for variable in &graph.variables {
-        if let Some(value) = given.variables.get(&variable.name) {
-            state.set(variable.name.clone(), value.clone());
-        } else if let Some(default) = &variable.default {
-            state.set(variable.name.clone(), default.as_str().into());
-        }
-    }
-    for (key, value) in &graph.initial_state {
-        state.set(key.clone(), value.clone());
-    }
-    let kept = |key: &Key| graph.kept.as_ref().is_none_or(|kept| kept.contains(key));
-    for (key, value) in given.earlier.iter().flat_map(|earlier| earlier.iter()).filter(|(key, _)| kept(key)) {
-        state.set(key.clone(), value.clone());
-    }
-    for (key, value) in given.state.iter() {
-        apply(graph, &mut state, &Write { key: key.clone(), value: value.clone() })?;
-    }
-    if let (Some(key), Some(text)) = (&graph.input_key, &given.input) {
-        state.set(key.clone(), text.as_str().into());
-    }
-    if let (Some(key), Some(text)) = (&graph.conversation, &given.input) {
-        apply(graph, &mut state, &Write { key: key.clone(), value: text.as_str().into() })?;
-    }
-    Ok(state)
-}
+#[cfg(test)]
+mod tests;

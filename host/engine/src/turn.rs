@@ -9,6 +9,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::Graph;
@@ -144,13 +145,26 @@ struct Known {
 pub(crate) struct Remembered {
     effects: HashMap<(EntryPath, u32), Known>,
     answers: HashMap<(EntryPath, u32), Option<String>>,
-    /// Completed turns of agents, by where the agent was called
-    agents: HashMap<EntryPath, Vec<(EntryPath, Completed)>>,
+    /// What moved the schedules of graphs within the run, by where they were called
+    agents: HashMap<EntryPath, Vec<Moved>>,
+    /// How many attempts of a turn failed and were followed by another one
+    attempts: HashMap<EntryPath, u32>,
+    /// Until when nodes wait, by the graph that they are nodes of
+    timers: HashMap<(EntryPath, String), SystemTime>,
+}
+
+/// What moved the schedule of a graph.
+#[derive(Clone)]
+pub(crate) enum Moved {
+    /// A turn was completed
+    Completed(EntryPath, Completed),
+    /// A node had waited as long as it may
+    Expired(String),
 }
 
 impl Remembered {
     /// What the entries of a run say: beside the memory, its own completed turns in order, and what was used.
-    pub(crate) fn of(entries: Vec<Entry>) -> (Self, Vec<(EntryPath, Completed)>, Usage) {
+    pub(crate) fn of(entries: Vec<Entry>) -> (Self, Vec<Moved>, Usage) {
         let mut remembered = Self::default();
         let mut own = Vec::new();
         let mut spent = Spent::default();
@@ -158,6 +172,7 @@ impl Remembered {
             match &entry.fact {
                 Fact::Effect { number, kind, account, .. } => spent.effect(&entry.place, *number, kind, account),
                 Fact::Failed { number, account, .. } => spent.failure(&entry.place, *number, account),
+                Fact::Attempt { attempt, account, .. } => spent.attempt(&entry.place, *attempt, account),
                 Fact::Completed(completed) => spent.turn(&entry.place, &completed.account),
                 _ => {}
             }
@@ -172,11 +187,12 @@ impl Remembered {
         self.effects.retain(|(place, _), _| !is_own(place));
         self.answers.retain(|(place, _), _| !is_own(place));
         self.agents.retain(|base, _| !is_own(base));
+        self.attempts.retain(|place, _| !is_own(place));
         entries.into_iter().filter(|entry| is_own(&entry.place)).for_each(|entry| drop(self.add(entry)));
     }
 
     /// Takes note of an entry; gives back what is not kept here, a completed turn of the run's own graph.
-    fn add(&mut self, Entry { place, fact }: Entry) -> Option<(EntryPath, Completed)> {
+    fn add(&mut self, Entry { place, fact }: Entry) -> Option<Moved> {
         match fact {
             Fact::Effect { number, kind, subject, answer, account } => {
                 self.effects.insert((place, number), Known { kind, subject, answer, account });
@@ -186,9 +202,17 @@ impl Remembered {
                 self.answers.entry((place, number)).or_default();
             }
             Fact::Answered { number, text } => self.answer(place, number, text),
+            Fact::Attempt { attempt, .. } => {
+                self.attempts.insert(place, attempt);
+            }
+            Fact::TimerSet { node, at } => {
+                self.timers.insert((place, node), at);
+            }
+            Fact::TimerFired { node } if place == EntryPath::of_run() => return Some(Moved::Expired(node)),
+            Fact::TimerFired { node } => self.agents.entry(place).or_default().push(Moved::Expired(node)),
             Fact::Completed(completed) => match place.around() {
-                None => return Some((place, completed)),
-                Some(base) => self.agents.entry(base).or_default().push((place, completed)),
+                None => return Some(Moved::Completed(place, completed)),
+                Some(base) => self.agents.entry(base).or_default().push(Moved::Completed(place, completed)),
             },
             _ => {}
         }
@@ -200,7 +224,7 @@ impl Remembered {
         self.answers.insert((place, number), Some(text));
     }
 
-    /// Forgets what models refused at the end of a place, so that they are asked again.
+    /// Forgets what models and tools refused at the end of a place, so that they are asked again.
     fn forget_refusals(&mut self) {
         let mut last: HashMap<EntryPath, u32> = HashMap::new();
         for (place, number) in self.effects.keys() {
@@ -234,9 +258,14 @@ impl Remembered {
         Ok(Some((known.answer, known.account)))
     }
 
-    /// The completed turns of the agent that was called there.
-    pub(crate) fn take_agent(&mut self, base: &EntryPath) -> Vec<(EntryPath, Completed)> {
+    /// What moved the schedule of the graph that was called there.
+    pub(crate) fn take_agent(&mut self, base: &EntryPath) -> Vec<Moved> {
         self.agents.remove(base).unwrap_or_default()
+    }
+
+    /// Until when a node of the graph at that place waits, if that was decided before.
+    pub(crate) fn timer(&self, base: &EntryPath, node: &str) -> Option<SystemTime> {
+        self.timers.get(&(base.clone(), node.to_owned())).copied()
     }
 }
 
@@ -273,6 +302,14 @@ impl Spent {
         }
     }
 
+    fn attempt(&mut self, place: &EntryPath, attempt: u32, account: &Account) {
+        // All that the attempt did is in its account; the next one does it anew.
+        let of_attempt = attempt_place(place, attempt);
+        self.drop_below(&of_attempt);
+        self.drop_between(format!("{of_attempt}#"), format!("{of_attempt}$"));
+        self.add(format!("{place}!attempt{attempt}"), account);
+    }
+
     fn add(&mut self, key: String, account: &Account) {
         *self.0.entry(key).or_default() += account.total();
     }
@@ -297,11 +334,18 @@ impl Spent {
     }
 }
 
+/// Where an attempt at a turn has its effects.
+fn attempt_place(turn: &EntryPath, attempt: u32) -> EntryPath {
+    if attempt > 1 { turn.within(format_args!("try{attempt}")) } else { turn.clone() }
+}
+
 /// The only key of the answer of a model that refused.
 pub(crate) const REFUSED: &str = "refused";
 
+/// Whether an effect was answered with nothing but a failure: of a model that refused, or of a tool.
 fn is_refusal(answer: &Value) -> bool {
-    answer.as_object().is_some_and(|object| object.len() == 1 && object.get(REFUSED).is_some())
+    let failed = |object: &hotcell_graph::Object| object.get(REFUSED).or_else(|| object.get("error")).is_some();
+    answer.as_object().is_some_and(|object| object.len() == 1 && failed(object))
 }
 
 /// One node's turn, or one item of a map within it.
@@ -309,6 +353,12 @@ pub(crate) struct NodeTurn {
     pub(crate) context: Arc<RunContext>,
     pub(crate) place: EntryPath,
     pub(crate) node: Key,
+    /// The place of the turn; that of what it does is another one from the second attempt on
+    root: EntryPath,
+    /// Which attempt it is, from 1
+    attempt: u32,
+    /// Who used what for attempts that failed
+    pub(crate) before: Account,
     /// Who used what, apart from what entries of their own say
     pub(crate) account: Account,
     /// Who used what for effects and graphs within the turn, which have entries of their own
@@ -324,10 +374,15 @@ pub(crate) struct NodeTurn {
 
 impl NodeTurn {
     pub(crate) fn new(context: Arc<RunContext>, place: EntryPath, node: Key) -> Self {
+        let failed = context.remembered().attempts.get(&place).copied().unwrap_or(0);
+        let attempt = failed + 1;
         NodeTurn {
             context,
-            place,
+            root: place.clone(),
+            place: attempt_place(&place, attempt),
+            attempt,
             node,
+            before: Account::default(),
             account: Account::default(),
             recorded: Account::default(),
             attempts: 1,
@@ -335,6 +390,27 @@ impl NodeTurn {
             idle: None,
             number: 0,
         }
+    }
+
+    /// Which attempt at the turn this is, from 1.
+    pub(crate) fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Begins the turn again after it failed. Nothing that it did counts any more, and all that it used does.
+    pub(crate) async fn try_again(&mut self, error: String) -> Result<(), Stop> {
+        let (attempt, used) = (self.attempt, self.used());
+        let fact = Fact::Attempt { attempt, error, account: used.clone() };
+        self.context.writer.append(vec![Entry { place: self.root.clone(), fact }]).await?;
+        self.before += used;
+        self.attempt += 1;
+        self.place = attempt_place(&self.root, self.attempt);
+        self.number = 0;
+        self.attempts = 1;
+        self.account = Account::default();
+        self.recorded = Account::default();
+        self.shown.clear();
+        Ok(())
     }
 
     /// A turn within this one, for a part that runs beside others and therefore needs numbers of its own.

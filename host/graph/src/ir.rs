@@ -7,6 +7,7 @@ mod call;
 mod conversation;
 mod expression;
 mod model;
+mod scheduling;
 mod tool;
 mod typed;
 
@@ -28,6 +29,7 @@ pub use conversation::{
 };
 pub use expression::{Expression, NoValue};
 pub use model::{ModelAction, ModelServer, ModelSettings, Structure};
+pub use scheduling::{Arrived, Edge, Ends, Join, JoinWhen, Scheduling, Sharing};
 pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 pub use typed::Typed;
 
@@ -66,6 +68,8 @@ pub struct Graph {
     pub reducers: HashMap<Key, Reducer>,
     /// Values that whoever runs the graph gives once per run
     pub variables: Vec<Variable>,
+    /// When nodes run side by side, what they see of each other, and when a run is over
+    pub scheduling: Scheduling,
     /// Caps on the whole run
     pub limits: RunLimits,
     /// Settings of model calls that a node does not set itself
@@ -103,6 +107,8 @@ pub struct RunLimits {
     pub visits_per_node: Option<VisitCap>,
     /// How many rounds a run may have: the longest chain of nodes, each of which waited for the one before
     pub rounds: Option<VisitCap>,
+    /// How many turns a run may have. A run that comes to it stops, and has not failed
+    pub turns: Option<VisitCap>,
     /// Wall clock, checked before each node starts; a node that is running is not cut short by it
     pub wall_clock: Option<Duration>,
     /// How many branches and map items run at the same time
@@ -142,6 +148,10 @@ pub struct Node {
     pub action: Action,
     /// Writes after the action, all evaluated against one snapshot and written in order
     pub updates: Vec<Update>,
+    /// What it waits for when branches lead to it
+    pub join: Join,
+    /// How often it is tried, and with which pauses; none means once. What an attempt did is done again by the next one
+    pub retry: Option<Retry>,
     /// Where it goes on success
     pub next: Next,
     /// Where it goes on failure
@@ -405,6 +415,8 @@ pub enum Next {
     },
     /// To wherever each of these leads, side by side
     Each(Vec<Next>),
+    /// Along every edge that is open; with none, the branch ends here
+    Open(Vec<Edge>),
 }
 
 impl Next {
@@ -417,6 +429,7 @@ impl Next {
             }
             Next::When { then, otherwise, .. } => then.targets().into_iter().chain(otherwise.targets()).collect(),
             Next::Each(all) => all.iter().flat_map(Next::targets).collect(),
+            Next::Open(edges) => edges.iter().map(|edge| edge.target).collect(),
         }
     }
 }
@@ -430,6 +443,8 @@ pub enum OnFailure {
     To(NodeIndex),
     /// Where it goes on success, with the error's text in state
     Continue,
+    /// Nowhere: its branch ends, and the others go on
+    EndBranch,
 }
 
 /// The state key that tells later nodes why `node` failed.
@@ -464,9 +479,11 @@ impl Graph {
             results: None,
             reducers: HashMap::new(),
             variables: Vec::new(),
+            scheduling: Scheduling::default(),
             limits: RunLimits {
                 visits_per_node: None,
                 rounds: None,
+                turns: None,
                 wall_clock: None,
                 concurrency: 8,
                 budget: RunBudget::default(),

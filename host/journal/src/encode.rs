@@ -1,6 +1,6 @@
 //! Entries as JSON text, the form in which they are stored.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hotcell_budget::Account;
 use hotcell_graph::value::{Number, parse_json};
@@ -70,6 +70,26 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
                 body.insert("node", node.as_str().into());
             }
             "ended"
+        }
+        Fact::Attempt { attempt, error, account } => {
+            body.insert("number", number(u64::from(*attempt)));
+            body.insert("error", error.as_str().into());
+            insert_account(&mut body, account);
+            "attempt"
+        }
+        Fact::TimerSet { node, at } => {
+            body.insert("node", node.as_str().into());
+            let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            body.insert("at", number(since.as_micros() as u64));
+            "timer-set"
+        }
+        Fact::TimerFired { node } => {
+            body.insert("node", node.as_str().into());
+            "timer-fired"
+        }
+        Fact::Stopped { reason } => {
+            body.insert("reason", reason.as_str().into());
+            "stopped"
         }
         Fact::Asked { number: count, question } => {
             body.insert("number", number(u64::from(*count)));
@@ -155,6 +175,22 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
             },
             node: text("node"),
         }),
+        "attempt" => Ok(Fact::Attempt {
+            attempt: count()?,
+            error: text("error").ok_or("the error is missing")?,
+            account: account()?,
+        }),
+        "timer-set" => Ok(Fact::TimerSet {
+            node: text("node").ok_or("the node is missing")?,
+            at: match body.get("at") {
+                Some(Value::Number(Number::Int(at))) => {
+                    SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(*at).unwrap_or(0))
+                }
+                _ => return Err("the time is missing".to_owned()),
+            },
+        }),
+        "timer-fired" => Ok(Fact::TimerFired { node: text("node").ok_or("the node is missing")? }),
+        "stopped" => Ok(Fact::Stopped { reason: text("reason").ok_or("the reason is missing")? }),
         "asked" => Ok(Fact::Asked {
             number: count()?,
             question: Question {

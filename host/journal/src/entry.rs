@@ -1,6 +1,6 @@
 //! Entries: the facts that a run is made of.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hotcell_budget::Account;
 use hotcell_graph::value::parse_json;
@@ -88,6 +88,27 @@ pub enum Fact {
         /// Who used what for it, apart from what entries of their own say
         account: Account,
     },
+    /// An attempt at a turn failed, and another one follows
+    Attempt {
+        /// Which one, from 1
+        attempt: u32,
+        /// Why
+        error: String,
+        /// Who used what for it
+        account: Account,
+    },
+    /// A node begins to wait for others, and no longer than until then
+    TimerSet {
+        /// The node
+        node: String,
+        /// When that ends
+        at: SystemTime,
+    },
+    /// A node has waited as long as it may
+    TimerFired {
+        /// The node
+        node: String,
+    },
     /// A person was asked
     Asked {
         /// How many effects of this place came before
@@ -106,6 +127,11 @@ pub enum Fact {
     Waiting,
     /// Somebody ended the run for good
     Cancelled,
+    /// The run came to a cap after which it goes no further, and has not failed
+    Stopped {
+        /// Which one
+        reason: String,
+    },
     /// The run ended
     Ended {
         /// The result, or why there is none

@@ -25,14 +25,23 @@ pub enum RunStatus {
     Completed,
     /// It stopped with an error
     Failed,
+    /// It came to a cap after which it goes no further
+    Stopped,
     /// A person stopped it for good
     Cancelled,
 }
 
 impl RunStatus {
     /// Every status.
-    pub const ALL: [Self; 6] =
-        [Self::Running, Self::Interrupted, Self::Waiting, Self::Completed, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 7] = [
+        Self::Running,
+        Self::Interrupted,
+        Self::Waiting,
+        Self::Completed,
+        Self::Failed,
+        Self::Stopped,
+        Self::Cancelled,
+    ];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -42,6 +51,7 @@ impl RunStatus {
             RunStatus::Waiting => "waiting",
             RunStatus::Completed => "completed",
             RunStatus::Failed => "failed",
+            RunStatus::Stopped => "stopped",
             RunStatus::Cancelled => "cancelled",
         }
     }
@@ -53,7 +63,7 @@ impl RunStatus {
 
     /// Whether nothing more can happen to the run.
     pub fn is_final(self) -> bool {
-        matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled)
+        matches!(self, RunStatus::Completed | RunStatus::Failed | RunStatus::Stopped | RunStatus::Cancelled)
     }
 }
 
@@ -70,22 +80,24 @@ impl Fact {
             Fact::Started(_) | Fact::Resumed | Fact::Retried => RunStatus::Running,
             Fact::Waiting => RunStatus::Waiting,
             Fact::Cancelled => RunStatus::Cancelled,
+            Fact::Stopped { .. } => RunStatus::Stopped,
             Fact::Ended { result: Ok(_), .. } => RunStatus::Completed,
             Fact::Ended { result: Err(_), .. } => RunStatus::Failed,
-            Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Asked { .. } => return None,
-            Fact::Answered { .. } => return None,
+            Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Attempt { .. } => return None,
+            Fact::TimerSet { .. } | Fact::TimerFired { .. } => return None,
+            Fact::Asked { .. } | Fact::Answered { .. } => return None,
         })
     }
 
     /// Whether whoever works on the run rests after this.
     pub(crate) fn is_rest(&self) -> bool {
-        matches!(self, Fact::Waiting | Fact::Cancelled | Fact::Ended { .. })
+        matches!(self, Fact::Waiting | Fact::Cancelled | Fact::Stopped { .. } | Fact::Ended { .. })
     }
 
     /// The result or the error that a run ended with.
     pub(crate) fn outcome(&self) -> Option<&str> {
         match self {
-            Fact::Ended { result: Ok(text) | Err(text), .. } => Some(text),
+            Fact::Ended { result: Ok(text) | Err(text), .. } | Fact::Stopped { reason: text } => Some(text),
             _ => None,
         }
     }

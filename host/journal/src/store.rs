@@ -270,7 +270,7 @@ pub(crate) fn may_take(run: &RunId, status: RunStatus, fact: &Fact) -> Result<()
     match (status, fact) {
         (RunStatus::Cancelled, _) => Err(JournalError::Cancelled(run.clone())),
         (RunStatus::Failed, Fact::Retried) => Ok(()),
-        (RunStatus::Completed | RunStatus::Failed, _) => Err(JournalError::Ended { run: run.clone(), status }),
+        (status, _) if status.is_final() => Err(JournalError::Ended { run: run.clone(), status }),
         _ => Ok(()),
     }
 }

@@ -453,6 +453,7 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
     let bases = loaded.knowledge_bases;
     let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants(name)));
     let callee = Callee {
+        at_once: None,
         graph: Arc::new(graph),
         scripts: Arc::new(scripts),
         tools: tools.clone(),

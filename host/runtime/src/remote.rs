@@ -13,7 +13,7 @@ use hotcell_cells::{Denial, Grants, Terms, fetch, post};
 use hotcell_engine::{CallError, Callee, Nobody, OfferAnswer, OfferCall, OfferReport, Offers};
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AskAction, Expression, Graph, Next, Node, NodeIds, OfferAction, OfferKind, OnFailure, Update,
+    Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, OfferAction, OfferKind, OnFailure, Update,
 };
 use hotcell_graph::{Key, Template};
 use serde::Deserialize;
@@ -63,6 +63,7 @@ pub(crate) fn callee(
     let agent = RemoteAgent { name: name.clone(), url, terms, endpoint: OnceCell::new() };
     let graph = graph(name, span).ok_or("its graph cannot be made")?;
     Ok(Callee {
+        at_once: None,
         graph: Arc::new(graph),
         offers: Arc::new(agent),
         hooks: Arc::new(Nobody),
@@ -103,6 +104,8 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: span.clone(),
+        join: Join::All,
+        retry: None,
         implied_by: Some(name.clone()),
     };
     let by_answer = Next::ByAnswer { routes: vec![(ASKS.to_owned(), ids.get("ask")?)], otherwise: ids.get("done")? };

@@ -184,7 +184,7 @@ impl Offering {
         };
         match report.outcome {
             Outcome::Completed { output } => Called::text(output),
-            Outcome::Failed { error, .. } => Called::failed(error),
+            Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Called::failed(error),
             Outcome::Waiting { questions } => {
                 let asked: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
                 Called::failed(format!("run {} waits for a person: {}", report.run, asked.join("; ")))

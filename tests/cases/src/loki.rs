@@ -232,7 +232,9 @@ pub(crate) fn outcome(observed: &mut Observed, report: RunReport, world: &World)
         Outcome::Failed { error, .. } if observed.visited.is_empty() => {
             (Status::Rejected, None, Some(world.shorten(&error)))
         }
-        Outcome::Failed { error, .. } => (Status::Failed, None, Some(world.shorten(&error))),
+        Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => {
+            (Status::Failed, None, Some(world.shorten(&error)))
+        }
         Outcome::Waiting { .. } => (Status::Interrupted, None, None),
         Outcome::Interrupted | Outcome::Cancelled => return Err(PlayError::Interrupted),
     };

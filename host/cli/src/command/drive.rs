@@ -156,6 +156,7 @@ impl<'a> Drive<'a> {
             Outcome::Completed { output } if !self.arguments.json => self.print_output(output)?,
             Outcome::Completed { .. } => {}
             Outcome::Failed { error, .. } => self.context.screen.error(&lines(error), None),
+            Outcome::Stopped { reason } => self.context.screen.error(&lines(reason), None),
             Outcome::Waiting { questions } => self.tell_how_to_answer(report, questions),
             Outcome::Cancelled => {
                 self.context.screen.warning(&format!("run {} was cancelled by another process", report.run));
@@ -218,7 +219,7 @@ impl<'a> Drive<'a> {
 fn exit_of(outcome: &Outcome) -> Exit {
     match outcome {
         Outcome::Completed { .. } => Exit::Done,
-        Outcome::Failed { .. } => Exit::Failed,
+        Outcome::Failed { .. } | Outcome::Stopped { .. } => Exit::Failed,
         Outcome::Waiting { .. } => Exit::Waiting,
         Outcome::Interrupted | Outcome::Cancelled => Exit::Interrupted,
     }

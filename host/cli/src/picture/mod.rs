@@ -244,6 +244,14 @@ fn routes(next: &Next, label: Option<String>, add: &mut dyn FnMut(NodeIndex, Opt
             routes(otherwise, Some(label.unwrap_or_else(|| "else".into())), add);
         }
         Next::Each(all) => all.iter().for_each(|next| routes(next, label.clone(), add)),
+        Next::Open(edges) => edges.iter().for_each(|edge| {
+            let condition = match &edge.condition {
+                Some(Expression::Formula(formula)) => Some(formula.source().to_owned()),
+                Some(_) => Some("if".to_owned()),
+                None => label.clone(),
+            };
+            add(edge.target, condition);
+        }),
     }
 }
 
@@ -252,7 +260,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use hotcell_graph::diagnostic::Span;
-    use hotcell_graph::ir::{AskAction, MapAction, ModelAction, ModelSettings, Node, NodeIds, ScriptAction};
+    use hotcell_graph::ir::{AskAction, Join, MapAction, ModelAction, ModelSettings, Node, NodeIds, ScriptAction};
     use hotcell_graph::{Object, Template, Value};
     use hotcell_runtime::{Completed, Entry, EntryPath, Fact, RunHeader, RunRecord, RunStatus};
 
@@ -279,6 +287,8 @@ mod tests {
             on_failure,
             timeout: None,
             span: Span::none(),
+            join: Join::All,
+            retry: None,
             implied_by: None,
         }
     }

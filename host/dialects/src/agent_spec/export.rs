@@ -16,7 +16,7 @@ mod writes;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIndex, OnFailure};
+use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIndex, OnFailure};
 use hotcell_graph::{Key, Value};
 use serde_json::{Value as Json, json};
 
@@ -176,9 +176,18 @@ impl<'g> Exporter<'g> {
                 let ends = format!("goes on without its result when it fails, and {} ends there", self.made);
                 self.difference(node, &ends);
             }
+            OnFailure::EndBranch => {
+                self.problem(node, format!("ends its branch alone when it fails, and {} ends there", self.made));
+            }
             OnFailure::To(_) => {
                 self.problem(node, format!("goes to another node when it fails, and {} ends there", self.made));
             }
+        }
+        if node.join != Join::All {
+            self.problem(node, format!("says what it waits for, which {} does not", self.made));
+        }
+        if node.retry.is_some() {
+            self.problem(node, format!("is tried again when it fails, which {} does not have", self.made));
         }
         if node.timeout.is_some() {
             self.problem(node, format!("has a timeout, which {} does not have", self.made));

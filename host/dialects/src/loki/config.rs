@@ -9,7 +9,7 @@ use std::sync::Arc;
 use hotcell_graph::Template;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{
-    Action, Expression, Graph, ModelAction, Next, Node, NodeIds, OnFailure, Update, Variable as IrVariable,
+    Action, Expression, Graph, Join, ModelAction, Next, Node, NodeIds, OnFailure, Update, Variable as IrVariable,
 };
 
 use super::lower::server_functions;
@@ -194,6 +194,8 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: config.span.clone(),
+        join: Join::All,
+        retry: None,
         implied_by: None,
     };
     let mut asks = node(agent, "agent", Action::Model(Box::new(action)), vec![ids.get(end)?]);

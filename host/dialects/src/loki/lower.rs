@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotcell_graph::Template;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AgentAction, AskAction, CapOrigin, Expression, Graph, LookUpAction, MapAction, ModelAction, Next,
+    Action, AgentAction, AskAction, CapOrigin, Expression, Graph, Join, LookUpAction, MapAction, ModelAction, Next,
     Node as IrNode, NodeIds, OfferAction, OfferKind, OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate,
     Variable, VisitCap,
 };
@@ -50,6 +50,7 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
     let visits =
         VisitCap { visits: source.settings.max_loop_iterations, origin: CapOrigin::Setting("max_loop_iterations") };
     graph.limits = RunLimits {
+        turns: None,
         rounds: None,
         visits_per_node: Some(visits),
         wall_clock: source.settings.timeout,
@@ -91,6 +92,8 @@ fn absent_node(name: &str, span: &Span) -> IrNode {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: span.clone(),
+        join: Join::All,
+        retry: None,
         implied_by: None,
     }
 }
@@ -121,6 +124,8 @@ fn lower(source: &Source, node: &Node, ids: &NodeIds, surroundings: &dyn Surroun
         on_failure: on_failure(node, ids)?,
         timeout,
         span: node.id.span.clone(),
+        join: Join::All,
+        retry: None,
         implied_by: None,
     })
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::formula::{Formula, Wanted};
 use hotcell_graph::ir::{
-    Action, AgentAction, AskAction, CapOrigin, ConverseAction, Expression, FailureRecord, Graph, LoadSkillsAction,
-    ModelSettings, Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills, SpreadAction, Update,
-    VisitCap,
+    Action, AgentAction, AskAction, CapOrigin, ConverseAction, Expression, FailureRecord, Graph, Join,
+    LoadSkillsAction, ModelSettings, Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills,
+    SpreadAction, Update, VisitCap,
 };
 use hotcell_graph::{Key, Reducer, Template, Value, closest};
 
@@ -100,6 +100,8 @@ impl Lowering<'_, '_, '_> {
             let next = Next::To(vec![ids.get(of)?]);
             nodes.push(IrNode {
                 id: name.as_str().into(),
+                join: Join::All,
+                retry: None,
                 implied_by: Some(Arc::clone(&node.name.value)),
                 ..plain(node, action, next)
             });
@@ -317,6 +319,8 @@ fn plain(node: &Node, action: Action, next: Next) -> IrNode {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: node.name.span.clone(),
+        join: Join::All,
+        retry: None,
         implied_by: None,
     }
 }
@@ -332,6 +336,8 @@ fn implied_node(id: &str, action: Action, next: Next, span: &Span) -> IrNode {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: span.clone(),
+        join: Join::All,
+        retry: None,
         implied_by: Some(id.into()),
     }
 }

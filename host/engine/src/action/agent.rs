@@ -14,13 +14,12 @@ use super::model::structured;
 use super::structure::Schema;
 use crate::drive::{Drive, Halt};
 use crate::event::Event;
-use crate::given::{Given, check_variables};
+use crate::given::{Given, check_variables, initial_state};
 use crate::hook::{self, HookPoint};
-use crate::ports::Observer;
+use crate::ports::{Callee, Observer};
 use crate::run::{Outcome, RunError};
-use crate::schedule::initial_state;
 use crate::shape;
-use crate::turn::{Deed, NodeTurn, RunContext, Stop};
+use crate::turn::{Deed, Moved, NodeTurn, RunContext, Stop};
 use hotcell_journal::EntryPath;
 
 /// How many agents deep a run may go.
@@ -96,7 +95,16 @@ fn run(
     prompt: String,
 ) -> BoxFuture<'static, (Account, Result<String, Stop>)> {
     Box::pin(async move {
-        let (mut drive, ended) = match prepare(&caller, node, base, &agent, prompt) {
+        let callee = match caller.ports.agents.find(&agent) {
+            Ok(callee) => callee,
+            Err(reason) => return (Account::default(), Err(Stop::Failed(reason))),
+        };
+        // It is given back when the call is done, or stopped.
+        let _place = match &callee.at_once {
+            Some(at_once) => at_once.clone().acquire_owned().await.ok(),
+            None => None,
+        };
+        let (mut drive, ended) = match prepare(&caller, node, base, &agent, &callee, prompt) {
             Ok(prepared) => prepared,
             Err(stop) => return (Account::default(), Err(stop)),
         };
@@ -107,7 +115,7 @@ fn run(
         };
         let result = match outcome {
             Ok((Outcome::Completed { output }, _)) => Ok(output),
-            Ok((Outcome::Failed { error, .. }, _)) => Err(Stop::Failed(error)),
+            Ok((Outcome::Failed { error, .. } | Outcome::Stopped { reason: error }, _)) => Err(Stop::Failed(error)),
             Ok((Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled, _)) => Err(Stop::Waiting),
             Err(RunError::Journal(error)) => Err(Stop::Journal(error)),
             Err(RunError::Mismatch { cause, .. }) => Err(Stop::Diverged(cause)),
@@ -123,20 +131,22 @@ fn prepare(
     node: Key,
     base: EntryPath,
     agent: &Key,
+    callee: &Callee,
     prompt: String,
 ) -> Result<(Drive, Option<(Outcome, State)>), Stop> {
     let failed = |error: RunError| Stop::Failed(error.to_string());
     if caller.depth >= MAX_DEPTH {
         return Err(Stop::Failed(format!("agents may call each other to a depth of {MAX_DEPTH}, and this is deeper")));
     }
-    let callee = caller.ports.agents.find(agent).map_err(Stop::Failed)?;
     let given = Given::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
     shape::check_input(&callee.graph, &given).map_err(Stop::Failed)?;
     let state = initial_state(&callee.graph, &given).map_err(|error| Stop::Failed(error.to_string()))?;
     let completed = caller.remembered().take_agent(&base);
-    let spent = completed.iter().fold(Usage::default(), |mut sum, (_, completed)| {
-        sum += completed.account.total();
+    let spent = completed.iter().fold(Usage::default(), |mut sum, moved| {
+        if let Moved::Completed(_, completed) = moved {
+            sum += completed.account.total();
+        }
         sum
     });
     let observer = Arc::new(Within { node, agent: agent.clone(), observer: caller.ports.observer.clone() });

@@ -274,7 +274,7 @@ fn run(caller: Arc<RunContext>, part: Part) -> BoxFuture<'static, Ended> {
         let said = said(&part, &state);
         let result = match outcome {
             Outcome::Completed { .. } => Ok(given(part.graph.results.as_ref(), &state, said.clone())),
-            Outcome::Failed { error, .. } => Err(Stop::Failed(error)),
+            Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Stop::Failed(error)),
             Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Stop::Waiting),
         };
         Ended { result, said, account }

@@ -51,7 +51,7 @@ pub(super) async fn perform(
 }
 
 /// The pause after this many attempts.
-fn pause(retry: &Retry, attempts: u32) -> Duration {
+pub(super) fn pause(retry: &Retry, attempts: u32) -> Duration {
     let factor = if retry.grows { 2_u32.saturating_pow(attempts.saturating_sub(1)) } else { 1 };
     retry.pause.saturating_mul(factor).min(retry.longest_pause)
 }

@@ -20,14 +20,16 @@ use std::pin::{Pin, pin};
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
-    Action, Expression, FailureRecord, Graph, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
+    Action, Expression, FailureRecord, Graph, Next, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
 
 use crate::branch::apply;
+use crate::given::list;
 use crate::hook::{self, HookPoint};
-use crate::schedule::{Route, declared_route};
+use crate::route::declared_route;
+use crate::schedule::Route;
 use crate::shape;
 use crate::turn::{NodeTurn, Stop};
 
@@ -62,9 +64,19 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
         let state = Value::Object(state.to_object());
         hook::event([("node", Value::Text(node.id.clone())), ("kind", node.kind.into()), ("state", state)])
     };
-    let performed = match hook::tell(&context, &mut turn.account, HookPoint::BeforeNode, told).await {
-        Ok(_) => perform(turn, graph, node, &state).await,
-        Err(stop) => Err(stop),
+    let performed = loop {
+        let performed = match hook::tell(&context, &mut turn.account, HookPoint::BeforeNode, told).await {
+            Ok(_) => perform(turn, graph, node, &state).await,
+            Err(stop) => Err(stop),
+        };
+        match (performed, &node.retry) {
+            (Err(Stop::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts => {
+                let pause = converse::pause(retry, turn.attempt());
+                turn.try_again(reason).await?;
+                tokio::time::sleep(pause).await;
+            }
+            (performed, _) => break performed,
+        }
     };
     match performed {
         Ok(performed) => {
@@ -87,6 +99,18 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
         }
         Err(other) => Err(other),
     }
+}
+
+/// A turn of a node that waited in vain: a failure like any other.
+pub(crate) async fn miss_node(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    index: NodeIndex,
+    state: State,
+    missed: &[NodeIndex],
+) -> Result<Done, Stop> {
+    let names: Vec<String> = missed.iter().map(|node| graph.node(*node).speaks_as().to_string()).collect();
+    fail(turn, graph, index, state, format!("it waited for {}, and nothing came", list(&names)))
 }
 
 /// Runs a node once for an item of a map: its value under `output_key`, on a state that nobody else sees.
@@ -156,6 +180,7 @@ fn fail(turn: &mut NodeTurn, graph: &Graph, index: NodeIndex, state: State, reas
     let node = graph.node(index);
     let targets = match node.on_failure {
         OnFailure::Fail => return Err(Stop::Failed(reason)),
+        OnFailure::EndBranch => Vec::new(),
         OnFailure::To(target) => vec![target],
         OnFailure::Continue => declared_route(graph, index, None, &state).map_err(Stop::Failed)?,
     };
@@ -295,7 +320,9 @@ impl Work<'_> {
         targets: Vec<NodeIndex>,
         failure: Option<String>,
     ) -> Result<Done, Stop> {
-        if targets.is_empty() {
+        let may_end =
+            matches!(node.next, Next::Open(_)) || (failure.is_some() && node.on_failure == OnFailure::EndBranch);
+        if targets.is_empty() && !may_end {
             let dynamic = matches!(&node.action, Action::Script(script) if script.route_key.is_some());
             let or = if dynamic { " and its answer names no node" } else { "" };
             return Err(self.stop(turn, format!("it has no `next`{or}, so there is nowhere to go")));

@@ -1,11 +1,16 @@
 //! Agents that nodes call: a part of the run that calls them, with a state, limits and a depth of their own.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
 
 use crate::common::journal::{answer, before_the_end, journal_with, open, request};
 use crate::common::{World, end, graph, node, script};
-use hotcell_engine::{Agents, Callee, Engine, Nobody, Outcome, Ports, RunError, RunReport};
+use hotcell_engine::{
+    Agents, CallReport, Callee, Engine, Nobody, Outcome, Ports, RunError, RunReport, ScriptCall, Scripts,
+};
 use hotcell_graph::ir::{Action, AgentAction, AskAction, Expression, Graph, MapAction, NodeIds, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Template, Value};
@@ -97,6 +102,7 @@ fn ports(world: &Arc<World>, agents: &[(&'static str, Arc<Graph>)]) -> Ports {
         hooks: Arc::new(Nobody),
         web: Arc::new(Nobody),
         agents: None,
+        at_once: None,
     };
     let table = agents.iter().map(|(name, graph)| (*name, callee(graph))).collect();
     Ports { agents: Arc::new(Table(Mutex::new(table))), ..world.ports() }
@@ -269,4 +275,56 @@ async fn variables_of_agents_have_to_be_there_before_the_run_starts() {
     let world = world(&[]);
     let error = start(ports(&world, &needy), caller).await.unwrap_err().to_string();
     assert!(error.contains("of agent `needy`"), "{error}");
+}
+
+/// How many programs run at this moment, and how many did at most.
+#[derive(Default)]
+struct Crowd {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+#[async_trait]
+impl Scripts for Crowd {
+    async fn run(&self, _: ScriptCall) -> CallReport {
+        let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(now, Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        self.now.fetch_sub(1, Ordering::SeqCst);
+        CallReport { result: Ok("{}".into()), account: Default::default() }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_is_worked_on_by_so_many_at_a_time_in_all_runs() {
+    let agent =
+        Arc::new(graph(&["work", "done"], |ids| vec![script(ids, "work", "w", &[], &["done"]), end(ids, "done", "x")]));
+    let caller = Arc::new(graph(&["a", "done"], |ids| {
+        vec![node(ids, "a", call("inner", "x"), &[], &["done"]), end(ids, "done", "x")]
+    }));
+    let crowd = Arc::new(Crowd::default());
+    let at_once = Some(Arc::new(tokio::sync::Semaphore::new(2)));
+    let world = Arc::new(World::default());
+    let callee = Callee {
+        graph: agent,
+        scripts: crowd.clone(),
+        tools: world.clone(),
+        offers: Arc::new(Nobody),
+        knowledge: Arc::new(Nobody),
+        hooks: Arc::new(Nobody),
+        web: Arc::new(Nobody),
+        agents: None,
+        at_once,
+    };
+    let agents = Arc::new(Table(Mutex::new([("inner", callee)].into())));
+    let engine = Engine::new(Ports { agents, ..world.ports() }, Arc::new(MemoryStore::default()));
+    let mut runs = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (engine, caller) = (engine.clone(), caller.clone());
+        runs.spawn(async move { engine.start(request(&caller), CancellationToken::new()).await });
+    }
+    while let Some(report) = runs.join_next().await {
+        assert_eq!(report.unwrap().unwrap().outcome, Outcome::Completed { output: "x".into() });
+    }
+    assert_eq!(crowd.most.load(Ordering::SeqCst), 2);
 }

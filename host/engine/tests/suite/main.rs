@@ -6,6 +6,7 @@ mod attempts;
 mod calls;
 mod common;
 mod parts;
+mod policies;
 mod resume;
 mod scheduling;
 mod schemas;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hotcell_engine::{Engine, Given, Outcome, Ports, RunRequest};
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIds, OnFailure, Update};
+use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, Update};
 use hotcell_graph::{Template, Value};
 use hotcell_journal::{MemoryStore, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
@@ -103,6 +103,8 @@ pub(crate) fn graph(length: u32) -> Graph {
         on_failure: OnFailure::Fail,
         timeout: None,
         span: Span::none(),
+        join: Join::All,
+        retry: None,
         implied_by: None,
     };
     let mut nodes = Vec::with_capacity(names.len());

@@ -40,6 +40,7 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
         Arc::new(move |run, report| {
             let text = match report.as_ref().map(|report| &report.outcome) {
                 Ok(Outcome::Completed { output }) => format!("is done: {}", one_line(output, SHOWN)),
+                Ok(Outcome::Stopped { reason }) => format!("stopped: {}", one_line(reason, SHOWN)),
                 Ok(Outcome::Failed { error, .. }) => format!("failed: {}", one_line(error, SHOWN)),
                 Ok(Outcome::Waiting { .. }) => "was answered and waits again".to_owned(),
                 Ok(Outcome::Interrupted) => "was answered and stopped; it can be resumed".to_owned(),

@@ -29,7 +29,7 @@ impl<'g> Exporter<'g> {
                 Some(first) => return self.compared(node, next, first),
                 None => self.conditional(node),
             },
-            Next::Each(_) => {
+            Next::Each(_) | Next::Open(_) => {
                 self.problem(node, "leads to several nodes side by side, and a flow runs one after the other");
             }
             Next::ByAnswer { .. } | Next::ByValue { .. } => self.conditional(node),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AskAction, CallAction, CallEachAction, Collect, ConverseAction, Expression, Iterate, Next, Node,
+    Action, AskAction, CallAction, CallEachAction, Collect, ConverseAction, Expression, Iterate, Join, Next, Node,
     OfferAction, OfferKind, OnFailure, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed, Update,
 };
 use hotcell_graph::types::Type;
@@ -48,6 +48,8 @@ pub(super) fn bare(id: &str, kind: &'static str, action: Action, component: &Com
         on_failure: OnFailure::Fail,
         timeout: None,
         span: component.span.clone(),
+        join: Join::All,
+        retry: None,
         implied_by: None,
     }
 }
@@ -345,6 +347,8 @@ impl Site<'_, '_> {
             nodes.push(Node {
                 id: opening.clone(),
                 next: Next::To(self.frame.ids.get(&self.component.id).into_iter().collect()),
+                join: Join::All,
+                retry: None,
                 implied_by: Some(self.component.id.clone()),
                 ..self.node(Action::Pass, updates)
             });

@@ -11,7 +11,7 @@ use hotcell_engine::{
     CallError, CallReport, Event, Nobody, Observer, People, Ports, ScriptCall, Scripts, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{Action, Expression, Graph, Next, Node, NodeIds, OnFailure, ScriptAction, Update};
+use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, ScriptAction, Update};
 use hotcell_graph::{Template, Value};
 use hotcell_journal::Question;
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolSpec};
@@ -46,6 +46,8 @@ pub(crate) fn node(ids: &NodeIds, id: &str, action: Action, updates: &[(&str, &s
         on_failure: OnFailure::Fail,
         timeout: None,
         span: Span::none(),
+        join: Join::All,
+        retry: None,
         implied_by: None,
     }
 }

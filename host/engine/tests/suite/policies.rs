@@ -1,0 +1,204 @@
+//! How nodes are scheduled is a matter of the graph: retries, branches that end, edges that are open, caps, deadlines.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use hotcell_engine::{Engine, Outcome, RunReport};
+use hotcell_graph::ir::{
+    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, Retry, Scheduling,
+    Sharing, VisitCap,
+};
+use hotcell_graph::{Reducer, Template};
+use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::common::journal::{before_the_end, entries, journal_with, request};
+use crate::common::{ScriptBehaviour, World, end, graph, node, pass, script, shown};
+
+async fn run(graph: &Arc<Graph>, world: &Arc<World>) -> (RunReport, Arc<MemoryStore>) {
+    let journal = Arc::new(MemoryStore::default());
+    let engine = Engine::new(world.ports(), journal.clone());
+    (engine.start(request(graph), CancellationToken::new()).await.unwrap(), journal)
+}
+
+fn quiet(sharing: Sharing, output: &str) -> Scheduling {
+    let output = Box::new(Expression::Lenient(Template::parse(output)));
+    Scheduling { ends: Ends::WhenQuiet { output }, sharing }
+}
+
+fn again(attempts: u32) -> Option<Retry> {
+    let pause = Duration::from_millis(1);
+    Some(Retry { attempts, always: true, pause, grows: false, longest_pause: pause })
+}
+
+#[tokio::test]
+async fn any_node_is_tried_as_often_as_it_says_and_every_prefix_leads_to_the_same_end() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let flaky: ScriptBehaviour = |_| match CALLS.fetch_add(1, Ordering::SeqCst) % 3 {
+        2 => Ok(r#"{"value":"third"}"#.into()),
+        _ => Err("not yet".into()),
+    };
+    let built = graph(&["flaky", "done"], |ids| {
+        let mut flaky = script(ids, "flaky", "f", &[], &["done"]);
+        flaky.retry = again(3);
+        vec![flaky, end(ids, "done", "{{value}}")]
+    });
+    let graph = Arc::new(built);
+    let world = || Arc::new(World { scripts: [("f", flaky)].into(), ..World::default() });
+    let (report, journal) = run(&graph, &world()).await;
+    assert_eq!(report.outcome, Outcome::Completed { output: "third".into() });
+    assert_eq!(report.account.total().calls, 3, "what failed was used, too");
+    let committed = before_the_end(&*journal, &report.run).await;
+    let attempts = |entries: &[hotcell_journal::Entry]| {
+        entries.iter().filter(|entry| matches!(entry.fact, Fact::Attempt { .. })).count() as u32
+    };
+    assert_eq!(attempts(&committed), 2);
+    for length in 1..=committed.len() {
+        let (journal, run) = journal_with(&committed[..length]).await;
+        let tried = attempts(&committed[..length]);
+        CALLS.store(tried, Ordering::SeqCst);
+        let engine = Engine::new(world().ports(), journal.clone());
+        let report = engine.resume(&run, graph.clone(), CancellationToken::new()).await.unwrap();
+        assert_eq!(report.outcome, Outcome::Completed { output: "third".into() }, "after {length} entries");
+        assert_eq!(attempts(&entries(&*journal, &run).await), 2, "after {length} entries");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_fails_every_time_fails_with_its_last_error() {
+    let broken: ScriptBehaviour = |_| Err("broken".into());
+    let graph = Arc::new(graph(&["broken", "done"], |ids| {
+        let mut broken = script(ids, "broken", "b", &[], &["done"]);
+        broken.retry = again(2);
+        vec![broken, end(ids, "done", "x")]
+    }));
+    let world = Arc::new(World { scripts: [("b", broken)].into(), ..World::default() });
+    let (report, _) = run(&graph, &world).await;
+    assert_eq!(
+        report.outcome,
+        Outcome::Failed {
+            node: Some("broken".into()),
+            error: "node `broken` failed: script `b` failed: broken".into()
+        }
+    );
+    assert_eq!(world.ran.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_branch_ends_by_its_failure_and_the_others_go_on() {
+    let broken: ScriptBehaviour = |_| Err("broken".into());
+    let mut built = graph(&["split", "bad", "good", "after"], |ids| {
+        let mut bad = script(ids, "bad", "b", &[], &["after"]);
+        bad.on_failure = OnFailure::EndBranch;
+        vec![
+            pass(ids, "split", &[], &["bad", "good"]),
+            bad,
+            pass(ids, "good", &[("log", "good")], &["after"]),
+            node(ids, "after", Action::Pass, &[("log", "after")], &[]),
+        ]
+    });
+    let last = built.find("after").unwrap();
+    let mut nodes: Vec<_> = built.nodes().map(|(_, node)| node.clone()).collect();
+    nodes[last.as_usize()].next = Next::Open(Vec::new());
+    built = Graph::new("test", nodes, "split").unwrap();
+    built.reducers.insert("log".into(), Reducer::Append);
+    for sharing in [Sharing::Branches, Sharing::Shared] {
+        built.scheduling = quiet(sharing, "{{log}}");
+        let world = Arc::new(World { scripts: [("b", broken)].into(), ..World::default() });
+        let (report, _) = run(&Arc::new(built.clone()), &world).await;
+        assert_eq!(report.outcome, Outcome::Completed { output: r#"["good","after"]"#.into() }, "{sharing:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_open_edge_is_taken_and_what_cannot_be_evaluated_is_closed() {
+    let condition = |json: &str| Some(Expression::Value(hotcell_graph::value::parse_json(json).unwrap()));
+    let mut built = graph(&["start", "yes", "no", "missing", "always"], |ids| {
+        let edge = |condition, id: &str| Edge { condition, target: ids.get(id).unwrap() };
+        let missing = Some(Expression::Strict(Template::parse("{{nothing}}")));
+        let mut start = pass(ids, "start", &[], &[]);
+        start.next = Next::Open(vec![
+            edge(condition("true"), "yes"),
+            edge(condition("false"), "no"),
+            edge(missing, "missing"),
+            edge(None, "always"),
+            edge(condition("true"), "always"),
+        ]);
+        let leaf = |id: &'static str| {
+            let mut leaf = pass(ids, id, &[("log", id)], &[]);
+            leaf.next = Next::Open(Vec::new());
+            leaf
+        };
+        vec![start, leaf("yes"), leaf("no"), leaf("missing"), leaf("always")]
+    });
+    built.reducers.insert("log".into(), Reducer::Append);
+    built.scheduling = quiet(Sharing::Shared, "{{log}}");
+    let (report, _) = run(&Arc::new(built), &Arc::default()).await;
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"["yes","always"]"#.into() });
+}
+
+#[tokio::test]
+async fn a_run_that_comes_to_its_cap_of_turns_stops_and_has_not_failed() {
+    let mut built = graph(&["spin", "done"], |ids| vec![pass(ids, "spin", &[], &["spin"]), end(ids, "done", "x")]);
+    built.limits.turns = Some(VisitCap { visits: 5, origin: CapOrigin::Setting("max_events") });
+    let (report, journal) = run(&Arc::new(built), &Arc::default()).await;
+    let reason = "the run has had 5 turns (max_events=5) and would go on with node `spin`".to_owned();
+    assert_eq!(report.outcome, Outcome::Stopped { reason });
+    let record = journal.find(report.run.as_str()).await.unwrap();
+    assert_eq!(record.status, RunStatus::Stopped);
+    assert!(journal.take(&report.run, Fact::Retried).await.is_err(), "it is final");
+}
+
+/// Two that lead to a join, one of which takes longer than the join waits.
+fn late(required: bool) -> Arc<Graph> {
+    let build = |join: Join| {
+        graph(&["split", "quick", "slow", "join", "done"], |ids| {
+            let mut meet = pass(ids, "join", &[], &["done"]);
+            meet.join = join.clone();
+            vec![
+                pass(ids, "split", &[], &["quick", "slow"]),
+                pass(ids, "quick", &[("log", "quick")], &["join"]),
+                // A script takes as many milliseconds as its name has letters.
+                script(
+                    ids,
+                    "slow",
+                    "ssssssssssssssssssssssssssssssssssssssssssssssssssssssssssss",
+                    &[("log", "slow")],
+                    &["join"],
+                ),
+                meet,
+                end(ids, "done", "{{log}}"),
+            ]
+        })
+    };
+    let known = build(Join::All);
+    let from = |id: &str| Arrived::From(known.find(id).unwrap());
+    let slow = if required { from("slow") } else { Arrived::Optional(Box::new(from("slow"))) };
+    let condition = Arrived::All(vec![from("quick"), slow]);
+    let deadline = Some(Duration::from_millis(1));
+    let mut built = build(Join::When(JoinWhen { condition, deadline }));
+    built.reducers.insert("log".into(), Reducer::Append);
+    Arc::new(built)
+}
+
+#[tokio::test]
+async fn a_join_waits_no_longer_than_it_may_and_that_is_an_entry() {
+    let (report, journal) = run(&late(false), &Arc::default()).await;
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"["quick"]"#.into() });
+    let (failed, _) = run(&late(true), &Arc::default()).await;
+    let Outcome::Failed { error, .. } = &failed.outcome else { panic!("{:?}", failed.outcome) };
+    assert_eq!(error, "node `join` failed: it waited for `slow`, and nothing came");
+
+    let committed = before_the_end(&*journal, &report.run).await;
+    assert!(committed.iter().any(|entry| matches!(entry.fact, Fact::TimerFired { .. })));
+    for length in 1..=committed.len() {
+        let (journal, run) = journal_with(&committed[..length]).await;
+        let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
+        let report = engine.resume(&run, late(false), CancellationToken::new()).await.unwrap();
+        assert_eq!(report.outcome, Outcome::Completed { output: r#"["quick"]"#.into() }, "after {length} entries");
+        assert_eq!(shown(&report.state, "log"), r#"["quick"]"#);
+        let set = entries(&*journal, &run).await;
+        assert_eq!(set.iter().filter(|entry| matches!(entry.fact, Fact::TimerSet { .. })).count(), 1);
+    }
+}

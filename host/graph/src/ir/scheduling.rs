@@ -1,0 +1,96 @@
+//! When nodes run and when a run is over. All of it is data: the engine has one schedule, and languages choose.
+
+use std::time::Duration;
+
+use crate::ir::{Expression, NodeIndex};
+
+/// How a graph is scheduled as a whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Scheduling {
+    /// When a run is over
+    pub ends: Ends,
+    /// What branches that run side by side see of each other
+    pub sharing: Sharing,
+}
+
+/// When a run is over.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Ends {
+    /// When it reaches a node that ends it
+    #[default]
+    AtNode,
+    /// When nothing is left to run
+    WhenQuiet {
+        /// The result, evaluated over the state at that point
+        output: Box<Expression>,
+    },
+}
+
+/// What branches that run side by side see of each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sharing {
+    /// Nothing before they meet: each has the state of the split and its own writes, which are combined in the order in which
+    /// the branches are declared
+    #[default]
+    Branches,
+    /// Everything: there is one state, to which writes are applied in the order in which turns are committed. What a branch
+    /// wrote stays when the branch ends
+    Shared,
+}
+
+/// What a node waits for when branches lead to it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Join {
+    /// For every branch that can still reach it; they run it once
+    #[default]
+    All,
+    /// For nothing: each branch that arrives runs it
+    Each,
+    /// For those that a condition names
+    When(JoinWhen),
+}
+
+/// A join with a condition over the nodes that lead to it. It runs its node once in a run; what arrives later from a node that
+/// the condition names is dropped. A branch that comes from a node that the condition does not name, or that the run begins
+/// with, runs the node at once.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JoinWhen {
+    /// What has to have arrived
+    pub condition: Arrived,
+    /// How long it waits after the first arrival. If all that is missing then is optional it runs with what there is;
+    /// otherwise it fails, and those that arrived go no further
+    pub deadline: Option<Duration>,
+}
+
+/// A condition over nodes that lead to a join.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrived {
+    /// A branch from this node
+    From(NodeIndex),
+    /// Waited for while it is on its way, and not missed otherwise: not when it never started, nor when it failed
+    Optional(Box<Arrived>),
+    /// All of these
+    All(Vec<Arrived>),
+    /// One of these
+    Any(Vec<Arrived>),
+}
+
+impl Arrived {
+    /// The nodes that it names, in order.
+    pub fn nodes(&self) -> Vec<NodeIndex> {
+        match self {
+            Arrived::From(node) => vec![*node],
+            Arrived::Optional(inner) => inner.nodes(),
+            Arrived::All(parts) | Arrived::Any(parts) => parts.iter().flat_map(Arrived::nodes).collect(),
+        }
+    }
+}
+
+/// An edge that is taken beside others, if its condition holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edge {
+    /// Closed unless this is true: a value that is missing, or an expression that fails, closes it
+    pub condition: Option<Expression>,
+    /// Where it leads
+    pub target: NodeIndex,
+}
