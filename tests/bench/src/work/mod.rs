@@ -5,6 +5,7 @@ mod agents;
 mod engine;
 mod extism;
 mod journal;
+mod many;
 mod other;
 mod plugins;
 mod process;
@@ -91,6 +92,11 @@ pub(crate) fn all() -> Vec<Work> {
             name: "neighbours",
             about: "10,000 calls to 100 plugins by 16 concurrent runs beside one that loops and floods",
             run: |rounds| Box::pin(plugins::neighbours(rounds)),
+        },
+        Work {
+            name: "many-plugins",
+            about: "sealed calls of 1 to 1,000 different plugins in turn, by 1 task and by 16",
+            run: |rounds| Box::pin(many::plugins(rounds)),
         },
         Work {
             name: "map",

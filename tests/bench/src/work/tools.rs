@@ -134,16 +134,22 @@ pub(crate) async fn first_answer(rounds: usize) -> Result<Vec<Row>, Failure> {
 }
 
 async fn cell_call(cells: &Cells, cell: &Cell, arguments: &str) -> Result<Duration, Failure> {
-    let begun = Instant::now();
-    let terms = Terms::new(PLUGIN);
-    let call = ToolCall { tool: NAME.to_owned(), arguments: arguments.to_owned(), answers: Vec::new(), terms };
-    let report = cells.call_tool(cell, call).await;
-    let elapsed = begun.elapsed();
-    check(&report.result?)?;
+    let (elapsed, answer) = timed_call(cells, cell, arguments).await?;
+    check(&answer)?;
     Ok(elapsed)
 }
 
-fn check(answer: &str) -> Result<(), Failure> {
+/// Calls the tool of a plugin that has it, and gives how long that took and what it answered.
+pub(super) async fn timed_call(cells: &Cells, cell: &Cell, arguments: &str) -> Result<(Duration, String), Failure> {
+    let begun = Instant::now();
+    let terms = Terms::new(cell.name());
+    let call = ToolCall { tool: NAME.to_owned(), arguments: arguments.to_owned(), answers: Vec::new(), terms };
+    let report = cells.call_tool(cell, call).await;
+    let elapsed = begun.elapsed();
+    Ok((elapsed, report.result?))
+}
+
+pub(super) fn check(answer: &str) -> Result<(), Failure> {
     let parsed: Value = serde_json::from_str(answer)?;
     if parsed["upper"] == TEXT.to_uppercase() { Ok(()) } else { Err(format!("the tool answered {answer}").into()) }
 }
