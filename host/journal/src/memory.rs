@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 
 use crate::entry::{Entry, Fact, RunHeader};
-use crate::ids::RunId;
+use crate::ids::{EntryPath, RunId};
 use crate::mail::Bells;
 use crate::projection::{RunStatus, answerable};
 use crate::store::{
@@ -69,6 +69,19 @@ impl Run {
             RunStatus::Running if !self.owned => RunStatus::Interrupted,
             status => status,
         }
+    }
+
+    /// Timers that were set and have not fired.
+    fn timers(&self) -> HashMap<(&EntryPath, &str), SystemTime> {
+        let mut timers = HashMap::new();
+        for Entry { place, fact } in &self.entries {
+            match fact {
+                Fact::TimerSet { node, at } => drop(timers.insert((place, node.as_str()), *at)),
+                Fact::TimerFired { node } => drop(timers.remove(&(place, node.as_str()))),
+                _ => {}
+            }
+        }
+        timers
     }
 
     fn outcome(&self) -> Option<&str> {
@@ -364,6 +377,17 @@ impl RunStore for MemoryStore {
         let waits = |run: &Run| !run.owned && !run.status().is_final() && !run.mail.is_empty();
         let has = |id: &&RunId| runs.by_id.get(*id).is_some_and(|run| waits(&locked(run)));
         Ok(runs.order.iter().filter(has).cloned().collect())
+    }
+
+    async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError> {
+        let runs = self.runs();
+        let is_due = |id: &&RunId| {
+            runs.by_id.get(*id).is_some_and(|run| {
+                let run = locked(run);
+                !run.owned && !run.status().is_final() && run.timers().into_values().any(|at| at <= now)
+            })
+        };
+        Ok(runs.order.iter().filter(is_due).cloned().collect())
     }
 
     async fn released(&self, id: &RunId) -> Result<(), JournalError> {

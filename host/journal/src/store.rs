@@ -235,6 +235,9 @@ pub trait RunStore: Send + Sync {
     /// Runs that rest, and to which something was sent since.
     async fn with_messages(&self) -> Result<Vec<RunId>, JournalError>;
 
+    /// Runs that nobody works on, and one of whose timers ([`Fact::TimerSet`]) is due: whoever serves runs goes on with them.
+    async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError>;
+
     /// Returns when nobody works on a run, or whoever did is gone.
     async fn released(&self, run: &RunId) -> Result<(), JournalError>;
 

@@ -1,7 +1,7 @@
 //! Commits: one at a time, with what several runs want to add put into one.
 //!
-//! Whoever finds nobody committing does it, for itself and for all who come meanwhile. So the only writer of a process pays for
-//! no other thread, and many writers share transactions. A transaction that fails is made again for each of its jobs alone, so
+//! Where commits wait for the disk, whoever finds nobody committing does it, for itself and for all who come meanwhile, so many
+//! writers share one wait. Otherwise, and for the only writer of a process, each commits by itself and pays for no other thread. A transaction that fails is made again for each of its jobs alone, so
 //! that each gets its own answer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -58,11 +58,7 @@ impl Queue {
 impl Handed {
     /// Waits until the job is committed.
     pub(super) async fn done(mut self) -> Done {
-        if let Some(lead) = self.lead.take() {
-            // Others that are ready now have the time to join.
-            tokio::task::yield_now().await;
-            drop(lead);
-        }
+        drop(self.lead.take());
         let lost = || "whoever commits is gone".to_owned();
         let gone = |_| JournalError::Store { path: String::new(), doing: "written", cause: lost() };
         self.done.await.map_err(gone)?

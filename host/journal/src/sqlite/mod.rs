@@ -42,6 +42,8 @@ struct Shared {
     reader: Mutex<Option<Connection>>,
     /// Made when this process works on a run for the first time
     owner: OnceLock<Owner>,
+    /// Whether a commit waits until the disk has it
+    waits_for_disk: bool,
     queue: commit::Queue,
     writers: Writers,
     /// Rung when something was sent to a run that this process works on
@@ -57,6 +59,10 @@ impl SqliteStore {
     /// # Errors
     /// [`JournalError::Store`] says why the file cannot be used.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
+        Self::open_with(path, false)
+    }
+
+    fn open_with(path: &Path, waits_for_disk: bool) -> Result<Self, JournalError> {
         let fail = |cause: String| JournalError::Store { path: path.display().to_string(), doing: "opened", cause };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(|error| fail(error.to_string()))?;
@@ -65,6 +71,9 @@ impl SqliteStore {
             refuse_several_names(path).map_err(fail)?;
         }
         let connection = schema::open(path).map_err(fail)?;
+        if waits_for_disk {
+            connection.pragma_update(None, "synchronous", "full").map_err(|error| fail(error.to_string()))?;
+        }
         // Pipes lie beside the file: by whatever name it was opened, they must be the same ones.
         let path = std::fs::canonicalize(path).map_err(|error| fail(error.to_string()))?;
         let shared = Shared {
@@ -72,6 +81,7 @@ impl SqliteStore {
             connection: Mutex::new(connection),
             reader: Mutex::default(),
             owner: OnceLock::new(),
+            waits_for_disk,
             queue: commit::Queue::default(),
             writers: Writers::default(),
             mail: Bells::default(),
@@ -82,6 +92,14 @@ impl SqliteStore {
 }
 
 impl SqliteStore {
+    /// Opens the journal so that commits survive a loss of power, too: each waits until the disk has it.
+    ///
+    /// # Errors
+    /// [`JournalError::Store`] says why the file cannot be used.
+    pub fn open_safe_from_power_loss(path: &Path) -> Result<Self, JournalError> {
+        Self::open_with(path, true)
+    }
+
     /// Lets the file grow to so many pages and no further, for tests of a full disk.
     #[doc(hidden)]
     pub fn limit_size(&self, pages: u32) {
@@ -377,6 +395,20 @@ impl RunStore for SqliteStore {
                 && !owner.as_ref().is_some_and(|owner| self.shared.is_alive(owner))
         };
         Ok(rows.into_iter().filter(rests).map(|(id, ..)| RunId::from(id)).collect())
+    }
+
+    async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError> {
+        let rows: Vec<(String, Option<String>)> = self.shared.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT DISTINCT runs.id, runs.owner FROM timers JOIN runs ON runs.number = timers.run
+                     WHERE timers.at <= ?1 ORDER BY timers.at",
+                )?
+                .query_map([microseconds(now)], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })?;
+        let is_free = |owner: &Option<String>| !owner.as_ref().is_some_and(|owner| self.shared.is_alive(owner));
+        Ok(rows.into_iter().filter(|(_, owner)| is_free(owner)).map(|(id, _)| RunId::from(id)).collect())
     }
 
     async fn released(&self, run: &RunId) -> Result<(), JournalError> {

@@ -50,6 +50,7 @@ impl Shared {
                     for text in [
                         "DELETE FROM entries WHERE run = ?1",
                         "DELETE FROM mail WHERE run = ?1",
+                        "DELETE FROM timers WHERE run = ?1",
                         "DELETE FROM waits WHERE run = ?1",
                         "DELETE FROM texts WHERE rowid = ?1",
                         "DELETE FROM runs WHERE number = ?1",

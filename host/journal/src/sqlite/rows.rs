@@ -28,6 +28,8 @@ pub(super) struct EntryRow {
     pub(super) change: Option<Change>,
     /// The question that it answers
     pub(super) answers: Option<String>,
+    /// The node whose timer it sets, with the time, or takes away
+    pub(super) timer: Option<(String, Option<i64>)>,
 }
 
 /// What an entry changes in the index of runs.
@@ -63,7 +65,12 @@ impl Tail {
             rests: entry.fact.is_rest(),
         });
         let answers = answers(&entry);
-        EntryRow { number, place: entry.place, kind, body, at, worked, sum, change, answers }
+        let timer = match entry.fact {
+            Fact::TimerSet { node, at } => Some((node, Some(microseconds(at)))),
+            Fact::TimerFired { node } => Some((node, None)),
+            _ => None,
+        };
+        EntryRow { number, place: entry.place, kind, body, at, worked, sum, change, answers, timer }
     }
 }
 
@@ -198,7 +205,23 @@ pub(super) fn insert(connection: &Connection, run: i64, row: &EntryRow) -> rusql
             row.worked,
             row.sum
         ])?;
+    match &row.timer {
+        Some((node, Some(at))) => {
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO timers (run, place, node, at) VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![run, row.place.as_str(), node, at])?;
+        }
+        Some((node, None)) => {
+            connection
+                .prepare_cached("DELETE FROM timers WHERE run = ?1 AND place = ?2 AND node = ?3")?
+                .execute(params![run, row.place.as_str(), node])?;
+        }
+        None => {}
+    }
     if let Some(Change { status, outcome, rests }) = &row.change {
+        if status.is_final() {
+            connection.prepare_cached("DELETE FROM timers WHERE run = ?1")?.execute([run])?;
+        }
         connection
             .prepare_cached(
                 "UPDATE runs SET status = ?2, updated = ?3, outcome = ?4, owner = CASE WHEN ?5 THEN NULL ELSE owner END

@@ -36,6 +36,10 @@ pub(super) const SCHEMA: &str = "
         PRIMARY KEY (run, subject)
     ) WITHOUT ROWID;
     CREATE INDEX mail_unread ON mail (run) WHERE body IS NOT NULL;
+    CREATE TABLE timers (
+        run INTEGER NOT NULL, place TEXT NOT NULL, node TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (run, place, node)
+    ) WITHOUT ROWID;
+    CREATE INDEX timers_by_time ON timers (at);
     CREATE TABLE waits (run INTEGER NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (run, owner)) WITHOUT ROWID;
     CREATE VIRTUAL TABLE texts USING fts5(text, content = '', contentless_delete = 1, detail = none);
 ";

@@ -105,8 +105,15 @@ async fn a_writer_that_lost_its_run_is_refused_by_the_sequence() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_runs_write_together_and_each_is_whole() {
-    let desk = Desk::new();
-    let store = Arc::new(desk.store());
+    for safe in [false, true] {
+        let desk = Desk::new();
+        let store =
+            if safe { SqliteStore::open_safe_from_power_loss(&desk.file()) } else { SqliteStore::open(&desk.file()) };
+        write_together(Arc::new(store.expect("opened"))).await;
+    }
+}
+
+async fn write_together(store: Arc<SqliteStore>) {
     let mut runs = tokio::task::JoinSet::new();
     for _ in 0..24 {
         let store = store.clone();
@@ -139,7 +146,8 @@ async fn many_runs_write_together_and_each_is_whole() {
 #[tokio::test]
 async fn one_that_is_refused_is_no_harm_to_those_who_write_with_it() {
     let desk = Desk::new();
-    let (one, other) = (Arc::new(desk.store()), desk.store());
+    let one = Arc::new(SqliteStore::open_safe_from_power_loss(&desk.file()).expect("opened"));
+    let other = desk.store();
     let zombie = one.create(&header("a"), None).await.expect("created");
     let fine = one.create(&header("b"), None).await.expect("created");
     seem_dead(&desk);

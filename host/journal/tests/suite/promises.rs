@@ -1,6 +1,6 @@
 //! What every store promises.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hotcell_journal::{Entry, Fact, JournalError, RunQuery, RunStatus, Taken};
 
@@ -220,5 +220,30 @@ async fn runs_are_found_by_the_beginning_of_their_names() {
         let several = store.find("").await;
         assert!(matches!(several, Err(JournalError::Ambiguous(..))), "{several:?}");
         assert_eq!(store.find(runs[7].as_str()).await.expect("found").id, runs[7]);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_rests_is_due_when_its_timer_is() {
+    for store in Desk::new().stores() {
+        let now = SystemTime::now();
+        let writer = store.create(&header("a"), None).await.expect("created");
+        let run = writer.run().clone();
+        let set = |node: &str, seconds| {
+            Entry::of_run(Fact::TimerSet { node: node.into(), at: now + Duration::from_secs(seconds) })
+        };
+        writer.append(vec![set("soon", 1), set("late", 100)]).await.expect("added");
+        let due = async |seconds| store.due(now + Duration::from_secs(seconds)).await.expect("read");
+        assert!(due(9).await.is_empty(), "whoever works on it sees to it");
+        drop(writer);
+        assert!(due(0).await.is_empty());
+        assert_eq!(due(9).await, [run.clone()]);
+        let Taken { writer, .. } = store.take(&run, Fact::Resumed).await.expect("taken");
+        writer.append(vec![Entry::of_run(Fact::TimerFired { node: "soon".into() })]).await.expect("added");
+        drop(writer);
+        assert!(due(9).await.is_empty());
+        assert_eq!(due(101).await, [run.clone()]);
+        store.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("sent");
+        assert!(due(101).await.is_empty());
     }
 }
