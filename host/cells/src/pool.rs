@@ -67,16 +67,15 @@ pub(crate) fn host_engine(calls: u32) -> Result<HostEngine, wasmtime::Error> {
         });
         if let Some(engine) = engine {
             if slots < calls {
-                warnings.push(format!(
-                    "address space for {calls} cells at once is not to be had: at most {slots} run at once"
-                ));
+                warnings
+                    .push(format!("not enough address space for {calls} cells at once: at most {slots} run at a time"));
             }
             return Ok(HostEngine { engine, allocation: Allocation::Pool(slots), warnings });
         }
         slots /= 2;
     }
     warnings.push(
-        "address space for a pool of cells is not to be had: cells are mapped on demand and start slower".to_owned(),
+        "not enough address space for a pool of cells: cells are mapped on demand and start more slowly".to_owned(),
     );
     let engine = Engine::new(&code_configuration())?;
     Ok(HostEngine { engine, allocation: Allocation::OnDemand, warnings })

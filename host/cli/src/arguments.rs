@@ -9,11 +9,11 @@ use hotcell_runtime::RunStatus;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; a run has its result
-  1    a run failed, or something outside the graph did (the journal, a file)
-  2    refused: a wrong command line, a graph with errors, a missing variable, no such run
-  3    a run waits for a person
-  130  interrupted by Ctrl-C or SIGTERM, the run can be resumed; or cancelled meanwhile";
+  0    success; the run completed
+  1    the run failed, or the environment did (journal, files)
+  2    invalid usage: bad arguments, a graph with errors, a missing variable, no such run
+  3    the run waits for an answer
+  130  interrupted by Ctrl-C or SIGTERM (the run can be resumed), or cancelled";
 
 /// Runs declarative agent graphs. Scripts and tools run in WebAssembly cells that reach nothing they were not granted.
 #[derive(Debug, Parser)]
@@ -28,10 +28,10 @@ pub(crate) struct Arguments {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Global {
-    /// When to colour; `auto` colours a terminal and honours `NO_COLOR`
+    /// When to use colors; `auto` means on a terminal unless `NO_COLOR` is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
     pub(crate) color: ColourWhen,
-    /// Where runs are kept: a file, or `memory` to keep nothing [default: a file in the user's state folder]
+    /// Journal file, or `memory` to keep nothing [default: `runs.db` in the user's state folder]
     #[arg(
         long,
         global = true,
@@ -52,51 +52,51 @@ pub(crate) enum ColourWhen {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a graph
+    /// Run an agent or graph
     Run(Run),
-    /// Check graphs without running them
+    /// Validate agents and graphs without running them
     Check(Check),
-    /// Draw a graph, or what happened in a run
+    /// Draw a graph, or the path a run took through it
     Graph(Graph),
-    /// Write an agent in the Open Agent Specification, whatever language it is in
+    /// Convert an agent of any language to the Open Agent Specification
     Convert(Convert),
-    /// See and continue runs
+    /// Inspect and continue runs
     #[command(subcommand)]
     Runs(Runs),
-    /// Write, grant and sign plugins
+    /// Develop, grant and sign plugins
     #[command(subcommand)]
     Plugin(Box<Plugin>),
-    /// Offer plugins and agents as tools to programs that speak the Model Context Protocol
+    /// Serve plugins and agents as tools over the Model Context Protocol
     Mcp(Mcp),
-    /// Let the `hotcell.toml` of a folder grant what it says, or no longer
+    /// Trust the grants in a folder's `hotcell.toml`, or revoke that trust
     Trust(Trust),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(Completions),
 }
 
-/// Serves over standard input and output, the way clients start servers, or over HTTP.
+/// Serves over standard input and output by default, or over HTTP with `--http`.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// Folders: their plugins are offered, and the agent in each or the agents in the folders below it
+    /// Folders whose plugins and agents are served; agents may also lie one level below
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
-    /// One more folder of plugins; repeatable
+    /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
-    /// The model of nodes that name none, as `provider:model`
+    /// Default model for nodes that don't set one, as `provider:model`
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Serve Streamable HTTP at this address, path `/mcp`; port 0 takes a free one. There is no login: keep it to this
-    /// machine, or put something in front that has one
+    /// Serve Streamable HTTP at this address under `/mcp`; port 0 picks a free port. There is no authentication: bind to a
+    /// loopback address, or put an authenticating proxy in front
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) http: Option<std::net::SocketAddr>,
-    /// A name by which the server may be addressed besides those of this machine; repeatable
+    /// Additional `Host` header to accept; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]", requires = "http")]
     pub(crate) hosts: Vec<String>,
-    /// The origin of web pages that may use it besides those of this machine; repeatable
+    /// Additional web origin to accept; repeatable
     #[arg(long = "origin", value_name = "URL", requires = "http")]
     pub(crate) origins: Vec<String>,
-    /// Let the `hotcell.toml` of the folders grant what they say
+    /// Trust the grants in the folders' `hotcell.toml`
     #[arg(long)]
     pub(crate) trust: bool,
 }
@@ -104,22 +104,21 @@ pub(crate) struct Mcp {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Run {
-    /// A graph file, or the folder it is in
+    /// Agent or graph file, or the folder that contains it
     pub(crate) path: PathBuf,
-    /// What you want from the graph; `-` reads it from standard input; without one, on a terminal, you are asked for
-    /// messages, and each runs the graph
+    /// Prompt; `-` reads it from standard input. Omit it on a terminal for interactive mode
     pub(crate) prompt: Option<String>,
-    /// Give a variable of the graph its value; repeatable
+    /// Set a variable of the graph; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,
-    /// Give fields of the state their first values, over those of the graph; the inputs of a flow
+    /// Initial state as a JSON object, merged over the graph's own; for a flow, its inputs
     #[arg(long, visible_alias = "inputs", value_name = "JSON")]
     pub(crate) state: Option<String>,
-    /// Go on with the conversation of this name: its next run begins with the state of the one before, and where that
-    /// one waits for a person, what you want is the answer
+    /// Conversation to continue: the run starts from the state of the thread's last run. If that one is waiting for an
+    /// answer, the prompt is the answer
     #[arg(long, value_name = "NAME")]
     pub(crate) thread: Option<String>,
-    /// Which of several agents of a file is meant
+    /// Agent to use, if the file defines several
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
@@ -131,27 +130,27 @@ pub(crate) struct Run {
 /// What is handed in beside an agent's file.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Parts {
-    /// A file with components and values that the file of the agent refers to (Open Agent Specification); `KEY=ID` gives
-    /// what the file calls KEY under the id ID; repeatable
+    /// File with components and values that the agent's file refers to (Open Agent Specification); `KEY=ID` maps the
+    /// file's KEY to the id ID; repeatable
     #[arg(long = "components", value_name = "FILE[,KEY=ID...]", value_parser = components)]
     pub(crate) components: Vec<ComponentsFile>,
 }
 
-/// The text goes to standard output, and where the flow differs from the agent to standard error. What `--components` hands
-/// in stays apart, so the result needs it too.
+/// Writes the configuration to standard output, and the differences in behavior to standard error. Components from
+/// `--components` are not included, so the result needs them, too.
 #[derive(Debug, Args)]
 pub(crate) struct Convert {
-    /// The file of an agent, or the folder it is in
+    /// Agent file, or the folder that contains it
     pub(crate) path: PathBuf,
-    /// Which of several agents of a file is meant
+    /// Agent to use, if the file defines several
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     #[command(flatten)]
     pub(crate) parts: Parts,
-    /// Write to this file instead of standard output
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// One more folder of tool components; repeatable
+    /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
 }
@@ -159,31 +158,31 @@ pub(crate) struct Convert {
 /// Options of every command that drives a run.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Session {
-    /// Answer the next question of the graph; repeatable, used in order
+    /// Answer to the next question; repeatable, used in order
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) answers: Vec<String>,
-    /// The model of nodes that name none, as `provider:model`
+    /// Default model for nodes that don't set one, as `provider:model`
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// One more folder of tool components; repeatable
+    /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
-    /// Write everything that happens to standard output as JSON lines, a `result` line last
+    /// Write events to standard output as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
-    /// Do not tell what happens on standard error
+    /// Suppress progress output
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Never ask on the terminal: a question makes the run wait
+    /// Never prompt on the terminal; the run waits at the first question without an answer
     #[arg(long)]
     pub(crate) no_input: bool,
-    /// Add every exchange with a model to this file
+    /// Record all model requests and replies to this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Answer requests to models from this file, which `--record` wrote, without any network
+    /// Replay model replies from a file written by `--record`; makes no model requests
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// For this run, let the `hotcell.toml` beside the graph grant what it says
+    /// Trust the grants in the agent's `hotcell.toml` for this run
     #[arg(long)]
     pub(crate) trust: bool,
 }
@@ -191,113 +190,113 @@ pub(crate) struct Session {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Check {
-    /// Graph files, or folders they are in
+    /// Agent or graph files, or folders that contain them
     #[arg(required = true)]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) parts: Parts,
-    /// One more folder of tool components; repeatable
+    /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
-    /// One JSON line for each finding, a `result` line last
+    /// Write findings as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Graph {
-    /// A graph file, or the folder it is in; may be left out with `--run`
+    /// Graph file, or the folder that contains it; optional with `--run`
     #[arg(required_unless_present = "run")]
     pub(crate) path: Option<PathBuf>,
-    /// Which of several agents of a file is meant
+    /// Agent to use, if the file defines several
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// The form [default: by the extension of `--output`, else mermaid]
+    /// Output format [default: from the extension of `--output`, otherwise mermaid]
     #[arg(long, value_name = "FORM")]
     pub(crate) format: Option<PictureFormat>,
-    /// Mark what happened in this run: visits, times, the way it went
+    /// Annotate the graph with this run: visits, durations, edges taken
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<String>,
-    /// Write to this file instead of standard output
+    /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// One more folder of tool components; repeatable
+    /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PictureFormat {
-    /// Text that Markdown viewers draw
+    /// Mermaid text
     Mermaid,
-    /// A drawing
+    /// SVG image
     Svg,
-    /// Text for Graphviz
+    /// Graphviz text
     Dot,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Runs {
-    /// List runs, the newest first
+    /// List runs, newest first
     List {
         #[command(flatten)]
         which: WhichRuns,
-        /// How many runs to show
+        /// Maximum number of runs to show
         #[arg(long, default_value_t = 50, value_name = "N")]
         limit: usize,
-        /// Show the next page: what the page before said to give here
+        /// Start of the page, as printed below the previous page
         #[arg(long, value_name = "PLACE")]
         after: Option<String>,
-        /// One JSON line for each run
+        /// Write one JSON line per run
         #[arg(long)]
         json: bool,
     },
-    /// Remove runs that have ended, and give their space back
+    /// Remove finished runs and reclaim their disk space
     Prune {
         #[command(flatten)]
         which: WhichRuns,
     },
-    /// Show what happened in a run, node by node
+    /// Show a run node by node
     Show {
-        /// The run's name, or the beginning of it
+        /// Run id, or a unique prefix of it
         run: String,
-        /// One JSON object
+        /// Write one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Go on with a run that was interrupted or has been answered
+    /// Resume a run that was interrupted or has been answered
     Resume {
-        /// The run's name, or the beginning of it
+        /// Run id, or a unique prefix of it
         run: String,
         #[command(flatten)]
         session: Session,
     },
-    /// Go on with a run that failed, from the node that failed
+    /// Retry a failed run from the node that failed
     Retry {
-        /// The run's name, or the beginning of it
+        /// Run id, or a unique prefix of it
         run: String,
         #[command(flatten)]
         session: Session,
     },
     /// Answer an open question of a run
     Answer {
-        /// The run's name, or the beginning of it
+        /// Run id, or a unique prefix of it
         run: String,
-        /// Which question, if several are open; `hotcell runs show` lists their ids
+        /// Question id, if several questions are open; see `hotcell runs show`
         #[arg(long, value_name = "ID")]
         question: Option<String>,
-        /// The answer; `-` reads it from standard input
+        /// Answer; `-` reads it from standard input
         #[arg(allow_hyphen_values = true)]
         text: String,
-        /// Go on with the run at once
+        /// Resume the run after answering
         #[arg(long)]
         resume: bool,
     },
-    /// Take the answers that other systems send later to connectors in the mode `callback`, and go on with their runs
+    /// Receive callbacks of connectors (`mode: callback`) and resume their runs
     Listen(Listen),
-    /// Stop a run for good
+    /// Cancel a run permanently
     Cancel {
-        /// The run's name, or the beginning of it
+        /// Run id, or a unique prefix of it
         run: String,
     },
 }
@@ -305,22 +304,22 @@ pub(crate) enum Runs {
 /// Filters for runs. Several filters narrow each other down.
 #[derive(Debug, Args)]
 pub(crate) struct WhichRuns {
-    /// Runs with this status; repeatable
+    /// Only runs with this status; repeatable
     #[arg(long = "status", value_name = "STATUS", value_parser = run_status)]
     pub(crate) statuses: Vec<RunStatus>,
-    /// Runs of the graph or agent with this name
+    /// Only runs of this agent or graph
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Runs of this thread
+    /// Only runs of this thread
     #[arg(long, value_name = "NAME")]
     pub(crate) thread: Option<String>,
-    /// Runs that were started within this time, such as `90m`, `12h` or `7d`
+    /// Only runs started within this time, such as `90m`, `12h` or `7d`
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) newer_than: Option<Duration>,
-    /// Runs that were started before that, such as `90m`, `12h` or `7d` ago
+    /// Only runs started longer ago than this, such as `90m`, `12h` or `7d`
     #[arg(long, value_name = "AGE", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
-    /// Runs with these words in their input, their result or their agent's name; the beginning of a word is enough
+    /// Only runs with these words (or word prefixes) in the input, the result or the agent's name
     #[arg(long, value_name = "WORDS")]
     pub(crate) text: Option<String>,
 }
@@ -337,20 +336,20 @@ fn age(text: &str) -> Result<Duration, String> {
     Duration::try_from(duration).map_err(|_| wrong())
 }
 
-/// An answer is a POST of JSON with the session that the connector handed over, as `Authorization: Bearer SESSION` or
-/// `?session=SESSION`. Only who knows the session of an open request can answer it, once.
+/// A callback is a POST of JSON with the session token that the connector passed on, as `Authorization: Bearer SESSION` or
+/// `?session=SESSION`. Each token is accepted once.
 #[derive(Debug, Args)]
 pub(crate) struct Listen {
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 picks a free port
     #[arg(default_value = "127.0.0.1:8090", value_name = "ADDRESS:PORT")]
     pub(crate) address: std::net::SocketAddr,
-    /// The model of nodes that name none, as `provider:model`
+    /// Default model for nodes that don't set one, as `provider:model`
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// One more folder of plugins; repeatable
+    /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
-    /// Let the `hotcell.toml` beside the graphs grant what they say
+    /// Trust the grants in the agents' `hotcell.toml`
     #[arg(long)]
     pub(crate) trust: bool,
 }
@@ -358,191 +357,191 @@ pub(crate) struct Listen {
 /// Where plugins are looked for, and for which agent.
 #[derive(Debug, Args)]
 pub(crate) struct Shelf {
-    /// The folder of the agent: its `plugins`, `hotcell.toml` and `hotcell.lock`
+    /// Agent folder (with `plugins`, `hotcell.toml` and `hotcell.lock`)
     #[arg(long = "in", value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// One more folder of plugins; repeatable
+    /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Plugin {
-    /// Make a new plugin that builds and passes its test as it is
+    /// Create a plugin project that builds and passes its tests
     New(PluginNew),
-    /// Make the component of a plugin, check it, and show what it offers and asks for
+    /// Build a plugin's component, validate it, and show what it provides and requests
     Build {
-        /// The folder of the plugin
+        /// Plugin folder
         #[arg(default_value = ".")]
         project: PathBuf,
     },
-    /// Build a plugin and play its cases, with its fuel compared to the baseline
+    /// Build a plugin, run its test cases, and compare fuel to the baseline
     Test(PluginTest),
-    /// Build a plugin and measure the calls of its cases
+    /// Build a plugin and benchmark the calls of its test cases
     Bench(PluginBench),
-    /// List the plugins of a folder, what they offer, and whether they may be used
+    /// List a folder's plugins, what they provide, and whether they may be used
     List {
         #[command(flatten)]
         shelf: Shelf,
-        /// One JSON line for each plugin
+        /// Write one JSON line per plugin
         #[arg(long)]
         json: bool,
     },
-    /// Show all that a plugin says about itself, and what it was granted
+    /// Show a plugin's description and its grants
     Inspect {
-        /// Its name, or its file
+        /// Plugin name or component file
         plugin: String,
         #[command(flatten)]
         shelf: Shelf,
-        /// One JSON object
+        /// Write one JSON object
         #[arg(long)]
         json: bool,
     },
-    /// Put a plugin into the folder of an agent
+    /// Install a plugin into an agent's folder
     Add {
-        /// Its component
+        /// Component file
         file: PathBuf,
         #[command(flatten)]
         shelf: Shelf,
-        /// Put it in the place of the one that has its name
+        /// Replace an installed plugin of the same name
         #[arg(long)]
         replace: bool,
     },
-    /// Give a plugin what it asks for, or less, and pin it to its component
+    /// Grant a plugin the capabilities it requests, or fewer, and pin its component
     Grant(Grant),
-    /// Take back all that a plugin was granted
+    /// Revoke all grants of a plugin
     Revoke {
-        /// Its name
+        /// Plugin name
         plugin: String,
         #[command(flatten)]
         shelf: Shelf,
     },
-    /// Take a plugin out of the folder of an agent, with all that it was granted
+    /// Uninstall a plugin from an agent's folder and revoke its grants
     Remove {
-        /// Its name
+        /// Plugin name
         plugin: String,
         #[command(flatten)]
         shelf: Shelf,
     },
-    /// Check plugins against `hotcell.lock`, the contract and their signatures
+    /// Verify plugins against `hotcell.lock`, the contract and their signatures
     Verify {
-        /// Its name; without it, all
+        /// Plugin name [default: all plugins]
         plugin: Option<String>,
         #[command(flatten)]
         shelf: Shelf,
-        /// A public key of minisign that has to have signed them; repeatable
+        /// Minisign public key that must have signed them; repeatable
         #[arg(long = "key", value_name = "KEY")]
         keys: Vec<String>,
     },
-    /// Run hostile guests against this set-up, and see what stops them
+    /// Run hostile guests against this setup and report what stops them
     ///
-    /// Each is one sealed call without any grant, under the limits that `hotcell.toml` sets for a plugin named
-    /// `hostile`, beside a harmless guest that has to keep answering. It exits with 1 if one of them was not stopped,
-    /// or by something else than what it expects.
+    /// Each guest gets one sealed call without grants, under the limits that `hotcell.toml` sets for a plugin named
+    /// `hostile`, while a harmless guest has to keep answering. Exits with 1 if a guest was not stopped, or not by the
+    /// expected limit.
     Attack {
-        /// A folder of `.wat` and `.wasm` files [default: the guests that hotcell brings]
+        /// Folder of `.wat` and `.wasm` files [default: built-in guests]
         ///
-        /// A guest succeeds only if it gets what it wants. A comment `;; expect: deadline or out-of-fuel` at the
-        /// beginning of a `.wat` file says what has to stop it, otherwise anything may.
+        /// A comment `;; expect: deadline or out-of-fuel` at the top of a `.wat` file names the limits that may stop it;
+        /// without one, any limit may.
         hostile: Option<PathBuf>,
         #[command(flatten)]
         shelf: Shelf,
     },
-    /// Sign a component; the signature is put beside it
+    /// Sign a component; writes the signature next to it
     Sign {
-        /// The component
+        /// Component file
         file: PathBuf,
-        /// The file with the secret key
+        /// Secret key file
         #[arg(long, value_name = "FILE")]
         key: PathBuf,
     },
-    /// Make a pair of keys for signing
+    /// Generate a key pair for signing
     Keygen {
-        /// Where to put the secret key; the public one goes beside it, with `.pub`
+        /// Secret key file to write; the public key gets the suffix `.pub`
         file: PathBuf,
     },
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PluginNew {
-    /// Its name, such as `weather` or `acme:weather`
+    /// Plugin name, such as `weather` or `acme:weather`
     pub(crate) name: String,
-    /// What it is
+    /// Kind of plugin
     #[arg(long, value_parser = ["tool", "script", "connector", "hooks", "node"], default_value = "tool")]
     pub(crate) kind: String,
-    /// What it is written in
+    /// Programming language
     #[arg(long, value_parser = ["rust", "python", "js", "ts", "c"], default_value = "rust")]
     pub(crate) lang: String,
-    /// The folder to make [default: one with the plugin's name]
+    /// Folder to create [default: the plugin's name]
     #[arg(long, value_name = "DIR")]
     pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PluginTest {
-    /// The folder of the plugin
+    /// Plugin folder
     #[arg(default_value = ".")]
     pub(crate) project: PathBuf,
-    /// Play the cases against this component, and build nothing
+    /// Test this component instead of building one
     #[arg(long, value_name = "FILE")]
     pub(crate) component: Option<PathBuf>,
-    /// Take what the cases use now as the new baseline
+    /// Store the current fuel use as the new baseline
     #[arg(long)]
     pub(crate) update: bool,
-    /// Let HTTP requests out, and keep what comes back in the cases
+    /// Send HTTP requests for real and record the responses in the cases
     #[arg(long)]
     pub(crate) record: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PluginBench {
-    /// The folder of the plugin
+    /// Plugin folder
     #[arg(default_value = ".")]
     pub(crate) project: PathBuf,
-    /// Measure this component, and build nothing
+    /// Benchmark this component instead of building one
     #[arg(long, value_name = "FILE")]
     pub(crate) component: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Grant {
-    /// The plugin's name
+    /// Plugin name
     pub(crate) plugin: String,
     #[command(flatten)]
     pub(crate) shelf: Shelf,
-    /// A server it may ask, such as `https://api.example.org`, in the place of those it asks for; repeatable
+    /// Allowed HTTP origin, such as `https://api.example.org`, instead of those requested; repeatable
     #[arg(long, value_name = "URL")]
     pub(crate) http: Vec<String>,
-    /// A directory for it, as `GUEST=DIRECTORY`, with `:rw` at the end if it may write there; repeatable
+    /// Directory to map, as `GUEST=DIRECTORY`; append `:rw` for write access; repeatable
     #[arg(long, value_name = "GUEST=DIR[:rw]")]
     pub(crate) fs: Vec<String>,
-    /// Only this capability; repeatable
+    /// Grant only this capability; repeatable
     #[arg(long, value_name = "CAPABILITY", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock"])]
     pub(crate) only: Vec<String>,
-    /// Nothing: it is used without what it asks for
+    /// Grant nothing; the plugin runs without the capabilities it requests
     #[arg(long, conflicts_with_all = ["http", "fs", "only"])]
     pub(crate) nothing: bool,
-    /// Do not ask whether this is meant
+    /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Trust {
-    /// The folder
+    /// Folder
     #[arg(default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// Do not ask whether this is meant
+    /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// Trust it no longer
+    /// Revoke the trust
     #[arg(long)]
     pub(crate) forget: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell
     pub(crate) shell: clap_complete::Shell,
 }
 

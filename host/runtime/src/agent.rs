@@ -534,7 +534,7 @@ pub enum NotConverted {
     /// It cannot be loaded
     #[error(transparent)]
     Load(#[from] LoadFailure),
-    /// The other language has no words for what it does; each is a sentence
+    /// What it does cannot be expressed in the other language; each reason is a sentence
     #[error("{}", .0.join("\n"))]
     Inexpressible(Vec<String>),
 }

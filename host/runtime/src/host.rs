@@ -146,6 +146,15 @@ pub fn cells_cache() -> Option<PathBuf> {
 #[serde(default, deny_unknown_fields)]
 struct UserConfig {
     signatures: SignaturePolicy,
+    journal: JournalConfig,
+}
+
+/// How runs are kept.
+#[derive(Default, serde::Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct JournalConfig {
+    /// Whether each commit waits until the disk has it
+    safe_from_power_loss: bool,
 }
 
 impl UserConfig {
@@ -201,19 +210,23 @@ impl Host {
     }
 
     fn with_kitchen(kitchen: Kitchen, options: HostOptions) -> Result<Self, HostError> {
-        let journal: Arc<dyn RunStore> = match &options.journal {
-            JournalChoice::Memory => Arc::new(MemoryStore::default()),
-            JournalChoice::File(path) => Arc::new(SqliteStore::open(path)?),
-            JournalChoice::Default => Arc::new(SqliteStore::open(&state_folder()?.join("runs.db"))?),
-        };
         let trust = match options.trust {
             Some(trust) => trust,
             // Without a configuration folder there is no such file, and nothing is trusted.
             None => Trust::Listed(config_file("trust.toml").unwrap_or_default()),
         };
-        let signatures = match options.signatures {
-            Some(signatures) => signatures,
-            None => UserConfig::read()?.signatures,
+        let user = match options.signatures {
+            Some(signatures) => UserConfig { signatures, ..UserConfig::default() },
+            None => UserConfig::read()?,
+        };
+        let open = |path: &Path| match user.journal.safe_from_power_loss {
+            true => SqliteStore::open_safe_from_power_loss(path),
+            false => SqliteStore::open(path),
+        };
+        let journal: Arc<dyn RunStore> = match &options.journal {
+            JournalChoice::Memory => Arc::new(MemoryStore::default()),
+            JournalChoice::File(path) => Arc::new(open(path)?),
+            JournalChoice::Default => Arc::new(open(&state_folder()?.join("runs.db"))?),
         };
         let user_plugins =
             options.user_plugins.or_else(|| dirs::data_dir().map(|folder| folder.join("hotcell").join(PLUGIN_FOLDER)));
@@ -235,7 +248,7 @@ impl Host {
             plugins,
             index: dirs::cache_dir().map(|folder| folder.join("hotcell").join("plugins.json")),
             trust,
-            signatures,
+            signatures: user.signatures,
             stores: options.stores,
             opened_stores: OnceLock::new(),
             models: options.models,
@@ -275,7 +288,7 @@ impl Host {
     /// The agent at `path` as a configuration of the Open Agent Specification, and where that behaves in another way.
     ///
     /// # Errors
-    /// When it cannot be loaded, or does what that language has no words for.
+    /// When it cannot be loaded, or cannot be expressed in that language.
     pub fn convert(&self, path: &Path, loading: &Loading<'_>) -> Result<Exported, NotConverted> {
         agent::convert(self, path, loading)
     }

@@ -25,7 +25,7 @@ pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Fai
                 context.screen.line(&format!("error: {}", lines(&reason)));
             }
             let path = arguments.path.display();
-            return Err(Failure::refused(format!("`{path}` does what the Open Agent Specification has no words for")));
+            return Err(Failure::refused(format!("`{path}` cannot be expressed in the Open Agent Specification")));
         }
     };
     for difference in &converted.differences {
