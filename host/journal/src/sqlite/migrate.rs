@@ -3,10 +3,12 @@
 //! Layout 2 kept what a run was started with, and how it stood, beside its entries; here they are entries. What the file has is
 //! not changed if anything goes wrong: all of it is one transaction.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
+use hotcell_budget::Account;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Value};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
@@ -137,6 +139,7 @@ fn rewrite_run(transaction: &Transaction<'_>, old: Old) -> rusqlite::Result<()> 
         transaction.prepare_cached("SELECT place, kind, body FROM old_entries WHERE run = ?1 ORDER BY number")?;
     let mut rows = entries.query([old.number])?;
     let mut unreadable = false;
+    let mut refusals = Refusals::default();
     while let Some(row) = rows.next()? {
         let (place, kind, body): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
         let Ok(fact) = decode(&kind, &body) else {
@@ -145,7 +148,9 @@ fn rewrite_run(transaction: &Transaction<'_>, old: Old) -> rusqlite::Result<()> 
             break;
         };
         let entry = Entry { place: EntryPath::from(place), fact };
-        insert(transaction, old.number, &tail.next(entry, Duration::ZERO, time(old.updated)))?;
+        for entry in refusals.before(&entry).into_iter().chain([entry]) {
+            insert(transaction, old.number, &tail.next(entry, Duration::ZERO, time(old.updated)))?;
+        }
     }
     let outcome = old.outcome.clone().unwrap_or_default();
     let end = match old.status.as_str() {
@@ -164,4 +169,44 @@ fn rewrite_run(transaction: &Transaction<'_>, old: Old) -> rusqlite::Result<()> 
         insert(transaction, old.number, &tail.next(Entry::of_run(end), Duration::ZERO, time(old.updated)))?;
     }
     index_text(transaction, old.number, &text)
+}
+
+/// Why a model refused is not known any more. A node asks again after this error, as it did then.
+const REFUSAL: &str = r#"{"refused":{"status":{"status":429,"message":"the model refused, and why was not kept"}}}"#;
+
+/// More numbers than any node misses: beyond this it is no model that refused.
+const MOST_REFUSALS: u32 = 1000;
+
+/// Finds where models refused. Here that is an entry; layout 2 kept none, and the next request only has a higher number. Without
+/// the entry, a run that goes on would ask the model anew under the missing number, and what comes then would not fit what
+/// follows in the journal.
+#[derive(Default)]
+struct Refusals {
+    /// The number that comes next, by place
+    next: HashMap<EntryPath, u32>,
+}
+
+impl Refusals {
+    /// The refusals between this entry and the one before it at its place.
+    fn before(&mut self, entry: &Entry) -> Vec<Entry> {
+        let (number, is_model) = match &entry.fact {
+            Fact::Effect { number, kind, .. } => (*number, kind == "model"),
+            Fact::Asked { number, .. } => (*number, false),
+            _ => return Vec::new(),
+        };
+        let next = self.next.entry(entry.place.clone()).or_default();
+        let missing = *next..number;
+        *next = (*next).max(number.saturating_add(1));
+        if !is_model || missing.len() > MOST_REFUSALS as usize {
+            return Vec::new();
+        }
+        let refusal = |number| Fact::Effect {
+            number,
+            kind: "model".to_owned(),
+            subject: String::new(),
+            answer: parse_json(REFUSAL).unwrap_or_default(),
+            account: Account::default(),
+        };
+        missing.map(|number| Entry { place: entry.place.clone(), fact: refusal(number) }).collect()
+    }
 }

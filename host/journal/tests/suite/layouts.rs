@@ -83,6 +83,40 @@ async fn a_file_of_layout_2_is_brought_to_this_one() {
     desk.store();
 }
 
+#[tokio::test]
+async fn a_refusal_that_layout_2_did_not_keep_becomes_an_entry() {
+    let desk = Desk::new();
+    let connection = Connection::open(desk.file()).expect("opened");
+    connection.execute_batch(LAYOUT_2).expect("made");
+    // Two requests were refused before the third was answered, and one after the tool.
+    let effects =
+        [("2", 2, "model"), ("2", 3, "tool"), ("2", 5, "model"), ("3", 1, "tool"), ("4", 4_000_000_000_u32, "model")];
+    for (row, (place, number, kind)) in (2_i64..).zip(effects) {
+        let body = format!(r#"{{"number":{number},"kind":"{kind}","answer":{{}}}}"#);
+        let values = rusqlite::params![row, place, body];
+        connection.execute("INSERT INTO entries VALUES (3, ?1, ?2, 'effect', ?3)", values).expect("made");
+    }
+    drop(connection);
+    let store = desk.store();
+    let run = store.find("c").await.expect("found").id;
+    let numbers: Vec<(String, u32, bool)> = store
+        .history(&run)
+        .await
+        .and_then(|history| history.whole())
+        .expect("whole")
+        .into_iter()
+        .filter_map(|entry| match entry.fact {
+            Fact::Effect { number, answer, .. } => Some((entry.place.to_string(), number, answer.to_json() != "{}")),
+            _ => None,
+        })
+        .collect();
+    let numbers: Vec<(&str, u32, bool)> =
+        numbers.iter().map(|(place, number, refused)| (place.as_str(), *number, *refused)).collect();
+    let of_model = [("2", 0, true), ("2", 1, true), ("2", 2, false), ("2", 3, false), ("2", 4, true), ("2", 5, false)];
+    // What no model can have left out stays as it is.
+    assert_eq!(numbers, [&of_model[..], &[("3", 1, false), ("4", 4_000_000_000, false)]].concat());
+}
+
 #[test]
 fn a_run_that_an_older_version_works_on_keeps_its_file_as_it_is() {
     let desk = Desk::new();
