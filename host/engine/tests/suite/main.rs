@@ -5,6 +5,7 @@ mod agents;
 mod attempts;
 mod calls;
 mod common;
+mod golden;
 mod parts;
 mod policies;
 mod resume;

@@ -1,0 +1,162 @@
+//! The graphs of the runs in the golden files. Whoever changes one makes the runs of it unreadable.
+
+use std::sync::Arc;
+
+use hotcell_graph::ir::{
+    Action, AgentAction, AskAction, Expression, Graph, MapAction, ModelAction, ModelSettings, NodeIds, Variable,
+};
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{Reducer, Template};
+
+use crate::common::{end, graph, node, pass, script};
+
+fn ask(question: &str, options: &[&str], default: Option<&str>) -> Action {
+    Action::Ask(AskAction {
+        question: Expression::Strict(Template::parse(question)),
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        default: default.map(|default| Expression::Strict(Template::parse(default))),
+        check: None,
+        trim: true,
+        bind: "choice",
+    })
+}
+
+fn map(ids: &NodeIds, over: &str, into: &str) -> Action {
+    Action::Map(MapAction {
+        over: Template::parse(over),
+        item_key: "x".into(),
+        branch: ids.get("one").expect("a node of the graph"),
+        output_key: "output".into(),
+        collect_into: into.into(),
+        concurrency: Some(2),
+    })
+}
+
+fn model(prompt: &str, tool: &str) -> Action {
+    Action::Model(Box::new(ModelAction {
+        settings: ModelSettings { model: Some("openai:scripted".into()), ..ModelSettings::default() },
+        instructions: Some(Expression::Strict(Template::parse("Antworte kurz — auf Deutsch."))),
+        prompt: Expression::Strict(Template::parse(prompt)),
+        tools: vec![tool.into()],
+        max_requests: 8,
+        attempts: 3,
+        structure: None,
+        bind: "output",
+        failure_prefix: None,
+    }))
+}
+
+/// Nested branches, a map, a question and a loop.
+pub(crate) fn journey() -> Arc<Graph> {
+    let ids = ["first", "left", "right", "deep", "deeper", "join", "each", "one", "ask", "turn", "done"];
+    let mut built = graph(&ids, |ids| {
+        vec![
+            script(ids, "first", "first", &[("trail", "first")], &["left", "right"]),
+            script(ids, "left", "left-is-slow", &[("trail", "left")], &["join"]),
+            pass(ids, "right", &[("trail", "right")], &["deep", "deeper"]),
+            script(ids, "deep", "deep", &[("trail", "deep")], &["join"]),
+            script(ids, "deeper", "deeper", &[("trail", "deeper")], &["join"]),
+            pass(ids, "join", &[("trail", "join")], &["each"]),
+            node(ids, "each", map(ids, "{{xs}}", "collected"), &[], &["ask"]),
+            script(ids, "one", "one", &[], &[]),
+            node(ids, "ask", ask("weiter nach {{collected}}?", &["ja"], None), &[("said", "{{choice}}")], &["turn"]),
+            script(ids, "turn", "turn", &[("trail", "turn {{n}}")], &["done"]),
+            end(ids, "done", "{{trail}} {{collected}} {{said}}"),
+        ]
+    });
+    built.initial_state = vec![("xs".into(), parse_json("[1,2,3,4]").expect("JSON")), ("n".into(), 0.into())];
+    built.reducers.insert("trail".into(), Reducer::Append);
+    Arc::new(built)
+}
+
+/// Fails at its second program, if that fails.
+pub(crate) fn brittle() -> Arc<Graph> {
+    Arc::new(graph(&["first", "break", "done"], |ids| {
+        vec![
+            script(ids, "first", "first", &[("trail", "first")], &["break"]),
+            script(ids, "break", "break", &[("trail", "{{trail}}, break")], &["done"]),
+            end(ids, "done", "{{trail}}"),
+        ]
+    }))
+}
+
+/// A node that asks and a model whose tool asks, side by side with a program.
+pub(crate) fn doubts() -> Arc<Graph> {
+    let mut built = graph(&["split", "ask", "talk", "work", "join", "done"], |ids| {
+        let color = ask("Welche Farbe? 🎨", &["grün", "blau"], Some("grün"));
+        let talk = model("Soll «{{input}}» gelöscht werden?", "confirm");
+        vec![
+            pass(ids, "split", &[], &["ask", "talk", "work"]),
+            node(ids, "ask", color, &[("color", "{{choice}}")], &["join"]),
+            node(ids, "talk", talk, &[("said", "{{output}}")], &["join"]),
+            script(ids, "work", "work", &[("worked", "yes")], &["join"]),
+            pass(ids, "join", &[], &["done"]),
+            end(ids, "done", "{{color}}|{{said}}|{{worked}}"),
+        ]
+    });
+    built.input_key = Some("input".into());
+    Arc::new(built)
+}
+
+/// A model with a tool, and a map whose items call an agent, side by side.
+pub(crate) fn survey() -> Arc<Graph> {
+    let mut built = graph(&["split", "talk", "each", "one", "join", "done"], |ids| {
+        let call = Action::Agent(Box::new(AgentAction {
+            agent: "reporter".into(),
+            prompt: Expression::Strict(Template::parse("{{x}}")),
+            structure: None,
+            bind: "output",
+        }));
+        let talk = model("Wie ist das Wetter in {{city}} und anderswo?", "weather");
+        vec![
+            pass(ids, "split", &[], &["talk", "each"]),
+            node(ids, "talk", talk, &[("said", "{{output}}")], &["join"]),
+            node(ids, "each", map(ids, "{{xs}}", "reports"), &[], &["join"]),
+            node(ids, "one", call, &[], &[]),
+            pass(ids, "join", &[], &["done"]),
+            end(ids, "done", "{{said}} {{reports}}"),
+        ]
+    });
+    let items = parse_json(r#"["Århus","Besançon","Česká Lípa","Łódź"]"#).expect("JSON");
+    built.initial_state = vec![("xs".into(), items)];
+    built.variables = vec![Variable { name: "city".into(), description: "where".into(), default: None }];
+    Arc::new(built)
+}
+
+/// The agent `reporter`.
+pub(crate) fn reporter() -> Arc<Graph> {
+    let mut built = graph(&["fetch", "write", "done"], |ids| {
+        vec![
+            script(ids, "fetch", "fetch", &[], &["write"]),
+            script(ids, "write", "write", &[], &["done"]),
+            end(ids, "done", "{{text}}"),
+        ]
+    });
+    built.input_key = Some("prompt".into());
+    Arc::new(built)
+}
+
+/// Nothing but a model with a tool.
+pub(crate) fn patience() -> Arc<Graph> {
+    Arc::new(graph(&["talk", "done"], |ids| {
+        vec![
+            node(ids, "talk", model("Wie ist das Wetter?", "weather"), &[("said", "{{output}}")], &["done"]),
+            end(ids, "done", "{{said}}"),
+        ]
+    }))
+}
+
+/// A turn of a conversation.
+pub(crate) fn thread() -> Arc<Graph> {
+    let mut built = graph(&["count", "done"], |ids| {
+        vec![
+            script(ids, "count", "count", &[("said", "{{input}}")], &["done"]),
+            end(ids, "done", "{{turns}}: {{said}}"),
+        ]
+    });
+    built.input_key = Some("input".into());
+    built.initial_state = vec![("turns".into(), 0.into())];
+    built.reducers.insert("said".into(), Reducer::Append);
+    built.reducers.insert("turns".into(), Reducer::Sum);
+    Arc::new(built)
+}
