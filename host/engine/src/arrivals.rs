@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use hotcell_graph::ir::{Arrived, NodeIndex};
 
-use crate::schedule::{Place, Token};
+use crate::token::{Place, Token};
 
 /// Branches as seen from a join.
 pub(crate) struct Arrivals<'a> {

@@ -16,13 +16,17 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::action::{Done, miss_node, run_node};
 use crate::branch::apply;
+use crate::context::{RunContext, Stop};
 use crate::event::Event;
-use crate::given::{Given, list};
+use crate::given::Given;
 use crate::hook::{self, HookPoint};
-use crate::run::{Outcome, RunError};
-use crate::schedule::{Route, Schedule, ScheduleError, Start, Turn};
+use crate::memory::Moved;
+use crate::outcome::{Outcome, Part, RunError, list};
+use crate::schedule::{Route, Schedule, ScheduleError, Start};
+use crate::telling;
 use crate::timing::Timings;
-use crate::turn::{Moved, NodeTurn, RunContext, Stop};
+use crate::token::Turn;
+use crate::turn::NodeTurn;
 
 /// What came of a turn.
 struct Finished {
@@ -66,12 +70,29 @@ struct Spent {
 }
 
 impl Halt {
-    pub(crate) fn into_parts(self) -> (Outcome, State) {
+    fn into_parts(self) -> (Outcome, State) {
         match self {
             Halt::At(outcome, state) => (outcome, state),
             Halt::Cancelled(state) => (Outcome::Cancelled, state),
         }
     }
+}
+
+/// Drives a graph within a run, where the run's entries left it, to its end, or to where it waits. Whoever calls it stops it by
+/// dropping it.
+///
+/// Boxed, because the nodes of the graph are run by the same function as the node that calls it.
+pub(crate) fn drive_part(context: Arc<RunContext>, state: State) -> BoxFuture<'static, Part> {
+    Box::pin(async move {
+        let moves = context.base.as_ref().map(|base| context.remembered().take_agent(base)).unwrap_or_default();
+        let mut drive = Drive::new(context, state);
+        let result = match drive.replay(moves) {
+            Ok(Some(ended)) => Ok(ended),
+            Ok(None) => drive.go(CancellationToken::new()).await.map(Halt::into_parts),
+            Err(error) => Err(error),
+        };
+        Part { result, used: drive.used() }
+    })
 }
 
 /// A graph that is being run: a whole run, or an agent that a node of another graph called.
@@ -151,7 +172,7 @@ impl Drive {
             event.insert("graph", self.graph.name.as_str().into());
             event
         };
-        match hook::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
+        match telling::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
             Err(Stop::Failed(reason)) => Err(reason),
             _ => Ok(()),
         }
@@ -171,7 +192,7 @@ impl Drive {
             hook::event([("graph", graph), ("status", status.into()), (key, text.as_str().into())])
         };
         // The run has ended already: nothing that a hook says of it makes a difference.
-        let _ = hook::tell(&context, &mut self.account, HookPoint::AfterRun, event).await;
+        let _ = telling::tell(&context, &mut self.account, HookPoint::AfterRun, event).await;
     }
 
     /// Brings the schedule to where its completed turns left it. `Some` if the run had ended without saying so.

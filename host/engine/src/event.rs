@@ -6,7 +6,7 @@ use hotcell_budget::Usage;
 use hotcell_journal::{Question, RunId};
 use serde::{Serialize, Serializer};
 
-use crate::schedule::Turn;
+use crate::token::Turn;
 
 /// Something that happened.
 #[derive(Clone, Debug, Serialize)]

@@ -8,7 +8,7 @@ use hotcell_graph::{Key, Object, State, Value, closest};
 use hotcell_journal::Write;
 
 use crate::branch::{WriteError, apply};
-use crate::run::RunError;
+use crate::outcome::{RunError, list};
 
 /// What a run is given by whoever starts it.
 #[derive(Clone, Debug, Default)]
@@ -141,24 +141,6 @@ pub(crate) fn check_variables(graph: &Graph, given: &Given) -> Result<Arc<[(Key,
         }
     }
     if missing.is_empty() { Ok(values.into()) } else { Err(RunError::MissingVariables(missing)) }
-}
-
-pub(crate) fn missing_variables(names: &[String]) -> String {
-    let (verb, them) = if names.len() == 1 { ("variable has", "it") } else { ("variables have", "them") };
-    format!("the graph's {verb} no value and no default: {}; give {them} with `--var NAME=VALUE`", list(names))
-}
-
-pub(crate) fn missing_of_agent(agent: &str, names: &[String]) -> String {
-    let (variable, have, them) =
-        if names.len() == 1 { ("variable", "has", "it") } else { ("variables", "have", "them") };
-    format!(
-        "the {variable} {} of agent `{agent}` {have} no default: declare {them} too in the graph that calls it, or give a default",
-        list(names)
-    )
-}
-
-pub(crate) fn list(names: &[String]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// The state before the first node: values of variables, then the graph's own, then what the caller gave.

@@ -7,9 +7,6 @@ use hotcell_budget::{Account, Purse};
 use hotcell_graph::{Object, Value};
 use hotcell_models::{Message, Role};
 
-use crate::ports::Nobody;
-use crate::turn::{RunContext, Stop};
-
 /// A point in a run at which hooks are told what happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HookPoint {
@@ -132,37 +129,6 @@ pub trait Hooks: Send + Sync {
     async fn tell(&self, point: HookPoint, event: Object, purse: &Arc<Purse>) -> (HookVerdict, Account);
 }
 
-#[async_trait]
-impl Hooks for Nobody {
-    fn listens(&self, _: HookPoint) -> bool {
-        false
-    }
-
-    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<Purse>) -> (HookVerdict, Account) {
-        (HookVerdict::Proceed, Account::default())
-    }
-}
-
-/// Tells the hooks of a run; the object is what they made of the event, if they changed it.
-pub(crate) async fn tell(
-    context: &RunContext,
-    account: &mut Account,
-    point: HookPoint,
-    event: impl FnOnce() -> Object,
-) -> Result<Option<Object>, Stop> {
-    let hooks = &context.ports.hooks;
-    if !hooks.listens(point) {
-        return Ok(None);
-    }
-    let (verdict, used) = hooks.tell(point, event(), &context.purse).await;
-    *account += used;
-    match verdict {
-        HookVerdict::Proceed => Ok(None),
-        HookVerdict::Change(event) => Ok(Some(event)),
-        HookVerdict::Refuse(reason) => Err(Stop::Failed(format!("refused at `{}`: {reason}", point.name()))),
-    }
-}
-
 /// An event from its entries.
 pub(crate) fn event<const N: usize>(entries: [(&str, Value); N]) -> Object {
     entries.into_iter().map(|(key, value)| (key.into(), value)).collect()
@@ -180,22 +146,4 @@ pub(crate) fn messages(messages: &[Message]) -> Value {
         Value::Object(event([("role", role.into()), ("content", message.content.as_str().into())]))
     };
     Value::List(messages.iter().map(message).collect())
-}
-
-/// Puts the contents that hooks changed into the messages.
-pub(crate) fn change_messages(messages: &mut [Message], changed: &Object) -> Result<(), Stop> {
-    let wrong = || {
-        Stop::Failed(
-            "a hook at `before-model-call` may change the contents of messages, not which there are".to_owned(),
-        )
-    };
-    let list = changed.get("messages").and_then(Value::as_list).ok_or_else(wrong)?;
-    if list.len() != messages.len() {
-        return Err(wrong());
-    }
-    for (message, changed) in messages.iter_mut().zip(list.iter()) {
-        let content = changed.as_object().and_then(|changed| changed.get("content")).and_then(Value::as_text);
-        content.ok_or_else(wrong)?.clone_into(&mut message.content);
-    }
-    Ok(())
 }

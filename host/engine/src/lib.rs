@@ -7,27 +7,33 @@
 mod action;
 mod arrivals;
 mod branch;
+mod context;
 mod drive;
 mod event;
 mod given;
 mod hook;
+mod memory;
+mod outcome;
 mod ports;
 mod route;
 mod run;
 mod schedule;
 mod shape;
+mod telling;
 mod timing;
+mod token;
 mod turn;
 
 pub use branch::WriteError;
 pub use event::Event;
 pub use given::Given;
 pub use hook::{HookPoint, HookVerdict, Hooks};
+pub use outcome::{Outcome, RunError};
 pub use ports::{
     Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Observer, OfferAnswer,
     OfferCall, OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools, Web, WebCall,
     WebReply, WebReport,
 };
-pub use run::{Engine, Outcome, RunError, RunReport, RunRequest};
-pub use schedule::Turn;
+pub use run::{Engine, RunReport, RunRequest};
 pub use timing::{NodeTiming, Timings};
+pub use token::Turn;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hotcell_budget::{Account, Purse};
 use hotcell_graph::ir::{Graph, OfferKind};
-use hotcell_graph::{Key, Path, State, Value};
+use hotcell_graph::{Key, Object, Path, State, Value};
 use hotcell_models::{Model, ModelName, ToolSpec};
 use tokio::sync::Semaphore;
 
 use crate::event::Event;
-use crate::hook::Hooks;
+use crate::hook::{HookPoint, HookVerdict, Hooks};
 use hotcell_journal::Question;
 
 /// Everything outside that a run may use.
@@ -311,6 +311,17 @@ pub struct Nobody;
 impl People for Nobody {
     async fn ask(&self, _question: &Question) -> Option<String> {
         None
+    }
+}
+
+#[async_trait]
+impl Hooks for Nobody {
+    fn listens(&self, _: HookPoint) -> bool {
+        false
+    }
+
+    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<Purse>) -> (HookVerdict, Account) {
+        (HookVerdict::Proceed, Account::default())
     }
 }
 

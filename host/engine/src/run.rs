@@ -7,20 +7,19 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Purse, Usage};
 use hotcell_graph::ir::{Action, Graph, Offered};
 use hotcell_graph::{Key, State};
-use hotcell_journal::{
-    Entry, Fact, History, JournalError, Question, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
-};
-use thiserror::Error;
+use hotcell_journal::{Entry, Fact, History, JournalError, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken};
 use tokio_util::sync::CancellationToken;
 
 use crate::branch::{WriteError, apply};
-use crate::drive::{Drive, Halt};
+use crate::context::RunContext;
+use crate::drive::{Drive, Halt, drive_part};
 use crate::event::Event;
-use crate::given::{Given, check_state, check_variables, initial_state, list, missing_of_agent, missing_variables};
+use crate::given::{Given, check_state, check_variables, initial_state};
+use crate::memory::{Moved, Remembered};
+use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
 use crate::shape::check_input;
 use crate::timing::Timings;
-use crate::turn::{Moved, Remembered, RunContext};
 
 /// The values of a graph's variables.
 type Variables = Arc<[(Key, String)]>;
@@ -44,92 +43,6 @@ pub struct RunRequest {
     pub given: Given,
     /// The run that is the last one of its thread, if it belongs to one
     pub follows: Option<RunId>,
-}
-
-/// Why a run did not start or cannot go on.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// Variables without default were not given
-    #[error("{}", missing_variables(.0))]
-    MissingVariables(Vec<String>),
-    /// Variables were given that the graph does not declare
-    #[error("the graph declares no variable {}", list(.0))]
-    UnknownVariables(Vec<String>),
-    /// Values were given that the graph does not take; the text says which
-    #[error("{0}")]
-    UnknownState(String),
-    /// Structured input does not have the form that the graph declares
-    #[error("{0}")]
-    Input(String),
-    /// The values that were given cannot become state
-    #[error(transparent)]
-    State(#[from] WriteError),
-    /// An agent that the run may call has variables without default, and its caller hands on none of that name
-    #[error("{}", missing_of_agent(.agent, .variables))]
-    AgentVariables {
-        /// The agent
-        agent: String,
-        /// The variables
-        variables: Vec<String>,
-    },
-    /// The run has ended
-    #[error("run `{run}` is {status} and cannot go on")]
-    Ended {
-        /// The run
-        run: RunId,
-        /// How it ended
-        status: RunStatus,
-    },
-    /// Only a run that failed can be retried
-    #[error("run `{run}` is {status} and cannot be retried; only failed runs can")]
-    NotFailed {
-        /// The run
-        run: RunId,
-        /// How it stands
-        status: RunStatus,
-    },
-    /// The journal does not fit the graph
-    #[error("run `{run}` does not fit the graph: {cause}")]
-    Mismatch {
-        /// The run
-        run: RunId,
-        /// What does not fit
-        cause: String,
-    },
-    /// The journal failed
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-}
-
-/// How a run stands when it gives control back.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// It has a result
-    Completed {
-        /// The result
-        output: String,
-    },
-    /// It stopped with an error
-    Failed {
-        /// The node that failed
-        node: Option<String>,
-        /// The error; names the node
-        error: String,
-    },
-    /// It waits for a person
-    Waiting {
-        /// The questions without answer
-        questions: Vec<Question>,
-    },
-    /// It came to a cap after which it goes no further, and has not failed
-    Stopped {
-        /// Which one
-        reason: String,
-    },
-    /// Work was stopped; it can be resumed
-    Interrupted,
-    /// Somebody ended it for good
-    Cancelled,
 }
 
 /// A run that gave control back.
@@ -263,6 +176,7 @@ impl Engine {
             remembered: Arc::new(Mutex::new(remembered)),
             answered: Arc::default(),
             idle: Arc::default(),
+            drive_part,
             base: None,
             depth: 0,
             asks_as: None,

@@ -13,9 +13,7 @@ use hotcell_journal::Write;
 
 use crate::arrivals::{Arrivals, Verdict};
 use crate::branch::{Branch, WriteError, apply};
-
-/// The number of a node's turn in a run, from 1 in the order in which turns started.
-pub type Turn = u64;
+use crate::token::{Place, Token, Turn};
 
 /// A node whose turn it is.
 #[derive(Debug)]
@@ -50,29 +48,6 @@ pub(crate) enum ScheduleError {
     Turns { node: NodeIndex },
     /// Branches ended in different end nodes
     Ends(Vec<NodeIndex>),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Place {
-    Waiting(NodeIndex),
-    Running(NodeIndex, Turn),
-}
-
-impl Place {
-    fn node(self) -> NodeIndex {
-        let (Place::Waiting(node) | Place::Running(node, _)) = self;
-        node
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Token {
-    branch: Branch,
-    pub(crate) place: Place,
-    /// The node that it came from; none where the run begins
-    pub(crate) from: Option<NodeIndex>,
-    /// How many nodes led here, each of which waited for the one before
-    round: u32,
 }
 
 /// What may start: a node, with those that are to become one there.

@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
 use crate::mail::Bells;
-use crate::projection::{RunStatus, answerable};
+use crate::projection::RunStatus;
 use crate::store::{
-    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary, RunWriter, Taken, choose,
-    may_send, may_take,
+    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary, RunWriter, Taken,
+    answerable, choose, may_send, may_take,
 };
 
 /// A store that lives as long as the process.

@@ -5,8 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::entry::{Entry, Fact, Question};
-use crate::ids::{EntryPath, RunId};
-use crate::store::JournalError;
+use crate::ids::EntryPath;
 
 /// The kind of the effect that holds the session of a callback.
 pub const CALLBACK: &str = "callback";
@@ -141,27 +140,6 @@ pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
         (turn, asked.place.order(), asked.number)
     });
     open
-}
-
-/// Whether `entry`, an answer, may be taken: its question was put and has no answer among `entries`. Whoever put the question
-/// need not be told that it was put.
-pub(crate) fn answerable(
-    run: &RunId,
-    entries: &[Entry],
-    entry: &Entry,
-    wanted: u32,
-    look_for_question: bool,
-) -> Result<(), JournalError> {
-    let mut asked = !look_for_question;
-    let not = |why| JournalError::NotAsked { run: run.clone(), question: format!("{}:{wanted}", entry.place), why };
-    for known in entries.iter().filter(|known| known.place == entry.place) {
-        match known.fact {
-            Fact::Asked { number, .. } if number == wanted => asked = true,
-            Fact::Answered { number, .. } if number == wanted => return Err(not("has an answer already")),
-            _ => {}
-        }
-    }
-    if asked { Ok(()) } else { Err(not("was never asked")) }
 }
 
 /// How a run stands with what is to come by a callback.

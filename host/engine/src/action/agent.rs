@@ -3,23 +3,23 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
-use hotcell_budget::{Account, Usage};
+use hotcell_budget::Account;
 use hotcell_graph::ir::{AgentAction, Graph};
 use hotcell_graph::{Key, State, Value};
-use tokio_util::sync::CancellationToken;
 
 use super::Performed;
 use super::model::structured;
 use super::structure::Schema;
-use crate::drive::{Drive, Halt};
+use crate::context::{RunContext, Stop};
 use crate::event::Event;
 use crate::given::{Given, check_variables, initial_state};
 use crate::hook::{self, HookPoint};
+use crate::memory::Deed;
+use crate::outcome::{Outcome, Part, RunError};
 use crate::ports::{Callee, Observer};
-use crate::run::{Outcome, RunError};
 use crate::shape;
-use crate::turn::{Deed, Moved, NodeTurn, RunContext, Stop};
+use crate::telling;
+use crate::turn::NodeTurn;
 use hotcell_journal::EntryPath;
 
 /// How many agents deep a run may go.
@@ -68,7 +68,7 @@ async fn call(
     let told = |key: &str, text: &str| {
         hook::event([("node", Value::Text(node.clone())), ("agent", Value::Text(agent.clone())), (key, text.into())])
     };
-    let changed = hook::tell(context, used, HookPoint::BeforeAgentCall, || told("prompt", &prompt)).await?;
+    let changed = telling::tell(context, used, HookPoint::BeforeAgentCall, || told("prompt", &prompt)).await?;
     if let Some(text) = changed.as_ref().and_then(|event| event.get("prompt")?.as_text()) {
         text.clone_into(&mut prompt);
     }
@@ -79,53 +79,43 @@ async fn call(
     let (account, result) = run(context.clone(), node.clone(), base, agent.clone(), prompt).await;
     *used += account;
     let output = result.map_err(named)?;
-    let changed = hook::tell(context, used, HookPoint::AfterAgentCall, || told("output", &output)).await?;
+    let changed = telling::tell(context, used, HookPoint::AfterAgentCall, || told("output", &output)).await?;
     let changed = changed.as_ref().and_then(|event| event.get("output")?.as_text());
     Ok(changed.map_or(output, str::to_owned))
 }
 
 /// Runs an agent's graph to its end, or to where it waits.
-///
-/// Boxed, because the nodes of an agent's graph are run by the same function as the node that calls it.
-fn run(
+async fn run(
     caller: Arc<RunContext>,
     node: Key,
     base: EntryPath,
     agent: Key,
     prompt: String,
-) -> BoxFuture<'static, (Account, Result<String, Stop>)> {
-    Box::pin(async move {
-        let callee = match caller.ports.agents.find(&agent) {
-            Ok(callee) => callee,
-            Err(reason) => return (Account::default(), Err(Stop::Failed(reason))),
-        };
-        // It is given back when the call is done, or stopped.
-        let _place = match &callee.at_once {
-            Some(at_once) => at_once.clone().acquire_owned().await.ok(),
-            None => None,
-        };
-        let (mut drive, ended) = match prepare(&caller, node, base, &agent, &callee, prompt) {
-            Ok(prepared) => prepared,
-            Err(stop) => return (Account::default(), Err(stop)),
-        };
-        let outcome = match ended {
-            Some(ended) => Ok(ended),
-            // Whoever calls it stops it by dropping it.
-            None => drive.go(CancellationToken::new()).await.map(Halt::into_parts),
-        };
-        let result = match outcome {
-            Ok((Outcome::Completed { output }, _)) => Ok(output),
-            Ok((Outcome::Failed { error, .. } | Outcome::Stopped { reason: error }, _)) => Err(Stop::Failed(error)),
-            Ok((Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled, _)) => Err(Stop::Waiting),
-            Err(RunError::Journal(error)) => Err(Stop::Journal(error)),
-            Err(RunError::Mismatch { cause, .. }) => Err(Stop::Diverged(cause)),
-            Err(other) => Err(Stop::Failed(other.to_string())),
-        };
-        (drive.used(), result)
-    })
+) -> (Account, Result<String, Stop>) {
+    let callee = match caller.ports.agents.find(&agent) {
+        Ok(callee) => callee,
+        Err(reason) => return (Account::default(), Err(Stop::Failed(reason))),
+    };
+    // It is given back when the call is done, or stopped.
+    let _place = match &callee.at_once {
+        Some(at_once) => at_once.clone().acquire_owned().await.ok(),
+        None => None,
+    };
+    let (context, state) = match prepare(&caller, node, base, &agent, &callee, prompt) {
+        Ok(prepared) => prepared,
+        Err(stop) => return (Account::default(), Err(stop)),
+    };
+    let Part { result, used } = (caller.drive_part)(Arc::new(context), state).await;
+    let result = match result.map_err(Stop::from) {
+        Ok((Outcome::Completed { output }, _)) => Ok(output),
+        Ok((Outcome::Failed { error, .. } | Outcome::Stopped { reason: error }, _)) => Err(Stop::Failed(error)),
+        Ok((Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled, _)) => Err(Stop::Waiting),
+        Err(stop) => Err(stop),
+    };
+    (used, result)
 }
 
-/// An agent's graph where the journal left it, and how it ended, if it had.
+/// What an agent's graph begins with.
 fn prepare(
     caller: &RunContext,
     node: Key,
@@ -133,7 +123,7 @@ fn prepare(
     agent: &Key,
     callee: &Callee,
     prompt: String,
-) -> Result<(Drive, Option<(Outcome, State)>), Stop> {
+) -> Result<(RunContext, State), Stop> {
     let failed = |error: RunError| Stop::Failed(error.to_string());
     if caller.depth >= MAX_DEPTH {
         return Err(Stop::Failed(format!("agents may call each other to a depth of {MAX_DEPTH}, and this is deeper")));
@@ -142,32 +132,17 @@ fn prepare(
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
     shape::check_input(&callee.graph, &given).map_err(Stop::Failed)?;
     let state = initial_state(&callee.graph, &given).map_err(|error| Stop::Failed(error.to_string()))?;
-    let completed = caller.remembered().take_agent(&base);
-    let spent = completed.iter().fold(Usage::default(), |mut sum, moved| {
-        if let Moved::Completed(_, completed) = moved {
-            sum += completed.account.total();
-        }
-        sum
-    });
+    let spent = caller.remembered().used_at(&base);
     let observer = Arc::new(Within { node, agent: agent.clone(), observer: caller.ports.observer.clone() });
-    let purse = caller.purse.part(callee.graph.limits.budget.clone(), spent);
     let context = RunContext {
         graph: callee.graph.clone(),
-        run: caller.run.clone(),
         ports: callee.ports(&caller.ports, observer),
-        writer: caller.writer.clone(),
         variables,
-        purse: Arc::new(purse),
-        remembered: caller.remembered.clone(),
-        answered: caller.answered.clone(),
-        idle: Arc::default(),
-        base: Some(base),
-        depth: caller.depth + 1,
+        purse: Arc::new(caller.purse.part(callee.graph.limits.budget.clone(), spent)),
         asks_as: None,
+        ..caller.part(base)
     };
-    let mut drive = Drive::new(Arc::new(context), state);
-    let ended = drive.replay(completed).map_err(failed)?;
-    Ok((drive, ended))
+    Ok((context, state))
 }
 
 /// Tells of what happens in an agent as something within the run that called it.

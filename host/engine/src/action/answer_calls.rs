@@ -14,9 +14,10 @@ use serde_json::json;
 
 use super::model::check_arguments;
 use super::{Performed, agent, converse, defined, skills, tool};
+use crate::context::Stop;
 use crate::event::Event;
 use crate::ports::SharedState;
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
 /// The only argument of an agent that is called as a tool.

@@ -4,7 +4,8 @@ use hotcell_graph::ir::AskAction;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
-use crate::turn::{NodeTurn, Stop};
+use crate::context::Stop;
+use crate::turn::NodeTurn;
 use hotcell_journal::Question;
 
 pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Stop> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use futures::StreamExt;
-use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
 use hotcell_graph::ir::{
@@ -12,15 +11,14 @@ use hotcell_graph::ir::{
 use hotcell_graph::types::Iterated;
 use hotcell_graph::value::Number;
 use hotcell_graph::{Key, List, Object, State, Value};
-use tokio_util::sync::CancellationToken;
 
 use super::Performed;
 use super::agent::Within;
 use super::side_by_side::SideBySide;
-use crate::drive::{Drive, Halt};
+use crate::context::{RunContext, Stop};
 use crate::event::Event;
-use crate::run::{Outcome, RunError};
-use crate::turn::{NodeTurn, RunContext, Stop};
+use crate::outcome::{Outcome, Part};
+use crate::turn::NodeTurn;
 use hotcell_journal::EntryPath;
 use hotcell_journal::Write;
 
@@ -36,7 +34,7 @@ struct Given {
 }
 
 /// A graph that is to be run.
-struct Part {
+struct Called {
     node: Key,
     base: EntryPath,
     graph: Arc<Graph>,
@@ -226,7 +224,7 @@ fn part(
     mut inner: State,
     conversation: Option<&Key>,
     state: &State,
-) -> Part {
+) -> Called {
     for (key, value) in &graph.initial_state {
         inner.set(key.clone(), value.clone());
     }
@@ -235,80 +233,46 @@ fn part(
     if let (Some(key), Some(messages)) = (&graph.conversation, messages) {
         inner.set(key.clone(), Value::List(messages.clone()));
     }
-    Part { node: turn.node.clone(), base, graph: graph.clone(), state: inner, before }
+    Called { node: turn.node.clone(), base, graph: graph.clone(), state: inner, before }
 }
 
 /// Runs a graph to its end, or to where it waits.
-///
-/// Boxed, because the nodes of the graph are run by the same function as the node that calls it.
-fn run(caller: Arc<RunContext>, part: Part) -> BoxFuture<'static, Ended> {
-    Box::pin(async move {
-        let failed = |stop: Stop| Ended { result: Err(stop), said: List::default(), account: Account::default() };
-        if caller.depth >= MAX_DEPTH {
-            return failed(Stop::Failed(format!(
-                "graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper"
-            )));
-        }
-        let (mut drive, ended) = match prepare(&caller, &part) {
-            Ok(prepared) => prepared,
-            Err(error) => return failed(Stop::Failed(error.to_string())),
-        };
-        let outcome = match ended {
-            Some(ended) => Ok(ended),
-            // Whoever calls it stops it by dropping it.
-            None => drive.go(CancellationToken::new()).await.map(Halt::into_parts),
-        };
-        let account = drive.used();
-        let (outcome, state) = match outcome {
-            Ok(outcome) => outcome,
-            Err(RunError::Journal(error)) => {
-                return Ended { result: Err(Stop::Journal(error)), said: List::default(), account };
-            }
-            Err(RunError::Mismatch { cause, .. }) => {
-                return Ended { result: Err(Stop::Diverged(cause)), said: List::default(), account };
-            }
-            Err(other) => {
-                return Ended { result: Err(Stop::Failed(other.to_string())), said: List::default(), account };
-            }
-        };
-        let said = said(&part, &state);
-        let result = match outcome {
-            Outcome::Completed { .. } => Ok(given(part.graph.results.as_ref(), &state, said.clone())),
-            Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Stop::Failed(error)),
-            Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Stop::Waiting),
-        };
-        Ended { result, said, account }
-    })
+async fn run(caller: Arc<RunContext>, part: Called) -> Ended {
+    if caller.depth >= MAX_DEPTH {
+        let reason = format!("graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper");
+        return Ended { result: Err(Stop::Failed(reason)), said: List::default(), account: Account::default() };
+    }
+    let Part { result, used: account } =
+        (caller.drive_part)(Arc::new(prepare(&caller, &part)), part.state.clone()).await;
+    let (outcome, state) = match result {
+        Ok(result) => result,
+        Err(error) => return Ended { result: Err(error.into()), said: List::default(), account },
+    };
+    let said = said(&part, &state);
+    let result = match outcome {
+        Outcome::Completed { .. } => Ok(given(part.graph.results.as_ref(), &state, said.clone())),
+        Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Stop::Failed(error)),
+        Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Stop::Waiting),
+    };
+    Ended { result, said, account }
 }
 
-/// The graph where the journal left it, and how it ended, if it had.
-fn prepare(caller: &RunContext, part: &Part) -> Result<(Drive, Option<(Outcome, State)>), RunError> {
-    let completed = caller.remembered().take_agent(&part.base);
+/// What a graph is run with.
+fn prepare(caller: &RunContext, part: &Called) -> RunContext {
     let observer = caller.ports.observer.clone();
     let observer = Arc::new(Within { node: part.node.clone(), agent: part.graph.name.as_str().into(), observer });
     let mut ports = caller.ports.clone();
     ports.observer = observer;
-    let context = RunContext {
+    RunContext {
         graph: part.graph.clone(),
-        run: caller.run.clone(),
         ports,
-        writer: caller.writer.clone(),
-        variables: caller.variables.clone(),
-        purse: caller.purse.clone(),
-        remembered: caller.remembered.clone(),
-        answered: caller.answered.clone(),
-        idle: Arc::default(),
-        base: Some(part.base.clone()),
-        depth: caller.depth + 1,
         asks_as: Some(caller.asks_as.clone().unwrap_or_else(|| part.node.clone())),
-    };
-    let mut drive = Drive::new(Arc::new(context), part.state.clone());
-    let ended = drive.replay(completed)?;
-    Ok((drive, ended))
+        ..caller.part(part.base.clone())
+    }
 }
 
 /// What a graph has added to the conversation.
-fn said(part: &Part, state: &State) -> List {
+fn said(part: &Called, state: &State) -> List {
     let messages = part.graph.conversation.as_ref().and_then(|key| state.get(key)).and_then(Value::as_list);
     messages.map(|messages| messages.iter().skip(part.before).cloned().collect()).unwrap_or_default()
 }

@@ -11,8 +11,9 @@ use hotcell_models::{Message, ProviderState, Reply, Role, ToolCallRequest};
 use super::Performed;
 use super::answer_calls::within_reach;
 use super::model::{Asked, Unanswered, ask};
+use crate::context::Stop;
 use crate::event::Event;
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::NodeTurn;
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,

@@ -9,9 +9,11 @@ use serde_json::json;
 
 use super::Performed;
 use super::tool::{self, Called};
+use crate::context::Stop;
 use crate::event::Event;
+use crate::memory::Deed;
 use crate::ports::{SharedState, WebCall, WebReply};
-use crate::turn::{Deed, NodeTurn, Stop};
+use crate::turn::NodeTurn;
 use hotcell_journal::{ClientCall, Question};
 
 /// A node that calls a tool. A failure of the tool is one of the node.

@@ -5,9 +5,11 @@ use hotcell_graph::ir::LookUpAction;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
+use crate::context::Stop;
 use crate::hook;
+use crate::memory::Deed;
 use crate::ports::Lookup;
-use crate::turn::{Deed, NodeTurn, Stop};
+use crate::turn::NodeTurn;
 
 pub(super) async fn perform(turn: &mut NodeTurn, action: &LookUpAction, state: &State) -> Result<Performed, Stop> {
     let query = action.query.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`query`: {missing}")))?;

@@ -8,8 +8,10 @@ use hotcell_graph::{List, Object, State, Value, resolve};
 
 use super::side_by_side::SideBySide;
 use super::{Performed, run_item};
+use crate::context::Stop;
 use crate::event::Event;
-use crate::turn::{Deed, NodeTurn, Stop};
+use crate::memory::Deed;
+use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
 pub(super) async fn perform(

@@ -26,12 +26,14 @@ use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
 
 use crate::branch::apply;
-use crate::given::list;
+use crate::context::Stop;
 use crate::hook::{self, HookPoint};
+use crate::outcome::list;
 use crate::route::declared_route;
 use crate::schedule::Route;
 use crate::shape;
-use crate::turn::{NodeTurn, Stop};
+use crate::telling;
+use crate::turn::NodeTurn;
 
 /// What an action gives on success.
 #[derive(Default)]
@@ -65,7 +67,7 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
         hook::event([("node", Value::Text(node.id.clone())), ("kind", node.kind.into()), ("state", state)])
     };
     let performed = loop {
-        let performed = match hook::tell(&context, &mut turn.account, HookPoint::BeforeNode, told).await {
+        let performed = match telling::tell(&context, &mut turn.account, HookPoint::BeforeNode, told).await {
             Ok(_) => perform(turn, graph, node, &state).await,
             Err(stop) => Err(stop),
         };
@@ -94,7 +96,7 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
         Err(Stop::Failed(reason)) => {
             let told = || hook::event([("node", Value::Text(node.id.clone())), ("error", reason.as_str().into())]);
             // It failed already: nothing that a hook says of it makes a difference.
-            let _ = hook::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
+            let _ = telling::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
             fail(turn, graph, index, state, reason)
         }
         Err(other) => Err(other),
@@ -293,7 +295,7 @@ impl Work<'_> {
             hook::event([("node", Value::Text(node.id.clone())), ("writes", Value::Object(writes))])
         };
         let context = turn.context.clone();
-        let changed = hook::tell(&context, &mut turn.account, HookPoint::AfterNode, told).await?;
+        let changed = telling::tell(&context, &mut turn.account, HookPoint::AfterNode, told).await?;
         let changed = changed.and_then(|event| event.get("writes").and_then(Value::as_object).cloned());
         let Some(changed) = changed else { return Ok(()) };
         let mut more = Vec::new();

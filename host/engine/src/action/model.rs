@@ -11,10 +11,13 @@ use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Ser
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
 use super::tool;
+use crate::context::{RunContext, Stop};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
+use crate::memory::{Deed, REFUSED};
 use crate::ports::SharedState;
-use crate::turn::{Deed, NodeTurn, REFUSED, RunContext, Stop};
+use crate::telling;
+use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
 /// What makes an error of a whole attempt worth another attempt, beside transient errors of the provider.
@@ -313,8 +316,8 @@ async fn complete(context: &RunContext, used: &mut Account, node: &Key, mut requ
             ("tools", Value::List(tools)),
         ])
     };
-    if let Some(event) = hook::tell(context, used, HookPoint::BeforeModelCall, told).await? {
-        hook::change_messages(&mut request.messages, &event)?;
+    if let Some(event) = telling::tell(context, used, HookPoint::BeforeModelCall, told).await? {
+        telling::change_messages(&mut request.messages, &event)?;
     }
     context.purse.may_ask_model().map_err(|overdrawn| Stop::Failed(overdrawn.to_string()))?;
     let observer = Arc::clone(&context.ports.observer);
@@ -335,7 +338,7 @@ async fn complete(context: &RunContext, used: &mut Account, node: &Key, mut requ
         let answer = hook::event([("text", reply.content.as_str().into()), ("tool_calls", Value::from(&calls))]);
         hook::event([("node", Value::Text(node.clone())), ("reply", Value::Object(answer))])
     };
-    let changed = hook::tell(context, used, HookPoint::AfterModelCall, told).await?;
+    let changed = telling::tell(context, used, HookPoint::AfterModelCall, told).await?;
     let text = changed.as_ref().and_then(|event| event.get("reply")?.as_object()?.get("text")?.as_text());
     if let Some(text) = text {
         text.clone_into(&mut reply.content);

@@ -8,8 +8,10 @@ use hotcell_journal::{CALLBACK, Question};
 
 use super::tool::{self, Wanted};
 use super::{Performed, entries};
+use crate::context::Stop;
+use crate::memory::Deed;
 use crate::ports::{CallError, Callback, OfferAnswer, OfferCall, SharedState};
-use crate::turn::{Deed, NodeTurn, Stop};
+use crate::turn::NodeTurn;
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,

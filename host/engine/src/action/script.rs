@@ -5,8 +5,9 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
+use crate::context::Stop;
 use crate::ports::{CallError, ScriptCall, SharedState};
-use crate::turn::{NodeTurn, Stop};
+use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
 /// How much of an answer that is no JSON object is shown.

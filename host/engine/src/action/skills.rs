@@ -10,8 +10,10 @@ use hotcell_models::ToolSpec;
 use serde_json::json;
 
 use super::Performed;
+use crate::context::Stop;
 use crate::hook::{self, HookPoint};
-use crate::turn::{NodeTurn, Stop};
+use crate::telling;
+use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
 /// What a model is told about what it may do with skills.
@@ -78,7 +80,7 @@ pub(super) async fn call(
         Stop::Failed(reason) => reason,
         Stop::Waiting | Stop::Diverged(_) | Stop::Journal(_) => "a hook cannot wait".to_owned(),
     };
-    hook::tell(&context, &mut turn.account, points.0, told).await.map_err(reason)?;
+    telling::tell(&context, &mut turn.account, points.0, told).await.map_err(reason)?;
     let mut changes = Object::default();
     let text = answer(skills, tool, arguments, &mut changes)?;
     let told = || {
@@ -89,7 +91,7 @@ pub(super) async fn call(
         }
         event
     };
-    let changed = match hook::tell(&context, &mut turn.account, points.1, told).await {
+    let changed = match telling::tell(&context, &mut turn.account, points.1, told).await {
         Ok(changed) => changed,
         // Nothing is left to refuse once the tools are gone.
         Err(_) if tool == SkillTool::Unload => None,

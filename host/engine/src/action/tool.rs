@@ -4,10 +4,13 @@ use hotcell_budget::Account;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 
+use crate::context::{RunContext, Stop};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
+use crate::memory::Deed;
 use crate::ports::{CallError, SharedState, ToolCall};
-use crate::turn::{Deed, NodeTurn, RunContext, Stop};
+use crate::telling;
+use crate::turn::NodeTurn;
 use hotcell_journal::Question;
 
 /// What a call came to, in the form in which it is committed: `value`, `error` or the question it `asks`.
@@ -106,7 +109,7 @@ async fn around(context: &RunContext, account: &mut Account, node: &Key, wanted:
     let Wanted { tool, arguments, answers, state, .. } = wanted;
     let parsed = || parse_json(arguments).unwrap_or_else(|_| Value::text(arguments));
     let event = || hook::event([("node", Value::Text(node.clone())), ("tool", tool.into()), ("arguments", parsed())]);
-    let changed = hook::tell(context, account, HookPoint::BeforeToolCall, event).await?;
+    let changed = telling::tell(context, account, HookPoint::BeforeToolCall, event).await?;
     let changed = changed.and_then(|event| event.get("arguments").map(Value::to_json));
     let arguments = changed.as_deref().unwrap_or(arguments);
     let purse = context.purse.clone();
@@ -120,7 +123,7 @@ async fn around(context: &RunContext, account: &mut Account, node: &Key, wanted:
     // A tool that does not answer JSON is taken at its word.
     let value = parse_json(&text).unwrap_or_else(|_| Value::text(text));
     let event = || hook::event([("node", Value::Text(node.clone())), ("tool", tool.into()), ("result", value.clone())]);
-    let changed = hook::tell(context, account, HookPoint::AfterToolCall, event).await?;
+    let changed = telling::tell(context, account, HookPoint::AfterToolCall, event).await?;
     let value = changed.and_then(|event| event.get("result").cloned()).unwrap_or(value);
     Ok(Called { key: "value", value })
 }

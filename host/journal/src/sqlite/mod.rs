@@ -25,9 +25,10 @@ use self::writer::{Writer, Writers};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::mail::Bells;
-use crate::projection::{RunStatus, answerable};
+use crate::projection::RunStatus;
 use crate::store::{
-    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken, may_send, may_take,
+    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken, answerable, may_send,
+    may_take,
 };
 
 /// A store in a file.

@@ -21,12 +21,13 @@ impl Shared {
         }
         let mut alive = Alive { shared: self, known: HashMap::new() };
         let Some((conditions, values)) = self.filters(&query, &mut alive)? else { return Ok(PruneReport::default()) };
+        let source = if query.text.is_some() { "texts JOIN runs ON runs.number = texts.rowid" } else { "runs" };
         let connection = self.connection();
         let before = size(&connection).map_err(self.error("read"))?;
         let chosen = (|| -> rusqlite::Result<Vec<i64>> {
             connection.execute_batch("CREATE TEMP TABLE IF NOT EXISTS chosen (number INTEGER PRIMARY KEY); DELETE FROM chosen")?;
             connection.execute(
-                &format!("INSERT INTO chosen SELECT number FROM runs{conditions}"),
+                &format!("INSERT INTO chosen SELECT number FROM {source}{conditions}"),
                 params_from_iter(values),
             )?;
             // What a run that stays goes on from has to stay, too, and what that one goes on from.

@@ -70,9 +70,13 @@ impl Shared {
         let wanted = self.filters(query, &mut alive)?;
         let Some((conditions, mut values)) = wanted else { return Ok(RunPage::default()) };
         values.push(Sql::Integer(i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1)));
-        let text = format!(
-            "SELECT {SUMMARY}, created, number FROM runs{conditions} ORDER BY created DESC, number DESC LIMIT ?"
-        );
+        // Runs with a word are found in the order of their numbers, which is the order in which they began: that there are many
+        // of them costs nothing.
+        let (source, order) = match query.text {
+            Some(_) => ("texts JOIN runs ON runs.number = texts.rowid", "texts.rowid DESC"),
+            None => ("runs", "created DESC, number DESC"),
+        };
+        let text = format!("SELECT {SUMMARY}, created, number FROM {source}{conditions} ORDER BY {order} LIMIT ?");
         let mut rows: Vec<(RunSummary, String)> = self.read(|connection| {
             connection
                 .prepare(&text)?
@@ -91,7 +95,8 @@ impl Shared {
         Ok(page)
     }
 
-    /// The condition for runs that are wanted, with its values; none if there can be no such run.
+    /// The condition for runs that are wanted, with its values; none if there can be no such run. With a text, it is about
+    /// `texts`, too.
     pub(super) fn filters(
         &self,
         query: &RunQuery,
@@ -128,8 +133,7 @@ impl Shared {
             if words.is_empty() {
                 return Ok(None);
             }
-            let matching = "number IN (SELECT rowid FROM texts WHERE texts MATCH ?)".to_owned();
-            add(matching, vec![Sql::Text(words.join(" "))]);
+            add("texts MATCH ?".to_owned(), vec![Sql::Text(words.join(" "))]);
         }
         if let Some(after) = &query.after {
             let place = after
@@ -140,7 +144,12 @@ impl Shared {
                 doing: "read",
                 cause: format!("`{after}` is not where a page begins"),
             })?;
-            add("(created, number) < (?, ?)".to_owned(), vec![Sql::Integer(created), Sql::Integer(number)]);
+            match query.text {
+                Some(_) => add("texts.rowid < ?".to_owned(), vec![Sql::Integer(number)]),
+                None => {
+                    add("(created, number) < (?, ?)".to_owned(), vec![Sql::Integer(created), Sql::Integer(number)]);
+                }
+            }
         }
         let text = match conditions.is_empty() {
             true => String::new(),

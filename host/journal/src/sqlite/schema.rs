@@ -24,6 +24,7 @@ pub(super) const SCHEMA: &str = "
     CREATE INDEX runs_by_time ON runs (created, number);
     CREATE INDEX runs_by_status ON runs (status, created, number);
     CREATE INDEX runs_by_graph ON runs (graph, created, number);
+    CREATE INDEX runs_by_graph_and_status ON runs (graph, status, created, number);
     CREATE INDEX runs_by_thread ON runs (thread, source, number) WHERE thread IS NOT NULL;
     CREATE INDEX runs_by_owner ON runs (owner) WHERE owner IS NOT NULL;
     CREATE INDEX runs_followed ON runs (follows) WHERE follows IS NOT NULL;

@@ -10,7 +10,8 @@ use hotcell_models::ToolCallRequest;
 use super::{Callable, Kind, answered, named};
 use crate::action::defined;
 use crate::action::model::parse_arguments;
-use crate::turn::{NodeTurn, Stop};
+use crate::context::Stop;
+use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
 /// Asks the client for all calls that it has to make, so that it can make them at the same time: the results by the places

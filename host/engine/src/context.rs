@@ -1,0 +1,137 @@
+//! What all turns of a run share, and why a turn has no result.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hotcell_budget::Purse;
+use hotcell_graph::ir::Graph;
+use hotcell_graph::{Key, State};
+use hotcell_journal::{EntryPath, JournalError, RunId, RunWriter};
+use tokio::sync::Notify;
+
+use crate::memory::Remembered;
+use crate::outcome::{Part, RunError};
+use crate::ports::Ports;
+use crate::token::Turn;
+
+/// Drives a graph within a run to its end, or to where it waits.
+pub(crate) type DrivePart = fn(Arc<RunContext>, State) -> futures::future::BoxFuture<'static, Part>;
+
+/// Why a turn has no result.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The node failed
+    Failed(String),
+    /// It waits for a person
+    Waiting,
+    /// The journal has something else than what would be done now; nothing may go on
+    Diverged(String),
+    /// The journal failed: nothing may go on
+    Journal(JournalError),
+}
+
+impl From<JournalError> for Stop {
+    fn from(error: JournalError) -> Self {
+        Stop::Journal(error)
+    }
+}
+
+impl From<RunError> for Stop {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Journal(error) => Stop::Journal(error),
+            RunError::Mismatch { cause, .. } => Stop::Diverged(cause),
+            other => Stop::Failed(other.to_string()),
+        }
+    }
+}
+
+/// What all turns of a run share.
+pub(crate) struct RunContext {
+    pub(crate) graph: Arc<Graph>,
+    pub(crate) run: RunId,
+    pub(crate) ports: Ports,
+    pub(crate) writer: Arc<dyn RunWriter>,
+    pub(crate) variables: Arc<[(Key, String)]>,
+    pub(crate) purse: Arc<Purse>,
+    pub(crate) remembered: Arc<Mutex<Remembered>>,
+    /// Told when answers arrive that were sent to the run
+    pub(crate) answered: Arc<Notify>,
+    /// Turns of this graph whose people think
+    pub(crate) idle: Arc<Idle>,
+    /// Drives the graphs that nodes call
+    pub(crate) drive_part: DrivePart,
+    /// Where in a run this is, for an agent that a node of the run called
+    pub(crate) base: Option<EntryPath>,
+    /// How many agents and graphs deep
+    pub(crate) depth: u32,
+    /// The node in whose name questions are asked; none means the node that asks
+    pub(crate) asks_as: Option<Key>,
+}
+
+impl RunContext {
+    /// Where entries about a turn belong.
+    pub(crate) fn place_of(&self, turn: Turn) -> EntryPath {
+        self.base.as_ref().map_or_else(|| EntryPath::of_turn(turn), |base| base.within(turn))
+    }
+
+    /// The turn that a place means.
+    pub(crate) fn turn_at(&self, place: &EntryPath) -> Option<Turn> {
+        match &self.base {
+            None => place.as_str().parse().ok(),
+            Some(base) => place.strip(base)?.parse().ok(),
+        }
+    }
+
+    /// What a graph that a node calls there shares with this one; whoever calls it says what it has of its own.
+    pub(crate) fn part(&self, base: EntryPath) -> RunContext {
+        RunContext {
+            graph: self.graph.clone(),
+            run: self.run.clone(),
+            ports: self.ports.clone(),
+            writer: self.writer.clone(),
+            variables: self.variables.clone(),
+            purse: self.purse.clone(),
+            remembered: self.remembered.clone(),
+            answered: self.answered.clone(),
+            idle: Arc::default(),
+            drive_part: self.drive_part,
+            base: Some(base),
+            depth: self.depth + 1,
+            asks_as: self.asks_as.clone(),
+        }
+    }
+
+    /// The memory of the run, shared with the agents it calls.
+    pub(crate) fn remembered(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Turns that wait for somebody who is here. They need no place among those that are worked on.
+#[derive(Default)]
+pub(crate) struct Idle {
+    turns: AtomicUsize,
+    pub(crate) changed: Notify,
+}
+
+impl Idle {
+    pub(crate) fn turns(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn enter(self: Arc<Self>) -> Thinking {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_one();
+        Thinking(self)
+    }
+}
+
+/// Somebody thinks as long as this is there.
+pub(crate) struct Thinking(Arc<Idle>);
+
+impl Drop for Thinking {
+    fn drop(&mut self) {
+        self.0.turns.fetch_sub(1, Ordering::Relaxed);
+    }
+}

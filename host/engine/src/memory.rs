@@ -1,0 +1,264 @@
+//! What is known of turns that began in an earlier process, or earlier in this one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::SystemTime;
+
+use hotcell_budget::{Account, Usage};
+use hotcell_graph::Value;
+use hotcell_journal::{Completed, Entry, EntryPath, Fact};
+
+use crate::token::Turn;
+
+/// What an effect does: its kind, and what exactly. A repeated turn must do the same again to get the same answer.
+pub(crate) struct Deed {
+    pub(crate) kind: &'static str,
+    pub(crate) subject: String,
+}
+
+impl Deed {
+    /// What is done, by name, and what it is done with, of which a digest is kept.
+    pub(crate) fn new(kind: &'static str, name: &str, with: &[&str]) -> Self {
+        if with.is_empty() {
+            return Deed { kind, subject: name.to_owned() };
+        }
+        let mut digest = blake3::Hasher::new();
+        for text in with {
+            digest.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        let digest = digest.finalize().to_hex();
+        Deed { kind, subject: format!("{name} {}", &digest[..16]) }
+    }
+}
+
+/// An effect of an earlier process.
+struct Known {
+    kind: String,
+    /// Empty in journals of older versions
+    subject: String,
+    answer: Value,
+    account: Account,
+}
+
+/// What is known of turns that began in an earlier process.
+#[derive(Default)]
+pub(crate) struct Remembered {
+    effects: HashMap<(EntryPath, u32), Known>,
+    pub(crate) answers: HashMap<(EntryPath, u32), Option<String>>,
+    /// What moved the schedules of graphs within the run, by where they were called
+    agents: HashMap<EntryPath, Vec<Moved>>,
+    /// How many attempts of a turn failed and were followed by another one
+    pub(crate) attempts: HashMap<EntryPath, u32>,
+    /// Until when nodes wait, by the graph that they are nodes of
+    timers: HashMap<(EntryPath, String), SystemTime>,
+}
+
+/// What moved the schedule of a graph.
+#[derive(Clone)]
+pub(crate) enum Moved {
+    /// A turn was completed
+    Completed(EntryPath, Completed),
+    /// A node had waited as long as it may
+    Expired(String),
+}
+
+impl Remembered {
+    /// What the entries of a run say: beside the memory, its own completed turns in order, and what was used.
+    pub(crate) fn of(entries: Vec<Entry>) -> (Self, Vec<Moved>, Usage) {
+        let mut remembered = Self::default();
+        let mut own = Vec::new();
+        let mut spent = Spent::default();
+        for entry in entries {
+            match &entry.fact {
+                Fact::Effect { number, kind, account, .. } => spent.effect(&entry.place, *number, kind, account),
+                Fact::Failed { number, account, .. } => spent.failure(&entry.place, *number, account),
+                Fact::Attempt { attempt, account, .. } => spent.attempt(&entry.place, *attempt, account),
+                Fact::Completed(completed) => spent.turn(&entry.place, &completed.account),
+                _ => {}
+            }
+            own.extend(remembered.add(entry));
+        }
+        (remembered, own, spent.total())
+    }
+
+    /// What the entries say of a turn that began in this process and is begun again.
+    pub(crate) fn refresh(&mut self, entries: Vec<Entry>, turn: Turn) {
+        let is_own = |place: &EntryPath| place.turn() == Some(turn);
+        self.effects.retain(|(place, _), _| !is_own(place));
+        self.answers.retain(|(place, _), _| !is_own(place));
+        self.agents.retain(|base, _| !is_own(base));
+        self.attempts.retain(|place, _| !is_own(place));
+        entries.into_iter().filter(|entry| is_own(&entry.place)).for_each(|entry| drop(self.add(entry)));
+    }
+
+    /// Takes note of an entry; gives back what is not kept here, a completed turn of the run's own graph.
+    fn add(&mut self, Entry { place, fact }: Entry) -> Option<Moved> {
+        match fact {
+            Fact::Effect { number, kind, subject, answer, account } => {
+                self.effects.insert((place, number), Known { kind, subject, answer, account });
+            }
+            Fact::Retried => self.forget_refusals(),
+            Fact::Asked { number, .. } => {
+                self.answers.entry((place, number)).or_default();
+            }
+            Fact::Answered { number, text } => self.answer(place, number, text),
+            Fact::Attempt { attempt, .. } => {
+                self.attempts.insert(place, attempt);
+            }
+            Fact::TimerSet { node, at } => {
+                self.timers.insert((place, node), at);
+            }
+            Fact::TimerFired { node } if place == EntryPath::of_run() => return Some(Moved::Expired(node)),
+            Fact::TimerFired { node } => self.agents.entry(place).or_default().push(Moved::Expired(node)),
+            Fact::Completed(completed) => match place.around() {
+                None => return Some(Moved::Completed(place, completed)),
+                Some(base) => self.agents.entry(base).or_default().push(Moved::Completed(place, completed)),
+            },
+            _ => {}
+        }
+        None
+    }
+
+    /// Takes note of an answer.
+    pub(crate) fn answer(&mut self, place: EntryPath, number: u32, text: String) {
+        self.answers.insert((place, number), Some(text));
+    }
+
+    /// Forgets what models and tools refused at the end of a place, so that they are asked again.
+    fn forget_refusals(&mut self) {
+        let mut last: HashMap<EntryPath, u32> = HashMap::new();
+        for (place, number) in self.effects.keys() {
+            let last = last.entry(place.clone()).or_default();
+            *last = (*last).max(*number);
+        }
+        for (place, mut number) in last {
+            while self.effects.get(&(place.clone(), number)).is_some_and(|known| is_refusal(&known.answer)) {
+                self.effects.remove(&(place.clone(), number));
+                let Some(before) = number.checked_sub(1) else { break };
+                number = before;
+            }
+        }
+    }
+
+    /// The answer of the effect of that number and who used what for it. A run that was never interrupted remembers
+    /// nothing, and does not look.
+    pub(crate) fn take_effect(
+        &mut self,
+        place: &EntryPath,
+        number: u32,
+        deed: &Deed,
+    ) -> Result<Option<(Value, Account)>, String> {
+        if self.effects.is_empty() {
+            return Ok(None);
+        }
+        let Some(known) = self.effects.remove(&(place.clone(), number)) else { return Ok(None) };
+        let is_same = known.kind == deed.kind && (known.subject.is_empty() || known.subject == deed.subject);
+        if !is_same {
+            return Err(format!(
+                "at {place}, number {number}, the journal has `{} {}`, and `{} {}` would be done now; what it is \
+                 made from has changed since: undo the change to go on, or start a new run",
+                known.kind, known.subject, deed.kind, deed.subject
+            ));
+        }
+        Ok(Some((known.answer, known.account)))
+    }
+
+    /// What moved the schedule of the graph that was called there.
+    pub(crate) fn take_agent(&mut self, base: &EntryPath) -> Vec<Moved> {
+        self.agents.remove(base).unwrap_or_default()
+    }
+
+    /// What the completed turns of the graph that was called there used.
+    pub(crate) fn used_at(&self, base: &EntryPath) -> Usage {
+        let moves = self.agents.get(base).into_iter().flatten();
+        moves.fold(Usage::default(), |mut sum, moved| {
+            if let Moved::Completed(_, completed) = moved {
+                sum += completed.account.total();
+            }
+            sum
+        })
+    }
+
+    /// Until when a node of the graph at that place waits, if that was decided before.
+    pub(crate) fn timer(&self, base: &EntryPath, node: &str) -> Option<SystemTime> {
+        self.timers.get(&(base.clone(), node.to_owned())).copied()
+    }
+}
+
+/// What was used so far, without counting anything twice: what is within a turn or an effect is in its account, too.
+#[derive(Default)]
+struct Spent(BTreeMap<String, Usage>);
+
+impl Spent {
+    fn turn(&mut self, place: &EntryPath, account: &Account) {
+        self.drop_below(place);
+        // The effects of the turn itself, and what was used for it before it failed.
+        self.drop_between(format!("{place}#"), format!("{place}$"));
+        self.add(place.to_string(), account);
+    }
+
+    fn effect(&mut self, place: &EntryPath, number: u32, kind: &str, account: &Account) {
+        match kind {
+            "agent" => self.drop_below(&place.within(format_args!("agent{number}"))),
+            "item" => {
+                let run = place.within("run");
+                self.drop_below(&run);
+                self.drop_between(format!("{run}#"), format!("{run}$"));
+            }
+            _ => {}
+        }
+        self.add(format!("{place}#{number}"), account);
+    }
+
+    fn failure(&mut self, place: &EntryPath, number: Option<u32>, account: &Account) {
+        // Beside what comes when it is done again, which is counted anew.
+        match number {
+            Some(number) => self.add(format!("{place}!{number}"), account),
+            None => self.add(format!("{place}!"), account),
+        }
+    }
+
+    fn attempt(&mut self, place: &EntryPath, attempt: u32, account: &Account) {
+        // All that the attempt did is in its account; the next one does it anew.
+        let of_attempt = attempt_place(place, attempt);
+        self.drop_below(&of_attempt);
+        self.drop_between(format!("{of_attempt}#"), format!("{of_attempt}$"));
+        self.add(format!("{place}!attempt{attempt}"), account);
+    }
+
+    fn add(&mut self, key: String, account: &Account) {
+        *self.0.entry(key).or_default() += account.total();
+    }
+
+    /// Drops everything within a place: its parts follow each other in the order of texts.
+    fn drop_below(&mut self, place: &EntryPath) {
+        self.drop_between(format!("{place}."), format!("{place}/"));
+    }
+
+    fn drop_between(&mut self, from: String, to: String) {
+        let keys: Vec<String> = self.0.range(from..to).map(|(key, _)| key.clone()).collect();
+        for key in keys {
+            self.0.remove(&key);
+        }
+    }
+
+    fn total(self) -> Usage {
+        self.0.into_values().fold(Usage::default(), |mut sum, usage| {
+            sum += usage;
+            sum
+        })
+    }
+}
+
+/// Where an attempt at a turn has its effects.
+pub(crate) fn attempt_place(turn: &EntryPath, attempt: u32) -> EntryPath {
+    if attempt > 1 { turn.within(format_args!("try{attempt}")) } else { turn.clone() }
+}
+
+/// The only key of the answer of a model that refused.
+pub(crate) const REFUSED: &str = "refused";
+
+/// Whether an effect was answered with nothing but a failure: of a model that refused, or of a tool.
+fn is_refusal(answer: &Value) -> bool {
+    let failed = |object: &hotcell_graph::Object| object.get(REFUSED).or_else(|| object.get("error")).is_some();
+    answer.as_object().is_some_and(|object| object.len() == 1 && failed(object))
+}

@@ -1,0 +1,120 @@
+//! How a run, or a graph within it, stands when it gives control back, and why it did not start.
+
+use hotcell_budget::Account;
+use hotcell_graph::State;
+use hotcell_journal::{JournalError, Question, RunId, RunStatus};
+use thiserror::Error;
+
+use crate::branch::WriteError;
+
+/// Why a run did not start or cannot go on.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// Variables without default were not given
+    #[error("{}", missing_variables(.0))]
+    MissingVariables(Vec<String>),
+    /// Variables were given that the graph does not declare
+    #[error("the graph declares no variable {}", list(.0))]
+    UnknownVariables(Vec<String>),
+    /// Values were given that the graph does not take; the text says which
+    #[error("{0}")]
+    UnknownState(String),
+    /// Structured input does not have the form that the graph declares
+    #[error("{0}")]
+    Input(String),
+    /// The values that were given cannot become state
+    #[error(transparent)]
+    State(#[from] WriteError),
+    /// An agent that the run may call has variables without default, and its caller hands on none of that name
+    #[error("{}", missing_of_agent(.agent, .variables))]
+    AgentVariables {
+        /// The agent
+        agent: String,
+        /// The variables
+        variables: Vec<String>,
+    },
+    /// The run has ended
+    #[error("run `{run}` is {status} and cannot go on")]
+    Ended {
+        /// The run
+        run: RunId,
+        /// How it ended
+        status: RunStatus,
+    },
+    /// Only a run that failed can be retried
+    #[error("run `{run}` is {status} and cannot be retried; only failed runs can")]
+    NotFailed {
+        /// The run
+        run: RunId,
+        /// How it stands
+        status: RunStatus,
+    },
+    /// The journal does not fit the graph
+    #[error("run `{run}` does not fit the graph: {cause}")]
+    Mismatch {
+        /// The run
+        run: RunId,
+        /// What does not fit
+        cause: String,
+    },
+    /// The journal failed
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// How a run stands when it gives control back.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It has a result
+    Completed {
+        /// The result
+        output: String,
+    },
+    /// It stopped with an error
+    Failed {
+        /// The node that failed
+        node: Option<String>,
+        /// The error; names the node
+        error: String,
+    },
+    /// It waits for a person
+    Waiting {
+        /// The questions without answer
+        questions: Vec<Question>,
+    },
+    /// It came to a cap after which it goes no further, and has not failed
+    Stopped {
+        /// Which one
+        reason: String,
+    },
+    /// Work was stopped; it can be resumed
+    Interrupted,
+    /// Somebody ended it for good
+    Cancelled,
+}
+
+/// What came of a graph within a run.
+pub(crate) struct Part {
+    /// How it stands, with its state
+    pub(crate) result: Result<(Outcome, State), RunError>,
+    /// Who used what for it
+    pub(crate) used: Account,
+}
+
+pub(crate) fn missing_variables(names: &[String]) -> String {
+    let (verb, them) = if names.len() == 1 { ("variable has", "it") } else { ("variables have", "them") };
+    format!("the graph's {verb} no value and no default: {}; give {them} with `--var NAME=VALUE`", list(names))
+}
+
+pub(crate) fn missing_of_agent(agent: &str, names: &[String]) -> String {
+    let (variable, have, them) =
+        if names.len() == 1 { ("variable", "has", "it") } else { ("variables", "have", "them") };
+    format!(
+        "the {variable} {} of agent `{agent}` {have} no default: declare {them} too in the graph that calls it, or give a default",
+        list(names)
+    )
+}
+
+pub(crate) fn list(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,46 @@
+//! Telling the hooks of a run what happens, and taking what they make of it.
+
+use hotcell_budget::Account;
+use hotcell_graph::{Object, Value};
+use hotcell_models::Message;
+
+use crate::context::{RunContext, Stop};
+use crate::hook::{HookPoint, HookVerdict};
+
+/// Tells the hooks of a run; the object is what they made of the event, if they changed it.
+pub(crate) async fn tell(
+    context: &RunContext,
+    account: &mut Account,
+    point: HookPoint,
+    event: impl FnOnce() -> Object,
+) -> Result<Option<Object>, Stop> {
+    let hooks = &context.ports.hooks;
+    if !hooks.listens(point) {
+        return Ok(None);
+    }
+    let (verdict, used) = hooks.tell(point, event(), &context.purse).await;
+    *account += used;
+    match verdict {
+        HookVerdict::Proceed => Ok(None),
+        HookVerdict::Change(event) => Ok(Some(event)),
+        HookVerdict::Refuse(reason) => Err(Stop::Failed(format!("refused at `{}`: {reason}", point.name()))),
+    }
+}
+
+/// Puts the contents that hooks changed into the messages.
+pub(crate) fn change_messages(messages: &mut [Message], changed: &Object) -> Result<(), Stop> {
+    let wrong = || {
+        Stop::Failed(
+            "a hook at `before-model-call` may change the contents of messages, not which there are".to_owned(),
+        )
+    };
+    let list = changed.get("messages").and_then(Value::as_list).ok_or_else(wrong)?;
+    if list.len() != messages.len() {
+        return Err(wrong());
+    }
+    for (message, changed) in messages.iter_mut().zip(list.iter()) {
+        let content = changed.as_object().and_then(|changed| changed.get("content")).and_then(Value::as_text);
+        content.ok_or_else(wrong)?.clone_into(&mut message.content);
+    }
+    Ok(())
+}

@@ -1,0 +1,33 @@
+//! Branches as the schedule sees them: where they are, and where they came from.
+
+use hotcell_graph::ir::NodeIndex;
+
+use crate::branch::Branch;
+
+/// The number of a node's turn in a run, from 1 in the order in which turns started.
+pub type Turn = u64;
+
+/// Where a branch is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Place {
+    Waiting(NodeIndex),
+    Running(NodeIndex, Turn),
+}
+
+impl Place {
+    pub(crate) fn node(self) -> NodeIndex {
+        let (Place::Waiting(node) | Place::Running(node, _)) = self;
+        node
+    }
+}
+
+/// A branch, at a node.
+#[derive(Debug)]
+pub(crate) struct Token {
+    pub(crate) branch: Branch,
+    pub(crate) place: Place,
+    /// The node that it came from; none where the run begins
+    pub(crate) from: Option<NodeIndex>,
+    /// How many nodes led here, each of which waited for the one before
+    pub(crate) round: u32,
+}
