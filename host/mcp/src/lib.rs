@@ -25,7 +25,7 @@ pub use client::{ClientEvents, Progress, Server, ToolInfo, ToolReply, Unattended
 pub use error::{McpError, ServeError, SettingsError};
 pub use exchange::{Elicited, LogLevel};
 pub use server::{
-    CallContext, Called, Catalog, CatalogError, Content, ElicitError, HttpServer, HttpSettings, Identity, OfferedTool,
-    serve_http, serve_pipe, serve_stdio,
+    CLIENT_BACK_WITHIN, CallContext, Called, Catalog, CatalogError, Content, ElicitError, HttpServer, HttpSettings,
+    Identity, OfferedTool, serve_http, serve_pipe, serve_stdio,
 };
 pub use settings::{Limits, ServerSettings, TlsSettings, Transport, parse_servers};

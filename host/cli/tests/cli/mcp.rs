@@ -1,8 +1,11 @@
-//! `hotcell mcp`: agents as tools of a Model Context Protocol server, over standard input and output.
+//! `hotcell mcp`: agents as tools of a Model Context Protocol server, over standard input and output and over HTTP.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
 
+use hotcell_journal::RunStatus;
 use serde_json::{Value, json};
 
 use crate::desk::Desk;
@@ -125,4 +128,119 @@ fn attack_64_what_changes_in_the_folder_swaps_whole_or_not_at_all() {
     }
     assert_eq!(client.call("one", "")["result"]["content"][0]["text"], "second");
     assert_eq!(client.call("two", "")["result"]["content"][0]["text"], "new");
+}
+
+/// The server over HTTP, without a client of ours.
+struct HttpServer {
+    child: Child,
+    address: String,
+    session: String,
+}
+
+impl HttpServer {
+    fn start(desk: &Desk) -> Self {
+        let mut child = desk.spawn(&["mcp", ".", "--http", "127.0.0.1:0"]);
+        let mut told = BufReader::new(child.stderr.take().unwrap());
+        let address = loop {
+            let mut line = String::new();
+            assert_ne!(told.read_line(&mut line).unwrap(), 0, "it ended");
+            if let Some((_, rest)) = line.split_once("http://") {
+                break rest.split('/').next().unwrap().to_owned();
+            }
+        };
+        std::thread::spawn(move || std::io::copy(&mut told, &mut std::io::sink()));
+        let mut server = HttpServer { child, address, session: String::new() };
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": { "elicitation": {} },
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        let said = server.post(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello }));
+        let said = until(said, "serverInfo");
+        let session =
+            said.lines().find_map(|line| line.to_lowercase().strip_prefix("mcp-session-id: ").map(str::to_owned));
+        server.session = session.unwrap_or_else(|| panic!("{said}"));
+        server.post(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        server
+    }
+
+    fn post(&self, message: &Value) -> TcpStream {
+        self.request("POST", &message.to_string())
+    }
+
+    fn request(&self, method: &str, body: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let session = match self.session.as_str() {
+            "" => String::new(),
+            session => format!("Mcp-Session-Id: {session}\r\n"),
+        };
+        let (address, length) = (&self.address, body.len());
+        write!(
+            stream,
+            "{method} /mcp HTTP/1.1\r\nHost: {address}\r\nAccept: application/json, text/event-stream\r\n\
+             Content-Type: application/json\r\n{session}Content-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        stream
+    }
+
+    /// Calls a tool, and gives the connection once a question has come.
+    fn asked(&self, tool: &str) -> TcpStream {
+        let params = json!({ "name": tool, "arguments": { "prompt": "Ada" } });
+        let stream = self.post(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }));
+        until(stream.try_clone().unwrap(), "elicitation/create");
+        stream
+    }
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads until a text has come.
+fn until(mut stream: TcpStream, text: &str) -> String {
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let (mut read, mut buffer) = (String::new(), [0; 4096]);
+    while !read.contains(text) {
+        let count = stream.read(&mut buffer).unwrap_or_else(|error| panic!("{error}: {read}"));
+        assert_ne!(count, 0, "{read}");
+        read.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    read
+}
+
+/// Waits until the only run is interrupted, and says how long that took.
+fn interrupted(desk: &Desk) -> Duration {
+    let start = Instant::now();
+    while desk.runs()[0].status != RunStatus::Interrupted {
+        assert!(start.elapsed() < Duration::from_secs(20), "it is {}", desk.runs()[0].status);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    start.elapsed()
+}
+
+#[test]
+fn a_client_that_leaves_during_a_question_leaves_a_run_that_can_go_on() {
+    let desk = Desk::new();
+    desk.write("greet/graph.yaml", ASKS);
+    let server = HttpServer::start(&desk);
+    drop(server.asked("greet"));
+    assert!(interrupted(&desk) < Duration::from_secs(8));
+    // The server is still there, and holds nothing of the run.
+    let run = desk.only_run();
+    let output = desk.output(&["runs", "resume", run.as_str(), "--answer", "a mathematician"]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Hello Ada, a mathematician\n");
+}
+
+#[test]
+fn a_session_that_ends_during_a_question_leaves_a_run_that_can_go_on() {
+    let desk = Desk::new();
+    desk.write("greet/graph.yaml", ASKS);
+    let server = HttpServer::start(&desk);
+    let _asked = server.asked("greet");
+    let _ended = server.request("DELETE", "");
+    assert!(interrupted(&desk) < Duration::from_secs(2));
 }

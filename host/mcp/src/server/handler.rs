@@ -22,6 +22,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::attended::ClientGone;
 use super::context::{ElicitError, Note};
 use super::{CallContext, Called, Catalog, CatalogError, Content, Identity, OfferedTool};
 use crate::exchange::{Elicited, LogLevel};
@@ -168,10 +169,17 @@ impl ServerHandler for Offer {
             context.ct.cancelled().await;
             tokio::time::sleep(CANCELLED_WITHIN).await;
         };
-        tokio::pin!(overdue);
+        let gone = async {
+            match context.extensions.get::<ClientGone>() {
+                Some(ClientGone(gone)) => gone.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(overdue, gone);
         let called = loop {
             tokio::select! {
                 biased;
+                () = &mut gone, if !context.ct.is_cancelled() => context.ct.cancel(),
                 () = context.ct.cancelled(), if !telling.over => {
                     telling.over = true;
                     telling.questions.clear();

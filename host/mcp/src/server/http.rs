@@ -16,13 +16,13 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use super::attended::{AttendedSessions, RETRY_AFTER};
 use super::handler::Offer;
 use super::{Catalog, Identity};
 use crate::error::ServeError;
@@ -43,7 +43,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
 
 type Body = BoxBody<Bytes, Infallible>;
-type Mcp = TowerToHyperService<StreamableHttpService<Offer, LocalSessionManager>>;
+type Mcp = TowerToHyperService<StreamableHttpService<Offer, AttendedSessions>>;
 
 /// Where and to whom to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,8 +122,9 @@ pub async fn serve_http(
         .with_allowed_origins(settings.origins.into_iter().chain(pages))
         .with_max_request_body_bytes(LARGEST_REQUEST)
         .with_cancellation_token(shutdown.clone());
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(SILENCE);
+    let mut sessions = AttendedSessions::default();
+    sessions.local.session_config.keep_alive = Some(SILENCE);
+    sessions.local.session_config.sse_retry = Some(RETRY_AFTER);
     let sessions = Arc::new(sessions);
     let offer = move || Ok(Offer::new(catalog.clone(), identity.clone()));
     let mcp = TowerToHyperService::new(StreamableHttpService::new(offer, sessions.clone(), config));
@@ -131,7 +132,7 @@ pub async fn serve_http(
     Ok(HttpServer { address, shutdown, serving: Some(serving) })
 }
 
-async fn accept(listener: TcpListener, mcp: Mcp, sessions: Arc<LocalSessionManager>, shutdown: CancellationToken) {
+async fn accept(listener: TcpListener, mcp: Mcp, sessions: Arc<AttendedSessions>, shutdown: CancellationToken) {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -166,12 +167,7 @@ async fn accept(listener: TcpListener, mcp: Mcp, sessions: Arc<LocalSessionManag
     }
 }
 
-async fn serve_connection(
-    stream: TcpStream,
-    mcp: Mcp,
-    sessions: Arc<LocalSessionManager>,
-    shutdown: CancellationToken,
-) {
+async fn serve_connection(stream: TcpStream, mcp: Mcp, sessions: Arc<AttendedSessions>, shutdown: CancellationToken) {
     // Small messages go at once.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection without TCP_NODELAY");
@@ -197,13 +193,13 @@ async fn serve_connection(
 async fn respond(
     request: Request<Incoming>,
     mcp: Mcp,
-    sessions: Arc<LocalSessionManager>,
+    sessions: Arc<AttendedSessions>,
 ) -> Result<Response<Body>, Infallible> {
     if request.uri().path() != PATH {
         return Ok(plain(StatusCode::NOT_FOUND, "only /mcp is served\n"));
     }
     let begins = request.method() == Method::POST && !request.headers().contains_key("mcp-session-id");
-    if begins && sessions.sessions.read().await.len() >= MOST_SESSIONS {
+    if begins && sessions.local.sessions.read().await.len() >= MOST_SESSIONS {
         return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n"));
     }
     mcp.call(request).await

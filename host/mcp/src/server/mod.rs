@@ -3,6 +3,7 @@
 //! A [`Catalog`] says what there is and does it. Everything of the protocol is done here: sessions, progress,
 //! cancellation, questions to whoever sits at the client, and who may reach the server at all.
 
+mod attended;
 mod context;
 mod handler;
 mod http;
@@ -13,6 +14,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use tokio::sync::watch;
 
+pub use self::attended::CLIENT_BACK_WITHIN;
 pub use self::context::{CallContext, ElicitError};
 pub use self::http::{HttpServer, HttpSettings, serve_http};
 pub use self::stdio::{serve_pipe, serve_stdio};
@@ -112,8 +114,8 @@ pub trait Catalog: Send + Sync + 'static {
     /// All tools. Asked for often: whenever a client lists them and whenever one is called.
     fn tools(&self) -> Vec<OfferedTool>;
 
-    /// Calls a tool of [`Catalog::tools`]. When the client cancels the call, the context says so; a call that goes
-    /// on for another 10 seconds after that is dropped.
+    /// Calls a tool of [`Catalog::tools`]. When the client cancels the call, ends its session, or is gone for
+    /// [`CLIENT_BACK_WITHIN`], the context says so; a call that goes on for another 10 seconds after that is dropped.
     ///
     /// # Errors
     /// The arguments are wrong, or the tool cannot be called at all.

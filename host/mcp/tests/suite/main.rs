@@ -5,6 +5,7 @@ mod common;
 mod events;
 mod http;
 mod latency;
+mod leaving;
 mod pipe;
 mod real_servers;
 mod stdio;

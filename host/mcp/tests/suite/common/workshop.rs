@@ -87,7 +87,13 @@ impl Catalog for Workshop {
                 context.log(LogLevel::Warning, "a warning");
                 Called::text("told")
             }
-            "ask" => said(context.elicit("Who are you?", schema).await),
+            "ask" => {
+                let answer = context.elicit("Who are you?", schema).await;
+                if context.cancelled().is_cancelled() {
+                    self.cancelled.fetch_add(1, Ordering::SeqCst);
+                }
+                said(answer)
+            }
             "ask_elsewhere" => {
                 let asking = tokio::spawn(async move { context.elicit("From a task?", schema).await });
                 said(asking.await.expect("no panic"))

@@ -1,0 +1,200 @@
+//! Sessions over HTTP whose calls learn that nobody waits for them any more.
+//!
+//! The library keeps a call going when the stream with its answer breaks, because the client may come back for the rest
+//! of it. A client that is gone for good would leave its call to wait until the session ends, which is an hour when it
+//! waits for a person. So each stream of a call is watched here.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::Stream;
+use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
+use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId, SessionManager};
+use tokio_util::sync::CancellationToken;
+
+/// How long a client whose connection for a call broke may take to come back for it, with `Last-Event-ID`. After that
+/// the call is cancelled. A client is told to try again after [`RETRY_AFTER`], so this leaves room for a few attempts.
+pub const CLIENT_BACK_WITHIN: Duration = Duration::from_secs(5);
+
+/// After what time a client whose stream broke should come back for it.
+pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+type Messages = Pin<Box<dyn Stream<Item = ServerSseMessage> + Send + Sync>>;
+
+/// Put into a request: cancelled when its client is gone for good.
+#[derive(Clone, Debug)]
+pub(super) struct ClientGone(pub(super) CancellationToken);
+
+/// Sessions of this process, with a look at who still reads the answers.
+#[derive(Debug, Default)]
+pub(super) struct AttendedSessions {
+    pub(super) local: LocalSessionManager,
+    calls: Mutex<HashMap<SessionId, Vec<Weak<Call>>>>,
+}
+
+/// A request whose answer has not been sent.
+#[derive(Debug, Default)]
+struct Call {
+    gone: CancellationToken,
+    /// What the library calls the stream of this request: the second half of the ids of its events
+    stream: OnceLock<String>,
+    /// How many connections have read its stream, one after the other
+    readers: AtomicU64,
+}
+
+/// The stream of a request, as one connection reads it.
+struct Reading {
+    messages: Messages,
+    call: Arc<Call>,
+    /// Which of the readers of the call this is
+    reader: u64,
+    answered: bool,
+}
+
+impl AttendedSessions {
+    fn calls(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<Weak<Call>>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, session: &SessionId, call: &Arc<Call>) {
+        let mut calls = self.calls();
+        let calls = calls.entry(session.clone()).or_default();
+        calls.retain(|call| call.strong_count() > 0);
+        calls.push(Arc::downgrade(call));
+    }
+
+    /// The call that an event belongs to, if it still goes on.
+    fn call_of(&self, session: &SessionId, event: &str) -> Option<Arc<Call>> {
+        let stream = stream_of(event)?;
+        let calls = self.calls();
+        let mut calls = calls.get(session)?.iter().filter_map(Weak::upgrade);
+        calls.find(|call| call.stream.get().is_some_and(|known| known == stream))
+    }
+}
+
+impl Reading {
+    fn new(messages: Messages, call: Arc<Call>) -> Messages {
+        let reader = call.readers.fetch_add(1, Ordering::SeqCst) + 1;
+        Box::pin(Reading { messages, call, reader, answered: false })
+    }
+}
+
+impl Stream for Reading {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
+        let polled = self.messages.as_mut().poll_next(context);
+        if let Poll::Ready(Some(sent)) = &polled {
+            if let Some(stream) = sent.event_id.as_deref().and_then(stream_of) {
+                self.call.stream.get_or_init(|| stream.to_owned());
+            }
+            let last = |message: &ServerJsonRpcMessage| {
+                matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
+            };
+            self.answered |= sent.message.as_deref().is_some_and(last);
+        }
+        polled
+    }
+}
+
+impl Drop for Reading {
+    /// The connection is closed, or another one reads on.
+    fn drop(&mut self) {
+        if self.answered || self.call.gone.is_cancelled() {
+            return;
+        }
+        let (call, reader) = (self.call.clone(), self.reader);
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return call.gone.cancel() };
+        runtime.spawn(async move {
+            if call.gone.run_until_cancelled(tokio::time::sleep(CLIENT_BACK_WITHIN)).await.is_none() {
+                return;
+            }
+            if call.readers.load(Ordering::SeqCst) == reader {
+                tracing::debug!("a client left its call and did not come back");
+                call.gone.cancel();
+            }
+        });
+    }
+}
+
+/// `INDEX/STREAM` is how the library writes the id of an event that belongs to a request.
+fn stream_of(event: &str) -> Option<&str> {
+    event.split_once('/').map(|(_, stream)| stream)
+}
+
+impl SessionManager for AttendedSessions {
+    type Error = LocalSessionManagerError;
+    type Transport = <LocalSessionManager as SessionManager>::Transport;
+
+    async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        self.local.create_session().await
+    }
+
+    async fn initialize_session(
+        &self,
+        id: &SessionId,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Self::Error> {
+        self.local.initialize_session(id, message).await
+    }
+
+    async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
+        self.local.has_session(id).await
+    }
+
+    /// The library gives handlers some time to answer before it cancels them; nobody is there to read those answers.
+    async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
+        let calls = self.calls().remove(id).unwrap_or_default();
+        for call in calls.iter().filter_map(Weak::upgrade) {
+            call.gone.cancel();
+        }
+        self.local.close_session(id).await
+    }
+
+    async fn create_stream(
+        &self,
+        id: &SessionId,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let call = Arc::<Call>::default();
+        if let ClientJsonRpcMessage::Request(request) = &mut message {
+            request.request.extensions_mut().insert(ClientGone(call.gone.clone()));
+        }
+        let messages = self.local.create_stream(id, message).await?;
+        self.add(id, &call);
+        Ok(Reading::new(Box::pin(messages), call))
+    }
+
+    async fn create_standalone_stream(
+        &self,
+        id: &SessionId,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        self.local.create_standalone_stream(id).await
+    }
+
+    async fn resume(
+        &self,
+        id: &SessionId,
+        last_event_id: String,
+    ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
+        let call = self.call_of(id, &last_event_id);
+        let messages: Messages = Box::pin(self.local.resume(id, last_event_id).await?);
+        Ok(match call {
+            Some(call) => Reading::new(messages, call),
+            None => messages,
+        })
+    }
+
+    async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
+        self.local.accept_message(id, message).await
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<Self::Transport>, Self::Error> {
+        self.local.restore_session(id).await
+    }
+}
