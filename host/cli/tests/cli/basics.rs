@@ -293,7 +293,8 @@ fn the_command_introduces_itself() {
     let version = desk.output(&["--version"]);
     assert_eq!(String::from_utf8_lossy(&version.stdout), format!("hotcell {}\n", env!("CARGO_PKG_VERSION")));
     let help = String::from_utf8(desk.output(&["run", "--help"]).stdout).unwrap();
-    for code in ["0    done", "1    a run failed", "2    refused", "3    a run waits", "130  interrupted"] {
+    for code in ["0    success", "1    the run failed", "2    invalid usage", "3    the run waits", "130  interrupted"]
+    {
         assert!(help.contains(code), "{help}");
     }
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

@@ -12,6 +12,8 @@ mod rows;
 mod schema;
 mod writer;
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -70,6 +72,10 @@ impl SqliteStore {
         }
         if path.exists() {
             refuse_several_names(path).map_err(fail)?;
+        } else {
+            // What runs were told and gave is the business of their user alone. What SQLite puts beside the file has its mode.
+            let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path);
+            made.map_err(|error| fail(error.to_string()))?;
         }
         let connection = schema::open(path).map_err(fail)?;
         if waits_for_disk {

@@ -206,3 +206,15 @@ async fn a_full_disk_stops_the_run_with_what_was_committed_and_it_goes_on_afterw
     let taken = store.take(&run, Fact::Resumed).await.expect("taken");
     taken.writer.append(vec![turn(2), done("x")]).await.expect("added");
 }
+
+#[tokio::test]
+async fn a_journal_belongs_to_its_user() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    let store = desk.store();
+    let _writer = store.create(&header("a"), None).await.expect("created");
+    for name in desk.beside().into_iter().chain(["runs.db".to_owned()]) {
+        let mode = std::fs::metadata(desk.file().with_file_name(&name)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{name} is {mode:o}");
+    }
+}

@@ -78,9 +78,9 @@ impl AttendedSessions {
 }
 
 impl Reading {
-    fn new(messages: Messages, call: Arc<Call>) -> Messages {
+    fn new(messages: Messages, call: Arc<Call>) -> Self {
         let reader = call.readers.fetch_add(1, Ordering::SeqCst) + 1;
-        Box::pin(Reading { messages, call, reader, answered: false })
+        Reading { messages, call, reader, answered: false }
     }
 }
 
@@ -185,7 +185,7 @@ impl SessionManager for AttendedSessions {
         let call = self.call_of(id, &last_event_id);
         let messages: Messages = Box::pin(self.local.resume(id, last_event_id).await?);
         Ok(match call {
-            Some(call) => Reading::new(messages, call),
+            Some(call) => Box::pin(Reading::new(messages, call)),
             None => messages,
         })
     }
