@@ -423,6 +423,9 @@ pub(crate) enum Plugin {
         #[command(flatten)]
         shelf: Shelf,
     },
+    /// List, move and adopt the data that plugins store
+    #[command(subcommand)]
+    Store(PluginStore),
     /// Verify plugins against `hotcell.lock`, the contract and their signatures
     Verify {
         /// Plugin name [default: all plugins]
@@ -459,6 +462,43 @@ pub(crate) enum Plugin {
     Keygen {
         /// Secret key file to write; the public key gets the suffix `.pub`
         file: PathBuf,
+    },
+}
+
+/// Each store belongs to a plugin of a project, or to a plugin of the user.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PluginStore {
+    /// List all stores with their owners and sizes
+    List {
+        /// Write one JSON line per store
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move the stores of a folder that was moved or renamed, and of everything in it
+    Move {
+        /// Old path of the folder
+        old: PathBuf,
+        /// New path of the folder
+        new: PathBuf,
+        /// Delete data that the plugins already have there
+        #[arg(long)]
+        replace: bool,
+        /// Skip the confirmation prompt
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// Give a plugin the data stored under its name before stores belonged to projects
+    Adopt {
+        /// Plugin name
+        plugin: String,
+        #[command(flatten)]
+        shelf: Shelf,
+        /// Delete data that the plugin already has
+        #[arg(long)]
+        replace: bool,
+        /// Skip the confirmation prompt
+        #[arg(long, short)]
+        yes: bool,
     },
 }
 

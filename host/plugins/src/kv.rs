@@ -1,10 +1,20 @@
-//! The stores of plugins: one SQLite file for all of them, each seeing only what is its own.
+//! The stores of plugins: one SQLite file for all of them, each seeing only what is its own. Whose a store is says
+//! [`Owner`]; decision 017 says why.
 
-use std::path::Path;
+mod layout;
+mod owner;
+mod take_over;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_cells::{KeyValueStore, ServiceError};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
+
+pub use self::owner::Owner;
+pub use self::take_over::{Amount, Former, Listing, TakeOverError};
 
 /// Bytes of a key.
 const MAX_KEY: usize = 256;
@@ -15,62 +25,85 @@ const MAX_SHARE: i64 = 64 << 20;
 /// Keys of one plugin.
 const MAX_KEYS: i64 = 10_000;
 
+/// The store of an owner, as its number. An owner that has none has no entries either.
+const STORE: &str = "(SELECT id FROM stores WHERE project = ?1 AND folder = ?2 AND plugin = ?3)";
+
 /// The stores of all plugins. Cheap to clone.
 #[derive(Clone)]
-pub struct Stores(Arc<Mutex<Connection>>);
+pub struct Stores(Arc<Opened>);
+
+struct Opened {
+    connection: Mutex<Connection>,
+    /// Where they are, for messages
+    file: String,
+}
 
 /// Why the stores of plugins cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use the stores of plugins ({file}): {cause}")]
-pub struct StoresError {
-    file: String,
-    cause: String,
+pub enum StoresError {
+    /// The file cannot be used
+    #[error("cannot use the stores of plugins ({file}): {cause}")]
+    File {
+        /// The file
+        file: String,
+        /// Why not
+        cause: String,
+    },
+    /// A folder cannot own a store
+    #[error("`{}` cannot have stores of plugins: {cause}", folder.display())]
+    Folder {
+        /// The folder
+        folder: PathBuf,
+        /// Why not
+        cause: String,
+    },
 }
 
 impl Stores {
-    /// The stores in a file, or in memory where none is named. The file is made when it is not there.
+    /// The stores in a file, or in memory where none is named. The file is made when it is not there, and brought up to
+    /// date when an older hotcell wrote it.
     ///
     /// # Errors
-    /// When the file cannot be used.
-    pub fn open(file: Option<&Path>) -> Result<Self, StoresError> {
-        Self::connect(file).map_err(|cause| StoresError {
-            file: file.map_or_else(|| "in memory".to_owned(), |file| file.display().to_string()),
-            cause: cause.to_string(),
-        })
+    /// When the file cannot be used, or is none of stores.
+    pub fn open(path: Option<&Path>) -> Result<Self, StoresError> {
+        let file = path.map_or_else(|| "in memory".to_owned(), |path| path.display().to_string());
+        let failed = |cause: String| StoresError::File { file: file.clone(), cause };
+        let mut connection = connect(path).map_err(|error| failed(error.to_string()))?;
+        layout::prepare(&mut connection).map_err(failed)?;
+        Ok(Stores(Arc::new(Opened { connection: Mutex::new(connection), file })))
     }
 
-    fn connect(file: Option<&Path>) -> rusqlite::Result<Self> {
-        let connection = match file {
-            Some(file) => {
-                // Where it cannot be made, opening the file says so.
-                let _ = file.parent().map(std::fs::create_dir_all);
-                Connection::open(file)?
-            }
-            None => Connection::open_in_memory()?,
-        };
-        connection.busy_timeout(std::time::Duration::from_secs(5))?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "synchronous", "normal")?;
-        connection.execute_batch(
-            "CREATE TABLE IF NOT EXISTS entries (
-                 owner TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (owner, key)
-             ) WITHOUT ROWID;",
-        )?;
-        Ok(Stores(Arc::new(Mutex::new(connection))))
-    }
-
-    /// The store of one plugin.
-    pub fn of(&self, plugin: &str) -> Arc<dyn KeyValueStore> {
-        Arc::new(Store { owner: plugin.to_owned(), stores: self.clone() })
+    /// The store of one plugin. It is made when something is written into it.
+    pub fn of(&self, owner: Owner) -> Arc<dyn KeyValueStore> {
+        Arc::new(Store { owner, stores: self.clone() })
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn broken(&self, error: &rusqlite::Error) -> StoresError {
+        StoresError::File { file: self.0.file.clone(), cause: error.to_string() }
     }
 }
 
+fn connect(file: Option<&Path>) -> rusqlite::Result<Connection> {
+    let connection = match file {
+        Some(file) => {
+            // Where it cannot be made, opening the file says so.
+            let _ = file.parent().map(std::fs::create_dir_all);
+            Connection::open(file)?
+        }
+        None => Connection::open_in_memory()?,
+    };
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", "normal")?;
+    Ok(connection)
+}
+
 struct Store {
-    owner: String,
+    owner: Owner,
     stores: Stores,
 }
 
@@ -89,12 +122,10 @@ impl KeyValueStore for Store {
     fn get(&self, key: &str) -> Result<Option<Vec<u8>>, ServiceError> {
         check_key(key)?;
         let connection = self.stores.connection();
-        connection
-            .query_row("SELECT value FROM entries WHERE owner = ?1 AND key = ?2", params![self.owner, key], |row| {
-                row.get(0)
-            })
-            .optional()
-            .map_err(broken)
+        let sql = format!("SELECT value FROM entries WHERE store = {STORE} AND key = ?4");
+        let mut query = connection.prepare_cached(&sql).map_err(broken)?;
+        let Owner { project, folder, plugin } = &self.owner;
+        query.query_row(params![project, folder, plugin, key], |row| row.get(0)).optional().map_err(broken)
     }
 
     fn set(&self, key: &str, value: &[u8]) -> Result<(), ServiceError> {
@@ -104,12 +135,14 @@ impl KeyValueStore for Store {
             return Err(ServiceError::InvalidInput(text));
         }
         let mut connection = self.stores.connection();
-        let transaction = connection.transaction().map_err(broken)?;
+        // A writer from its beginning: two that both began as readers could not both go on.
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(broken)?;
+        let store = take_over::made(&transaction, &self.owner).map_err(broken)?;
         let (keys, bytes): (i64, i64) = transaction
             .query_row(
                 "SELECT count(*), coalesce(sum(length(CAST(key AS BLOB)) + length(value)), 0) FROM entries
-                 WHERE owner = ?1 AND key <> ?2",
-                params![self.owner, key],
+                 WHERE store = ?1 AND key <> ?2",
+                params![store, key],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )
             .map_err(broken)?;
@@ -119,9 +152,9 @@ impl KeyValueStore for Store {
         }
         transaction
             .execute(
-                "INSERT INTO entries (owner, key, value) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (owner, key) DO UPDATE SET value = excluded.value",
-                params![self.owner, key, value],
+                "INSERT INTO entries (store, key, value) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (store, key) DO UPDATE SET value = excluded.value",
+                params![store, key, value],
             )
             .map_err(broken)?;
         transaction.commit().map_err(broken)
@@ -130,68 +163,22 @@ impl KeyValueStore for Store {
     fn delete(&self, key: &str) -> Result<(), ServiceError> {
         check_key(key)?;
         let connection = self.stores.connection();
-        let deleted = connection.execute("DELETE FROM entries WHERE owner = ?1 AND key = ?2", params![self.owner, key]);
-        deleted.map(|_| ()).map_err(broken)
+        let sql = format!("DELETE FROM entries WHERE store = {STORE} AND key = ?4");
+        let Owner { project, folder, plugin } = &self.owner;
+        connection.execute(&sql, params![project, folder, plugin, key]).map(drop).map_err(broken)
     }
 
     fn keys(&self, prefix: &str, limit: usize) -> Result<Vec<String>, ServiceError> {
         let connection = self.stores.connection();
-        let mut query = connection
-            .prepare_cached(
-                "SELECT key FROM entries WHERE owner = ?1 AND key >= ?2 AND substr(key, 1, length(?2)) = ?2
-                 ORDER BY key LIMIT ?3",
-            )
-            .map_err(broken)?;
+        let sql = format!(
+            "SELECT key FROM entries WHERE store = {STORE} AND key >= ?4 AND substr(key, 1, length(?4)) = ?4
+             ORDER BY key LIMIT ?5"
+        );
+        let mut query = connection.prepare_cached(&sql).map_err(broken)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let keys = query.query_map(params![self.owner, prefix, limit], |row| row.get(0)).map_err(broken)?;
+        let Owner { project, folder, plugin } = &self.owner;
+        let keys =
+            query.query_map(params![project, folder, plugin, prefix, limit], |row| row.get(0)).map_err(broken)?;
         keys.collect::<rusqlite::Result<_>>().map_err(broken)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plugins_see_only_their_own_and_what_is_set_is_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("stores.db");
-        let stores = Stores::open(Some(&file)).unwrap();
-        let (a, b) = (stores.of("a"), stores.of("b"));
-        a.set("x/1", b"one").unwrap();
-        a.set("x/2", b"\xff").unwrap();
-        a.set("y", b"").unwrap();
-        b.set("x/1", b"other").unwrap();
-        assert_eq!(a.keys("x/", 10).unwrap(), ["x/1", "x/2"]);
-        assert_eq!(a.keys("", 2).unwrap(), ["x/1", "x/2"]);
-        a.delete("x/1").unwrap();
-        drop((a, b, stores));
-        let stores = Stores::open(Some(&file)).unwrap();
-        assert_eq!(stores.of("a").get("x/1").unwrap(), None);
-        assert_eq!(stores.of("a").get("x/2").unwrap(), Some(vec![0xff]));
-        assert_eq!(stores.of("b").get("x/1").unwrap(), Some(b"other".to_vec()));
-    }
-
-    #[test]
-    fn attack_39_40_a_plugin_has_a_share_and_no_more() {
-        let stores = Stores::open(None).unwrap();
-        let store = stores.of("greedy");
-        let full = |result: Result<(), ServiceError>| matches!(result, Err(ServiceError::Unavailable(_)));
-        for number in 0..64 {
-            let stored = store.set(&format!("{number}"), &vec![0; MAX_VALUE]);
-            assert_eq!(stored.is_ok(), number < 63, "{number}: {stored:?}");
-        }
-        assert!(full(store.set("more", &vec![0; MAX_VALUE])));
-        assert!(store.set("0", b"small").is_ok());
-        assert!(stores.of("other").set("x", b"y").is_ok());
-        for (key, value) in [("", 0), (&*"k".repeat(257), 0), ("k", MAX_VALUE + 1)] {
-            assert!(matches!(store.set(key, &vec![0; value]), Err(ServiceError::InvalidInput(_))));
-        }
-        let many = stores.of("many");
-        for number in 0..MAX_KEYS {
-            many.set(&number.to_string(), b"").unwrap();
-        }
-        assert!(full(many.set("one more", b"")));
-        assert!(many.set("0", b"x").is_ok());
     }
 }

@@ -19,7 +19,7 @@ mod trust;
 pub use catalogue::{Catalogue, Found, Plugin, install, uninstall};
 pub use grant::{GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
-pub use kv::{Stores, StoresError};
+pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError};
 pub use lock::{LOCK_FILE, LockError};
 pub use settings::{SETTINGS_FILE, Settings, SettingsError, parse_grants};
 pub use signature::{KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, sign, signer_of};

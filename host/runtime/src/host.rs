@@ -13,7 +13,7 @@ use hotcell_engine::RunError;
 use hotcell_journal::{JournalError, MemoryStore, Question, RunRecord, RunStatus, RunStore, SqliteStore};
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelError, ModelName, Providers, Recorder, Replay};
-use hotcell_plugins::{AgentFolder, Catalogue, FolderError, SignaturePolicy, Stores, StoresError, Trust};
+use hotcell_plugins::{AgentFolder, Catalogue, FolderError, Owner, SignaturePolicy, Stores, StoresError, Trust};
 use thiserror::Error;
 
 pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
@@ -123,6 +123,7 @@ struct Inner {
     model: Arc<dyn Model>,
     environment: Environment,
     plugins: Vec<PathBuf>,
+    user_plugins: Option<PathBuf>,
     index: Option<PathBuf>,
     trust: Trust,
     signatures: SignaturePolicy,
@@ -230,8 +231,6 @@ impl Host {
         };
         let user_plugins =
             options.user_plugins.or_else(|| dirs::data_dir().map(|folder| folder.join("hotcell").join(PLUGIN_FOLDER)));
-        let mut plugins = options.plugins;
-        plugins.extend(user_plugins);
         let environment = options.environment;
         let providers = Arc::new(Providers::from_environment(&|name| environment.get(name))?);
         let model: Arc<dyn Model> = match &options.model_source {
@@ -245,7 +244,8 @@ impl Host {
             providers,
             model,
             environment,
-            plugins,
+            plugins: options.plugins,
+            user_plugins: user_plugins.filter(|folder| !folder.as_os_str().is_empty()),
             index: dirs::cache_dir().map(|folder| folder.join("hotcell").join("plugins.json")),
             trust,
             signatures: user.signatures,
@@ -353,8 +353,24 @@ impl Host {
 
     /// Where plugins of an agent in this folder may be.
     pub(crate) fn plugin_folders(&self, folder: &Path) -> Vec<PathBuf> {
-        let further = self.0.plugins.iter().filter(|folder| !folder.as_os_str().is_empty()).cloned();
+        let further = self.0.plugins.iter().filter(|folder| !folder.as_os_str().is_empty());
+        let further = further.chain(&self.0.user_plugins).cloned();
         [folder.join(PLUGIN_FOLDER)].into_iter().chain(further).collect()
+    }
+
+    /// Whose the data of a plugin is that was found in a [`Host::catalogue`] of a folder.
+    ///
+    /// # Errors
+    /// When a folder is not there any more, or its name is not UTF-8.
+    pub fn owner(&self, folder: &Path, file: &Path, plugin: &str) -> Result<Owner, StoresError> {
+        let place = file.parent().unwrap_or(Path::new(""));
+        if place == folder.join(PLUGIN_FOLDER) {
+            return Owner::of_project(folder, plugin);
+        }
+        if self.0.user_plugins.as_deref() == Some(place) {
+            return Owner::of_user(place, plugin);
+        }
+        Owner::beside_project(folder, place, plugin)
     }
 
     /// Compiles a component and compares it with the contract, without running it.
@@ -384,7 +400,10 @@ impl Host {
     }
 
     /// The data of plugins, opened when the first one needs it.
-    pub(crate) fn stores(&self) -> Result<&Stores, StoresError> {
+    ///
+    /// # Errors
+    /// When the file they are in cannot be used.
+    pub fn stores(&self) -> Result<&Stores, StoresError> {
         if let Some(stores) = self.0.opened_stores.get() {
             return Ok(stores);
         }

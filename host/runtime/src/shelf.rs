@@ -1,13 +1,15 @@
 //! The plugins within reach of an agent, each compiled when it is first used.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use hotcell_budget::Budget;
-use hotcell_cells::{Cell, Cells, ConnectorDescription, NodeDescription, Terms, ToolDescription, digest};
+use hotcell_cells::{
+    Cell, Cells, ConnectorDescription, KeyValueStore, NodeDescription, Terms, ToolDescription, digest,
+};
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_plugins::{AgentFolder, Catalogue, Plugin, Standing};
+use hotcell_plugins::{AgentFolder, Catalogue, Former, Owner, Plugin, Standing, StoresError};
 
 use crate::host::Host;
 use crate::scripts::granted_variables;
@@ -17,6 +19,8 @@ use crate::settle::log_of;
 const SEPARATOR: char = '/';
 /// The variable of the environment with the address at which other systems reach this host.
 pub(crate) const CALLBACK_URL: &str = "HOTCELL_CALLBACK_URL";
+/// How many stores are named that may have been a plugin's before; `hotcell plugin store list` shows all.
+const MOST_FORMER: usize = 3;
 /// What the connector of a plugin is called.
 const CONNECTOR: &str = "connector";
 
@@ -115,12 +119,10 @@ impl Shelf {
                 }
             };
             let grants = settings.grants(&name);
-            let kv = match grants.kv.then(|| host.stores()).transpose() {
-                Ok(stores) => stores.map(|stores| stores.of(&name)),
-                Err(error) => {
-                    diagnostics.push(Diagnostic::warning(format!("plugin `{name}`: {error}")));
-                    None
-                }
+            // The data is for the component that was granted it, and for no other one of that name.
+            let kv = match grants.kv && standing == Standing::Ready {
+                true => store(host, folder.path(), file, &name, &mut diagnostics),
+                false => None,
             };
             let terms = Terms {
                 env: granted_variables(&grants, environment),
@@ -236,6 +238,56 @@ impl Shelf {
             return Err(format!("plugin `{name}` was changed while it was in use; run the graph again"));
         }
         self.cells.load(name, &bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// A plugin's store; what keeps it from having one, or what it may have had before, is a warning.
+fn store(
+    host: &Host,
+    folder: &Path,
+    file: &Path,
+    plugin: &str,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> Option<Arc<dyn KeyValueStore>> {
+    let mut open = || -> Result<Arc<dyn KeyValueStore>, StoresError> {
+        let stores = host.stores()?;
+        let owner = host.owner(folder, file, plugin)?;
+        diagnostics.extend(stores.former(&owner)?.iter().take(MOST_FORMER).map(|former| tell(&owner, folder, former)));
+        Ok(stores.of(owner))
+    };
+    match open() {
+        Ok(store) => Some(store),
+        Err(error) => {
+            diagnostics.push(Diagnostic::warning(format!("plugin `{plugin}`: {error}")));
+            None
+        }
+    }
+}
+
+/// What a plugin that begins without data may have had before.
+fn tell(owner: &Owner, folder: &Path, former: &Former) -> Diagnostic {
+    let plugin = owner.plugin();
+    match former {
+        Former::Unclaimed(amount) => Diagnostic::warning(format!(
+            "plugin `{plugin}` begins with an empty store: there is data of a plugin of that name ({amount}), written \
+             when stores did not belong to projects"
+        ))
+        .help({
+            let project = owner.project().unwrap_or(folder).display();
+            // The user's plugins are found without being told where.
+            let place = owner.folder().filter(|_| owner.project().is_some());
+            let place = place.map(|place| format!(" --plugins {}", place.display())).unwrap_or_default();
+            format!("if it is this plugin's, run `hotcell plugin store adopt {plugin} --in {project}{place}`")
+        }),
+        Former::Moved { from, to, amount } => Diagnostic::warning(format!(
+            "plugin `{plugin}` begins with an empty store: there is one of `{}` ({amount}), which is not there any more",
+            from.display()
+        ))
+        .help(format!(
+            "if that folder is this one now, run `hotcell plugin store move {} {}`",
+            from.display(),
+            to.display()
+        )),
     }
 }
 

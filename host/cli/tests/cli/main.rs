@@ -13,5 +13,6 @@ mod models;
 mod pictures;
 mod plugins;
 mod runs;
+mod stores;
 mod templates;
 mod terminal;

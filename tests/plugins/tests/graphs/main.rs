@@ -14,5 +14,6 @@ mod knowledge;
 mod nodes;
 mod remote;
 mod servers;
+mod stores;
 mod threads;
 mod transports;

@@ -8,6 +8,7 @@ mod grant;
 mod inspect;
 mod list;
 mod sign;
+mod store;
 mod verify;
 
 use std::path::Path;
@@ -32,6 +33,7 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
         Plugin::Grant(arguments) => grant::perform(context, &arguments),
         Plugin::Revoke { plugin, shelf } => change::revoke(context, &plugin, &shelf),
         Plugin::Remove { plugin, shelf } => change::remove(context, &plugin, &shelf),
+        Plugin::Store(arguments) => store::perform(context, &arguments),
         Plugin::Verify { plugin, shelf, keys } => verify::perform(context, plugin.as_deref(), &shelf, &keys),
         Plugin::Attack { hostile, shelf } => attack::perform(context, hostile.as_deref(), &shelf),
         Plugin::Sign { file, key } => sign::sign(context, &file, &key),
