@@ -90,3 +90,60 @@ fn a_named_journal_is_part_of_the_command_that_is_shown() {
     assert!(told.contains("--resume --journal 'my runs.db'"), "{told}");
     assert!(desk.path("my runs.db").exists());
 }
+
+/// Asks, and works on something else meanwhile that does not end before `release` is there.
+const BUSY: &str = r#"name: busy
+version: "1.0"
+start: split
+nodes:
+  split: { type: script, script: scripts/nothing.sh, next: [before, long] }
+  before: { type: script, script: scripts/nothing.sh, next: ask }
+  ask:
+    type: approval
+    question: "Go on?"
+    options: ["yes"]
+    routes: { "yes": join }
+    on_other: join
+    state_updates: { said: "{{choice}}" }
+  long: { type: script, script: scripts/long.sh, next: join }
+  join: { type: script, script: scripts/nothing.sh, next: done }
+  done: { type: end, output: "{{said}}" }
+"#;
+
+fn busy() -> (Desk, std::process::Child, String) {
+    let scripts = [("nothing.sh", "echo '{}'"), ("long.sh", "sleep 4; echo '{}'")];
+    let desk = Desk::with(BUSY, &scripts);
+    let child = desk.spawn(&["run", ".", "--no-input", "--quiet"]);
+    let begun = std::time::Instant::now();
+    loop {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(120), "the question is not put");
+        let shown = desk.runs().first().map(|run| desk.output(&["runs", "show", run.id.as_str()]).stdout);
+        if shown.is_some_and(|shown| String::from_utf8_lossy(&shown).contains("Go on?")) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let run = desk.only_run().to_string();
+    (desk, child, run)
+}
+
+#[test]
+fn a_run_that_works_takes_an_answer_from_another_process() {
+    let (desk, child, run) = busy();
+    let told = desk.told(&["runs", "answer", &run, "yes"]);
+    assert!(told.contains("the run is being worked on and goes on with the answer"), "{told}");
+    let listed = desk.output(&["runs", "list", "--status", "running"]).stdout;
+    assert!(String::from_utf8_lossy(&listed).contains(&run));
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "yes\n");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
+fn a_run_that_works_is_cancelled_by_another_process() {
+    let (desk, child, run) = busy();
+    assert!(desk.output(&["runs", "cancel", &run]).status.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", desk.describe(&output));
+    assert_eq!(desk.record(&run).status, hotcell_journal::RunStatus::Cancelled);
+}

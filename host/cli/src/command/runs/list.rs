@@ -1,10 +1,9 @@
 //! `hotcell runs list`
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use hotcell_runtime::{RunQuery, RunStatus, RunSummary};
 use serde_json::json;
-
-use hotcell_runtime::RunQuery;
 
 use super::{Context, HostArguments, print, wait};
 use crate::events;
@@ -61,7 +60,7 @@ pub(super) fn perform(context: &Context, query: &RunQuery, as_json: bool) -> Res
             record.status.to_string(),
             one_line(&record.graph, SHOWN),
             ago(record.created, now),
-            short(record.updated.duration_since(record.created).unwrap_or_default()),
+            short(lasted(record, now)),
             record.outcome.as_deref().map_or(String::new(), first_line),
         ]);
     }
@@ -70,6 +69,12 @@ pub(super) fn perform(context: &Context, query: &RunQuery, as_json: bool) -> Res
     print(&table.lines(0, heading).join("\n"))?;
     tell_next(context, page.next.as_deref());
     Ok(Exit::Done)
+}
+
+/// How long a run took, or has taken so far.
+fn lasted(record: &RunSummary, now: SystemTime) -> Duration {
+    let until = if record.status == RunStatus::Running { now } else { record.updated };
+    until.duration_since(record.created).unwrap_or_default()
 }
 
 /// Says how to get the next page.

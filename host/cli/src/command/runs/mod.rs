@@ -6,7 +6,7 @@ mod show;
 
 use std::time::SystemTime;
 
-use hotcell_runtime::RunQuery;
+use hotcell_runtime::{RunQuery, RunStatus};
 
 use super::drive::{Drive, describe_answered};
 use super::run::read_input;
@@ -52,6 +52,10 @@ fn answer(context: &Context, run: String, question: Option<&str>, text: &str, go
     let host = context.host(HostArguments::default())?;
     let answered = wait(host.answer(&run, question, &text))?;
     context.screen.line(&describe_answered(&answered));
+    if wait(host.journal().find(&run))?.status == RunStatus::Running {
+        context.screen.line("the run is being worked on and goes on with the answer");
+        return Ok(Exit::Done);
+    }
     if go_on {
         return resume(context, run, Session::default());
     }
