@@ -1,7 +1,7 @@
 //! Commits: one at a time, with what several runs want to add put into one.
 //!
-//! Where commits wait for the disk, whoever finds nobody committing does it, for itself and for all who come meanwhile, so many
-//! writers share one wait. Otherwise, and for the only writer of a process, each commits by itself and pays for no other thread. A transaction that fails is made again for each of its jobs alone, so
+//! Whoever finds nobody committing does it, for itself and for all who come meanwhile: many writers share a transaction, and a
+//! wait for the disk. The only writer of a process commits by itself and pays for no other thread. A transaction that fails is made again for each of its jobs alone, so
 //! that each gets its own answer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -45,8 +45,6 @@ struct Shared {
     reader: Mutex<Option<Connection>>,
     /// Made when this process works on a run for the first time
     owner: OnceLock<Owner>,
-    /// Whether a commit waits until the disk has it
-    waits_for_disk: bool,
     queue: commit::Queue,
     writers: Writers,
     /// Rung when something was sent to a run that this process works on
@@ -88,7 +86,6 @@ impl SqliteStore {
             connection: Mutex::new(connection),
             reader: Mutex::default(),
             owner: OnceLock::new(),
-            waits_for_disk,
             queue: commit::Queue::default(),
             writers: Writers::default(),
             mail: Bells::default(),

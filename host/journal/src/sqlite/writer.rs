@@ -75,10 +75,7 @@ impl Writer {
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
         let rows = entries.into_iter().map(|entry| state.tail.next(entry, worked, now)).collect();
         let job = Job { run: self.number, id: self.id.clone(), rows, text };
-        // Without a disk to wait for, a transaction costs less than handing the job to somebody else: most of it is the page of
-        // the run, which no other run shares.
-        let is_worth_sharing = self.shared.waits_for_disk && self.shared.writers.in_company();
-        if !may_be_refused && is_worth_sharing {
+        if !may_be_refused && self.shared.writers.in_company() {
             return Ok(Some(self.shared.hand_over(job)));
         }
         match self.shared.commit_now(&job) {
