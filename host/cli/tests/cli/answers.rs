@@ -111,7 +111,7 @@ nodes:
 "#;
 
 fn busy() -> (Desk, std::process::Child, String) {
-    let scripts = [("nothing.sh", "echo '{}'"), ("long.sh", "sleep 4; echo '{}'")];
+    let scripts = [("nothing.sh", "echo '{}'"), ("long.sh", "sleep 6; echo '{}'")];
     let desk = Desk::with(BUSY, &scripts);
     let child = desk.spawn(&["run", ".", "--no-input", "--quiet"]);
     let begun = std::time::Instant::now();

@@ -133,7 +133,7 @@ async fn an_answer_is_taken_while_other_branches_work() {
     let (here, elsewhere) = (Arc::new(SqliteStore::open(&file).unwrap()), SqliteStore::open(&file).unwrap());
     let stores: [(Arc<dyn RunStore>, Arc<dyn RunStore>); 2] = [(memory.clone(), memory), (here, Arc::new(elsewhere))];
     for (here, elsewhere) in stores {
-        let graph = Arc::new(slow(lasting(400)));
+        let graph = Arc::new(slow(lasting(2_000)));
         let world = Arc::new(World::default());
         let engine = Engine::new(world.ports(), here);
         let running = tokio::spawn(async move { engine.start(request(&graph), CancellationToken::new()).await });
