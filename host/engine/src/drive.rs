@@ -28,6 +28,9 @@ use crate::timing::Timings;
 use crate::token::Turn;
 use crate::turn::NodeTurn;
 
+/// The longest that a join waits: more than anybody means, and less than clocks can say.
+const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
 /// What came of a turn.
 struct Finished {
     turn: Turn,
@@ -232,8 +235,11 @@ impl Drive {
             self.account += completed.account;
             let (writes, has_failed) = (completed.writes, completed.failure.is_some());
             let ended = self.schedule.complete(&self.graph, turn, writes, state, &route, has_failed);
-            if let Some(state) = ended.map_err(|error| mismatch(format!("{error:?}")))? {
-                return Ok(Some((self.end(completed.output, &state), state)));
+            match ended {
+                Ok(Some(state)) => return Ok(Some((self.end(completed.output, &state), state))),
+                Ok(None) => {}
+                // The live run met the same error after this entry, and died before it could say so.
+                Err(error) => return Ok(Some((self.explain(error), self.schedule.state()))),
             }
         }
         self.schedule_into(&mut started).map_err(&mismatch)?;
@@ -319,13 +325,15 @@ impl Drive {
         let deadlines = self.schedule.deadlines(&self.graph);
         self.timers.retain(|node, _| deadlines.iter().any(|(waiting, _)| waiting == node));
         for (node, deadline) in deadlines {
+            let deadline = deadline.min(LONGEST_WAIT);
             if self.timers.contains_key(&node) {
                 continue;
             }
             let id = self.graph.node(node).id.to_string();
             let known = self.context.remembered().timer(&place, &id);
             let left = match known {
-                Some(at) => at.duration_since(SystemTime::now()).unwrap_or_default(),
+                // A clock that was set back makes nobody wait longer than was said.
+                Some(at) => at.duration_since(SystemTime::now()).unwrap_or_default().min(deadline),
                 None => {
                     let fact = Fact::TimerSet { node: id, at: SystemTime::now() + deadline };
                     self.context.writer.append(vec![Entry { place: place.clone(), fact }]).await?;

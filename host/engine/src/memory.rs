@@ -203,6 +203,8 @@ impl Spent {
                 let run = place.within("run");
                 self.drop_below(&run);
                 self.drop_between(format!("{run}#"), format!("{run}$"));
+                // What its attempts used is in its account, too.
+                self.drop_between(format!("{run}%"), format!("{run}&"));
             }
             _ => {}
         }
@@ -222,7 +224,7 @@ impl Spent {
         let of_attempt = attempt_place(place, attempt);
         self.drop_below(&of_attempt);
         self.drop_between(format!("{of_attempt}#"), format!("{of_attempt}$"));
-        self.add(format!("{place}!attempt{attempt}"), account);
+        self.add(format!("{place}%{attempt}"), account);
     }
 
     fn add(&mut self, key: String, account: &Account) {

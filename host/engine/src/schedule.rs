@@ -75,6 +75,8 @@ pub(crate) struct Schedule {
     expired: HashSet<NodeIndex>,
     /// Nodes whose last turn failed and ended its branch
     failed: HashSet<NodeIndex>,
+    /// Branches that have ended, of a run that is over when all have
+    gone: Vec<Branch>,
 }
 
 impl Schedule {
@@ -92,6 +94,7 @@ impl Schedule {
             fired: HashSet::new(),
             expired: HashSet::new(),
             failed: HashSet::new(),
+            gone: Vec::new(),
         }
     }
 
@@ -373,10 +376,7 @@ impl Schedule {
                     if has_failed {
                         self.failed.insert(node);
                     }
-                    // The last one leaves its state for the end of the run.
-                    if self.tokens.is_empty() && matches!(graph.scheduling.ends, Ends::WhenQuiet { .. }) {
-                        return Ok(Some(token.branch.state));
-                    }
+                    self.go(graph, token.branch);
                 }
                 [target] => {
                     let round = token.round;
@@ -393,9 +393,30 @@ impl Schedule {
             },
         }
         if self.tokens.is_empty() && matches!(graph.scheduling.ends, Ends::WhenQuiet { .. }) {
-            return Ok(Some(self.shared.clone().unwrap_or_default()));
+            return self.quiet(graph, node).map(Some);
         }
         Ok(None)
+    }
+
+    /// A branch ends. What it wrote is part of how the run ends, if the run is over when all branches are.
+    fn go(&mut self, graph: &Graph, branch: Branch) {
+        if self.shared.is_none() && matches!(graph.scheduling.ends, Ends::WhenQuiet { .. }) {
+            self.gone.push(branch);
+        }
+    }
+
+    /// The state of a run whose branches have all ended: the shared one, or theirs as one, in the order in which they are
+    /// declared.
+    fn quiet(&mut self, graph: &Graph, node: NodeIndex) -> Result<State, ScheduleError> {
+        if let Some(shared) = &self.shared {
+            return Ok(shared.clone());
+        }
+        let mut gone = std::mem::take(&mut self.gone);
+        let whole = match gone.len() {
+            1 => gone.swap_remove(0),
+            _ => Branch::merge(graph, gone, true).map_err(|error| ScheduleError::Merge { node, error })?,
+        };
+        Ok(whole.state)
     }
 
     /// A branch comes to a node. What comes late to a join that has run is dropped.
@@ -405,7 +426,7 @@ impl Schedule {
             && self.fired.contains(&node)
             && token.from.is_some_and(|from| join.condition.nodes().contains(&from))
         {
-            return;
+            return self.go(graph, token.branch);
         }
         self.tokens.push(token);
     }

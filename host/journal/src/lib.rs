@@ -20,7 +20,9 @@ mod store;
 pub use entry::{ClientCall, Completed, Entry, Fact, Question, RunHeader, Write};
 pub use ids::{EntryPath, RunId};
 pub use memory::MemoryStore;
-pub use projection::{CALLBACK, CallbackState, OpenQuestion, RunStatus, callback_state, open_questions};
+pub use projection::{
+    CALLBACK, CallbackState, OpenQuestion, RunStatus, callback_arrived, callback_state, open_questions,
+};
 
 pub use sqlite::SqliteStore;
 pub use store::{

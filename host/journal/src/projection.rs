@@ -173,6 +173,16 @@ pub fn callback_state(entries: &[Entry], session: &str) -> CallbackState {
     }
 }
 
+/// Whether what was sent to a run since it last rested answers a callback.
+pub fn callback_arrived(entries: &[Entry]) -> bool {
+    let since =
+        entries.iter().rposition(|entry| !matches!(entry.fact, Fact::Answered { .. })).map_or(0, |last| last + 1);
+    entries[since..].iter().any(|answered| {
+        let is_session = |entry: &Entry| matches!(&entry.fact, Fact::Effect { kind, .. } if kind == CALLBACK);
+        entries.iter().any(|entry| entry.place == answered.place && is_session(entry))
+    })
+}
+
 /// Whether two texts are the same, in a time that does not say where they differ.
 fn is_same(one: &str, other: &str) -> bool {
     let differs = one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
@@ -181,7 +191,7 @@ fn is_same(one: &str, other: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::open_questions;
+    use super::{CALLBACK, callback_arrived, open_questions};
     use crate::{Entry, EntryPath, Fact, Question};
 
     #[test]
@@ -202,5 +212,26 @@ mod tests {
             open_questions(&entries).into_iter().map(|open| (open.place.to_string(), open.number)).collect();
         let open: Vec<(&str, u32)> = open.iter().map(|(place, number)| (place.as_str(), *number)).collect();
         assert_eq!(open, [("7.call0.2", 0), ("7.call0.2", 1), ("7.call0.10", 0), ("12", 0)]);
+    }
+
+    #[test]
+    fn a_callback_has_arrived_when_it_was_sent_since_the_run_rested() {
+        let at = |turn, fact| Entry { place: EntryPath::of_turn(turn), fact };
+        let session = Fact::Effect {
+            number: 0,
+            kind: CALLBACK.to_owned(),
+            subject: String::new(),
+            answer: "run.token".into(),
+            account: Default::default(),
+        };
+        let answered = |number| Fact::Answered { number, text: "{}".to_owned() };
+        let mut entries = vec![at(1, session), Entry::of_run(Fact::Waiting)];
+        assert!(!callback_arrived(&entries));
+        entries.push(at(2, answered(0)));
+        assert!(!callback_arrived(&entries), "a person answered something else");
+        entries.push(at(1, answered(1)));
+        assert!(callback_arrived(&entries));
+        entries.push(Entry::of_run(Fact::Resumed));
+        assert!(!callback_arrived(&entries), "somebody went on with it");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_engine::{RunError, RunReport};
-use hotcell_journal::{CallbackState, Entry, Fact, JournalError, RunId, callback_state};
+use hotcell_journal::{CallbackState, Entry, Fact, JournalError, RunId, callback_arrived, callback_state};
 use http::header::AUTHORIZATION;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -144,9 +144,17 @@ async fn connection(stream: TcpStream, taking: Taking) {
 impl Taking {
     /// Goes on with the runs whose answers were taken by a process that ended before it could.
     async fn take_up(&self) {
-        match self.host.journal().with_messages().await {
-            Ok(runs) => runs.into_iter().for_each(|run| self.resume(run)),
-            Err(error) => tracing::error!(%error, "runs with answers cannot be found"),
+        let runs = match self.host.journal().with_messages().await {
+            Ok(runs) => runs,
+            Err(error) => return tracing::error!(%error, "runs with answers cannot be found"),
+        };
+        for run in runs {
+            // What a person answered goes on when a person says so.
+            match self.host.journal().history(&run).await {
+                Ok(history) if callback_arrived(&history.entries) => self.resume(run),
+                Ok(_) => {}
+                Err(error) => tracing::error!(%run, %error, "a run with answers cannot be read"),
+            }
         }
     }
 

@@ -428,3 +428,18 @@ impl Host {
         self.0.models.as_deref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::UserConfig;
+
+    #[test]
+    fn what_the_user_decides_is_read_and_nothing_is_ignored() {
+        let read = |text: &str| toml::from_str::<UserConfig>(text);
+        assert!(read("[journal]\nsafe_from_power_loss = true").is_ok_and(|user| user.journal.safe_from_power_loss));
+        assert!(read("").is_ok_and(|user| !user.journal.safe_from_power_loss));
+        for wrong in ["[journal]\nsafe = true", "[journals]", "[journal]\nsafe_from_power_loss = 1"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

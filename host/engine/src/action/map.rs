@@ -88,7 +88,9 @@ async fn run_one(
                 Ok(None) => Err(Stop::Failed(format!("it wrote no `{}`, which is collected", action.output_key))),
                 Err(stop) => Err(stop),
             };
-            (inner.used(), answer)
+            let mut used = inner.used();
+            used += inner.before;
+            (used, answer)
         })
         .await;
     let value =

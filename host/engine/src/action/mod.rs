@@ -71,13 +71,9 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
             Ok(_) => perform(turn, graph, node, &state).await,
             Err(stop) => Err(stop),
         };
-        match (performed, &node.retry) {
-            (Err(Stop::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts => {
-                let pause = converse::pause(retry, turn.attempt());
-                turn.try_again(reason).await?;
-                tokio::time::sleep(pause).await;
-            }
-            (performed, _) => break performed,
+        match again(turn, node, performed).await? {
+            Tried::Again => {}
+            Tried::Done(performed) => break performed,
         }
     };
     match performed {
@@ -100,6 +96,25 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
             fail(turn, graph, index, state, reason)
         }
         Err(other) => Err(other),
+    }
+}
+
+/// What is done about an attempt at a node.
+enum Tried {
+    Again,
+    Done(Result<Performed, Stop>),
+}
+
+/// Has a node tried again that failed, if it may be.
+async fn again(turn: &mut NodeTurn, node: &Node, performed: Result<Performed, Stop>) -> Result<Tried, Stop> {
+    match (performed, &node.retry) {
+        (Err(Stop::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts => {
+            let pause = converse::pause(retry, turn.attempt());
+            turn.try_again(reason).await?;
+            tokio::time::sleep(pause).await;
+            Ok(Tried::Again)
+        }
+        (performed, _) => Ok(Tried::Done(performed)),
     }
 }
 
@@ -127,7 +142,13 @@ pub(crate) fn run_item<'a>(
 ) -> BoxFuture<'a, Result<Option<Value>, Stop>> {
     Box::pin(async move {
         let node = graph.node(index);
-        let performed = perform(turn, graph, node, &state).await?;
+        let performed = loop {
+            let performed = perform(turn, graph, node, &state).await;
+            match again(turn, node, performed).await? {
+                Tried::Again => {}
+                Tried::Done(performed) => break performed?,
+            }
+        };
         let mut work = Work { graph, state, writes: Vec::new() };
         work.write_all(performed.writes)?;
         work.update(&node.updates, performed.answer.as_ref())?;

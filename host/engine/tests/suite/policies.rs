@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::ir::{
-    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, Retry, Scheduling,
-    Sharing, VisitCap,
+    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, MapAction, Next, OnFailure, Retry,
+    Scheduling, Sharing, VisitCap,
 };
 use hotcell_graph::{Reducer, Template};
 use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore};
@@ -63,6 +63,33 @@ async fn any_node_is_tried_as_often_as_it_says_and_every_prefix_leads_to_the_sam
         assert_eq!(report.outcome, Outcome::Completed { output: "third".into() }, "after {length} entries");
         assert_eq!(attempts(&entries(&*journal, &run).await), 2, "after {length} entries");
     }
+}
+
+#[tokio::test]
+async fn a_node_that_a_map_runs_is_tried_again_too() {
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let flaky: ScriptBehaviour = |call| match CALLS.fetch_add(1, Ordering::SeqCst) % 2 {
+        0 => Err("not yet".into()),
+        _ => Ok(format!(r#"{{"out":{}}}"#, call.state.get("x").unwrap())),
+    };
+    let mut built = graph(&["each", "one", "done"], |ids| {
+        let map = Action::Map(MapAction {
+            over: Template::parse("{{xs}}"),
+            item_key: "x".into(),
+            branch: ids.get("one").unwrap(),
+            output_key: "out".into(),
+            collect_into: "all".into(),
+            concurrency: Some(1),
+        });
+        let mut one = script(ids, "one", "f", &[], &[]);
+        one.retry = again(2);
+        vec![node(ids, "each", map, &[], &["done"]), one, end(ids, "done", "{{all}}")]
+    });
+    built.initial_state = vec![("xs".into(), hotcell_graph::value::parse_json("[1,2,3]").unwrap())];
+    let world = Arc::new(World { scripts: [("f", flaky)].into(), ..World::default() });
+    let (report, _) = run(&Arc::new(built), &world).await;
+    assert_eq!(report.outcome, Outcome::Completed { output: "[1,2,3]".into() });
+    assert_eq!(report.account.total().calls, 6, "what failed was used, too");
 }
 
 #[tokio::test]

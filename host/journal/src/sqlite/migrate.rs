@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -44,6 +45,10 @@ pub(super) fn from_layout_2(connection: &mut Connection, path: &Path) -> Result<
     if is_layout_2(&transaction).map_err(text)? {
         rewrite(&transaction).map_err(text)?;
         transaction.commit().map_err(text)?;
+        // Older versions let everybody read it.
+        if let Err(error) = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)) {
+            tracing::warn!(%error, "others may be able to read the journal: its permissions could not be changed");
+        }
         // From now on space is given back when runs are removed, which has to be said before the file is written anew.
         let compact = || -> rusqlite::Result<()> {
             connection.pragma_update(None, "auto_vacuum", "incremental")?;

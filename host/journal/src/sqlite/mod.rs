@@ -139,8 +139,10 @@ impl Shared {
         }
         let fail = |error: std::io::Error| JournalError::Store {
             path: self.path.display().to_string(),
-            doing: "watched",
-            cause: error.to_string(),
+            doing: "worked on",
+            cause: format!(
+                "no named pipe can be made beside it ({error}); move it to a local folder that can be written"
+            ),
         };
         let owner = Owner::new(&self.path).map_err(fail)?;
         let mut is_new = false;
@@ -168,7 +170,7 @@ impl Shared {
     }
 
     fn is_alive(&self, owner: &str) -> bool {
-        owner == self.owner_name() || is_alive(&self.path, owner)
+        self.owner.get().is_some_and(|mine| mine.name == owner) || is_alive(&self.path, owner)
     }
 
     /// Another process sent something to a run, or released one.
@@ -467,4 +469,20 @@ fn refuse_several_names(path: &Path) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SqliteStore;
+
+    #[test]
+    fn commits_wait_for_the_disk_if_that_is_wanted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let level = |store: SqliteStore| -> i64 {
+            store.shared.connection().pragma_query_value(None, "synchronous", |row| row.get(0)).expect("read")
+        };
+        let file = folder.path().join("runs.db");
+        assert_eq!(level(SqliteStore::open(&file).expect("opened")), 1, "normal");
+        assert_eq!(level(SqliteStore::open_safe_from_power_loss(&file).expect("opened")), 2, "full");
+    }
 }

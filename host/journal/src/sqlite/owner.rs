@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -29,10 +30,18 @@ impl Owner {
     pub(super) fn new(journal: &Path) -> std::io::Result<Self> {
         sweep(journal);
         let name = RunId::random().to_string();
-        let path = pipe_of(journal, &name);
-        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
-        let pipe = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Owner { name, path, pipe: pipe.into() })
+        // It gets its name when it is open: whoever sweeps at this moment would take it for one that nobody reads.
+        let (made, path) = (beside(journal, "new", &name), beside(journal, "owner", &name));
+        rustix::fs::mknodat(rustix::fs::CWD, &made, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        let open = || -> std::io::Result<File> {
+            let pipe = rustix::fs::open(&made, OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())?;
+            std::fs::rename(&made, &path)?;
+            Ok(pipe.into())
+        };
+        let pipe = open().inspect_err(|_| {
+            let _ = std::fs::remove_file(&made);
+        })?;
+        Ok(Owner { name, path, pipe })
     }
 
     /// Starts a thread that calls `woken` whenever somebody wakes this process, until it returns `false`.
@@ -54,26 +63,39 @@ impl Drop for Owner {
     }
 }
 
-fn pipe_of(journal: &Path, name: &str) -> PathBuf {
+fn beside(journal: &Path, what: &str, name: &str) -> PathBuf {
     let mut path = journal.as_os_str().to_owned();
-    path.push(format!("-owner-{name}"));
+    path.push(format!("-{what}-{name}"));
     path.into()
 }
 
-fn open(path: &Path) -> Result<File, Errno> {
+/// Opens the pipe of a process for writing. Names come from the file, which may come from anywhere: what is no name of ours, and
+/// what is no pipe, is nobody's.
+fn open(journal: &Path, name: &str) -> Result<File, Errno> {
+    if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
+        return Err(Errno::NOENT);
+    }
+    open_pipe(&beside(journal, "owner", name))
+}
+
+fn open_pipe(path: &Path) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    rustix::fs::open(path, flags, Mode::empty()).map(File::from)
+    let pipe = rustix::fs::open(path, flags, Mode::empty())?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&pipe)?.st_mode) {
+        FileType::Fifo => Ok(pipe.into()),
+        _ => Err(Errno::NOENT),
+    }
 }
 
 /// Whether the process with that pipe lives.
 pub(super) fn is_alive(journal: &Path, name: &str) -> bool {
     // An error that does not say that nobody reads is no proof of death.
-    !matches!(open(&pipe_of(journal, name)), Err(Errno::NXIO | Errno::NOENT))
+    !matches!(open(journal, name), Err(Errno::NXIO | Errno::NOENT))
 }
 
 /// Wakes the process with that pipe.
 pub(super) fn wake(journal: &Path, name: &str) {
-    if let Ok(mut pipe) = open(&pipe_of(journal, name)) {
+    if let Ok(mut pipe) = open(journal, name) {
         // A pipe that is full wakes it, too.
         let _ = pipe.write(b".");
     }
@@ -81,7 +103,7 @@ pub(super) fn wake(journal: &Path, name: &str) {
 
 /// Calls `gone` when the process with that pipe is gone.
 pub(super) fn when_gone(journal: &Path, name: &str, gone: impl FnOnce() + Send + 'static) {
-    let pipe = open(&pipe_of(journal, name));
+    let pipe = open(journal, name);
     let wait = move || {
         if let Ok(pipe) = pipe {
             let mut fds = [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::ERR)];
@@ -97,11 +119,19 @@ pub(super) fn when_gone(journal: &Path, name: &str, gone: impl FnOnce() + Send +
 /// Removes the pipes of processes that are gone.
 fn sweep(journal: &Path) {
     let (Some(folder), Some(name)) = (journal.parent(), journal.file_name()) else { return };
-    let prefix = format!("{}-owner-", name.to_string_lossy());
+    let name = name.to_string_lossy();
+    let (prefix, unfinished) = (format!("{name}-owner-"), format!("{name}-new-"));
     let files = std::fs::read_dir(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
     for file in files.into_iter().flatten().flatten() {
-        let is_pipe = file.file_name().to_string_lossy().starts_with(&prefix);
-        if is_pipe && matches!(open(&file.path()), Err(Errno::NXIO)) {
+        let name = file.file_name().to_string_lossy().into_owned();
+        // One that is just being made is nobody's yet.
+        let is_old = || {
+            file.metadata()
+                .and_then(|pipe| pipe.modified())
+                .is_ok_and(|at| at.elapsed().is_ok_and(|age| age > Duration::from_secs(60)))
+        };
+        let is_ours = name.starts_with(&prefix) || (name.starts_with(&unfinished) && is_old());
+        if is_ours && matches!(open_pipe(&file.path()), Err(Errno::NXIO)) {
             let _ = std::fs::remove_file(file.path());
         }
     }

@@ -64,11 +64,19 @@ pub(super) fn open(path: &Path) -> Result<Connection, String> {
     let number = |connection: &Connection, name: &str| -> rusqlite::Result<i64> {
         connection.pragma_query_value(None, name, |row| row.get(0))
     };
-    let layout = number(&connection, "user_version").map_err(text)?;
-    if layout == LAYOUT && number(&connection, "application_id").map_err(text)? == APPLICATION {
+    // All of it at one moment: another process may be making the tables.
+    let look = || -> rusqlite::Result<(i64, i64, i64, bool)> {
+        connection.execute_batch("BEGIN")?;
+        let tables = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        let found = (number(&connection, "user_version")?, number(&connection, "application_id")?, tables);
+        let is_layout_2 = found.0 == 2 && migrate::is_layout_2(&connection)?;
+        connection.execute_batch("COMMIT")?;
+        Ok((found.0, found.1, found.2, is_layout_2))
+    };
+    let (layout, application, tables, is_layout_2) = look().map_err(text)?;
+    if layout == LAYOUT && application == APPLICATION {
         return Ok(connection);
     }
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).map_err(text)?;
     match layout {
         0 if tables == 0 => {
             let make = || -> rusqlite::Result<()> {
@@ -84,9 +92,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, String> {
             };
             make().map_err(text)?;
         }
-        2 if migrate::is_layout_2(&connection).map_err(text)? => {
-            migrate::from_layout_2(&mut connection, path)?;
-        }
+        2 if is_layout_2 => migrate::from_layout_2(&mut connection, path)?,
         0 | 2 | LAYOUT => {
             return Err("it is a SQLite database of another program; name another file".to_owned());
         }

@@ -168,8 +168,11 @@ async fn nothing_is_left_beside_the_journal_by_processes_that_are_gone() {
     // One that was killed could not.
     let stale = desk.file().with_file_name("runs.db-owner-stale");
     rustix::fs::mknodat(rustix::fs::CWD, &stale, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("made");
+    // And one that another process is making at this moment: nobody reads it yet.
+    let making = desk.file().with_file_name("runs.db-new-making");
+    rustix::fs::mknodat(rustix::fs::CWD, &making, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).expect("made");
     ended(&desk.store(), &header("a"), "x").await;
-    assert!(!stale.exists());
+    assert!(!stale.exists() && making.exists());
 }
 
 #[tokio::test]
@@ -216,5 +219,70 @@ async fn a_journal_belongs_to_its_user() {
     for name in desk.beside().into_iter().chain(["runs.db".to_owned()]) {
         let mode = std::fs::metadata(desk.file().with_file_name(&name)).expect("there").permissions().mode();
         assert_eq!(mode & 0o077, 0, "{name} is {mode:o}");
+    }
+}
+
+#[test]
+fn processes_that_make_the_file_at_the_same_moment_all_get_it() {
+    for _ in 0..40 {
+        let desk = Desk::new();
+        let barrier = std::sync::Barrier::new(6);
+        std::thread::scope(|scope| {
+            let open = || {
+                barrier.wait();
+                SqliteStore::open(&desk.file()).map(drop)
+            };
+            let threads: Vec<_> = (0..6).map(|_| scope.spawn(open)).collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic").expect("opened"));
+        });
+    }
+}
+
+#[test]
+fn processes_that_begin_at_the_same_moment_do_not_take_each_other_for_dead() {
+    let desk = Desk::new();
+    let watching = desk.store();
+    for _ in 0..20 {
+        // Each store is a process of its own, as far as the file can tell.
+        let barrier = std::sync::Barrier::new(6);
+        std::thread::scope(|scope| {
+            let begin = || {
+                let store = desk.store();
+                barrier.wait();
+                let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+                let writer = runtime.block_on(store.create(&header("a"), None)).expect("created");
+                barrier.wait();
+                let found = runtime.block_on(watching.find(writer.run().as_str())).expect("found");
+                assert_eq!(found.status, RunStatus::Running);
+            };
+            let threads: Vec<_> = (0..6).map(|_| scope.spawn(begin)).collect();
+            threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        });
+    }
+}
+
+#[tokio::test]
+async fn an_owner_that_is_no_pipe_beside_the_journal_is_nobody() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let writer = asking(&store).await;
+    let run = writer.run().clone();
+    std::mem::forget(writer);
+    let letter = desk.file().with_file_name("letter");
+    std::fs::write(&letter, "dear").expect("written");
+    // What the path of a pipe would lead to, if names were taken as they are; and a file in the place of a pipe.
+    std::fs::create_dir(desk.file().with_file_name("runs.db-owner-x")).expect("made");
+    std::fs::write(desk.file().with_file_name("runs.db-owner-plain"), "dear").expect("written");
+    for owner in ["x/../letter", "plain", ""] {
+        let connection = rusqlite::Connection::open(desk.file()).expect("opened");
+        connection.execute("UPDATE runs SET owner = ?1", [owner]).expect("changed");
+        let other = desk.store();
+        assert_eq!(other.find(run.as_str()).await.expect("found").status, RunStatus::Interrupted, "{owner}");
+        // Whoever is taken for alive is woken by writing to its pipe.
+        let _ = other.send(&run, answered(1, 0, "yes")).await;
+    }
+    for name in ["letter", "runs.db-owner-plain"] {
+        let text = std::fs::read_to_string(desk.file().with_file_name(name)).expect("read");
+        assert_eq!(text, "dear");
     }
 }
