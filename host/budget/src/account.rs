@@ -115,34 +115,34 @@ pub struct Overdrawn {
 
 /// What a run may still use. Everything that works for the run shares one.
 ///
-/// A call is lent what is left when it begins. Calls that run side by side may therefore overdraw together by what each
-/// of them was lent; no call begins once nothing is left.
+/// A call is given what is left when it begins. Calls that run side by side may therefore overdraw together by what each
+/// of them was given; no call begins once nothing is left.
 #[derive(Debug, Default)]
-pub struct Purse {
+pub struct BudgetScope {
     cap: RunBudget,
     spent: Mutex<Usage>,
-    /// Whoever gave this purse: what is taken out of this one is taken out of that one too.
-    giver: Option<Arc<Purse>>,
+    /// Whoever gave this budget scope: what is taken out of this one is taken out of that one too.
+    outer: Option<Arc<BudgetScope>>,
 }
 
-impl Purse {
-    /// A purse of which `spent` is gone already.
+impl BudgetScope {
+    /// A budget scope of which `spent` is gone already.
     pub fn new(cap: RunBudget, spent: Usage) -> Self {
-        Self { cap, spent: Mutex::new(spent), giver: None }
+        Self { cap, spent: Mutex::new(spent), outer: None }
     }
 
-    /// A purse within this one, for a part of the run that has a cap of its own.
+    /// A budget scope within this one, for a part of the run that has a cap of its own.
     pub fn part(self: &Arc<Self>, cap: RunBudget, spent: Usage) -> Self {
-        Self { cap, spent: Mutex::new(spent), giver: Some(self.clone()) }
+        Self { cap, spent: Mutex::new(spent), outer: Some(self.clone()) }
     }
 
     /// The budget of one call, cut to what is left.
     ///
     /// # Errors
     /// When nothing is left.
-    pub fn lend(&self, budget: &Budget) -> Result<Budget, Overdrawn> {
-        let from_giver = self.giver.as_ref().map(|giver| giver.lend(budget)).transpose()?;
-        let budget = from_giver.as_ref().unwrap_or(budget);
+    pub fn clamp(&self, budget: &Budget) -> Result<Budget, Overdrawn> {
+        let from_outer = self.outer.as_ref().map(|outer| outer.clamp(budget)).transpose()?;
+        let budget = from_outer.as_ref().unwrap_or(budget);
         if self.cap == RunBudget::default() {
             return Ok(budget.clone());
         }
@@ -156,13 +156,13 @@ impl Purse {
         let requests = cap.http_requests.map(|cap| cap.saturating_sub(spent.http_requests));
         let bytes = cap.http_bytes.map(|cap| cap.0.saturating_sub((spent.http_sent + spent.http_received).0));
         drop(spent);
-        let mut lent = budget.clone();
-        lent.fuel = lent.fuel.min(Fuel(fuel.unwrap_or(u64::MAX)));
-        lent.wall_clock = lent.wall_clock.min(time.map_or(Duration::MAX, Duration::from_millis));
-        lent.http_requests =
-            lent.http_requests.min(requests.map_or(u32::MAX, |left| u32::try_from(left).unwrap_or(u32::MAX)));
-        lent.http_bytes = lent.http_bytes.min(Bytes(bytes.unwrap_or(u64::MAX)));
-        Ok(lent)
+        let mut clamped = budget.clone();
+        clamped.fuel = clamped.fuel.min(Fuel(fuel.unwrap_or(u64::MAX)));
+        clamped.wall_clock = clamped.wall_clock.min(time.map_or(Duration::MAX, Duration::from_millis));
+        clamped.http_requests =
+            clamped.http_requests.min(requests.map_or(u32::MAX, |left| u32::try_from(left).unwrap_or(u32::MAX)));
+        clamped.http_bytes = clamped.http_bytes.min(Bytes(bytes.unwrap_or(u64::MAX)));
+        Ok(clamped)
     }
 
     /// Whether a model may be asked.
@@ -170,8 +170,8 @@ impl Purse {
     /// # Errors
     /// When no request or token is left.
     pub fn may_ask_model(&self) -> Result<(), Overdrawn> {
-        if let Some(giver) = &self.giver {
-            giver.may_ask_model()?;
+        if let Some(outer) = &self.outer {
+            outer.may_ask_model()?;
         }
         let spent = self.spent();
         left("model_requests", self.cap.model_requests, spent.model_requests)?;
@@ -182,8 +182,8 @@ impl Purse {
     /// Takes out what was used.
     pub fn spend(&self, usage: &Usage) {
         *self.spent() += usage.clone();
-        if let Some(giver) = &self.giver {
-            giver.spend(usage);
+        if let Some(outer) = &self.outer {
+            outer.spend(usage);
         }
     }
 
@@ -207,15 +207,16 @@ mod tests {
 
     #[test]
     fn attack_11_many_small_calls_end_where_one_large_call_would() {
-        let purse = Purse::new(RunBudget { fuel: Some(Fuel(250)), ..RunBudget::default() }, Usage::default());
+        let budget_scope =
+            BudgetScope::new(RunBudget { fuel: Some(Fuel(250)), ..RunBudget::default() }, Usage::default());
         let call = Budget { fuel: Fuel(100), ..Budget::default() };
-        let mut lent = Vec::new();
-        while let Ok(budget) = purse.lend(&call) {
-            purse.spend(&Usage { calls: 1, fuel: budget.fuel, ..Usage::default() });
-            lent.push(budget.fuel.0);
+        let mut clamped = Vec::new();
+        while let Ok(budget) = budget_scope.clamp(&call) {
+            budget_scope.spend(&Usage { calls: 1, fuel: budget.fuel, ..Usage::default() });
+            clamped.push(budget.fuel.0);
         }
-        assert_eq!(lent, [100, 100, 50]);
-        let error = purse.lend(&call).map_err(|error| error.to_string());
+        assert_eq!(clamped, [100, 100, 50]);
+        let error = budget_scope.clamp(&call).map_err(|error| error.to_string());
         assert_eq!(
             error,
             Err("run-budget: the run has used up the 250 that its graph allows it as `budget.fuel`".to_owned())
@@ -225,12 +226,12 @@ mod tests {
     #[test]
     fn a_part_of_a_run_is_held_by_its_own_cap_and_by_the_whole_run() {
         let cap = |fuel| RunBudget { fuel: Some(Fuel(fuel)), ..RunBudget::default() };
-        let whole = Arc::new(Purse::new(cap(250), Usage::default()));
+        let whole = Arc::new(BudgetScope::new(cap(250), Usage::default()));
         let part = whole.part(cap(150), Usage::default());
-        let spend = |purse: &Purse| {
-            let lent = purse.lend(&Budget { fuel: Fuel(100), ..Budget::default() })?;
-            purse.spend(&Usage { fuel: lent.fuel, ..Usage::default() });
-            Ok::<u64, Overdrawn>(lent.fuel.0)
+        let spend = |budget_scope: &BudgetScope| {
+            let clamped = budget_scope.clamp(&Budget { fuel: Fuel(100), ..Budget::default() })?;
+            budget_scope.spend(&Usage { fuel: clamped.fuel, ..Usage::default() });
+            Ok::<u64, Overdrawn>(clamped.fuel.0)
         };
         assert_eq!([spend(&part), spend(&part)], [Ok(100), Ok(50)]);
         assert_eq!(spend(&part), Err(Overdrawn { key: "fuel", cap: 150 }));
@@ -245,16 +246,16 @@ mod tests {
             r#"{ "calls": 2, "wall_clock_ms": 10, "http_requests": 1, "http_bytes": 5, "model_requests": 1, "tokens": 7 }"#,
         )
         .unwrap_or_default();
-        let spent = |usage: Usage| Purse::new(cap.clone(), usage);
+        let spent = |usage: Usage| BudgetScope::new(cap.clone(), usage);
         let budget = Budget::default();
-        assert!(spent(Usage { calls: 2, ..Usage::default() }).lend(&budget).is_err());
-        assert!(spent(Usage { wall_clock: Duration::from_millis(10), ..Usage::default() }).lend(&budget).is_err());
-        let lent = spent(Usage { http_requests: 1, http_sent: Bytes(2), ..Usage::default() }).lend(&budget);
-        assert!(lent.is_ok_and(|lent| (lent.http_requests, lent.http_bytes) == (0, Bytes(3))));
+        assert!(spent(Usage { calls: 2, ..Usage::default() }).clamp(&budget).is_err());
+        assert!(spent(Usage { wall_clock: Duration::from_millis(10), ..Usage::default() }).clamp(&budget).is_err());
+        let clamped = spent(Usage { http_requests: 1, http_sent: Bytes(2), ..Usage::default() }).clamp(&budget);
+        assert!(clamped.is_ok_and(|clamped| (clamped.http_requests, clamped.http_bytes) == (0, Bytes(3))));
         assert!(spent(Usage::default()).may_ask_model().is_ok());
         assert!(spent(Usage { model_requests: 1, ..Usage::default() }).may_ask_model().is_err());
         assert!(spent(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() }).may_ask_model().is_err());
-        assert!(Purse::default().lend(&budget).is_ok_and(|lent| lent == budget));
+        assert!(BudgetScope::default().clamp(&budget).is_ok_and(|clamped| clamped == budget));
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod limit;
 mod quantity;
 mod usage;
 
-pub use account::{Account, Overdrawn, Purse, RunBudget};
+pub use account::{Account, BudgetScope, Overdrawn, RunBudget};
 pub use budget::Budget;
 pub use limit::Limit;
 pub use quantity::{Bytes, Fuel};

@@ -356,7 +356,7 @@ pub(crate) struct Listen {
 
 /// Where plugins are looked for, and for which agent.
 #[derive(Debug, Args)]
-pub(crate) struct Shelf {
+pub(crate) struct PluginFolders {
     /// Agent folder (with `plugins`, `hotcell.toml` and `hotcell.lock`)
     #[arg(long = "in", value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
@@ -382,7 +382,7 @@ pub(crate) enum Plugin {
     /// List a folder's plugins, what they provide, and whether they may be used
     List {
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
         /// Write one JSON line per plugin
         #[arg(long)]
         json: bool,
@@ -392,7 +392,7 @@ pub(crate) enum Plugin {
         /// Plugin name or component file
         plugin: String,
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
         /// Write one JSON object
         #[arg(long)]
         json: bool,
@@ -402,7 +402,7 @@ pub(crate) enum Plugin {
         /// Component file
         file: PathBuf,
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
         /// Replace an installed plugin of the same name
         #[arg(long)]
         replace: bool,
@@ -414,14 +414,14 @@ pub(crate) enum Plugin {
         /// Plugin name
         plugin: String,
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
     },
     /// Uninstall a plugin from an agent's folder and revoke its grants
     Remove {
         /// Plugin name
         plugin: String,
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
     },
     /// List, move and adopt the data that plugins store
     #[command(subcommand)]
@@ -431,7 +431,7 @@ pub(crate) enum Plugin {
         /// Plugin name [default: all plugins]
         plugin: Option<String>,
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
         /// Minisign public key that must have signed them; repeatable
         #[arg(long = "key", value_name = "KEY")]
         keys: Vec<String>,
@@ -448,7 +448,7 @@ pub(crate) enum Plugin {
         /// without one, any limit may.
         hostile: Option<PathBuf>,
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
     },
     /// Sign a component; writes the signature next to it
     Sign {
@@ -492,7 +492,7 @@ pub(crate) enum PluginStore {
         /// Plugin name
         plugin: String,
         #[command(flatten)]
-        shelf: Shelf,
+        folders: PluginFolders,
         /// Delete data that the plugin already has
         #[arg(long)]
         replace: bool,
@@ -548,7 +548,7 @@ pub(crate) struct Grant {
     /// Plugin name
     pub(crate) plugin: String,
     #[command(flatten)]
-    pub(crate) shelf: Shelf,
+    pub(crate) folders: PluginFolders,
     /// Allowed HTTP origin, such as `https://api.example.org`, instead of those requested; repeatable
     #[arg(long, value_name = "URL")]
     pub(crate) http: Vec<String>,

@@ -13,6 +13,6 @@ mod surroundings;
 
 pub use recognise::{Dialect, recognise};
 pub use surroundings::{
-    AgentFolder, CALLBACK, ComponentState, ComponentType, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
-    MutualTls, OfferState, Offered, SYNC, ServerState, ServerWay, Surroundings, ToolState,
+    AgentFolder, CALLBACK, ComponentState, ComponentType, DeclaredNode, DeclaredServer, FileState, Import, Imported,
+    KnowledgeBase, MutualTls, PluginNodeState, SYNC, ServerState, ServerWay, Surroundings, ToolState,
 };

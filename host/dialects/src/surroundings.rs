@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::Value;
-use hotcell_graph::ir::OfferKind;
+use hotcell_graph::ir::PluginNodeKind;
 
 /// The world around a source file, as far as checks need it. Whoever loads the file answers; front ends do no I/O.
 ///
@@ -35,7 +35,7 @@ pub trait Surroundings {
     }
 
     /// What a plugin offers under a full name, `plugin/name`.
-    fn offer(&self, name: &str) -> OfferState;
+    fn plugin_node(&self, name: &str) -> PluginNodeState;
 
     /// The component type that a plugin provides. The name of the plugin is empty where the source names none.
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState;
@@ -181,9 +181,9 @@ pub enum ServerState {
 
 /// What a plugin offers under a name.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OfferState {
+pub enum PluginNodeState {
     /// This
-    Usable(Offered),
+    Usable(DeclaredNode),
     /// There is nothing of that name; this one is near
     Missing(Option<String>),
     /// There is something and it cannot be used, for this reason
@@ -207,7 +207,7 @@ pub enum ComponentState {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComponentType {
     /// What it is
-    pub kind: OfferKind,
+    pub kind: PluginNodeKind,
     /// The version of its plugin
     pub version: String,
     /// A JSON schema of its own fields, an object; a component in one is seen as it is written, references followed
@@ -222,9 +222,9 @@ pub struct ComponentType {
 
 /// Something that a plugin offers as a node of a graph.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offered {
+pub struct DeclaredNode {
     /// What it is
-    pub kind: OfferKind,
+    pub kind: PluginNodeKind,
     /// A JSON schema of what the author of the graph writes on the node
     pub with: Value,
     /// A JSON schema of what flows in

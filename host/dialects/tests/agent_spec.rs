@@ -14,7 +14,7 @@ use configurations::{
 use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::{Dialect, MutualTls, ServerWay, recognise};
 use hotcell_graph::diagnostic::{Severity, SourceFile, render};
-use hotcell_graph::ir::{Action, Expression, Offered};
+use hotcell_graph::ir::{Action, Callable, Expression};
 use serde_json::{Value as Json, json};
 
 #[test]
@@ -123,8 +123,8 @@ fn tools_that_share_a_name_are_told_apart_and_one_that_is_listed_twice_is_offere
         .into_iter()
         .flatten()
         .map(|offered| match offered {
-            Offered::Defined(tool) => tool.spoken.clone(),
-            Offered::Submit(submit) => submit.name.clone(),
+            Callable::Defined(tool) => tool.spoken.clone(),
+            Callable::Submit(submit) => submit.name.clone(),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -537,8 +537,8 @@ fn components_in_fields_of_a_plugin_are_given_to_it_and_stay_components() {
     let loaded = agent_spec::load(&file, &[], &world);
     let graph = loaded.graph.unwrap_or_else(|| panic!("{}", render(&loaded.diagnostics, false)));
     let node = graph.node(graph.find("consult").unwrap());
-    let Action::Offer(offer) = &node.action else { panic!("{:?}", node.action) };
-    let Expression::Value(with) = &offer.with else { panic!("{:?}", offer.with) };
+    let Action::PluginNode(plugin_node) = &node.action else { panic!("{:?}", node.action) };
+    let Expression::Value(with) = &plugin_node.with else { panic!("{:?}", plugin_node.with) };
     let llm = json!({ "component_type": "OpenAiConfig", "id": "llm", "name": "llm", "model_id": "m" });
     let mut helper = agent.clone();
     helper["llm_config"] = llm.clone();

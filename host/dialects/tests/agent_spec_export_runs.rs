@@ -13,7 +13,7 @@ use configurations::World;
 use exporting::{cases, described, graph_of, shared_graphs};
 use hotcell_dialects::agent_spec;
 use hotcell_engine::{
-    CallReport, Engine, Given, Nobody, Outcome, People, Ports, RunRequest, ScriptCall, Scripts, ToolCall, Tools,
+    CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
@@ -93,12 +93,12 @@ async fn run(graph: Graph, played: &Json, text: Option<&str>, state: Object) -> 
         default_model: None,
         observer: nobody.clone(),
         hooks: nobody.clone(),
-        offers: nobody.clone(),
+        plugin_nodes: nobody.clone(),
         knowledge: nobody.clone(),
         agents: nobody.clone(),
         web: nobody,
     };
-    let given = Given { input: text.map(str::to_owned), state, ..Given::default() };
+    let given = RunInput { input: text.map(str::to_owned), state, ..RunInput::default() };
     let request =
         RunRequest { graph: Arc::new(graph), source: "test".into(), digest: "test".into(), given, follows: None };
     let engine = Engine::new(ports, Arc::new(MemoryStore::default()));

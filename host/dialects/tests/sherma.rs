@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hotcell_dialects::sherma::{self, Choice, Loaded, Style};
 use hotcell_graph::diagnostic::{SourceFile, render};
-use hotcell_graph::ir::{Action, Next, Offered};
+use hotcell_graph::ir::{Action, Callable, Next};
 
 use surroundings::Fake;
 
@@ -89,7 +89,7 @@ fn a_node_with_tools_gets_a_tool_node() {
         panic!("no tool node")
     };
     assert!(
-        matches!(&tools.tools[..], [Offered::Tool(tool), Offered::Agent { name, .. }] if tool == "search" && name == "clerk")
+        matches!(&tools.tools[..], [Callable::Tool(tool), Callable::Agent { name, .. }] if tool == "search" && name == "clerk")
     );
     let Next::When { then, otherwise, .. } = &graph.node(graph.find("work").unwrap()).next else {
         panic!("no condition")

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hotcell_budget::Purse;
+use hotcell_budget::BudgetScope;
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Key, State};
 use hotcell_journal::{EntryPath, JournalError, RunId, RunWriter};
@@ -19,7 +19,7 @@ pub(crate) type DrivePart = fn(Arc<RunContext>, State) -> futures::future::BoxFu
 
 /// Why a turn has no result.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum Interruption {
     /// The node failed
     Failed(String),
     /// It waits for a person
@@ -30,18 +30,18 @@ pub(crate) enum Stop {
     Journal(JournalError),
 }
 
-impl From<JournalError> for Stop {
+impl From<JournalError> for Interruption {
     fn from(error: JournalError) -> Self {
-        Stop::Journal(error)
+        Interruption::Journal(error)
     }
 }
 
-impl From<RunError> for Stop {
+impl From<RunError> for Interruption {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::Journal(error) => Stop::Journal(error),
-            RunError::Mismatch { cause, .. } => Stop::Diverged(cause),
-            other => Stop::Failed(other.to_string()),
+            RunError::Journal(error) => Interruption::Journal(error),
+            RunError::Mismatch { cause, .. } => Interruption::Diverged(cause),
+            other => Interruption::Failed(other.to_string()),
         }
     }
 }
@@ -53,7 +53,7 @@ pub(crate) struct RunContext {
     pub(crate) ports: Ports,
     pub(crate) writer: Arc<dyn RunWriter>,
     pub(crate) variables: Arc<[(Key, String)]>,
-    pub(crate) purse: Arc<Purse>,
+    pub(crate) budget_scope: Arc<BudgetScope>,
     pub(crate) remembered: Arc<Mutex<Remembered>>,
     /// Told when answers arrive that were sent to the run
     pub(crate) answered: Arc<Notify>,
@@ -91,7 +91,7 @@ impl RunContext {
             ports: self.ports.clone(),
             writer: self.writer.clone(),
             variables: self.variables.clone(),
-            purse: self.purse.clone(),
+            budget_scope: self.budget_scope.clone(),
             remembered: self.remembered.clone(),
             answered: self.answered.clone(),
             idle: Arc::default(),

@@ -16,12 +16,12 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::action::{Done, miss_node, run_node};
 use crate::branch::apply;
-use crate::context::{RunContext, Stop};
+use crate::context::{Interruption, RunContext};
 use crate::event::Event;
-use crate::given::Given;
 use crate::hook::{self, HookPoint};
 use crate::memory::Moved;
 use crate::outcome::{Outcome, Part, RunError, list};
+use crate::run_input::RunInput;
 use crate::schedule::{Route, Schedule, ScheduleError, Start};
 use crate::telling;
 use crate::timing::Timings;
@@ -38,7 +38,7 @@ struct Finished {
     visit: u32,
     begun: Instant,
     spent: Spent,
-    result: Result<Done, Stop>,
+    result: Result<Done, Interruption>,
 }
 
 /// A turn that waits for an answer from elsewhere.
@@ -165,7 +165,7 @@ impl Drive {
     }
 
     /// Tells hooks that a run begins; the error is why they refuse it.
-    pub(crate) async fn before_run(&mut self, given: &Given, resumed: bool) -> Result<(), String> {
+    pub(crate) async fn before_run(&mut self, given: &RunInput, resumed: bool) -> Result<(), String> {
         if resumed {
             return Ok(());
         }
@@ -176,7 +176,7 @@ impl Drive {
             event
         };
         match telling::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
-            Err(Stop::Failed(reason)) => Err(reason),
+            Err(Interruption::Failed(reason)) => Err(reason),
             _ => Ok(()),
         }
     }
@@ -453,7 +453,7 @@ impl Drive {
             let task = AbortOnDropHandle::new(tokio::spawn(work));
             self.running.push(Box::pin(async move {
                 task.await.unwrap_or_else(|error| {
-                    let result = Err(Stop::Failed(format!("the node's task was lost: {error}")));
+                    let result = Err(Interruption::Failed(format!("the node's task was lost: {error}")));
                     let (begun, spent) = (Instant::now(), Spent::default());
                     Finished { turn: number, node, visit, begun, spent, result }
                 })
@@ -468,7 +468,7 @@ impl Drive {
         let Spent { before, account: own, recorded, shown } = spent;
         self.account += before;
         self.account += own.clone();
-        if let Err(Stop::Waiting) = result {
+        if let Err(Interruption::Waiting) = result {
             self.waiting.insert(turn, Waiting { node, visit, recorded, shown });
             if self.answered.remove(&turn) {
                 self.again(turn).await?;
@@ -483,8 +483,8 @@ impl Drive {
         let id = &graph.node(node).id;
         let done = match result {
             Ok(done) => done,
-            Err(Stop::Waiting) => return Ok(None),
-            Err(Stop::Failed(reason)) => {
+            Err(Interruption::Waiting) => return Ok(None),
+            Err(Interruption::Failed(reason)) => {
                 self.timings.add(node, elapsed);
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);
@@ -495,8 +495,10 @@ impl Drive {
                 let error = format!("node `{id}` failed: {reason}");
                 return Ok(Some((Outcome::Failed { node: Some(id.to_string()), error }, state)));
             }
-            Err(Stop::Diverged(cause)) => return Err(RunError::Mismatch { run: self.context.run.clone(), cause }),
-            Err(Stop::Journal(error)) => return Err(error.into()),
+            Err(Interruption::Diverged(cause)) => {
+                return Err(RunError::Mismatch { run: self.context.run.clone(), cause });
+            }
+            Err(Interruption::Journal(error)) => return Err(error.into()),
         };
         self.timings.add(node, elapsed);
         let next: Option<Vec<String>> = match &done.route {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Purse};
+use hotcell_budget::{Account, BudgetScope};
 use hotcell_graph::{Object, Value};
 use hotcell_models::{Message, Role};
 
@@ -126,7 +126,7 @@ pub trait Hooks: Send + Sync {
     fn listens(&self, point: HookPoint) -> bool;
 
     /// Tells all who listen, in order; each sees what the one before made of the event.
-    async fn tell(&self, point: HookPoint, event: Object, purse: &Arc<Purse>) -> (HookVerdict, Account);
+    async fn tell(&self, point: HookPoint, event: Object, budget_scope: &Arc<BudgetScope>) -> (HookVerdict, Account);
 }
 
 /// An event from its entries.

@@ -10,13 +10,13 @@ mod branch;
 mod context;
 mod drive;
 mod event;
-mod given;
 mod hook;
 mod memory;
 mod outcome;
 mod ports;
 mod route;
 mod run;
+mod run_input;
 mod schedule;
 mod shape;
 mod telling;
@@ -26,14 +26,14 @@ mod turn;
 
 pub use branch::WriteError;
 pub use event::Event;
-pub use given::Given;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use outcome::{Outcome, RunError};
 pub use ports::{
-    Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Observer, OfferAnswer,
-    OfferCall, OfferReport, Offers, People, Ports, ScriptCall, Scripts, SharedState, ToolCall, Tools, Web, WebCall,
-    WebReply, WebReport,
+    Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Observer, People,
+    PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, Ports, ScriptCall, Scripts, SharedState, ToolCall,
+    Tools, Web, WebCall, WebReply, WebReport,
 };
 pub use run::{Engine, RunReport, RunRequest};
+pub use run_input::RunInput;
 pub use timing::{NodeTiming, Timings};
 pub use token::Turn;

@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Purse};
-use hotcell_graph::ir::{Graph, OfferKind};
+use hotcell_budget::{Account, BudgetScope};
+use hotcell_graph::ir::{Graph, PluginNodeKind};
 use hotcell_graph::{Key, Object, Path, State, Value};
 use hotcell_models::{Model, ModelName, ToolSpec};
 use tokio::sync::Semaphore;
@@ -33,7 +33,7 @@ pub struct Ports {
     /// May change or refuse what happens
     pub hooks: Arc<dyn Hooks>,
     /// What plugins offer as nodes
-    pub offers: Arc<dyn Offers>,
+    pub plugin_nodes: Arc<dyn PluginNodes>,
     /// What its nodes may look up
     pub knowledge: Arc<dyn Knowledge>,
     /// The agents that its nodes may call
@@ -52,7 +52,7 @@ pub struct Callee {
     /// Its own tools
     pub tools: Arc<dyn Tools>,
     /// What plugins offer it
-    pub offers: Arc<dyn Offers>,
+    pub plugin_nodes: Arc<dyn PluginNodes>,
     /// What it may look up
     pub knowledge: Arc<dyn Knowledge>,
     /// Whoever may change or refuse what it does: those of whoever calls it, and its own
@@ -72,7 +72,7 @@ impl Callee {
         Ports {
             scripts: self.scripts.clone(),
             tools: self.tools.clone(),
-            offers: self.offers.clone(),
+            plugin_nodes: self.plugin_nodes.clone(),
             knowledge: self.knowledge.clone(),
             hooks: self.hooks.clone(),
             web: self.web.clone(),
@@ -126,7 +126,7 @@ pub struct WebReport {
 #[async_trait]
 pub trait Web: Send + Sync {
     /// Sends a request once; a redirect is an answer.
-    async fn send(&self, call: WebCall, purse: Arc<Purse>) -> WebReport;
+    async fn send(&self, call: WebCall, budget_scope: Arc<BudgetScope>) -> WebReport;
 }
 
 /// Something to look up in a knowledge base.
@@ -193,8 +193,8 @@ pub struct ScriptCall {
     pub variables: Arc<[(Key, String)]>,
     /// Wall clock, from when the program is ready to start
     pub timeout: Option<Duration>,
-    /// What the run may still use: whoever runs the program lends from it and spends into it
-    pub purse: Arc<Purse>,
+    /// What the run may still use: whoever runs the program is given from it and spends into it
+    pub budget_scope: Arc<BudgetScope>,
 }
 
 /// Runs programs in cells.
@@ -215,7 +215,7 @@ pub struct ToolCall<'a> {
     /// The state it may read
     pub state: SharedState,
     /// What the run may still use
-    pub purse: Arc<Purse>,
+    pub budget_scope: Arc<BudgetScope>,
 }
 
 /// The tools that models may call.
@@ -228,11 +228,11 @@ pub trait Tools: Send + Sync {
 }
 
 /// A node of a type that a plugin offers, or a connector.
-pub struct OfferCall<'a> {
+pub struct PluginNodeCall<'a> {
     /// Its full name: `plugin/name`
-    pub offer: &'a str,
+    pub plugin_node: &'a str,
     /// What it is
-    pub kind: OfferKind,
+    pub kind: PluginNodeKind,
     /// A JSON object: fields or configuration
     pub with: &'a str,
     /// A JSON object: what flows in
@@ -244,7 +244,7 @@ pub struct OfferCall<'a> {
     /// The state it may read
     pub state: SharedState,
     /// What the run may still use
-    pub purse: Arc<Purse>,
+    pub budget_scope: Arc<BudgetScope>,
 }
 
 /// Where the answer of a connector belongs.
@@ -256,20 +256,20 @@ pub struct Callback<'a> {
     pub body: Option<&'a str>,
 }
 
-/// What an offer gave, and who used what for it.
+/// What a plugin node gave, and who used what for it.
 #[derive(Debug)]
-pub struct OfferReport {
+pub struct PluginNodeReport {
     /// What it gave, or why it gave nothing
-    pub result: Result<OfferAnswer, CallError>,
+    pub result: Result<PluginNodeAnswer, CallError>,
     /// Who used what for it
     pub account: Account,
 }
 
-/// What an offer gave.
+/// What a plugin node gave.
 #[derive(Clone, Debug, PartialEq)]
-pub enum OfferAnswer {
+pub enum PluginNodeAnswer {
     /// A result
-    Given {
+    RunInput {
         /// JSON text
         outputs: String,
         /// The branch it leaves by, if it declares branches
@@ -281,9 +281,9 @@ pub enum OfferAnswer {
 
 /// What plugins offer as nodes of a graph.
 #[async_trait]
-pub trait Offers: Send + Sync {
+pub trait PluginNodes: Send + Sync {
     /// Hands over to a node type or a connector. Tools are called as [`Tools`].
-    async fn take(&self, call: OfferCall<'_>) -> OfferReport;
+    async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport;
 }
 
 /// Answers questions.
@@ -320,16 +320,16 @@ impl Hooks for Nobody {
         false
     }
 
-    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<Purse>) -> (HookVerdict, Account) {
+    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<BudgetScope>) -> (HookVerdict, Account) {
         (HookVerdict::Proceed, Account::default())
     }
 }
 
 #[async_trait]
-impl Offers for Nobody {
-    async fn take(&self, call: OfferCall<'_>) -> OfferReport {
-        let error = CallError::Failed(format!("there is no `{}`", call.offer));
-        OfferReport { result: Err(error), account: Account::default() }
+impl PluginNodes for Nobody {
+    async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport {
+        let error = CallError::Failed(format!("there is no `{}`", call.plugin_node));
+        PluginNodeReport { result: Err(error), account: Account::default() }
     }
 }
 
@@ -348,7 +348,7 @@ impl Knowledge for Nobody {
 
 #[async_trait]
 impl Web for Nobody {
-    async fn send(&self, call: WebCall, _purse: Arc<Purse>) -> WebReport {
+    async fn send(&self, call: WebCall, _purse: Arc<BudgetScope>) -> WebReport {
         WebReport { result: Err(format!("`{}` cannot be reached from here", call.url)), account: Account::default() }
     }
 }

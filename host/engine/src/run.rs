@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Purse, Usage};
-use hotcell_graph::ir::{Action, Graph, Offered};
+use hotcell_budget::{Account, BudgetScope, Usage};
+use hotcell_graph::ir::{Action, Callable, Graph};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{Entry, Fact, History, JournalError, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken};
 use tokio_util::sync::CancellationToken;
@@ -14,10 +14,10 @@ use crate::branch::{WriteError, apply};
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
 use crate::event::Event;
-use crate::given::{Given, check_state, check_variables, initial_state};
 use crate::memory::{Moved, Remembered};
 use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
+use crate::run_input::{RunInput, check_state, check_variables, initial_state};
 use crate::shape::check_input;
 use crate::timing::Timings;
 
@@ -40,7 +40,7 @@ pub struct RunRequest {
     /// Identifies the text of the source
     pub digest: String,
     /// What the run is given
-    pub given: Given,
+    pub given: RunInput,
     /// The run that is the last one of its thread, if it belongs to one
     pub follows: Option<RunId>,
 }
@@ -149,8 +149,8 @@ impl Engine {
     }
 
     /// What a run was given, with the state of the run before it where it only refers to that.
-    async fn given_of(&self, header: &RunHeader, graph: &Arc<Graph>) -> Result<Given, RunError> {
-        let mut given = Given::from_object(&header.given);
+    async fn given_of(&self, header: &RunHeader, graph: &Arc<Graph>) -> Result<RunInput, RunError> {
+        let mut given = RunInput::from_object(&header.given);
         if let (Some(before), None) = (&given.after, &given.earlier) {
             let before = RunId::from(before.clone());
             given.earlier = Some(Box::pin(self.state_of(&before, graph.clone())).await?.to_object());
@@ -172,7 +172,7 @@ impl Engine {
             ports: self.ports.clone(),
             writer,
             variables,
-            purse: Arc::new(Purse::new(graph.limits.budget.clone(), spent)),
+            budget_scope: Arc::new(BudgetScope::new(graph.limits.budget.clone(), spent)),
             remembered: Arc::new(Mutex::new(remembered)),
             answered: Arc::default(),
             idle: Arc::default(),
@@ -188,7 +188,7 @@ impl Engine {
         &self,
         writer: Box<dyn RunWriter>,
         graph: Arc<Graph>,
-        given: &Given,
+        given: &RunInput,
         variables: Variables,
         history: History,
         cancel: CancellationToken,
@@ -307,7 +307,7 @@ fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Variables) -> Re
         }
         // An agent that is not there is an error of the node that calls it.
         let Ok(callee) = agents.find(&agent) else { continue };
-        let given = Given::of_variables(&of_caller).for_agent(&callee.graph, String::new());
+        let given = RunInput::of_variables(&of_caller).for_agent(&callee.graph, String::new());
         let own = check_variables(&callee.graph, &given).map_err(|error| match error {
             RunError::MissingVariables(variables) => RunError::AgentVariables { agent: agent.to_string(), variables },
             other => other,
@@ -319,9 +319,9 @@ fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Variables) -> Re
 
 /// The agents that the nodes of a graph call.
 fn called(graph: &Graph) -> Vec<Key> {
-    let offered = |tools: &[Offered]| -> Vec<Key> {
-        let agent = |offered: &Offered| match offered {
-            Offered::Agent { agent, .. } => Some(agent.clone()),
+    let offered = |tools: &[Callable]| -> Vec<Key> {
+        let agent = |offered: &Callable| match offered {
+            Callable::Agent { agent, .. } => Some(agent.clone()),
             _ => None,
         };
         tools.iter().filter_map(agent).collect()

@@ -5,7 +5,7 @@ use hotcell_graph::ir::Graph;
 use hotcell_graph::value::parse_json;
 use jsonschema::Validator;
 
-use crate::given::Given;
+use crate::run_input::RunInput;
 
 /// Problems that are named of a value that does not fit.
 const MOST_PROBLEMS: usize = 5;
@@ -30,7 +30,7 @@ fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), String> {
 }
 
 /// Looks at structured input: values of the state, or a text that is a JSON object. Other texts are messages.
-pub(crate) fn check_input(graph: &Graph, given: &Given) -> Result<(), String> {
+pub(crate) fn check_input(graph: &Graph, given: &RunInput) -> Result<(), String> {
     let Some(schema) = &graph.input_schema else { return Ok(()) };
     let of_text =
         || given.input.as_deref().and_then(|text| parse_json(text).ok()).filter(|value| value.as_object().is_some());

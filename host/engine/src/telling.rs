@@ -4,7 +4,7 @@ use hotcell_budget::Account;
 use hotcell_graph::{Object, Value};
 use hotcell_models::Message;
 
-use crate::context::{RunContext, Stop};
+use crate::context::{Interruption, RunContext};
 use crate::hook::{HookPoint, HookVerdict};
 
 /// Tells the hooks of a run; the object is what they made of the event, if they changed it.
@@ -13,24 +13,24 @@ pub(crate) async fn tell(
     account: &mut Account,
     point: HookPoint,
     event: impl FnOnce() -> Object,
-) -> Result<Option<Object>, Stop> {
+) -> Result<Option<Object>, Interruption> {
     let hooks = &context.ports.hooks;
     if !hooks.listens(point) {
         return Ok(None);
     }
-    let (verdict, used) = hooks.tell(point, event(), &context.purse).await;
+    let (verdict, used) = hooks.tell(point, event(), &context.budget_scope).await;
     *account += used;
     match verdict {
         HookVerdict::Proceed => Ok(None),
         HookVerdict::Change(event) => Ok(Some(event)),
-        HookVerdict::Refuse(reason) => Err(Stop::Failed(format!("refused at `{}`: {reason}", point.name()))),
+        HookVerdict::Refuse(reason) => Err(Interruption::Failed(format!("refused at `{}`: {reason}", point.name()))),
     }
 }
 
 /// Puts the contents that hooks changed into the messages.
-pub(crate) fn change_messages(messages: &mut [Message], changed: &Object) -> Result<(), Stop> {
+pub(crate) fn change_messages(messages: &mut [Message], changed: &Object) -> Result<(), Interruption> {
     let wrong = || {
-        Stop::Failed(
+        Interruption::Failed(
             "a hook at `before-model-call` may change the contents of messages, not which there are".to_owned(),
         )
     };

@@ -12,7 +12,7 @@ use hotcell_budget::Account;
 use hotcell_graph::{Key, Value};
 use hotcell_journal::{Entry, EntryPath, Fact, JournalError, Question, Write};
 
-use crate::context::{Idle, RunContext, Stop};
+use crate::context::{Idle, Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::memory::{Deed, attempt_place};
@@ -68,7 +68,7 @@ impl NodeTurn {
     }
 
     /// Begins the turn again after it failed. Nothing that it did counts any more, and all that it used does.
-    pub(crate) async fn try_again(&mut self, error: String) -> Result<(), Stop> {
+    pub(crate) async fn try_again(&mut self, error: String) -> Result<(), Interruption> {
         let (attempt, used) = (self.attempt, self.used());
         let fact = Fact::Attempt { attempt, error, account: used.clone() };
         self.context.writer.append(vec![Entry { place: self.root.clone(), fact }]).await?;
@@ -122,12 +122,13 @@ impl NodeTurn {
         &mut self,
         deed: Deed,
         perform: impl FnOnce(Arc<RunContext>) -> F,
-    ) -> Result<Value, Stop>
+    ) -> Result<Value, Interruption>
     where
-        F: Future<Output = (Account, Result<Value, Stop>)>,
+        F: Future<Output = (Account, Result<Value, Interruption>)>,
     {
         let number = self.next_number();
-        let known = self.context.remembered().take_effect(&self.place, number, &deed).map_err(Stop::Diverged)?;
+        let known =
+            self.context.remembered().take_effect(&self.place, number, &deed).map_err(Interruption::Diverged)?;
         if let Some((answer, account)) = known {
             self.recorded += account;
             return Ok(answer);
@@ -143,18 +144,18 @@ impl NodeTurn {
                     .await?;
                 Ok(answer)
             }
-            Err(Stop::Failed(error)) => {
+            Err(Interruption::Failed(error)) => {
                 // What was used within an agent or an item has entries of its own.
                 let account = if matches!(kind, "agent" | "item") { Account::default() } else { account };
                 self.commit(Fact::Failed { number: Some(number), error: error.clone(), account }).await?;
-                Err(Stop::Failed(error))
+                Err(Interruption::Failed(error))
             }
             Err(other) => Err(other),
         }
     }
 
     /// What came by a callback, which is in the journal like an answer. Nobody is asked for it: the turn waits.
-    pub(crate) async fn await_callback(&mut self, question: Question) -> Result<String, Stop> {
+    pub(crate) async fn await_callback(&mut self, question: Question) -> Result<String, Interruption> {
         let (number, known) = self.next_answer();
         match known {
             Some(Some(body)) => return Ok(body),
@@ -162,7 +163,7 @@ impl NodeTurn {
             None => self.commit(Fact::Asked { number, question: question.clone() }).await?,
         }
         self.emit(&Event::Asked { question: &question });
-        Err(Stop::Waiting)
+        Err(Interruption::Waiting)
     }
 
     /// The number of the next question, and its answer if it was put before: none within if it is open.
@@ -173,7 +174,7 @@ impl NodeTurn {
     }
 
     /// The person's answer to a question. The question is committed before the person sees it.
-    pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Stop> {
+    pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Interruption> {
         if let Some(node) = &self.context.asks_as {
             question.node = node.to_string();
         }
@@ -199,7 +200,7 @@ impl NodeTurn {
     }
 
     /// The answer of somebody who is here, or of somebody elsewhere who was faster.
-    async fn first_answer(&self, question: &Question, number: u32) -> Result<String, Stop> {
+    async fn first_answer(&self, question: &Question, number: u32) -> Result<String, Interruption> {
         let context = &self.context;
         context.writer.settled().await?;
         let _thinking = self.idle.clone().map(Idle::enter);
@@ -214,10 +215,10 @@ impl NodeTurn {
             tokio::select! {
                 biased;
                 answer = &mut here, if !is_answered_here => {
-                    let Some(text) = answer else { return Err(Stop::Waiting) };
+                    let Some(text) = answer else { return Err(Interruption::Waiting) };
                     match self.commit(Fact::Answered { number, text: text.clone() }).await {
                         // Another answer is on its way.
-                        Err(Stop::Journal(JournalError::NotAsked { .. })) => is_answered_here = true,
+                        Err(Interruption::Journal(JournalError::NotAsked { .. })) => is_answered_here = true,
                         other => return other.map(|()| text),
                     }
                 }
@@ -227,7 +228,7 @@ impl NodeTurn {
     }
 
     /// What hooks make of an answer. The answer as it was given is in the journal.
-    async fn answered(&mut self, question: &Question, answer: String) -> Result<String, Stop> {
+    async fn answered(&mut self, question: &Question, answer: String) -> Result<String, Interruption> {
         let context = self.context.clone();
         let event = || {
             hook::event([
@@ -241,7 +242,7 @@ impl NodeTurn {
         Ok(changed.unwrap_or(answer))
     }
 
-    async fn commit(&self, fact: Fact) -> Result<(), Stop> {
+    async fn commit(&self, fact: Fact) -> Result<(), Interruption> {
         let entry = Entry { place: self.place.clone(), fact };
         Ok(self.context.writer.append(vec![entry]).await?)
     }

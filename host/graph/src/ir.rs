@@ -24,7 +24,7 @@ use crate::value::{Key, Value};
 
 pub use call::{CallAction, CallEachAction, Collect, Iterate, Reduction, Results, Rounds};
 pub use conversation::{
-    AnswerCallsAction, ConverseAction, FailureRecord, LoadSkillsAction, Offered, PromptPart, Retry, Skill, SkillTool,
+    AnswerCallsAction, Callable, ConverseAction, FailureRecord, LoadSkillsAction, PromptPart, Retry, Skill, SkillTool,
     Skills, SpreadAction,
 };
 pub use expression::{Expression, NoValue};
@@ -179,7 +179,7 @@ impl Node {
             Action::AnswerCalls(action) => action
                 .tools
                 .iter()
-                .any(|offered| matches!(offered, Offered::Defined(tool) if tool.kind == ToolKind::Client)),
+                .any(|offered| matches!(offered, Callable::Defined(tool) if tool.kind == ToolKind::Client)),
             Action::Call(action) => action.graph.may_ask(),
             Action::CallEach(action) => action.graph.may_ask(),
             _ => false,
@@ -210,7 +210,7 @@ pub enum Action {
     /// Runs another node once for each item of a list
     Map(MapAction),
     /// Hands over to something that a plugin offers
-    Offer(Box<OfferAction>),
+    PluginNode(Box<PluginNodeAction>),
     /// Calls another agent, which runs as a part of this run
     Agent(Box<AgentAction>),
     /// Looks something up in a knowledge base
@@ -279,11 +279,11 @@ pub struct LookUpAction {
 
 /// Hands over to something that a plugin offers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OfferAction {
+pub struct PluginNodeAction {
     /// Its full name: `plugin/name`
-    pub offer: String,
+    pub plugin_node: String,
     /// What it is
-    pub kind: OfferKind,
+    pub kind: PluginNodeKind,
     /// An object: the fields of a node type, the configuration of a connector
     pub with: Expression,
     /// An object: the inputs of a node type, the arguments of a tool, what a connector hands over
@@ -298,7 +298,7 @@ pub struct OfferAction {
 
 /// What a plugin offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfferKind {
+pub enum PluginNodeKind {
     /// A node type
     Node,
     /// A tool

@@ -161,7 +161,7 @@ impl ModelError {
     /// Whether the provider, or the way to it, had a trouble that may be over a little later: beside what is transient,
     /// the statuses 408, 409 and 429 and all that say the fault is the server's.
     #[must_use]
-    pub fn may_pass(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         self.is_transient() || matches!(self, Self::Status { status: 408 | 409 | 429 | 500..=599, .. })
     }
 }

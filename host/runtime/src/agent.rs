@@ -18,15 +18,15 @@ use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::family::{Family, Guarded};
+use crate::agent_registry::{AgentRegistry, GuardedAgents};
 use crate::folder::{AGENT_FILE, AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, Reach, both_files};
 use crate::hooks::{AgentHooks, HookList};
 use crate::host::Host;
 use crate::knowledge::{self, AgentKnowledge};
+use crate::plugin_registry::PluginRegistry;
 use crate::remote;
 use crate::scripts::AgentScripts;
 use crate::servers::{self, AgentServers, ServersFile};
-use crate::shelf::Shelf;
 use crate::tools::AgentTools;
 use crate::web::AgentWeb;
 
@@ -59,7 +59,7 @@ pub struct Agent {
     pub(crate) own: Callee,
     /// What is granted to its file
     pub(crate) grants: Arc<Grants>,
-    pub(crate) family: Arc<Family>,
+    pub(crate) family: Arc<AgentRegistry>,
 }
 
 impl fmt::Debug for Agent {
@@ -136,7 +136,7 @@ pub(crate) fn load(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<Ag
         Which::Any => Choice::Any,
         Which::Named(name) => Choice::Named(name),
     };
-    let wanted = Wanted { path, choice, project: None, components: loading.components };
+    let wanted = LoadRequest { path, choice, project: None, components: loading.components };
     let (mut one, mut diagnostics) = load_one(host, wanted, &HookList::default())?;
     let mut digests = vec![one.digest.clone()];
     let mut family = children(host, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
@@ -148,8 +148,11 @@ pub(crate) fn load(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<Ag
         }
         let folder = one.folder.parent().unwrap_or(&one.folder).join(&*name);
         // Where the caller is checked before it runs, what is wrong with an agent keeps the run from starting.
-        match load_one(host, Wanted { path: &folder, choice: Choice::Only, project: None, components: &[] }, &one.hooks)
-        {
+        match load_one(
+            host,
+            LoadRequest { path: &folder, choice: Choice::Only, project: None, components: &[] },
+            &one.hooks,
+        ) {
             Ok((child, found)) => {
                 diagnostics.extend(found);
                 digests.push(child.digest);
@@ -228,24 +231,24 @@ fn source(file: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
     serde_json::to_string(&origin).map_err(|error| Diagnostic::error(error.to_string()).into())
 }
 
-/// The agents in files that an agent names, and theirs. Each has a family of its own, because names count within a
+/// The agents in files that an agent names, and theirs. Each has a registry of its own, because names count within a
 /// file; all of them belong to the `project` of the first and use its plugins.
 fn children(
     host: &Host,
-    one: &One,
+    one: &LoadedAgent,
     project: &Path,
     above: &mut Vec<PathBuf>,
     digests: &mut Vec<String>,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Family {
-    let mut family = Family::default();
+) -> AgentRegistry {
+    let mut family = AgentRegistry::default();
     for (name, remote) in &one.remotes {
         family.add(name.clone(), Ok(remote.clone()), Arc::new(AgentKnowledge::none()));
     }
     for Child { name, path, span } in &one.children {
         let path_of_child = one.folder.join(path);
         let choice = Choice::Preferred(name);
-        let wanted = Wanted { path: &path_of_child, choice, project: Some(project), components: &[] };
+        let wanted = LoadRequest { path: &path_of_child, choice, project: Some(project), components: &[] };
         let refused = |message: String| Diagnostic::error(message).at(span);
         if std::fs::canonicalize(wanted.path).is_ok_and(|file| above.contains(&file)) {
             let error = refused(format!("the agents of `{path}` and of this file contain each other"));
@@ -260,7 +263,7 @@ fn children(
                 let own = children(host, &child, project, above, digests, diagnostics);
                 above.pop();
                 let guards = child.callee.hooks.clone();
-                let agents = Arc::new(Guarded { family: Arc::new(own), guards });
+                let agents = Arc::new(GuardedAgents { family: Arc::new(own), guards });
                 let callee = Callee { agents: Some(agents), ..child.callee };
                 family.add(name.clone(), Ok(callee), child.knowledge);
             }
@@ -272,7 +275,7 @@ fn children(
 
 /// An agent that is to be loaded.
 #[derive(Clone, Copy)]
-struct Wanted<'a> {
+struct LoadRequest<'a> {
     path: &'a Path,
     choice: Choice<'a>,
     /// The folder whose plugins and settings count; none means that of the file
@@ -283,7 +286,7 @@ struct Wanted<'a> {
 
 /// What a front end made of a file.
 #[derive(Default)]
-struct Front {
+struct FrontEndOutput {
     graph: Option<Graph>,
     diagnostics: Vec<Diagnostic>,
     conversation_starters: Vec<String>,
@@ -299,7 +302,7 @@ struct Front {
     style: Option<&'static str>,
 }
 
-impl Front {
+impl FrontEndOutput {
     /// Whether the file itself says where an agent is.
     fn names(&self, agent: &Key) -> bool {
         self.children.iter().any(|child| child.name == *agent) || self.remotes.iter().any(|one| one.name == *agent)
@@ -316,18 +319,18 @@ impl Front {
         let loaded = match dialect {
             Dialect::AgentSpec => {
                 let loaded = agent_spec::load(source, parts, surroundings);
-                return Front {
+                return FrontEndOutput {
                     graph: loaded.graph,
                     diagnostics: loaded.diagnostics,
                     checked: true,
-                    ..Front::default()
+                    ..FrontEndOutput::default()
                 };
             }
             Dialect::Sherma => {
                 let loaded = sherma::load(source, choice, surroundings);
                 let sherma::Loaded { graph, agents: names, hooks, children, remotes, style, diagnostics } = loaded;
                 let style = Some(style.describe());
-                return Front {
+                return FrontEndOutput {
                     graph,
                     diagnostics,
                     names,
@@ -336,19 +339,19 @@ impl Front {
                     remotes,
                     style,
                     checked: true,
-                    ..Front::default()
+                    ..FrontEndOutput::default()
                 };
             }
             Dialect::Loki if is_config => loki::load_config(source, surroundings),
             Dialect::Loki => loki::load(source, surroundings),
         };
-        let mut front = Front {
+        let mut front = FrontEndOutput {
             graph: loaded.graph,
             diagnostics: loaded.diagnostics,
             conversation_starters: loaded.declarations.conversation_starters,
             knowledge_bases: loaded.declarations.knowledge_bases,
             checked: loaded.declarations.checked_before_run,
-            ..Front::default()
+            ..FrontEndOutput::default()
         };
         if let Choice::Named(name) = choice {
             let error = Diagnostic::error(format!("the file holds one agent, so `{name}` cannot be chosen"));
@@ -359,7 +362,7 @@ impl Front {
 }
 
 /// One agent, without those that it calls.
-struct One {
+struct LoadedAgent {
     callee: Callee,
     grants: Arc<Grants>,
     dialect: Dialect,
@@ -380,8 +383,12 @@ struct One {
 }
 
 /// Loads one agent; `told` are hooks that are told of it anyway.
-fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Vec<Diagnostic>), LoadFailure> {
-    let Wanted { path, choice, project, components } = wanted;
+fn load_one(
+    host: &Host,
+    wanted: LoadRequest<'_>,
+    told: &HookList,
+) -> Result<(LoadedAgent, Vec<Diagnostic>), LoadFailure> {
+    let LoadRequest { path, choice, project, components } = wanted;
     let (file, text) = read(path)?;
     let shown = path_to_show(path, &file);
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
@@ -405,20 +412,27 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
     let mut diagnostics = Vec::new();
     let settled = project.unwrap_or(&folder);
     let shown = folder_to_show(path, &file);
-    let Around { said, shelf, servers, tools, mut hooks } = Around::of(host, settled, told, &shown, &mut diagnostics);
+    let ProjectContext { said, registry, servers, tools, mut hooks } =
+        ProjectContext::of(host, settled, told, &shown, &mut diagnostics);
     let settings = said.settings();
 
     let listed = hooks.list().and(told);
-    let reach =
-        Reach { shelf: &shelf, servers: &servers, hooks: &listed, python: tools.python(), settings, project: settled };
+    let reach = Reach {
+        registry: &registry,
+        servers: &servers,
+        hooks: &listed,
+        python: tools.python(),
+        settings,
+        project: settled,
+    };
     let surroundings = AgentSurroundings::new(host, &folder, reach);
-    let mut loaded = Front::of(dialect, is_config, &source, choice, &parts, &surroundings);
+    let mut loaded = FrontEndOutput::of(dialect, is_config, &source, choice, &parts, &surroundings);
     diagnostics.append(&mut loaded.diagnostics);
     if settings.hook_order().is_none() {
         hooks.tell_in_order(&loaded.hooks);
     }
 
-    let mut scripts = AgentScripts::new(host.kitchen().cells().clone());
+    let mut scripts = AgentScripts::new(host.cell_runtime().cells().clone());
     let checked = loaded.checked;
     let mut calls = Vec::new();
     if let Some(graph) = &loaded.graph {
@@ -433,7 +447,7 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
                 }
                 _ => continue,
             };
-            match scripts.load(host.kitchen(), &folder, &script.file, settings, host.environment()) {
+            match scripts.load(host.cell_runtime(), &folder, &script.file, settings, host.environment()) {
                 Err(reason) if checked => {
                     diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
                 }
@@ -443,7 +457,7 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
         }
         // The settings of a project are for all of its agents.
         if project.is_none() && loaded.children.is_empty() {
-            let is_used = |name: &str| scripts.has(name) || tools.python().has(name) || shelf.plugin(name).is_some();
+            let is_used = |name: &str| scripts.has(name) || tools.python().has(name) || registry.plugin(name).is_some();
             diagnostics.extend(unused(settings, &source.text, is_used));
         }
     }
@@ -457,7 +471,7 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
         graph: Arc::new(graph),
         scripts: Arc::new(scripts),
         tools: tools.clone(),
-        offers: tools,
+        plugin_nodes: tools,
         knowledge: knowledge.clone(),
         hooks: Arc::new(hooks),
         agents: None,
@@ -473,7 +487,7 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return Err(LoadFailure { diagnostics });
     }
-    let one = One {
+    let one = LoadedAgent {
         callee,
         grants: settings.grants(FILE_GRANTS),
         remotes,
@@ -493,15 +507,15 @@ fn load_one(host: &Host, wanted: Wanted<'_>, told: &HookList) -> Result<(One, Ve
 }
 
 /// What lies around an agent's file and belongs to its folder.
-struct Around {
+struct ProjectContext {
     said: AgentFolder,
-    shelf: Arc<Shelf>,
+    registry: Arc<PluginRegistry>,
     servers: AgentServers,
     tools: AgentTools,
     hooks: AgentHooks,
 }
 
-impl Around {
+impl ProjectContext {
     /// What belongs to the folder `settled`, which people know as `shown`.
     fn of(host: &Host, settled: &Path, told: &HookList, shown: &str, diagnostics: &mut Vec<Diagnostic>) -> Self {
         let said = host.agent_folder(settled).unwrap_or_else(|error| {
@@ -517,14 +531,14 @@ impl Around {
             );
         }
         let catalogue = host.catalogue(settled);
-        let (shelf, found) = Shelf::new(host, &catalogue, &said);
+        let (registry, found) = PluginRegistry::new(host, &catalogue, &said);
         diagnostics.extend(found);
-        let shelf = Arc::new(shelf);
+        let registry = Arc::new(registry);
         let servers = servers(host, settled, said.settings(), diagnostics);
-        let tools = AgentTools::new(shelf.clone(), servers.clone(), host.model(), host.default_model());
+        let tools = AgentTools::new(registry.clone(), servers.clone(), host.model(), host.default_model());
         let (hooks, found) = AgentHooks::new(tools.clone(), said.settings(), told);
         diagnostics.extend(found);
-        Around { said, shelf, servers, tools, hooks }
+        ProjectContext { said, registry, servers, tools, hooks }
     }
 }
 
@@ -561,14 +575,14 @@ pub(crate) fn write(host: &Host, path: &Path, loading: &Loading<'_>) -> Result<S
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
     let mut diagnostics = Vec::new();
     let told = HookList::default();
-    let around = Around::of(host, &folder, &told, &folder_to_show(path, &file), &mut diagnostics);
-    let listed = around.hooks.list();
+    let project = ProjectContext::of(host, &folder, &told, &folder_to_show(path, &file), &mut diagnostics);
+    let listed = project.hooks.list();
     let reach = Reach {
-        shelf: &around.shelf,
-        servers: &around.servers,
+        registry: &project.registry,
+        servers: &project.servers,
         hooks: &listed,
-        python: around.tools.python(),
-        settings: around.said.settings(),
+        python: project.tools.python(),
+        settings: project.said.settings(),
         project: &folder,
     };
     let surroundings = AgentSurroundings::new(host, &folder, reach);

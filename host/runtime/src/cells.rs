@@ -12,15 +12,15 @@ pub(crate) type OnCompile = Arc<dyn Fn(&CompileEvent) + Send + Sync>;
 
 /// One WebAssembly engine and its interpreters, shared by all hosts of a process.
 #[derive(Clone)]
-pub(crate) struct Kitchen {
+pub(crate) struct CellRuntime {
     cells: Cells,
     interpreters: Arc<Mutex<HashMap<&'static str, Cell>>>,
 }
 
-impl Kitchen {
+impl CellRuntime {
     pub(crate) fn new(cache_dir: Option<PathBuf>, on_compile: Option<OnCompile>) -> Result<Self, CellsError> {
         let cells = Cells::new(CellsOptions { cache_dir, on_compile, ..CellsOptions::default() })?;
-        Ok(Kitchen { cells, interpreters: Arc::default() })
+        Ok(CellRuntime { cells, interpreters: Arc::default() })
     }
 
     pub(crate) fn cells(&self) -> &Cells {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use hotcell_budget::{Budget, Bytes};
 use hotcell_cells::{Terms, fetch};
 use hotcell_dialects::{
-    AgentFolder, ComponentState, DeclaredServer, FileState, Import, Imported, KnowledgeBase, OfferState, ServerState,
-    Surroundings, ToolState,
+    AgentFolder, ComponentState, DeclaredServer, FileState, Import, Imported, KnowledgeBase, PluginNodeState,
+    ServerState, Surroundings, ToolState,
 };
 use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
@@ -16,10 +16,10 @@ use url::Url;
 use crate::hooks::HookList;
 use crate::host::Host;
 use crate::knowledge::AgentKnowledge;
-use crate::offers;
+use crate::plugin_nodes;
+use crate::plugin_registry::{NoTool, PluginRegistry};
 use crate::python::PythonTools;
 use crate::servers::AgentServers;
-use crate::shelf::{NoTool, Shelf};
 use crate::tools::explain;
 
 /// What is granted to the file of an agent itself: variables of the environment that it may name.
@@ -47,7 +47,7 @@ pub(crate) struct AgentSurroundings<'a> {
 
 /// What an agent has within reach when it is loaded.
 pub(crate) struct Reach<'a> {
-    pub(crate) shelf: &'a Shelf,
+    pub(crate) registry: &'a PluginRegistry,
     pub(crate) servers: &'a AgentServers,
     pub(crate) hooks: &'a HookList,
     pub(crate) python: &'a PythonTools,
@@ -170,15 +170,15 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn tool(&self, name: &str) -> ToolState {
-        match self.reach.shelf.tool(name) {
+        match self.reach.registry.tool(name) {
             Ok(_) => ToolState::Usable,
             Err(NoTool::Missing) => ToolState::Missing,
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
         }
     }
 
-    fn offer(&self, name: &str) -> OfferState {
-        offers::state(self.reach.shelf, name)
+    fn plugin_node(&self, name: &str) -> PluginNodeState {
+        plugin_nodes::state(self.reach.registry, name)
     }
 
     fn import(&self, what: Import, path: &str) -> Imported {
@@ -206,11 +206,11 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn node_types(&self, name: &str) -> Vec<String> {
-        self.reach.shelf.node_types(name)
+        self.reach.registry.node_types(name)
     }
 
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState {
-        offers::component(self.reach.shelf, plugin, component_type)
+        plugin_nodes::component(self.reach.registry, plugin, component_type)
     }
 
     fn own_tool(&self, _name: &str) -> bool {

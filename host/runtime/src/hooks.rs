@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Purse};
+use hotcell_budget::{Account, BudgetScope};
 use hotcell_cells::{HookCall, Verdict};
 use hotcell_engine::{CallError, HookPoint, HookVerdict, Hooks};
 use hotcell_graph::diagnostic::Diagnostic;
@@ -58,28 +58,28 @@ impl AgentHooks {
     /// a guard that is left out in silence guards nothing.
     pub(crate) fn new(tools: AgentTools, settings: &Settings, told: &HookList) -> (Self, Vec<Diagnostic>) {
         let mut diagnostics = Vec::new();
-        let shelf = tools.shelf();
-        let all: Vec<String> = shelf
+        let registry = tools.registry();
+        let all: Vec<String> = registry
             .plugins()
-            .filter(|(_, shelved)| !shelved.plugin.description.hooks.is_empty())
+            .filter(|(_, registered)| !registered.plugin.description.hooks.is_empty())
             .map(|(name, _)| name.to_owned())
             .collect();
         let wanted = settings.hook_order().map_or_else(|| all.clone(), <[String]>::to_vec);
         let mut hooks = Vec::new();
         for name in wanted {
-            let Some(shelved) = shelf.plugin(&name).filter(|_| all.contains(&name)) else {
+            let Some(registered) = registry.plugin(&name).filter(|_| all.contains(&name)) else {
                 let error = format!("`{SETTINGS_FILE}` names the hook plugin `{name}`, which is not there");
                 diagnostics.push(Diagnostic::error(error).help("put its component into the plugins folder"));
                 continue;
             };
-            if let Some(reason) = shelved.held() {
+            if let Some(reason) = registered.held() {
                 diagnostics.push(Diagnostic::error(reason).help("a run without its hooks would not be guarded"));
                 continue;
             }
-            let described = &shelved.plugin.description.hooks;
+            let described = &registered.plugin.description.hooks;
             let points =
                 HookPoint::ALL.into_iter().filter(|point| described.iter().any(|hook| hook.point == point.name()));
-            let digest = shelved.plugin.survey.digest.clone();
+            let digest = registered.plugin.survey.digest.clone();
             if told.0.contains(&(name.clone(), digest.clone())) {
                 continue;
             }
@@ -108,15 +108,15 @@ impl AgentHooks {
         hook: &Hook,
         point: HookPoint,
         event: &Object,
-        purse: &Arc<Purse>,
+        budget_scope: &Arc<BudgetScope>,
         account: &mut Account,
     ) -> Result<Verdict, String> {
-        let shelf = self.tools.shelf();
-        let shelved = shelf.plugin(&hook.plugin).ok_or("it is gone")?;
-        let (cell, terms) = self.tools.prepare(shelved, 0, purse)?;
+        let registry = self.tools.registry();
+        let registered = registry.plugin(&hook.plugin).ok_or("it is gone")?;
+        let (cell, terms) = self.tools.prepare(registered, 0, budget_scope)?;
         let event = Value::Object(event.clone()).to_json();
         let call = HookCall { point: point.name().to_owned(), event, terms };
-        let (result, used) = settle(&hook.plugin, shelf.cells().call_hook(&cell, call).await, purse);
+        let (result, used) = settle(&hook.plugin, registry.cells().call_hook(&cell, call).await, budget_scope);
         *account += used;
         result.map_err(|error| match error {
             CallError::Failed(reason) => reason,
@@ -131,13 +131,13 @@ impl Hooks for AgentHooks {
         self.hooks.iter().any(|hook| hook.points.contains(&point))
     }
 
-    async fn tell(&self, point: HookPoint, event: Object, purse: &Arc<Purse>) -> (HookVerdict, Account) {
+    async fn tell(&self, point: HookPoint, event: Object, budget_scope: &Arc<BudgetScope>) -> (HookVerdict, Account) {
         let mut account = Account::default();
         let mut changed = None;
         for hook in self.hooks.iter().filter(|hook| hook.points.contains(&point)) {
             let plugin = &hook.plugin;
             let event = changed.as_ref().unwrap_or(&event);
-            let verdict = match self.tell_one(hook, point, event, purse, &mut account).await {
+            let verdict = match self.tell_one(hook, point, event, budget_scope, &mut account).await {
                 Ok(Verdict::Change(_)) if !point.takes_changes() => {
                     Err(format!("nothing may be changed at `{}`, and it wanted to", point.name()))
                 }
@@ -177,8 +177,8 @@ impl Hooks for Stacked {
         self.first.listens(point) || self.second.listens(point)
     }
 
-    async fn tell(&self, point: HookPoint, event: Object, purse: &Arc<Purse>) -> (HookVerdict, Account) {
-        let (verdict, mut account) = self.first.tell(point, event.clone(), purse).await;
+    async fn tell(&self, point: HookPoint, event: Object, budget_scope: &Arc<BudgetScope>) -> (HookVerdict, Account) {
+        let (verdict, mut account) = self.first.tell(point, event.clone(), budget_scope).await;
         let changed = match verdict {
             HookVerdict::Refuse(_) => return (verdict, account),
             HookVerdict::Change(event) => Some(event),
@@ -187,7 +187,7 @@ impl Hooks for Stacked {
         if !self.second.listens(point) {
             return (changed.map_or(HookVerdict::Proceed, HookVerdict::Change), account);
         }
-        let (verdict, used) = self.second.tell(point, changed.clone().unwrap_or(event), purse).await;
+        let (verdict, used) = self.second.tell(point, changed.clone().unwrap_or(event), budget_scope).await;
         account += used;
         match (verdict, changed) {
             (HookVerdict::Proceed, Some(event)) => (HookVerdict::Change(event), account),

@@ -19,7 +19,7 @@ use thiserror::Error;
 pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
 pub use self::runs::Session;
 use crate::agent::{self, Agent, LoadFailure, Loading, NotConverted, Which};
-use crate::cells::{Kitchen, OnCompile};
+use crate::cells::{CellRuntime, OnCompile};
 use crate::environment::Environment;
 use crate::servers::{Connections, SERVERS_FILE};
 
@@ -117,7 +117,7 @@ fn which_question(run: &str, named: Option<&str>, open: &[Question]) -> String {
 pub struct Host(Arc<Inner>);
 
 struct Inner {
-    kitchen: Kitchen,
+    cell_runtime: CellRuntime,
     journal: Arc<dyn RunStore>,
     providers: Arc<Providers>,
     model: Arc<dyn Model>,
@@ -197,20 +197,20 @@ impl Host {
                 });
             }) as OnCompile
         });
-        let kitchen = Kitchen::new(cache_dir, on_compile)?;
-        for warning in kitchen.cells().warnings() {
+        let cell_runtime = CellRuntime::new(cache_dir, on_compile)?;
+        for warning in cell_runtime.cells().warnings() {
             tracing::warn!(target: "hotcell::cells", "{warning}");
         }
-        Host::with_kitchen(kitchen, options)
+        Host::with_cell_runtime(cell_runtime, options)
     }
 
     /// Another host in the same process, with its own journal, environment and plugins and the same engine and
     /// compiled cells. Its `cache_dir` and `progress` are those of this host.
     pub fn beside(&self, options: HostOptions) -> Result<Self, HostError> {
-        Host::with_kitchen(self.0.kitchen.clone(), options)
+        Host::with_cell_runtime(self.0.cell_runtime.clone(), options)
     }
 
-    fn with_kitchen(kitchen: Kitchen, options: HostOptions) -> Result<Self, HostError> {
+    fn with_cell_runtime(cell_runtime: CellRuntime, options: HostOptions) -> Result<Self, HostError> {
         let trust = match options.trust {
             Some(trust) => trust,
             // Without a configuration folder there is no such file, and nothing is trusted.
@@ -239,7 +239,7 @@ impl Host {
             ModelSource::Replay(file) => Arc::new(Replay::open(file)?),
         };
         Ok(Host(Arc::new(Inner {
-            kitchen,
+            cell_runtime,
             journal,
             providers,
             model,
@@ -305,8 +305,8 @@ impl Host {
         &self.0.journal
     }
 
-    pub(crate) fn kitchen(&self) -> &Kitchen {
-        &self.0.kitchen
+    pub(crate) fn cell_runtime(&self) -> &CellRuntime {
+        &self.0.cell_runtime
     }
 
     /// The user's own file of MCP servers.
@@ -378,7 +378,7 @@ impl Host {
     /// # Errors
     /// When it cannot be loaded; the text says why.
     pub fn check_component(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
-        self.kitchen().cells().load(name, bytes).map(drop).map_err(|error| error.to_string())
+        self.cell_runtime().cells().load(name, bytes).map(drop).map_err(|error| error.to_string())
     }
 
     /// What the operator said about an agent's folder.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Budget, Bytes, Fuel, Purse};
+use hotcell_budget::{Account, Budget, BudgetScope, Bytes, Fuel};
 use hotcell_cells::{Grants, Terms};
 use hotcell_dialects::loki::KnowledgeBaseSource;
 use hotcell_engine::{CallError, Found, Knowledge, Lookup, People, SharedState, ToolCall, Tools};
@@ -21,7 +21,7 @@ use hotcell_knowledge::{
 use hotcell_models::ModelName;
 use serde_json::{Value, json};
 
-use crate::cells::Kitchen;
+use crate::cells::CellRuntime;
 use crate::host::Host;
 use crate::tools::AgentTools;
 
@@ -136,7 +136,7 @@ impl AgentKnowledge {
                     grants: self.grants.get(&source.node).cloned().unwrap_or_default(),
                 }),
                 loader: Arc::new(ByTool(self.tools.clone())),
-                extract: Arc::new(InCell(host.kitchen().clone())),
+                extract: Arc::new(InCell(host.cell_runtime().clone())),
             },
         };
         let told = |progress: Progress| {
@@ -328,7 +328,7 @@ impl Loader for ByTool {
             arguments: &arguments,
             answers: &[],
             state: SharedState::new(Default::default()),
-            purse: Arc::new(Purse::default()),
+            budget_scope: Arc::new(BudgetScope::default()),
         };
         match tools.call(call).await.result {
             Ok(text) => Ok(text_of(&text)),
@@ -351,7 +351,7 @@ fn text_of(answer: &str) -> String {
 }
 
 /// Formats that have to be parsed are parsed in a cell that sees the one document and nothing else.
-struct InCell(Kitchen);
+struct InCell(CellRuntime);
 
 #[async_trait]
 impl Extract for InCell {

@@ -4,23 +4,23 @@
 //! [`Host`] is set up once in a process; [`Host::load`] gives an [`Agent`] or diagnostics, [`Host::run`] runs it.
 
 mod agent;
+mod agent_registry;
 mod callbacks;
 mod cells;
 mod environment;
-mod family;
 mod folder;
 mod hooks;
 mod host;
 mod knowledge;
 mod live;
-mod offers;
+mod plugin_nodes;
+mod plugin_registry;
 mod python;
 mod remote;
 mod scripts;
 mod serve;
 mod servers;
 mod settle;
-mod shelf;
 mod tools;
 mod web;
 
@@ -34,7 +34,7 @@ pub use host::{
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
-    Event, Given, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunReport, Timings, Turn,
+    Event, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput, RunReport, Timings, Turn,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_journal::{
@@ -43,6 +43,6 @@ pub use hotcell_journal::{
 };
 pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;
-pub use live::{LiveOffering, Make};
-pub use serve::{Offering, agents_in};
+pub use live::{LiveCatalog, Make};
+pub use serve::{ToolCatalog, agents_in};
 pub use tokio_util::sync::CancellationToken;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::serve::Offering;
+use crate::serve::ToolCatalog;
 
 /// How often folders are looked at.
 const EVERY: Duration = Duration::from_millis(500);
@@ -21,19 +21,19 @@ const DEPTH: usize = 3;
 const MOST_FILES: usize = 10_000;
 
 /// Makes an offering from the folders as they are now.
-pub type Make = Arc<dyn Fn() -> Result<Offering, String> + Send + Sync>;
+pub type Make = Arc<dyn Fn() -> Result<ToolCatalog, String> + Send + Sync>;
 
 /// An offering that is made anew when its folders change.
-pub struct LiveOffering {
-    current: Arc<RwLock<Arc<Offering>>>,
+pub struct LiveCatalog {
+    current: Arc<RwLock<Arc<ToolCatalog>>>,
     changes: watch::Receiver<u64>,
     _watch: AbortOnDropHandle<()>,
 }
 
-impl LiveOffering {
+impl LiveCatalog {
     /// Follows these folders. What cannot be made, for example because a file is half written, changes nothing and is
     /// tried again with the next change. Has to be called within a tokio runtime.
-    pub fn new(first: Offering, folders: Vec<PathBuf>, make: Make) -> Self {
+    pub fn new(first: ToolCatalog, folders: Vec<PathBuf>, make: Make) -> Self {
         let current = Arc::new(RwLock::new(Arc::new(first)));
         let (sender, changes) = watch::channel(0);
         let shared = current.clone();
@@ -57,16 +57,16 @@ impl LiveOffering {
                 }
             }
         });
-        LiveOffering { current, changes, _watch: AbortOnDropHandle::new(watching) }
+        LiveCatalog { current, changes, _watch: AbortOnDropHandle::new(watching) }
     }
 
-    fn now(&self) -> Arc<Offering> {
+    fn now(&self) -> Arc<ToolCatalog> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 #[async_trait]
-impl Catalog for LiveOffering {
+impl Catalog for LiveCatalog {
     fn tools(&self) -> Vec<OfferedTool> {
         self.now().tools()
     }

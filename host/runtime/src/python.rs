@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hotcell_budget::Purse;
+use hotcell_budget::BudgetScope;
 use hotcell_cells::{Cells, ScriptCall, StateView, Terms};
 use hotcell_engine::{CallError, CallReport};
 use hotcell_models::ToolSpec;
@@ -122,12 +122,12 @@ impl PythonTools {
     }
 
     fn load(&self, host: &Host, folder: &Path, settings: &Settings, file: &str) -> Result<PythonFile, String> {
-        let script = LoadedScript::load(&self.cells, host.kitchen(), folder, file, settings, host.environment())?;
+        let script = LoadedScript::load(&self.cells, host.cell_runtime(), folder, file, settings, host.environment())?;
         let call = script_call(&script, file, json!({}), script.terms.clone());
         let (cells, cell) = (self.cells.clone(), script.cell.clone());
         let report = host.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
         // Nobody runs yet: what describing costs is bounded by the file's own budget.
-        let (answer, _) = settle(file, report, &Purse::default());
+        let (answer, _) = settle(file, report, &BudgetScope::default());
         let answer = answer.map_err(|error| match error {
             CallError::Failed(reason) => format!("`{file}` cannot be loaded: {reason}"),
             CallError::Asks(_) => format!("`{file}` asks a question while it is loaded"),
@@ -151,7 +151,13 @@ impl PythonTools {
     }
 
     /// Calls a function by its full name. A question without an answer ends the call; it is repeated with the answer.
-    pub(crate) async fn call(&self, name: &str, arguments: &str, answers: &[String], purse: &Purse) -> CallReport {
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        arguments: &str,
+        answers: &[String],
+        budget_scope: &BudgetScope,
+    ) -> CallReport {
         let Some((loaded, file, function)) = self.find(name) else {
             return CallReport::failed(format!("there is no tool `{name}`"));
         };
@@ -160,13 +166,13 @@ impl PythonTools {
             Err(error) => return CallReport::failed(format!("the arguments are no object: {error}")),
         };
         let mut terms = loaded.script.terms.clone();
-        terms.budget = match purse.lend(&terms.budget) {
+        terms.budget = match budget_scope.clamp(&terms.budget) {
             Ok(budget) => budget,
             Err(overdrawn) => return CallReport::failed(overdrawn.to_string()),
         };
         let wanted = json!({ "function": function, "arguments": arguments, "answers": answers });
         let call = script_call(&loaded.script, &file, wanted, terms);
-        let mut report = into_report(&file, self.cells.run_script(&loaded.script.cell, call).await, purse);
+        let mut report = into_report(&file, self.cells.run_script(&loaded.script.cell, call).await, budget_scope);
         report.result = report.result.and_then(|answer| match serde_json::from_str(&answer) {
             Ok(Outcome::Value(value)) => Ok(value.to_string()),
             Ok(Outcome::Asks(question)) => Err(CallError::Asks(question)),

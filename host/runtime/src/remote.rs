@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, Bytes, Usage};
 use hotcell_cells::policy::{Decision, decide_url};
 use hotcell_cells::{Denial, Grants, Terms, fetch, post};
-use hotcell_engine::{CallError, Callee, Nobody, OfferAnswer, OfferCall, OfferReport, Offers};
+use hotcell_engine::{CallError, Callee, Nobody, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes};
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, OfferAction, OfferKind, OnFailure, Update,
+    Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind,
+    Update,
 };
 use hotcell_graph::{Key, Template};
 use serde::Deserialize;
@@ -65,7 +66,7 @@ pub(crate) fn callee(
     Ok(Callee {
         at_once: None,
         graph: Arc::new(graph),
-        offers: Arc::new(agent),
+        plugin_nodes: Arc::new(agent),
         hooks: Arc::new(Nobody),
         agents: None,
         ..ports.clone()
@@ -77,9 +78,9 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
     let ids = NodeIds::new(["send", "ask", "done"]);
     let value = |name: &str| Expression::Lenient(Template::parse(&format!("{{{{{name}}}}}")));
     let input = |name: &str| (Key::from(name), value(name));
-    let send = OfferAction {
-        offer: name.to_string(),
-        kind: OfferKind::Node,
+    let send = PluginNodeAction {
+        plugin_node: name.to_string(),
+        kind: PluginNodeKind::Node,
         with: Expression::Object(Vec::new()),
         inputs: Expression::Object(["request", "task", "context"].map(input).to_vec()),
         branches: vec![ASKS.to_owned(), DONE.to_owned()],
@@ -112,7 +113,7 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
     let again = Next::To(vec![ids.get("send")?]);
     let answered = vec![Update { key: "request".into(), value: value("answer") }];
     let nodes = vec![
-        node("send", Action::Offer(Box::new(send)), Vec::new(), by_answer),
+        node("send", Action::PluginNode(Box::new(send)), Vec::new(), by_answer),
         node("ask", Action::Ask(ask), answered, again),
         node("done", Action::End { output: value("text") }, Vec::new(), Next::To(Vec::new())),
     ];
@@ -123,17 +124,17 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
 }
 
 #[async_trait]
-impl Offers for RemoteAgent {
-    async fn take(&self, call: OfferCall<'_>) -> OfferReport {
+impl PluginNodes for RemoteAgent {
+    async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport {
         let begun = Instant::now();
-        let result = match call.purse.lend(&self.terms.budget) {
+        let result = match call.budget_scope.clamp(&self.terms.budget) {
             Ok(budget) => self.send(call.inputs, Terms { budget, ..self.terms.clone() }).await,
             Err(overdrawn) => Err(overdrawn.to_string()),
         };
         let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
-        call.purse.spend(&usage);
+        call.budget_scope.spend(&usage);
         let account = Account::of(format!("a2a:{}", self.name), usage);
-        OfferReport { result: result.map_err(CallError::Failed), account }
+        PluginNodeReport { result: result.map_err(CallError::Failed), account }
     }
 }
 
@@ -172,7 +173,7 @@ struct Parts {
 }
 
 impl RemoteAgent {
-    async fn send(&self, inputs: &str, terms: Terms) -> Result<OfferAnswer, String> {
+    async fn send(&self, inputs: &str, terms: Terms) -> Result<PluginNodeAnswer, String> {
         let sent: Sent = serde_json::from_str(inputs).map_err(|error| error.to_string())?;
         let endpoint = self.endpoint.get_or_try_init(|| self.find(&terms)).await?;
         let mut message = json!({
@@ -267,7 +268,7 @@ impl Reply {
     }
 
     /// What the graph goes on with.
-    fn into_answer(self) -> Result<OfferAnswer, String> {
+    fn into_answer(self) -> Result<PluginNodeAnswer, String> {
         let said = self.status.as_ref().and_then(|status| status.message.as_ref()).map(|message| text(&message.parts));
         let said = said.transpose()?.unwrap_or_default();
         let (text, branch) = match self.state() {
@@ -285,7 +286,7 @@ impl Reply {
         };
         let task = self.id.filter(|_| self.status.is_some()).or(self.task_id);
         let outputs = json!({ "text": text, "task": task, "context": self.context_id }).to_string();
-        Ok(OfferAnswer::Given { outputs, branch: Some(branch.to_owned()) })
+        Ok(PluginNodeAnswer::RunInput { outputs, branch: Some(branch.to_owned()) })
     }
 
     /// The result of a task: what it made, else what it said at the end.

@@ -10,7 +10,7 @@ use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
 use hotcell_engine::{CallReport, ScriptCall, Scripts, SharedState};
 use hotcell_plugins::Settings;
 
-use crate::cells::Kitchen;
+use crate::cells::CellRuntime;
 use crate::environment::Environment;
 use crate::settle::{into_report, log_of};
 
@@ -37,7 +37,7 @@ impl LoadedScript {
     /// Loads the file at `file`, relative to `folder`. The error says why it cannot be run.
     pub(crate) fn load(
         cells: &Cells,
-        kitchen: &Kitchen,
+        cell_runtime: &CellRuntime,
         folder: &Path,
         file: &str,
         settings: &Settings,
@@ -54,7 +54,7 @@ impl LoadedScript {
             }
             (cell, None)
         } else {
-            let cell = kitchen.interpreter(&extension)?;
+            let cell = cell_runtime.interpreter(&extension)?;
             let size = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.len();
             if size > MAX_SOURCE {
                 return Err(format!("`{file}` has {size} bytes; a script may have {MAX_SOURCE}"));
@@ -98,7 +98,7 @@ impl AgentScripts {
     /// Loads the script at `file`, relative to `folder`. The error says why it cannot be run.
     pub(crate) fn load(
         &mut self,
-        kitchen: &Kitchen,
+        cell_runtime: &CellRuntime,
         folder: &Path,
         file: &str,
         settings: &Settings,
@@ -107,7 +107,7 @@ impl AgentScripts {
         if self.scripts.contains_key(file) {
             return Ok(());
         }
-        let script = LoadedScript::load(&self.cells, kitchen, folder, file, settings, environment)?;
+        let script = LoadedScript::load(&self.cells, cell_runtime, folder, file, settings, environment)?;
         self.scripts.insert(file.to_owned(), script);
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Scripts for AgentScripts {
         if let Some(timeout) = call.timeout {
             terms.budget.wall_clock = timeout;
         }
-        terms.budget = match call.purse.lend(&terms.budget) {
+        terms.budget = match call.budget_scope.clamp(&terms.budget) {
             Ok(budget) => budget,
             Err(overdrawn) => return CallReport::failed(overdrawn.to_string()),
         };
@@ -156,7 +156,7 @@ impl Scripts for AgentScripts {
                 },
             )
             .await;
-        into_report(&call.file, report, &call.purse)
+        into_report(&call.file, report, &call.budget_scope)
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_budget::Purse;
-use hotcell_engine::{CallError, Event, Given, Observer, Outcome, People, SharedState, ToolCall, Tools};
+use hotcell_budget::BudgetScope;
+use hotcell_engine::{CallError, Event, Observer, Outcome, People, RunInput, SharedState, ToolCall, Tools};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::Question;
@@ -16,24 +16,24 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, LoadFailure};
 use crate::host::{Host, Session};
+use crate::plugin_registry::PluginRegistry;
 use crate::servers::AgentServers;
-use crate::shelf::Shelf;
 use crate::tools::AgentTools;
 
 /// The argument of an agent's tool that is the message to the agent.
 const PROMPT: &str = "prompt";
 
 /// Tools for other programs.
-pub struct Offering {
+pub struct ToolCatalog {
     host: Host,
     plugins: Vec<(OfferedTool, AgentTools)>,
     agents: Vec<(OfferedTool, Agent)>,
 }
 
-impl Offering {
+impl ToolCatalog {
     /// Nothing yet.
     pub fn new(host: Host) -> Self {
-        Offering { host, plugins: Vec::new(), agents: Vec::new() }
+        ToolCatalog { host, plugins: Vec::new(), agents: Vec::new() }
     }
 
     /// Offers the tools of the plugins within reach of a folder, on the terms that the folder has for them. What cannot be
@@ -43,23 +43,23 @@ impl Offering {
     /// When what is said about the folder cannot be used.
     pub fn add_plugins(&mut self, folder: &Path) -> Result<Vec<Diagnostic>, FolderError> {
         let said = self.host.agent_folder(folder)?;
-        let (shelf, mut diagnostics) = Shelf::new(&self.host, &self.host.catalogue(folder), &said);
-        let shelf = Arc::new(shelf);
+        let (registry, mut diagnostics) = PluginRegistry::new(&self.host, &self.host.catalogue(folder), &said);
+        let registry = Arc::new(registry);
         let servers = AgentServers::none(self.host.connections());
-        let tools = AgentTools::new(shelf.clone(), servers, self.host.model(), self.host.default_model());
-        for (name, shelved) in shelf.plugins() {
-            if let Some(reason) = shelved.held() {
+        let tools = AgentTools::new(registry.clone(), servers, self.host.model(), self.host.default_model());
+        for (name, registered) in registry.plugins() {
+            if let Some(reason) = registered.held() {
                 diagnostics.push(Diagnostic::warning(reason));
                 continue;
             }
             // Loaded now, so that a call never meets a file that was replaced in the meantime.
-            if let Err(reason) = shelf.cell(shelved) {
+            if let Err(reason) = registry.cell(registered) {
                 diagnostics.push(Diagnostic::warning(reason));
                 continue;
             }
-            for tool in &shelved.plugin.description.tools {
+            for tool in &registered.plugin.description.tools {
                 let full = format!("{name}/{}", tool.name);
-                let name = match self.shows(&tool.name) || shelf.tool(&tool.name).is_err() {
+                let name = match self.shows(&tool.name) || registry.tool(&tool.name).is_err() {
                     false => tool.name.clone(),
                     true => full.replace([':', '/'], "_"),
                 };
@@ -151,7 +151,7 @@ impl Offering {
                 arguments: &arguments,
                 answers: &answers,
                 state: SharedState::new(Default::default()),
-                purse: Arc::new(Purse::default()),
+                budget_scope: Arc::new(BudgetScope::default()),
             };
             let report = tokio::select! {
                 biased;
@@ -171,7 +171,7 @@ impl Offering {
 
     async fn call_agent(&self, agent: &Agent, arguments: &Map<String, Value>, call: CallContext) -> Called {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let mut given = Given { input: arguments.get(PROMPT).map(text), ..Given::default() };
+        let mut given = RunInput { input: arguments.get(PROMPT).map(text), ..RunInput::default() };
         for (name, value) in arguments.iter().filter(|(name, _)| *name != PROMPT) {
             given.variables.insert(Key::from(name.as_str()), hotcell_graph::Value::text(text(value)));
         }
@@ -196,7 +196,7 @@ impl Offering {
 }
 
 #[async_trait]
-impl Catalog for Offering {
+impl Catalog for ToolCatalog {
     fn tools(&self) -> Vec<OfferedTool> {
         self.all().cloned().collect()
     }

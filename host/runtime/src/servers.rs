@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Budget, Purse, Usage};
+use hotcell_budget::{Account, Budget, BudgetScope, Usage};
 use hotcell_cells::policy::{Decision, Request, decide, decide_url};
 use hotcell_cells::{Denial, Grants};
 use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
@@ -209,20 +209,26 @@ impl AgentServers {
 
     /// Calls a function by its full name. Where the server puts a question for which there is no answer, the call is to be
     /// repeated with the answer.
-    pub(crate) async fn call(&self, name: &str, arguments: &str, answers: &[String], purse: &Purse) -> CallReport {
+    pub(crate) async fn call(
+        &self,
+        name: &str,
+        arguments: &str,
+        answers: &[String],
+        budget_scope: &BudgetScope,
+    ) -> CallReport {
         let Some((server, function)) = split(name) else { return CallReport::failed(format!("there is no `{name}`")) };
         let reachable = match self.find(server) {
             Some(Ok(reachable)) => reachable,
             Some(Err(reason)) => return CallReport::failed(reason),
             None => return CallReport::failed(format!("the MCP server `{server}` is not configured")),
         };
-        if let Err(overdrawn) = purse.lend(&Budget::default()) {
+        if let Err(overdrawn) = budget_scope.clamp(&Budget::default()) {
             return CallReport::failed(overdrawn.to_string());
         }
         let begun = Instant::now();
         let result = self.call_connected(&reachable, function, arguments, answers).await;
         let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
-        purse.spend(&usage);
+        budget_scope.spend(&usage);
         CallReport { result, account: Account::of(format!("{PREFIX}{server}"), usage) }
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hotcell_budget::{Account, Purse};
+use hotcell_budget::{Account, BudgetScope};
 use hotcell_cells::{CellError, LogListener, Report};
 use hotcell_engine::{CallError, CallReport};
 
@@ -19,10 +19,10 @@ pub(crate) fn log_of(name: &str) -> LogListener {
     })
 }
 
-/// Takes what a call used out of the purse, and gives its result and who used what for it. What others used they have
+/// Takes what a call used out of the budget scope, and gives its result and who used what for it. What others used they have
 /// paid for themselves.
-pub(crate) fn settle<T>(name: &str, report: Report<T>, purse: &Purse) -> (Result<T, CallError>, Account) {
-    purse.spend(&report.usage);
+pub(crate) fn settle<T>(name: &str, report: Report<T>, budget_scope: &BudgetScope) -> (Result<T, CallError>, Account) {
+    budget_scope.spend(&report.usage);
     let mut account = Account::of(name, report.usage);
     for (who, usage) in report.nested {
         account.add(who, usage);
@@ -49,7 +49,7 @@ pub(crate) fn settle<T>(name: &str, report: Report<T>, purse: &Purse) -> (Result
 }
 
 /// The same for calls whose result is a text.
-pub(crate) fn into_report(name: &str, report: Report<String>, purse: &Purse) -> CallReport {
-    let (result, account) = settle(name, report, purse);
+pub(crate) fn into_report(name: &str, report: Report<String>, budget_scope: &BudgetScope) -> CallReport {
+    let (result, account) = settle(name, report, budget_scope);
     CallReport { result, account }
 }

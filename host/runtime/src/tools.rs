@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_budget::{Purse, Usage};
+use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
 use hotcell_engine::{CallReport, ToolCall, Tools};
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::plugin_registry::{FoundTool, NoTool, PluginRegistry, RegisteredPlugin};
 use crate::python::PythonTools;
 use crate::servers::AgentServers;
 use crate::settle::into_report;
-use crate::shelf::{FoundTool, NoTool, Shelf, Shelved};
 
 /// The tools within reach of an agent, and the model that its plugins may ask.
 #[derive(Clone)]
 pub(crate) struct AgentTools {
-    shelf: Arc<Shelf>,
+    registry: Arc<PluginRegistry>,
     servers: AgentServers,
     python: PythonTools,
     model: Arc<dyn Model>,
@@ -27,13 +27,13 @@ pub(crate) struct AgentTools {
 
 impl AgentTools {
     pub(crate) fn new(
-        shelf: Arc<Shelf>,
+        registry: Arc<PluginRegistry>,
         servers: AgentServers,
         model: Arc<dyn Model>,
         default_model: Option<ModelName>,
     ) -> Self {
-        let python = PythonTools::new(shelf.cells().clone());
-        AgentTools { shelf, servers, python, model, default_model }
+        let python = PythonTools::new(registry.cells().clone());
+        AgentTools { registry, servers, python, model, default_model }
     }
 
     /// The functions of Python files.
@@ -48,32 +48,37 @@ impl AgentTools {
         arguments: &str,
         answers: &[String],
         depth: u32,
-        purse: &Arc<Purse>,
+        budget_scope: &Arc<BudgetScope>,
     ) -> Result<hotcell_cells::Report<String>, String> {
-        let (cell, terms) = self.prepare(found.shelved, depth, purse)?;
+        let (cell, terms) = self.prepare(found.registered, depth, budget_scope)?;
         let call = hotcell_cells::ToolCall {
             tool: found.tool.name.clone(),
             arguments: arguments.to_owned(),
             answers: answers.to_vec(),
             terms,
         };
-        Ok(self.shelf.cells().call_tool(&cell, call).await)
+        Ok(self.registry.cells().call_tool(&cell, call).await)
     }
 
     /// The compiled plugin and the terms of one call of it, `depth` calls of plugins deep.
-    pub(crate) fn prepare(&self, shelved: &Shelved, depth: u32, purse: &Arc<Purse>) -> Result<(Cell, Terms), String> {
-        let cell = self.shelf.cell(shelved)?;
-        let mut terms = shelved.terms.clone();
-        terms.budget = purse.lend(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
+    pub(crate) fn prepare(
+        &self,
+        registered: &RegisteredPlugin,
+        depth: u32,
+        budget_scope: &Arc<BudgetScope>,
+    ) -> Result<(Cell, Terms), String> {
+        let cell = self.registry.cell(registered)?;
+        let mut terms = registered.terms.clone();
+        terms.budget = budget_scope.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
         terms.depth = depth;
         if terms.grants.llm || !terms.grants.tool.is_empty() {
-            terms.services = Some(Arc::new(RunServices { tools: self.clone(), purse: purse.clone() }));
+            terms.services = Some(Arc::new(RunServices { tools: self.clone(), budget_scope: budget_scope.clone() }));
         }
         Ok((cell, terms))
     }
 
-    pub(crate) fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub(crate) fn registry(&self) -> &PluginRegistry {
+        &self.registry
     }
 }
 
@@ -97,7 +102,7 @@ impl Tools for AgentTools {
         if PythonTools::is_function(name) {
             return self.python.describe(name);
         }
-        let found = self.shelf.tool(name).ok()?;
+        let found = self.registry.tool(name).ok()?;
         // Models take names without the marks that separate a plugin from its tool.
         let spoken = name.replace([':', '/', '.'], "_");
         Some(ToolSpec {
@@ -109,18 +114,18 @@ impl Tools for AgentTools {
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
         if AgentServers::is_function(call.name) {
-            return self.servers.call(call.name, call.arguments, call.answers, &call.purse).await;
+            return self.servers.call(call.name, call.arguments, call.answers, &call.budget_scope).await;
         }
         if PythonTools::is_function(call.name) {
-            return self.python.call(call.name, call.arguments, call.answers, &call.purse).await;
+            return self.python.call(call.name, call.arguments, call.answers, &call.budget_scope).await;
         }
-        let found = match self.shelf.tool(call.name) {
+        let found = match self.registry.tool(call.name) {
             Ok(found) => found,
             Err(problem) => return CallReport::failed(explain(call.name, &problem)),
         };
-        let plugin = found.shelved.plugin.description.name.clone();
-        match self.call_found(found, call.arguments, call.answers, 0, &call.purse).await {
-            Ok(report) => into_report(&plugin, report, &call.purse),
+        let plugin = found.registered.plugin.description.name.clone();
+        match self.call_found(found, call.arguments, call.answers, 0, &call.budget_scope).await {
+            Ok(report) => into_report(&plugin, report, &call.budget_scope),
             Err(reason) => CallReport::failed(reason),
         }
     }
@@ -155,7 +160,7 @@ enum PluginRole {
 /// The run that a plugin works for.
 struct RunServices {
     tools: AgentTools,
-    purse: Arc<Purse>,
+    budget_scope: Arc<BudgetScope>,
 }
 
 impl RunServices {
@@ -198,7 +203,7 @@ impl RunServices {
             max_tokens: request.max_tokens,
             ..Request::new(name.clone(), messages)
         };
-        self.purse.may_ask_model().map_err(|overdrawn| ServiceError::Unavailable(overdrawn.to_string()))?;
+        self.budget_scope.may_ask_model().map_err(|overdrawn| ServiceError::Unavailable(overdrawn.to_string()))?;
         let reply = self.tools.model.complete(called, None).await.map_err(|error| match error.is_transient() {
             true => ServiceError::Unavailable(error.to_string()),
             false => ServiceError::Other(error.to_string()),
@@ -209,7 +214,7 @@ impl RunServices {
             output_tokens: reply.usage.output,
             ..Usage::default()
         };
-        self.purse.spend(&used);
+        self.budget_scope.spend(&used);
         account.push((name.to_string(), used));
         let mut answer = json!({
             "text": reply.content,
@@ -239,17 +244,17 @@ impl Services for RunServices {
 
     async fn call_tool(&self, name: &str, arguments: &str, depth: u32) -> ServiceReply {
         let refused = |error: ServiceError| ServiceReply { result: Err(error), usage: Vec::new() };
-        let found = match self.tools.shelf.tool(name) {
+        let found = match self.tools.registry.tool(name) {
             Ok(found) => found,
             Err(problem) => return refused(ServiceError::Denied(explain(name, &problem))),
         };
-        let plugin = found.shelved.plugin.description.name.clone();
+        let plugin = found.registered.plugin.description.name.clone();
         // Boxed, because a tool may call tools.
-        let report = match Box::pin(self.tools.call_found(found, arguments, &[], depth, &self.purse)).await {
+        let report = match Box::pin(self.tools.call_found(found, arguments, &[], depth, &self.budget_scope)).await {
             Ok(report) => report,
             Err(reason) => return refused(ServiceError::Unavailable(reason)),
         };
-        self.purse.spend(&report.usage);
+        self.budget_scope.spend(&report.usage);
         let mut usage = report.nested;
         usage.push((plugin, report.usage));
         let result = report.result.map_err(|error| match error {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Budget, Bytes, Purse};
+use hotcell_budget::{Account, Budget, BudgetScope, Bytes};
 use hotcell_cells::policy::{Decision, decide_url};
 use hotcell_cells::{Denial, Grants, OwnRequest, Terms};
 use hotcell_engine::{Web, WebCall, WebReply, WebReport};
@@ -29,16 +29,16 @@ pub(crate) struct AgentWeb {
 
 #[async_trait]
 impl Web for AgentWeb {
-    async fn send(&self, call: WebCall, purse: Arc<Purse>) -> WebReport {
+    async fn send(&self, call: WebCall, budget_scope: Arc<BudgetScope>) -> WebReport {
         let budget = Budget { http_requests: 1, http_bytes: MOST, wall_clock: LIMIT, ..Budget::default() };
-        let request = purse.lend(&budget).map_err(|overdrawn| overdrawn.to_string());
+        let request = budget_scope.clamp(&budget).map_err(|overdrawn| overdrawn.to_string());
         let (budget, request) = match request.and_then(|budget| Ok((budget, to_request(call)?))) {
             Ok(ready) => ready,
             Err(reason) => return WebReport { result: Err(reason), account: Account::default() },
         };
         let terms = Terms { grants: self.grants.clone(), budget, ..Terms::new(FILE_GRANTS) };
         let (result, usage) = hotcell_cells::send(&terms, request).await;
-        purse.spend(&usage);
+        budget_scope.spend(&usage);
         let reply = |reply: hotcell_cells::OwnReply| match String::from_utf8(reply.body) {
             Ok(body) => Ok(WebReply { status: reply.status, body }),
             Err(_) => Err("the answer is not UTF-8 text".to_owned()),

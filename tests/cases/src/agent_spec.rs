@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use hotcell_graph::{Object, Value};
 use hotcell_loopback::{Loopback, RequestMessage, RequestToolCall, Script, WebRequest, WebServer};
-use hotcell_runtime::ir::{Action, Graph, Offered};
-use hotcell_runtime::{Agent, ComponentsFile, Environment, Given, Host, HostOptions, Loading, Which};
+use hotcell_runtime::ir::{Action, Callable, Graph};
+use hotcell_runtime::{Agent, ComponentsFile, Environment, Host, HostOptions, Loading, RunInput, Which};
 
 use crate::case_file::{CaseFile, Component, HttpExchange, Message, Status};
 use crate::http;
@@ -114,7 +114,7 @@ fn tools_of(graph: &Graph) -> Vec<String> {
     for (_, node) in graph.nodes() {
         match &node.action {
             Action::Converse(action) => names.extend(action.tools.iter().filter_map(|offered| match offered {
-                Offered::Defined(tool) => Some(tool.spoken.clone()),
+                Callable::Defined(tool) => Some(tool.spoken.clone()),
                 _ => None,
             })),
             Action::Call(action) => names.extend(tools_of(&action.graph)),
@@ -127,13 +127,13 @@ fn tools_of(graph: &Graph) -> Vec<String> {
 
 /// Runs every turn of the case; the last one is the one whose outcome counts.
 async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
-    let mut turns: Vec<Given> = match &case.turns {
+    let mut turns: Vec<RunInput> = match &case.turns {
         Some(turns) => turns
             .iter()
             .map(|turn| {
                 let given = given("turns[].input", turn.input.as_ref())?;
                 let input = turn.message.clone().or(given.input);
-                Ok(Given { input, thread: Some(turn.thread.clone()), ..given })
+                Ok(RunInput { input, thread: Some(turn.thread.clone()), ..given })
             })
             .collect::<Result<_, PlayError>>()?,
         None => vec![given("input", case.input.as_ref())?],

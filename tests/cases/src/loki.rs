@@ -10,8 +10,8 @@ use hotcell_graph::{Key, Object, Value};
 use hotcell_loopback::{Loopback, Script, ScriptError};
 use hotcell_runtime::mcp::{HttpServer, HttpSettings, Identity, serve_http};
 use hotcell_runtime::{
-    Agent, CancellationToken, Environment, Given, Host, HostError, HostOptions, LoadFailure, Offering, Outcome,
-    RunReport, Session,
+    Agent, CancellationToken, Environment, Host, HostError, HostOptions, LoadFailure, Outcome, RunInput, RunReport,
+    Session, ToolCatalog,
 };
 use thiserror::Error;
 
@@ -140,7 +140,7 @@ fn serve(world: &World, host: &Host, stage: &Stage) -> Result<Vec<HttpServer>, P
     let mut running = Vec::new();
     let mut known = Vec::new();
     for (name, folder) in world.servers()? {
-        let mut offering = Offering::new(host.clone());
+        let mut offering = ToolCatalog::new(host.clone());
         offering.add_plugins(&folder).map_err(|error| PlayError::Host(error.to_string()))?;
         let identity = Identity { name: name.clone(), version: "1".to_owned() };
         let served = serve_http(Arc::new(offering), identity, HttpSettings::default(), &stage.end);
@@ -182,7 +182,7 @@ async fn run(
         Some(turns) => turns.iter().map(|turn| text("turns[].input", turn.input.as_ref())).collect::<Result<_, _>>()?,
         None => vec![text("input", case.input.as_ref())?],
     };
-    let given = |input| Given { input, variables: variables(case, canary), ..Given::default() };
+    let given = |input| RunInput { input, variables: variables(case, canary), ..RunInput::default() };
     run_turns(case, host, agent, world, stage, inputs.into_iter().map(given)).await
 }
 
@@ -197,7 +197,7 @@ pub(crate) async fn run_turns(
     agent: &Agent,
     world: &World,
     stage: &Stage,
-    turns: impl IntoIterator<Item = Given>,
+    turns: impl IntoIterator<Item = RunInput>,
 ) -> Result<Observed, PlayError> {
     let mut answers = case.answers.clone();
     let warnings = lines(&agent.warnings.iter().collect::<Vec<_>>(), world);

@@ -3,7 +3,7 @@
 use hotcell_graph::{List, Object, Value};
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::ir::Graph;
-use hotcell_runtime::{Agent, Environment, Given, Host, HostOptions};
+use hotcell_runtime::{Agent, Environment, Host, HostOptions, RunInput};
 
 use crate::case_file::{CaseFile, Json};
 use crate::loki::{PlayError, of_flows, rejected, run_turns, with_causes};
@@ -69,10 +69,12 @@ fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayEr
 
 /// Runs every turn of the case; the last one is the one whose outcome counts.
 async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
-    let turns: Vec<Given> = match &case.turns {
+    let turns: Vec<RunInput> = match &case.turns {
         Some(turns) => turns
             .iter()
-            .map(|turn| Ok(Given { thread: Some(turn.thread.clone()), ..given("turns[].input", turn.input.as_ref())? }))
+            .map(|turn| {
+                Ok(RunInput { thread: Some(turn.thread.clone()), ..given("turns[].input", turn.input.as_ref())? })
+            })
             .collect::<Result<_, PlayError>>()?,
         None => vec![given("input", case.input.as_ref())?],
     };
@@ -92,11 +94,11 @@ pub(crate) fn only_written(observed: &mut Observed, graph: &Graph) {
 }
 
 /// A text is a message of the user, an object gives values of the state.
-pub(crate) fn given(key: &'static str, input: Option<&Json>) -> Result<Given, PlayError> {
+pub(crate) fn given(key: &'static str, input: Option<&Json>) -> Result<RunInput, PlayError> {
     match input {
-        None => Ok(Given::default()),
-        Some(Json(Value::Text(text))) => Ok(Given { input: Some(text.to_string()), ..Given::default() }),
-        Some(Json(Value::Object(state))) => Ok(Given { state: state.clone(), ..Given::default() }),
+        None => Ok(RunInput::default()),
+        Some(Json(Value::Text(text))) => Ok(RunInput { input: Some(text.to_string()), ..RunInput::default() }),
+        Some(Json(Value::Object(state))) => Ok(RunInput { state: state.clone(), ..RunInput::default() }),
         Some(_) => Err(PlayError::Form(key)),
     }
 }

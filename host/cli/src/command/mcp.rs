@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_runtime::mcp::{HttpSettings, Identity, serve_http, serve_stdio};
-use hotcell_runtime::{CancellationToken, Host, LiveOffering, Make, Offering, agents_in};
+use hotcell_runtime::{CancellationToken, Host, LiveCatalog, Make, ToolCatalog, agents_in};
 
 use super::{Context, HostArguments};
 use crate::arguments::Mcp;
@@ -24,15 +24,15 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
     })?;
     let screen = &context.screen;
     let mut told = Vec::new();
-    let offering = offer(&host, &arguments.paths, &mut told);
+    let catalog = catalog_of(&host, &arguments.paths, &mut told);
     if !told.is_empty() {
         screen.line(render(&told, screen.colour()).trim_end());
     }
-    let offering = offering?;
-    if offering.is_empty() {
+    let catalog = catalog?;
+    if catalog.is_empty() {
         return Err(Failure::refused("there is nothing to offer").help("name a folder with agents or plugins"));
     }
-    let count = offering.len();
+    let count = catalog.len();
     let identity = Identity { name: "hotcell".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -44,12 +44,13 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
         let paths = arguments.paths.clone();
         let make: Make = Arc::new(move || {
             let mut told = Vec::new();
-            offer(&host, &paths, &mut told).map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)))
+            catalog_of(&host, &paths, &mut told)
+                .map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)))
         });
-        let offering = Arc::new(LiveOffering::new(offering, arguments.paths, make));
-        let Some(address) = arguments.http else { return serve_stdio(offering, identity, shutdown).await };
+        let catalog = Arc::new(LiveCatalog::new(catalog, arguments.paths, make));
+        let Some(address) = arguments.http else { return serve_stdio(catalog, identity, shutdown).await };
         let settings = HttpSettings { address, hosts: arguments.hosts, origins: arguments.origins };
-        let server = serve_http(offering, identity, settings, &shutdown).await?;
+        let server = serve_http(catalog, identity, settings, &shutdown).await?;
         screen.line(&format!("{count} tools at http://{}/mcp; Ctrl-C ends it", server.address()));
         server.ended().await
     });
@@ -58,17 +59,17 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
 }
 
 /// What the folders offer as they are now; what is or may be wrong is told.
-fn offer(host: &Host, paths: &[PathBuf], told: &mut Vec<Diagnostic>) -> Result<Offering, Failure> {
-    let mut offering = Offering::new(host.clone());
+fn catalog_of(host: &Host, paths: &[PathBuf], told: &mut Vec<Diagnostic>) -> Result<ToolCatalog, Failure> {
+    let mut catalog = ToolCatalog::new(host.clone());
     for path in paths {
         if path.is_dir() {
-            told.extend(offering.add_plugins(path)?);
+            told.extend(catalog.add_plugins(path)?);
         } else if !path.exists() {
             return Err(Failure::refused(format!("there is no `{}`", path.display())));
         }
         let agents = if path.is_dir() { agents_in(path) } else { vec![path.clone()] };
         for agent in agents {
-            match offering.add_agent(&agent) {
+            match catalog.add_agent(&agent) {
                 Ok(warnings) => told.extend(warnings),
                 Err(failure) => {
                     told.extend(failure.diagnostics);
@@ -77,5 +78,5 @@ fn offer(host: &Host, paths: &[PathBuf], told: &mut Vec<Diagnostic>) -> Result<O
             }
         }
     }
-    Ok(offering)
+    Ok(catalog)
 }

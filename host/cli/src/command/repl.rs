@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use hotcell_runtime::{Agent, Given, Loading};
+use hotcell_runtime::{Agent, Loading, RunInput};
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;
@@ -39,7 +39,7 @@ pub(super) fn perform(
     path: &Path,
     loading: &Loading<'_>,
     mut agent: Agent,
-    given: &Given,
+    given: &RunInput,
 ) -> Result<Exit, Failure> {
     let failed = |error: ReadlineError| Failure::failed(format!("the terminal cannot be used: {error}"));
     let config = Config::builder()
@@ -102,7 +102,7 @@ pub(super) fn perform(
                 continue;
             }
         }
-        let given = Given { input: Some(message.trim_end().to_owned()), ..given.clone() };
+        let given = RunInput { input: Some(message.trim_end().to_owned()), ..given.clone() };
         let run = agent.clone();
         if let Err(failure) = drive.go(|host, session| async move { host.run(&run, given, session).await }) {
             report(context, &failure);

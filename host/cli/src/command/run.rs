@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read};
 
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
-use hotcell_runtime::{Given, Loading, Which};
+use hotcell_runtime::{Loading, RunInput, Which};
 
 use super::drive::Drive;
 use super::{Context, origin, repl};
@@ -13,13 +13,13 @@ use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
 
 pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
-    let given = Given {
+    let given = RunInput {
         input: input(arguments.prompt)?,
         variables: variables(arguments.variables)?,
         state: state(arguments.state)?,
         thread: arguments.thread,
         origin: origin::of(&arguments.session, &arguments.path),
-        ..Given::default()
+        ..RunInput::default()
     };
     let on_a_terminal = io::stdin().is_terminal() && io::stdout().is_terminal() && context.screen.is_terminal();
     let session = &arguments.session;

@@ -159,7 +159,7 @@ fn form(action: &Action) -> Form {
         Action::Model(_) => Form::Model,
         Action::Ask(_) => Form::Question,
         Action::Map(_) => Form::Map,
-        Action::Offer(_) | Action::AnswerCalls(_) => Form::Script,
+        Action::PluginNode(_) | Action::AnswerCalls(_) => Form::Script,
         Action::Converse(_) => Form::Model,
         Action::End { .. } => Form::End,
         _ => Form::Step,

@@ -204,7 +204,7 @@ impl<'g> Exporter<'g> {
             Action::Model(model) => self.model(node, model),
             Action::Converse(converse) => self.converse(node, converse),
             Action::Ask(ask) => self.ask(node, ask),
-            Action::Offer(offer) => self.offer(node, offer),
+            Action::PluginNode(plugin_node) => self.plugin_node(node, plugin_node),
             Action::Map(map) => self.map(node, map),
             other => {
                 let reason = inexpressible(other);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotcell_graph::Value;
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::ir::OfferKind;
+use hotcell_graph::ir::PluginNodeKind;
 use jsonschema::Validator;
 use serde_json::{Value as Json, json};
 
@@ -39,7 +39,7 @@ pub(super) enum Kind {
 /// A component type that a plugin provides.
 pub(super) struct PluginKind {
     name: Arc<str>,
-    kind: OfferKind,
+    kind: PluginNodeKind,
     validator: Validator,
     own_fields: Vec<String>,
     required: Vec<String>,
@@ -135,9 +135,11 @@ impl Kind {
         match self {
             Kind::Standard { name, .. } => Schema::get().is_in(name, family),
             Kind::Plugin(plugin) => match plugin.kind {
-                OfferKind::Node => matches!(family, "Node" | "ComponentWithIO"),
-                OfferKind::Tool => matches!(family, "Tool" | "ComponentWithIO"),
-                OfferKind::Connector | OfferKind::Callback => matches!(family, "Node" | "Tool" | "ComponentWithIO"),
+                PluginNodeKind::Node => matches!(family, "Node" | "ComponentWithIO"),
+                PluginNodeKind::Tool => matches!(family, "Tool" | "ComponentWithIO"),
+                PluginNodeKind::Connector | PluginNodeKind::Callback => {
+                    matches!(family, "Node" | "Tool" | "ComponentWithIO")
+                }
             },
         }
     }
@@ -169,7 +171,7 @@ impl PluginKind {
         }
         let validator = jsonschema::options().offline().build(&schema).map_err(|error| error.to_string())?;
         let branches = match &provided.branches[..] {
-            [] if provided.kind == OfferKind::Tool => Vec::new(),
+            [] if provided.kind == PluginNodeKind::Tool => Vec::new(),
             [] => vec!["next".into()],
             branches => branches.iter().map(|branch| branch.as_str().into()).collect(),
         };
@@ -191,7 +193,7 @@ impl PluginKind {
             Some(properties.iter().map(|property| Property { span: span.clone(), ..property.clone() }).collect())
         };
         // A plugin does not say what comes out of a tool: that is only declared.
-        let outputs = if self.kind == OfferKind::Tool { None } else { at(&self.outputs) };
+        let outputs = if self.kind == PluginNodeKind::Tool { None } else { at(&self.outputs) };
         Generated { inputs: at(&self.inputs), outputs, branches: Some(self.branches.clone()) }
     }
 }

@@ -7,17 +7,17 @@ use hotcell_graph::Template;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, AgentAction, AskAction, CapOrigin, Expression, Graph, Join, LookUpAction, MapAction, ModelAction, Next,
-    Node as IrNode, NodeIds, OfferAction, OfferKind, OnFailure, RunLimits, ScriptAction, Structure, Update as IrUpdate,
-    Variable, VisitCap,
+    Node as IrNode, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind, RunLimits, ScriptAction, Structure,
+    Update as IrUpdate, Variable, VisitCap,
 };
 use indexmap::{IndexMap, IndexSet};
 
 use super::schema::{
-    Agent, Approval, Body, Given, Input, Llm, Map, Node, Offer, Rag, Route, Schema, Script, Source, Tree,
+    Agent, Approval, Body, Input, Llm, Map, Node, PluginNode, PluginValues, Rag, Route, Schema, Script, Source, Tree,
 };
 use super::{INPUT_KEY, mcp_function, tool_name};
 use crate::document::SourceText;
-use crate::surroundings::{CALLBACK, OfferState, SYNC, ServerState, Surroundings};
+use crate::surroundings::{CALLBACK, PluginNodeState, SYNC, ServerState, Surroundings};
 
 /// The graph of a file that has no errors. None if something is missing after all.
 pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<Graph> {
@@ -71,8 +71,8 @@ fn targets(node: &Node) -> Vec<&SourceText> {
             targets.extend(&approval.on_other);
         }
         Body::End(_) => {}
-        Body::Offer(offer) => {
-            targets.extend(offer.routes.iter().map(|route| &route.target));
+        Body::PluginNode(plugin_node) => {
+            targets.extend(plugin_node.routes.iter().map(|route| &route.target));
             targets.extend(&node.next);
         }
         Body::Map(map) => targets.extend(node.next.iter().chain(&map.branch)),
@@ -105,7 +105,7 @@ fn lower(source: &Source, node: &Node, ids: &NodeIds, surroundings: &dyn Surroun
         Body::Input(input) => (self::input(input)?, None),
         Body::Llm(llm) => (Action::Model(Box::new(self::llm(source, llm, surroundings)?)), llm.timeout),
         Body::Map(map) => (self::map(map, ids)?, None),
-        Body::Offer(offer) => (self::offer(offer, surroundings), offer.timeout),
+        Body::PluginNode(plugin_node) => (self::plugin_node(plugin_node, surroundings), plugin_node.timeout),
         Body::End(end) => {
             let output = end.output.as_ref().map_or_else(|| Template::parse(""), |output| Template::parse(output));
             (Action::End { output: Expression::Strict(output) }, None)
@@ -149,12 +149,12 @@ fn next(node: &Node, ids: &NodeIds) -> Option<Next> {
     if let Body::End(_) = &node.body {
         return Some(Next::To(Vec::new()));
     }
-    if let Body::Offer(offer) = &node.body
-        && !offer.routes.is_empty()
+    if let Body::PluginNode(plugin_node) = &node.body
+        && !plugin_node.routes.is_empty()
     {
         let route = |route: &Route| Some((route.answer.value.to_string(), ids.get(&route.target)?));
-        let routes: Vec<_> = offer.routes.iter().map(route).collect::<Option<_>>()?;
-        let otherwise = node.next.first().or(offer.routes.first().map(|route| &route.target))?;
+        let routes: Vec<_> = plugin_node.routes.iter().map(route).collect::<Option<_>>()?;
+        let otherwise = node.next.first().or(plugin_node.routes.first().map(|route| &route.target))?;
         return Some(Next::ByAnswer { routes, otherwise: ids.get(otherwise)? });
     }
     node.next.iter().map(|target| ids.get(target)).collect::<Option<_>>().map(Next::To)
@@ -162,7 +162,7 @@ fn next(node: &Node, ids: &NodeIds) -> Option<Next> {
 
 /// Scripts and model calls are forgiving: `fallback`, else where success leads, else nothing is left but failing.
 fn on_failure(node: &Node, ids: &NodeIds) -> Option<OnFailure> {
-    if !matches!(node.body, Body::Script(_) | Body::Llm(_) | Body::Offer(_)) {
+    if !matches!(node.body, Body::Script(_) | Body::Llm(_) | Body::PluginNode(_)) {
         return Some(OnFailure::Fail);
     }
     Some(match node.fallback() {
@@ -272,30 +272,30 @@ fn look_up(node: &str, rag: &Rag) -> Action {
 }
 
 /// A node that a plugin offers. One that cannot be used fails when a run comes to it; checks have said so.
-fn offer(offer: &Offer, surroundings: &dyn Surroundings) -> Action {
-    let name = offer.offer.to_string();
-    let offered = match surroundings.offer(&name) {
-        OfferState::Usable(offered) => offered,
-        OfferState::Missing(_) => return Action::Fail(format!("no plugin offers the type `{name}`")),
-        OfferState::Unusable(reason) => return Action::Fail(reason),
+fn plugin_node(plugin_node: &PluginNode, surroundings: &dyn Surroundings) -> Action {
+    let name = plugin_node.plugin_node.to_string();
+    let offered = match surroundings.plugin_node(&name) {
+        PluginNodeState::Usable(offered) => offered,
+        PluginNodeState::Missing(_) => return Action::Fail(format!("no plugin offers the type `{name}`")),
+        PluginNodeState::Unusable(reason) => return Action::Fail(reason),
     };
-    let kind = match (offered.kind, offer.mode.as_deref()) {
-        (OfferKind::Connector, Some(CALLBACK)) => OfferKind::Callback,
-        (OfferKind::Connector, None) if !offered.modes.contains(&SYNC) => OfferKind::Callback,
+    let kind = match (offered.kind, plugin_node.mode.as_deref()) {
+        (PluginNodeKind::Connector, Some(CALLBACK)) => PluginNodeKind::Callback,
+        (PluginNodeKind::Connector, None) if !offered.modes.contains(&SYNC) => PluginNodeKind::Callback,
         (kind, _) => kind,
     };
-    Action::Offer(Box::new(OfferAction {
-        offer: name,
+    Action::PluginNode(Box::new(PluginNodeAction {
+        plugin_node: name,
         kind,
-        with: given(&offer.with),
-        inputs: given(&offer.inputs),
+        with: given(&plugin_node.with),
+        inputs: given(&plugin_node.inputs),
         branches: offered.branches,
         keys: None,
         bind: "output",
     }))
 }
 
-fn given(given: &Given) -> Expression {
+fn given(given: &PluginValues) -> Expression {
     Expression::Object(given.entries.iter().map(|(key, value)| (Arc::clone(&key.value), tree(value))).collect())
 }
 

@@ -11,8 +11,8 @@ use hotcell_graph::ir::{Comparison, LengthCheck};
 use super::output_schema::output_schema;
 use super::read::{at_least_one, duration, key, model};
 use super::schema::{
-    Agent, Approval, Body, End, Given, Input, Llm, Map, Node, Offer, Rag, Retrieval, Route, Script, ScriptPath, Tree,
-    Update,
+    Agent, Approval, Body, End, Input, Llm, Map, Node, PluginNode, PluginValues, Rag, Retrieval, Route, Script,
+    ScriptPath, Tree, Update,
 };
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Owner, Reader, SourceText, Spanned};
@@ -50,7 +50,7 @@ pub(super) fn node<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Node {
         fields.set_owner_name(format!("nodes of type `{}`", &*written));
         next(&mut fields, &mut node);
         node.updates = updates(&mut fields);
-        node.body = offer(&mut fields, written);
+        node.body = plugin_node(&mut fields, written);
         fields.finish(|_| None);
         return node;
     }
@@ -191,9 +191,9 @@ fn routes(fields: &mut Fields<'_, '_>, need: crate::document::Need) -> Vec<Route
 }
 
 /// A node of a type that a plugin offers.
-fn offer(fields: &mut Fields<'_, '_>, offer: SourceText) -> Body {
-    Body::Offer(Box::new(Offer {
-        offer,
+fn plugin_node(fields: &mut Fields<'_, '_>, plugin_node: SourceText) -> Body {
+    Body::PluginNode(Box::new(PluginNode {
+        plugin_node,
         mode: fields.text("mode", Optional),
         with: given(fields, "with"),
         inputs: given(fields, "inputs"),
@@ -203,10 +203,10 @@ fn offer(fields: &mut Fields<'_, '_>, offer: SourceText) -> Body {
     }))
 }
 
-fn given(fields: &mut Fields<'_, '_>, name: &'static str) -> Given {
+fn given(fields: &mut Fields<'_, '_>, name: &'static str) -> PluginValues {
     let reader = fields.reader();
-    let Some((entries, _)) = fields.map(name, Optional) else { return Given::default() };
-    Given {
+    let Some((entries, _)) = fields.map(name, Optional) else { return PluginValues::default() };
+    PluginValues {
         entries: entries.iter().map(|entry| (key(reader, entry), tree(reader, &entry.value, fields.owner()))).collect(),
     }
 }

@@ -109,7 +109,7 @@ pub(super) enum Body {
     Rag(Box<Rag>),
     Map(Map),
     End(End),
-    Offer(Box<Offer>),
+    PluginNode(Box<PluginNode>),
     /// The type is missing or unknown, or the node is no mapping
     Unknown,
 }
@@ -219,13 +219,13 @@ impl Map {
 
 /// A node of a type that a plugin offers.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct PluginNode {
     /// `plugin/name`
-    pub(super) offer: SourceText,
+    pub(super) plugin_node: SourceText,
     /// How a connector gets its answer
     pub(super) mode: Option<SourceText>,
-    pub(super) with: Given,
-    pub(super) inputs: Given,
+    pub(super) with: PluginValues,
+    pub(super) inputs: PluginValues,
     pub(super) routes: Vec<Route>,
     pub(super) fallback: Option<SourceText>,
     pub(super) timeout: Option<Duration>,
@@ -233,7 +233,7 @@ pub(super) struct Offer {
 
 /// Values that are handed to a plugin, by their names.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct PluginValues {
     pub(super) entries: Vec<(Spanned<Arc<str>>, Tree)>,
 }
 
@@ -274,7 +274,7 @@ impl Body {
             Body::Rag(_) => "rag",
             Body::Map(_) => "map",
             Body::End(_) => "end",
-            Body::Offer(_) => "plugin",
+            Body::PluginNode(_) => "plugin",
             Body::Unknown => "unknown",
         }
     }
@@ -284,7 +284,7 @@ impl Node {
     /// The name that stands for the node's result in its own `state_updates`.
     pub(super) fn scoped_name(&self) -> Option<&'static str> {
         match &self.body {
-            Body::Agent(_) | Body::Llm(_) | Body::Rag(_) | Body::Offer(_) => Some("output"),
+            Body::Agent(_) | Body::Llm(_) | Body::Rag(_) | Body::PluginNode(_) => Some("output"),
             Body::Approval(_) => Some("choice"),
             Body::Input(_) => Some("input"),
             Body::Script(_) | Body::Map(_) | Body::End(_) | Body::Unknown => None,
@@ -303,7 +303,7 @@ impl Node {
         match &self.body {
             Body::Script(script) => script.fallback.as_ref(),
             Body::Llm(llm) => llm.fallback.as_ref(),
-            Body::Offer(offer) => offer.fallback.as_ref(),
+            Body::PluginNode(plugin_node) => plugin_node.fallback.as_ref(),
             _ => None,
         }
     }
@@ -318,9 +318,14 @@ impl Node {
             Body::Rag(rag) => [rag.query.as_ref(), None],
             Body::Map(map) => [map.over.as_ref(), None],
             Body::End(end) => [end.output.as_ref(), None],
-            Body::Offer(offer) => {
+            Body::PluginNode(plugin_node) => {
                 let mut texts = Vec::new();
-                offer.with.entries.iter().chain(&offer.inputs.entries).for_each(|(_, value)| value.texts(&mut texts));
+                plugin_node
+                    .with
+                    .entries
+                    .iter()
+                    .chain(&plugin_node.inputs.entries)
+                    .for_each(|(_, value)| value.texts(&mut texts));
                 return texts;
             }
             Body::Script(_) | Body::Unknown => [None, None],

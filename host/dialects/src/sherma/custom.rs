@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::ir::{Action, Expression, OfferAction, OfferKind};
+use hotcell_graph::ir::{Action, Expression, PluginNodeAction, PluginNodeKind};
 use hotcell_graph::{Key, Object, Template, Value};
 
 use super::schema::{Agent, Custom, Node};
 use crate::document::Need::Optional;
 use crate::document::{Fields, Reader, SourceText};
-use crate::surroundings::{OfferState, Surroundings};
+use crate::surroundings::{PluginNodeState, Surroundings};
 
 /// The key of the metadata that names the node type.
 const NAME: &str = "node";
@@ -26,7 +26,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, node: &SourceText, surroundings:
         reader.report(fields.error(message, place).help(help));
         None
     };
-    let offer = match &wanted {
+    let plugin_node = match &wanted {
         Some(wanted) => wanted.to_string(),
         None => match &surroundings.node_types(node)[..] {
             [one] => one.clone(),
@@ -42,26 +42,28 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, node: &SourceText, surroundings:
             }
         },
     };
-    let offered = match surroundings.offer(&offer) {
-        OfferState::Usable(offered) => offered,
-        OfferState::Unusable(reason) => return refuse(reason, "see `hotcell plugin list`".to_owned()),
-        OfferState::Missing(near) => {
+    let offered = match surroundings.plugin_node(&plugin_node) {
+        PluginNodeState::Usable(offered) => offered,
+        PluginNodeState::Unusable(reason) => return refuse(reason, "see `hotcell plugin list`".to_owned()),
+        PluginNodeState::Missing(near) => {
             let help = near.map_or_else(
                 || "put the component of the plugin into the plugins folder".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
-            return refuse(format!("no plugin offers the node type `{offer}`"), help);
+            return refuse(format!("no plugin offers the node type `{plugin_node}`"), help);
         }
     };
-    if offered.kind != OfferKind::Node {
+    if offered.kind != PluginNodeKind::Node {
         return refuse(
-            format!("`{offer}` is no node type"),
+            format!("`{plugin_node}` is no node type"),
             "a `custom` node takes a node type of a plugin".to_owned(),
         );
     }
     if !offered.branches.is_empty() {
-        let message =
-            format!("`{offer}` leaves by branches (`{}`), which edges cannot follow", offered.branches.join("`, `"));
+        let message = format!(
+            "`{plugin_node}` leaves by branches (`{}`), which edges cannot follow",
+            offered.branches.join("`, `")
+        );
         return refuse(message, "use a node type without branches, and conditions on what it writes".to_owned());
     }
     let entries = metadata.iter().filter(|entry| &*entry.key != NAME);
@@ -71,10 +73,10 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, node: &SourceText, surroundings:
     if let Ok(validator) = jsonschema::options().offline().build(&schema)
         && let Some(problem) = validator.iter_errors(&given).next()
     {
-        let message = format!("the `metadata` of the node `{}` do not fit `{offer}`: {problem}", &**node);
+        let message = format!("the `metadata` of the node `{}` do not fit `{plugin_node}`: {problem}", &**node);
         return refuse(message, "see `hotcell plugin inspect` for what it takes".to_owned());
     }
-    Some(Custom { offer, offered, metadata })
+    Some(Custom { plugin_node, offered, metadata })
 }
 
 /// What the node does: it is given the fields of the state that it declares as inputs, and writes what it answers.
@@ -85,7 +87,7 @@ pub(super) fn lower(node: &Node, custom: &Custom, agent: &Agent, reader: &Reader
     let missing =
         required.into_iter().flat_map(|names| names.iter()).filter_map(Value::as_text).find(|name| !is_field(name));
     if let Some(name) = missing {
-        let message = format!("`{}` needs the input `{name}`, and the state has no such field", custom.offer);
+        let message = format!("`{}` needs the input `{name}`, and the state has no such field", custom.plugin_node);
         let error = hotcell_graph::diagnostic::Diagnostic::error(message).at(&node.name.span).node(&*node.name);
         reader.report(error.help(format!("declare `{name}` under `state`")));
         return None;
@@ -93,9 +95,9 @@ pub(super) fn lower(node: &Node, custom: &Custom, agent: &Agent, reader: &Reader
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let declared = properties.into_iter().flat_map(Object::iter).map(|(name, _)| name).filter(|name| is_field(name));
     let input = |name: &Key| (name.clone(), Expression::Lenient(Template::parse(&format!("{{{{{name}}}}}"))));
-    Some(Action::Offer(Box::new(OfferAction {
-        offer: custom.offer.clone(),
-        kind: OfferKind::Node,
+    Some(Action::PluginNode(Box::new(PluginNodeAction {
+        plugin_node: custom.plugin_node.clone(),
+        kind: PluginNodeKind::Node,
         with: Expression::Value(custom.metadata.clone()),
         inputs: Expression::Object(declared.map(input).collect()),
         branches: Vec::new(),

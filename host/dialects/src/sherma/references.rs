@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_graph::ir::{Action, AnswerCallsAction, Offered, SkillTool};
+use hotcell_graph::ir::{Action, AnswerCallsAction, Callable, SkillTool};
 use hotcell_graph::{Key, closest};
 
 use super::schema::{CallLlm, Declared, MESSAGES, Node, Reference, Source, SubAgentTools};
@@ -108,13 +108,13 @@ impl Scope<'_, '_, '_> {
     }
 
     /// What the model of a node may call.
-    pub(super) fn offered(&self, node: &Node, call: &CallLlm) -> Vec<Offered> {
-        let mut offered: Vec<Offered> = call.tools.iter().filter_map(|reference| self.tool(node, reference)).collect();
+    pub(super) fn offered(&self, node: &Node, call: &CallLlm) -> Vec<Callable> {
+        let mut offered: Vec<Callable> = call.tools.iter().filter_map(|reference| self.tool(node, reference)).collect();
         if call.from_registry {
             offered.extend(self.registry());
         }
         if call.from_skills {
-            offered.push(Offered::LoadedSkills);
+            offered.push(Callable::LoadedSkills);
         }
         match &call.sub_agents {
             SubAgentTools::None => {}
@@ -127,29 +127,29 @@ impl Scope<'_, '_, '_> {
     }
 
     /// What a tool node runs: its tools, or everything there is.
-    pub(super) fn of_tool_node(&self, node: &Node, tools: Option<&[Reference]>) -> Vec<Offered> {
+    pub(super) fn of_tool_node(&self, node: &Node, tools: Option<&[Reference]>) -> Vec<Callable> {
         match tools {
             Some(tools) => tools.iter().filter_map(|reference| self.tool(node, reference)).collect(),
-            None => self.registry().chain([Offered::LoadedSkills]).chain(self.all_sub_agents()).collect(),
+            None => self.registry().chain([Callable::LoadedSkills]).chain(self.all_sub_agents()).collect(),
         }
     }
 
     /// Every tool that is declared, and those of skills.
-    fn registry(&self) -> impl Iterator<Item = Offered> {
-        let declared = self.source.tools.iter().map(|tool| Offered::Tool(tool.name.clone()));
+    fn registry(&self) -> impl Iterator<Item = Callable> {
+        let declared = self.source.tools.iter().map(|tool| Callable::Tool(tool.name.clone()));
         let of_skills = SkillTool::ALL.into_iter().filter(|_| !self.source.skills.is_empty());
-        declared.chain(of_skills.map(Offered::Skills))
+        declared.chain(of_skills.map(Callable::Skills))
     }
 
-    fn all_sub_agents(&self) -> impl Iterator<Item = Offered> {
+    fn all_sub_agents(&self) -> impl Iterator<Item = Callable> {
         self.source.sub_agents.iter().map(|agent| agent_tool(Arc::clone(&agent.declared.id.value)))
     }
 
-    fn tool(&self, node: &Node, reference: &Reference) -> Option<Offered> {
+    fn tool(&self, node: &Node, reference: &Reference) -> Option<Callable> {
         let id = &*reference.id;
         if self.source.tools.iter().all(|tool| *tool.declared.id != *id) {
             match self.source.skill_tool(id) {
-                Some(tool) => return Some(Offered::Skills(tool)),
+                Some(tool) => return Some(Callable::Skills(tool)),
                 // The skills are wrong; that is reported.
                 None if SkillTool::ALL.iter().any(|tool| tool.name() == id) && !self.items("skills").is_empty() => {
                     return None;
@@ -161,7 +161,7 @@ impl Scope<'_, '_, '_> {
                 *tool == id || tool.strip_prefix("mcp:").is_some_and(|tool| tool.rsplit('/').next() == Some(id))
             };
             if let Some(name) = self.source.skills.iter().flat_map(|skill| &skill.tools).find(of_a_skill) {
-                return Some(Offered::Tool(name.clone()));
+                return Some(Callable::Tool(name.clone()));
             }
             // An agent is called as a tool under its id.
             if let Some(agent) = self.source.sub_agents.iter().find(|agent| *agent.declared.id == *id) {
@@ -169,16 +169,16 @@ impl Scope<'_, '_, '_> {
             }
         }
         let tool = self.find(node, reference, ("tool", "tools"), &self.source.tools, |tool| &tool.declared)?;
-        Some(Offered::Tool(tool.name.clone()))
+        Some(Callable::Tool(tool.name.clone()))
     }
 }
 
-fn agent_tool(agent: Key) -> Offered {
+fn agent_tool(agent: Key) -> Callable {
     let name = agent.to_string();
-    Offered::Agent { agent, description: format!("Invoke agent: {name}"), name }
+    Callable::Agent { agent, description: format!("Invoke agent: {name}"), name }
 }
 
 /// A node that answers the calls of tools. What goes wrong in a tool ends the run.
-pub(super) fn answer_calls(tools: Vec<Offered>) -> Action {
+pub(super) fn answer_calls(tools: Vec<Callable>) -> Action {
     Action::AnswerCalls(AnswerCallsAction { conversation: MESSAGES.into(), tools, tool_failure_is_fatal: true })
 }

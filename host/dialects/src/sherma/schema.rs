@@ -9,7 +9,7 @@ use hotcell_graph::formula::ValueType;
 use hotcell_graph::ir::{Retry, Skill, SkillTool};
 
 use crate::document::{SourceText, Spanned};
-use crate::surroundings::Offered;
+use crate::surroundings::DeclaredNode;
 
 /// A whole file.
 #[derive(Debug, Default)]
@@ -113,8 +113,8 @@ pub(super) enum Body {
 #[derive(Debug)]
 pub(super) struct Custom {
     /// The full name of the node type
-    pub(super) offer: String,
-    pub(super) offered: Offered,
+    pub(super) plugin_node: String,
+    pub(super) offered: DeclaredNode,
     /// What the node says beside the name
     pub(super) metadata: Value,
 }

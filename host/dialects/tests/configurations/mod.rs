@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, Configuration, Part};
 use hotcell_dialects::{
-    AgentFolder, ComponentState, ComponentType, DeclaredServer, FileState, KnowledgeBase, OfferState, ServerState,
+    AgentFolder, ComponentState, ComponentType, DeclaredServer, FileState, KnowledgeBase, PluginNodeState, ServerState,
     Surroundings, ToolState,
 };
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile, render};
-use hotcell_graph::ir::OfferKind;
+use hotcell_graph::ir::PluginNodeKind;
 use serde_json::Value as Json;
 
 /// A world with these tools and plugins, and nothing else.
@@ -47,8 +47,8 @@ impl Surroundings for World {
         if is_there { ToolState::Usable } else { ToolState::Missing }
     }
 
-    fn offer(&self, _name: &str) -> OfferState {
-        OfferState::Missing(None)
+    fn plugin_node(&self, _name: &str) -> PluginNodeState {
+        PluginNodeState::Missing(None)
     }
 
     fn note_server(&self, server: &DeclaredServer) {
@@ -75,7 +75,7 @@ impl Surroundings for World {
         }
         let object = |text: &str| hotcell_graph::value::parse_json(text).unwrap_or_default();
         ComponentState::Usable(Box::new(ComponentType {
-            kind: OfferKind::Node,
+            kind: PluginNodeKind::Node,
             version: "1.0.0".to_owned(),
             fields: object(&format!(r#"{{"type": "object", "properties": {fields}}}"#)),
             inputs: object(r#"{"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}"#),

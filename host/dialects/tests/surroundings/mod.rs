@@ -1,11 +1,11 @@
 //! The world that the tests pretend to be in.
 
 use hotcell_dialects::{
-    AgentFolder, ComponentState, DeclaredServer, FileState, KnowledgeBase, OfferState, Offered, ServerState,
+    AgentFolder, ComponentState, DeclaredNode, DeclaredServer, FileState, KnowledgeBase, PluginNodeState, ServerState,
     Surroundings, ToolState,
 };
 use hotcell_graph::Value;
-use hotcell_graph::ir::OfferKind;
+use hotcell_graph::ir::PluginNodeKind;
 
 /// Scripts and documents are there unless their name says otherwise; see each method for the rest.
 pub(crate) struct Fake;
@@ -27,27 +27,27 @@ impl Surroundings for Fake {
         }
     }
 
-    fn offer(&self, name: &str) -> OfferState {
+    fn plugin_node(&self, name: &str) -> PluginNodeState {
         match name {
             "acme:geo/look" => {
                 let object = |text: &str| hotcell_graph::value::parse_json(text).unwrap_or_default();
-                OfferState::Usable(Offered {
-                    kind: OfferKind::Node,
+                PluginNodeState::Usable(DeclaredNode {
+                    kind: PluginNodeKind::Node,
                     with: object(r#"{"properties":{"units":{}}}"#),
                     inputs: object(r#"{"properties":{"place":{}},"required":["place"]}"#),
                     branches: vec!["found".to_owned(), "missing".to_owned()],
                     modes: Vec::new(),
                 })
             }
-            "acme:geo/find" => OfferState::Usable(Offered {
-                kind: OfferKind::Tool,
+            "acme:geo/find" => PluginNodeState::Usable(DeclaredNode {
+                kind: PluginNodeKind::Tool,
                 with: Value::Null,
                 inputs: Value::Null,
                 branches: Vec::new(),
                 modes: Vec::new(),
             }),
-            "held/look" => OfferState::Unusable("plugin `held` waits".to_owned()),
-            name => OfferState::Missing(name.starts_with("acme:geo/").then(|| "acme:geo/look".to_owned())),
+            "held/look" => PluginNodeState::Unusable("plugin `held` waits".to_owned()),
+            name => PluginNodeState::Missing(name.starts_with("acme:geo/").then(|| "acme:geo/look".to_owned())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Calling another agent. It runs as a part of the run: in the same journal, out of the same purse, in front of the same
+//! Calling another agent. It runs as a part of the run: in the same journal, out of the same budget scope, in front of the same
 //! people, with a state of its own.
 
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use hotcell_graph::{Key, State, Value};
 use super::Performed;
 use super::model::structured;
 use super::structure::Schema;
-use crate::context::{RunContext, Stop};
+use crate::context::{Interruption, RunContext};
 use crate::event::Event;
-use crate::given::{Given, check_variables, initial_state};
 use crate::hook::{self, HookPoint};
 use crate::memory::Deed;
 use crate::outcome::{Outcome, Part, RunError};
 use crate::ports::{Callee, Observer};
+use crate::run_input::{RunInput, check_variables, initial_state};
 use crate::shape;
 use crate::telling;
 use crate::turn::NodeTurn;
@@ -30,10 +30,11 @@ pub(super) async fn perform(
     graph: &Graph,
     action: &AgentAction,
     state: &State,
-) -> Result<Performed, Stop> {
-    let prompt = action.prompt.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`prompt`: {missing}")))?;
+) -> Result<Performed, Interruption> {
+    let prompt =
+        action.prompt.evaluate_text(state).map_err(|missing| Interruption::Failed(format!("`prompt`: {missing}")))?;
     let schema = match &action.structure {
-        Some(structure) => Some(Schema::compile(structure).map_err(Stop::Failed)?),
+        Some(structure) => Some(Schema::compile(structure).map_err(Interruption::Failed)?),
         None => None,
     };
     let answer = consult(turn, &action.agent, prompt).await?;
@@ -45,7 +46,7 @@ pub(super) async fn perform(
 }
 
 /// Calls an agent, as an effect: its final text.
-pub(super) async fn consult(turn: &mut NodeTurn, agent: &Key, prompt: String) -> Result<Value, Stop> {
+pub(super) async fn consult(turn: &mut NodeTurn, agent: &Key, prompt: String) -> Result<Value, Interruption> {
     let (base, node) = (turn.base_of_next(), turn.node.clone());
     let deed = Deed::new("agent", agent, &[&prompt]);
     turn.effect(deed, |context| async move {
@@ -64,7 +65,7 @@ async fn call(
     base: EntryPath,
     agent: &Key,
     mut prompt: String,
-) -> Result<String, Stop> {
+) -> Result<String, Interruption> {
     let told = |key: &str, text: &str| {
         hook::event([("node", Value::Text(node.clone())), ("agent", Value::Text(agent.clone())), (key, text.into())])
     };
@@ -72,8 +73,8 @@ async fn call(
     if let Some(text) = changed.as_ref().and_then(|event| event.get("prompt")?.as_text()) {
         text.clone_into(&mut prompt);
     }
-    let named = |stop: Stop| match stop {
-        Stop::Failed(reason) => Stop::Failed(format!("agent `{agent}`: {reason}")),
+    let named = |stop: Interruption| match stop {
+        Interruption::Failed(reason) => Interruption::Failed(format!("agent `{agent}`: {reason}")),
         other => other,
     };
     let (account, result) = run(context.clone(), node.clone(), base, agent.clone(), prompt).await;
@@ -91,10 +92,10 @@ async fn run(
     base: EntryPath,
     agent: Key,
     prompt: String,
-) -> (Account, Result<String, Stop>) {
+) -> (Account, Result<String, Interruption>) {
     let callee = match caller.ports.agents.find(&agent) {
         Ok(callee) => callee,
-        Err(reason) => return (Account::default(), Err(Stop::Failed(reason))),
+        Err(reason) => return (Account::default(), Err(Interruption::Failed(reason))),
     };
     // It is given back when the call is done, or stopped.
     let _place = match &callee.at_once {
@@ -106,10 +107,10 @@ async fn run(
         Err(stop) => return (Account::default(), Err(stop)),
     };
     let Part { result, used } = (caller.drive_part)(Arc::new(context), state).await;
-    let result = match result.map_err(Stop::from) {
+    let result = match result.map_err(Interruption::from) {
         Ok((Outcome::Completed { output }, _)) => Ok(output),
-        Ok((Outcome::Failed { error, .. } | Outcome::Stopped { reason: error }, _)) => Err(Stop::Failed(error)),
-        Ok((Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled, _)) => Err(Stop::Waiting),
+        Ok((Outcome::Failed { error, .. } | Outcome::Stopped { reason: error }, _)) => Err(Interruption::Failed(error)),
+        Ok((Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled, _)) => Err(Interruption::Waiting),
         Err(stop) => Err(stop),
     };
     (used, result)
@@ -123,22 +124,24 @@ fn prepare(
     agent: &Key,
     callee: &Callee,
     prompt: String,
-) -> Result<(RunContext, State), Stop> {
-    let failed = |error: RunError| Stop::Failed(error.to_string());
+) -> Result<(RunContext, State), Interruption> {
+    let failed = |error: RunError| Interruption::Failed(error.to_string());
     if caller.depth >= MAX_DEPTH {
-        return Err(Stop::Failed(format!("agents may call each other to a depth of {MAX_DEPTH}, and this is deeper")));
+        return Err(Interruption::Failed(format!(
+            "agents may call each other to a depth of {MAX_DEPTH}, and this is deeper"
+        )));
     }
-    let given = Given::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
+    let given = RunInput::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
-    shape::check_input(&callee.graph, &given).map_err(Stop::Failed)?;
-    let state = initial_state(&callee.graph, &given).map_err(|error| Stop::Failed(error.to_string()))?;
+    shape::check_input(&callee.graph, &given).map_err(Interruption::Failed)?;
+    let state = initial_state(&callee.graph, &given).map_err(|error| Interruption::Failed(error.to_string()))?;
     let spent = caller.remembered().used_at(&base);
     let observer = Arc::new(Within { node, agent: agent.clone(), observer: caller.ports.observer.clone() });
     let context = RunContext {
         graph: callee.graph.clone(),
         ports: callee.ports(&caller.ports, observer),
         variables,
-        purse: Arc::new(caller.purse.part(callee.graph.limits.budget.clone(), spent)),
+        budget_scope: Arc::new(caller.budget_scope.part(callee.graph.limits.budget.clone(), spent)),
         asks_as: None,
         ..caller.part(base)
     };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotcell_budget::Usage;
 use hotcell_graph::conversation::{self, Speaker};
-use hotcell_graph::ir::{AnswerCallsAction, Graph, Offered, SkillTool, Skills, Submit, Tool};
+use hotcell_graph::ir::{AnswerCallsAction, Callable, Graph, SkillTool, Skills, Submit, Tool};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, List, Object, State, Value};
 use hotcell_models::{ToolCallRequest, ToolSpec};
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::model::check_arguments;
 use super::{Performed, agent, converse, defined, skills, tool};
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::event::Event;
 use crate::ports::SharedState;
 use crate::turn::NodeTurn;
@@ -28,12 +28,12 @@ const HAND_IN: &str =
     "Hands in the results. Call it once all of them are known; ask the user in plain text for what is missing.";
 
 /// Something that a model may call.
-pub(super) struct Callable {
+pub(super) struct ReachableTool {
     pub(super) spec: ToolSpec,
-    kind: Kind,
+    kind: ReachableKind,
 }
 
-enum Kind {
+enum ReachableKind {
     /// The tool's full name
     Tool(String),
     Agent(Key),
@@ -46,45 +46,47 @@ enum Kind {
 pub(super) fn within_reach(
     turn: &NodeTurn,
     graph: &Graph,
-    offered: &[Offered],
+    offered: &[Callable],
     state: &State,
-) -> Result<Vec<Callable>, Stop> {
-    let mut reach: Vec<Callable> = Vec::with_capacity(offered.len());
-    let mut add = |callable: Callable| {
+) -> Result<Vec<ReachableTool>, Interruption> {
+    let mut reach: Vec<ReachableTool> = Vec::with_capacity(offered.len());
+    let mut add = |callable: ReachableTool| {
         if reach.iter().all(|known| known.spec.name != callable.spec.name) {
             reach.push(callable);
         }
     };
     let tool = |name: &str| {
         let spec = turn.context.ports.tools.describe(name);
-        let spec = spec.ok_or_else(|| Stop::Failed(format!("there is no tool `{name}`")))?;
-        Ok::<_, Stop>(Callable { spec, kind: Kind::Tool(name.to_owned()) })
+        let spec = spec.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
+        Ok::<_, Interruption>(ReachableTool { spec, kind: ReachableKind::Tool(name.to_owned()) })
     };
     for one in offered {
         match one {
-            Offered::Tool(name) => add(tool(name)?),
-            Offered::Agent { agent, name, description } => {
+            Callable::Tool(name) => add(tool(name)?),
+            Callable::Agent { agent, name, description } => {
                 let parameters = json!({
                     "type": "object",
                     "properties": { REQUEST: { "type": "string", "description": "What the agent is asked" } },
                     "required": [REQUEST],
                 });
                 let spec = ToolSpec { name: name.clone(), description: description.clone(), parameters };
-                add(Callable { spec, kind: Kind::Agent(agent.clone()) });
+                add(ReachableTool { spec, kind: ReachableKind::Agent(agent.clone()) });
             }
-            Offered::Skills(tool) => add(Callable { spec: skills::describe(*tool), kind: Kind::Skills(*tool) }),
-            Offered::Defined(tool) => {
-                add(Callable { spec: defined::describe(tool), kind: Kind::Defined(tool.clone()) });
+            Callable::Skills(tool) => {
+                add(ReachableTool { spec: skills::describe(*tool), kind: ReachableKind::Skills(*tool) })
             }
-            Offered::Submit(submit) => {
+            Callable::Defined(tool) => {
+                add(ReachableTool { spec: defined::describe(tool), kind: ReachableKind::Defined(tool.clone()) });
+            }
+            Callable::Submit(submit) => {
                 let spec = ToolSpec {
                     name: submit.name.clone(),
                     description: HAND_IN.to_owned(),
                     parameters: defined::parameters(&submit.outputs),
                 };
-                add(Callable { spec, kind: Kind::Submit(submit.clone()) });
+                add(ReachableTool { spec, kind: ReachableKind::Submit(submit.clone()) });
             }
-            Offered::LoadedSkills => {
+            Callable::LoadedSkills => {
                 let Some(skills) = &graph.skills else { continue };
                 for name in skills::tools_of_loaded(skills, state) {
                     add(tool(name)?);
@@ -100,7 +102,7 @@ pub(super) async fn perform(
     graph: &Graph,
     action: &AnswerCallsAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let messages = state.get(&action.conversation).and_then(Value::as_list).cloned().unwrap_or_default();
     let calls = open_calls(&messages);
     let reach = within_reach(turn, graph, &action.tools, state)?;
@@ -118,10 +120,12 @@ pub(super) async fn perform(
                 error
             }
             None => match callable.map(|callable| &callable.kind) {
-                Some(Kind::Tool(name)) => call_tool(turn, action, &call, name, &shared).await?,
-                Some(Kind::Agent(name)) => call_agent(turn, name, &call).await?,
-                Some(Kind::Skills(tool)) => use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded).await,
-                Some(Kind::Defined(tool)) => match of_clients.remove(&place) {
+                Some(ReachableKind::Tool(name)) => call_tool(turn, action, &call, name, &shared).await?,
+                Some(ReachableKind::Agent(name)) => call_agent(turn, name, &call).await?,
+                Some(ReachableKind::Skills(tool)) => {
+                    use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded).await
+                }
+                Some(ReachableKind::Defined(tool)) => match of_clients.remove(&place) {
                     Some(Some(outcome)) => of_graph::told(action, tool, outcome)?,
                     Some(None) => {
                         is_waiting = true;
@@ -129,7 +133,7 @@ pub(super) async fn perform(
                     }
                     None => of_graph::call_defined(turn, action, tool, &call, state).await?,
                 },
-                Some(Kind::Submit(submit)) => of_graph::hand_in(turn, submit, &call, &mut writes),
+                Some(ReachableKind::Submit(submit)) => of_graph::hand_in(turn, submit, &call, &mut writes),
                 None => String::new(),
             },
         };
@@ -139,7 +143,7 @@ pub(super) async fn perform(
         answers.push(Value::Object(message));
     }
     if is_waiting {
-        return Err(Stop::Waiting);
+        return Err(Interruption::Waiting);
     }
     if !answers.is_empty() {
         writes.push(Write { key: action.conversation.clone(), value: Value::List(answers) });
@@ -171,10 +175,10 @@ fn open_calls(messages: &List) -> Vec<ToolCallRequest> {
 }
 
 /// Why a call is not made, in words for the model.
-fn refusal(callable: Option<&Callable>, reach: &[Callable], call: &ToolCallRequest) -> Option<String> {
+fn refusal(callable: Option<&ReachableTool>, reach: &[ReachableTool], call: &ToolCallRequest) -> Option<String> {
     match callable {
         // These convert their arguments, which is more than the schema allows.
-        Some(Callable { kind: Kind::Defined(_) | Kind::Submit(_), .. }) => None,
+        Some(ReachableTool { kind: ReachableKind::Defined(_) | ReachableKind::Submit(_), .. }) => None,
         Some(callable) => check_arguments(&callable.spec, &call.arguments)
             .err()
             .map(|problem| format!("error: the arguments of `{}` cannot be used: {problem}", call.name)),
@@ -192,17 +196,17 @@ async fn call_tool(
     call: &ToolCallRequest,
     name: &str,
     state: &SharedState,
-) -> Result<String, Stop> {
+) -> Result<String, Interruption> {
     match tool::call_to_the_end(turn, name, &call.name, &call.arguments, state).await? {
         Ok(value) => Ok(value.to_display().into_owned()),
         Err(error) if action.tool_failure_is_fatal => {
-            Err(Stop::Failed(format!("tool `{}`: {}", call.name, error.to_display())))
+            Err(Interruption::Failed(format!("tool `{}`: {}", call.name, error.to_display())))
         }
         Err(error) => Ok(format!("error: {}", error.to_display())),
     }
 }
 
-async fn call_agent(turn: &mut NodeTurn, agent: &Key, call: &ToolCallRequest) -> Result<String, Stop> {
+async fn call_agent(turn: &mut NodeTurn, agent: &Key, call: &ToolCallRequest) -> Result<String, Interruption> {
     let arguments = arguments(call);
     let request = arguments.get(REQUEST).and_then(Value::as_text).unwrap_or_default().to_owned();
     let answer = agent::consult(turn, agent, request).await?;
@@ -211,7 +215,7 @@ async fn call_agent(turn: &mut NodeTurn, agent: &Key, call: &ToolCallRequest) ->
 }
 
 /// What a model calls.
-fn named<'r>(reach: &'r [Callable], call: &ToolCallRequest) -> Option<&'r Callable> {
+fn named<'r>(reach: &'r [ReachableTool], call: &ToolCallRequest) -> Option<&'r ReachableTool> {
     reach.iter().find(|callable| callable.spec.name == call.name)
 }
 

@@ -4,17 +4,19 @@ use hotcell_graph::ir::AskAction;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::turn::NodeTurn;
 use hotcell_journal::Question;
 
-pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Stop> {
-    let text =
-        action.question.evaluate_text(state).map_err(|missing| Stop::Failed(format!("the question: {missing}")))?;
+pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Interruption> {
+    let text = action
+        .question
+        .evaluate_text(state)
+        .map_err(|missing| Interruption::Failed(format!("the question: {missing}")))?;
     let default = match &action.default {
-        Some(default) => {
-            Some(default.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`default`: {missing}")))?)
-        }
+        Some(default) => Some(
+            default.evaluate_text(state).map_err(|missing| Interruption::Failed(format!("`default`: {missing}")))?,
+        ),
         None => None,
     };
     let question = Question {
@@ -35,7 +37,7 @@ pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &Sta
                 && !check.holds(&answer)
             {
                 let length = answer.chars().count();
-                return Err(Stop::Failed(format!(
+                return Err(Interruption::Failed(format!(
                     "the answer has {length} characters and fails the validation `{}`",
                     check.source
                 )));

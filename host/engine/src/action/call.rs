@@ -1,4 +1,4 @@
-//! Running a graph as a part of the run: with a state of its own, in the same journal, out of the same purse.
+//! Running a graph as a part of the run: with a state of its own, in the same journal, out of the same budget scope.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use hotcell_graph::{Key, List, Object, State, Value};
 use super::Performed;
 use super::agent::Within;
 use super::side_by_side::SideBySide;
-use crate::context::{RunContext, Stop};
+use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::outcome::{Outcome, Part};
 use crate::turn::NodeTurn;
@@ -26,7 +26,7 @@ use hotcell_journal::Write;
 const MAX_DEPTH: u32 = 32;
 
 /// What a graph gave.
-struct Given {
+struct GraphOutput {
     outputs: Object,
     branch: Option<String>,
     /// What it added to the conversation
@@ -45,7 +45,7 @@ struct Called {
 
 /// What came of a graph, with what it said so far and what it used.
 struct Ended {
-    result: Result<Given, Stop>,
+    result: Result<GraphOutput, Interruption>,
     said: List,
     account: Account,
 }
@@ -55,10 +55,10 @@ pub(super) async fn perform(
     node: &Node,
     action: &CallAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let mut inner = State::default();
     for (key, value) in &action.inputs {
-        let value = value.evaluate(state).map_err(|error| Stop::Failed(error.to_string()))?;
+        let value = value.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
         inner.set(key.clone(), value);
     }
     let base = turn.next_base();
@@ -85,11 +85,11 @@ pub(super) async fn perform_each(
     graph: &Graph,
     action: &CallEachAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let (inputs, rounds) = inputs(&action.inputs, state)?;
     let mut side_by_side =
         SideBySide::new(action.concurrency.unwrap_or(graph.limits.concurrency), action.graph.may_ask());
-    let mut given: Vec<Option<Given>> = Vec::new();
+    let mut given: Vec<Option<GraphOutput>> = Vec::new();
     given.resize_with(rounds, || None);
     let mut waiting = false;
     let mut running = FuturesUnordered::new();
@@ -114,19 +114,19 @@ pub(super) async fn perform_each(
             next += 1;
         }
         let Some(finished) = running.next().await else { break };
-        let (item, ended) = finished.map_err(|error| Stop::Failed(format!("an item was lost: {error}")))?;
+        let (item, ended) = finished.map_err(|error| Interruption::Failed(format!("an item was lost: {error}")))?;
         turn.recorded += ended.account;
         match ended.result {
             Ok(value) => given[item] = Some(value),
-            Err(Stop::Waiting) => waiting = true,
-            Err(Stop::Failed(reason)) => return Err(Stop::Failed(format!("item {item}: {reason}"))),
+            Err(Interruption::Waiting) => waiting = true,
+            Err(Interruption::Failed(reason)) => return Err(Interruption::Failed(format!("item {item}: {reason}"))),
             Err(other) => return Err(other),
         }
     }
     if waiting {
-        return Err(Stop::Waiting);
+        return Err(Interruption::Waiting);
     }
-    let given: Vec<Given> = given.into_iter().flatten().collect();
+    let given: Vec<GraphOutput> = given.into_iter().flatten().collect();
     let mut collected = Object::default();
     for collect in &action.collect {
         collected.insert(collect.into.clone(), reduce(collect, &given)?);
@@ -148,21 +148,21 @@ pub(super) async fn perform_each(
 }
 
 /// What each input is, and how many rounds there are: as many as the lists have items, one if there is no list.
-fn inputs(inputs: &[Iterate], state: &State) -> Result<(Vec<(Key, Iterated)>, usize), Stop> {
+fn inputs(inputs: &[Iterate], state: &State) -> Result<(Vec<(Key, Iterated)>, usize), Interruption> {
     let mut rounds: Option<(usize, &Key)> = None;
     let mut values = Vec::with_capacity(inputs.len());
     for input in inputs {
-        let value = input.value.evaluate(state).map_err(|error| Stop::Failed(error.to_string()))?;
+        let value = input.value.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
         let value = match input.rounds {
             Some(Rounds::Same) => input.ty.convert(&value).map(Iterated::Same),
             Some(Rounds::Each) => input.ty.each(&value).map(Iterated::Each),
             None => input.ty.iterate(&value),
         };
-        let value = value.map_err(|mismatch| Stop::Failed(format!("input `{}`: {mismatch}", input.name)))?;
+        let value = value.map_err(|mismatch| Interruption::Failed(format!("input `{}`: {mismatch}", input.name)))?;
         if let Iterated::Each(list) = &value {
             match rounds {
                 Some((length, other)) if length != list.len() => {
-                    return Err(Stop::Failed(format!(
+                    return Err(Interruption::Failed(format!(
                         "the lists have to be equally long: input `{other}` has {length} items and input `{}` has {}",
                         input.name,
                         list.len()
@@ -176,7 +176,7 @@ fn inputs(inputs: &[Iterate], state: &State) -> Result<(Vec<(Key, Iterated)>, us
     Ok((values, rounds.map_or(1, |(length, _)| length)))
 }
 
-fn reduce(collect: &Collect, given: &[Given]) -> Result<Value, Stop> {
+fn reduce(collect: &Collect, given: &[GraphOutput]) -> Result<Value, Interruption> {
     let values = given.iter().map(|given| given.outputs.get(&collect.output).cloned().unwrap_or_default());
     if collect.how == Reduction::Append {
         return Ok(Value::List(values.collect()));
@@ -184,21 +184,22 @@ fn reduce(collect: &Collect, given: &[Given]) -> Result<Value, Stop> {
     let how = collect.how.name();
     let numbers = values.map(|value| match value {
         Value::Number(number) => Ok(number),
-        other => Err(Stop::Failed(format!("`{how}` takes numbers, and output `{}` is {other}", collect.output))),
+        other => {
+            Err(Interruption::Failed(format!("`{how}` takes numbers, and output `{}` is {other}", collect.output)))
+        }
     });
-    let numbers = numbers.collect::<Result<Vec<Number>, Stop>>()?;
+    let numbers = numbers.collect::<Result<Vec<Number>, Interruption>>()?;
     let sum = |numbers: &[Number]| {
-        numbers
-            .iter()
-            .try_fold(Number::Int(0), |sum, number| sum.add(number))
-            .ok_or_else(|| Stop::Failed(format!("the {how} of output `{}` is beyond all numbers", collect.output)))
+        numbers.iter().try_fold(Number::Int(0), |sum, number| sum.add(number)).ok_or_else(|| {
+            Interruption::Failed(format!("the {how} of output `{}` is beyond all numbers", collect.output))
+        })
     };
     let result = match (collect.how, numbers.is_empty()) {
         (Reduction::Sum | Reduction::Append, _) => sum(&numbers)?,
         (_, true) => {
             return collect.default.clone().ok_or_else(|| {
                 let (output, into) = (&collect.output, &collect.into);
-                Stop::Failed(format!(
+                Interruption::Failed(format!(
                     "`{how}` of output `{output}` over no items has no value, and `{into}` has no default"
                 ))
             });
@@ -240,7 +241,7 @@ fn part(
 async fn run(caller: Arc<RunContext>, part: Called) -> Ended {
     if caller.depth >= MAX_DEPTH {
         let reason = format!("graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper");
-        return Ended { result: Err(Stop::Failed(reason)), said: List::default(), account: Account::default() };
+        return Ended { result: Err(Interruption::Failed(reason)), said: List::default(), account: Account::default() };
     }
     let Part { result, used: account } =
         (caller.drive_part)(Arc::new(prepare(&caller, &part)), part.state.clone()).await;
@@ -251,8 +252,8 @@ async fn run(caller: Arc<RunContext>, part: Called) -> Ended {
     let said = said(&part, &state);
     let result = match outcome {
         Outcome::Completed { .. } => Ok(given(part.graph.results.as_ref(), &state, said.clone())),
-        Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Stop::Failed(error)),
-        Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Stop::Waiting),
+        Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Interruption::Failed(error)),
+        Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Interruption::Waiting),
     };
     Ended { result, said, account }
 }
@@ -277,9 +278,9 @@ fn said(part: &Called, state: &State) -> List {
     messages.map(|messages| messages.iter().skip(part.before).cloned().collect()).unwrap_or_default()
 }
 
-fn given(results: Option<&Results>, state: &State, said: List) -> Given {
+fn given(results: Option<&Results>, state: &State, said: List) -> GraphOutput {
     let get = |key: fn(&Results) -> &Key| results.and_then(|results| state.get(key(results)));
-    Given {
+    GraphOutput {
         outputs: get(|results| &results.outputs).and_then(Value::as_object).cloned().unwrap_or_default(),
         branch: get(|results| &results.branch).and_then(Value::as_text).map(str::to_owned),
         said,

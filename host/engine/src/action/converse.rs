@@ -11,7 +11,7 @@ use hotcell_models::{Message, ProviderState, Reply, Role, ToolCallRequest};
 use super::Performed;
 use super::answer_calls::within_reach;
 use super::model::{Asked, Unanswered, ask};
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::event::Event;
 use crate::turn::NodeTurn;
 
@@ -20,7 +20,7 @@ pub(super) async fn perform(
     graph: &Graph,
     action: &ConverseAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let messages = prompt(&action.prompt, state)?;
     let reach = within_reach(turn, graph, &action.tools, state)?;
     let names: Vec<String> = reach.iter().map(|callable| callable.spec.name.clone()).collect();
@@ -40,9 +40,9 @@ pub(super) async fn perform(
             Err(Unanswered::Stopped(stop)) => return Err(stop),
             Err(Unanswered::Refused(error)) => error,
         };
-        let worth_it = action.retry.always || error.may_pass();
+        let worth_it = action.retry.always || error.is_retryable();
         if !worth_it || turn.attempts >= action.retry.attempts {
-            return Err(Stop::Failed(error.to_string()));
+            return Err(Interruption::Failed(error.to_string()));
         }
         tokio::time::sleep(pause(&action.retry, turn.attempts)).await;
         turn.attempts += 1;
@@ -58,10 +58,10 @@ pub(super) fn pause(retry: &Retry, attempts: u32) -> Duration {
 }
 
 /// What the model is told.
-fn prompt(parts: &[PromptPart], state: &State) -> Result<Vec<Message>, Stop> {
+fn prompt(parts: &[PromptPart], state: &State) -> Result<Vec<Message>, Interruption> {
     let mut messages = Vec::with_capacity(parts.len());
     for (place, part) in parts.iter().enumerate() {
-        let failed = |problem: String| Stop::Failed(format!("item {} of `prompt`: {problem}", place + 1));
+        let failed = |problem: String| Interruption::Failed(format!("item {} of `prompt`: {problem}", place + 1));
         match part {
             PromptPart::Text(speaker, text) => {
                 let text = text.evaluate_text(state).map_err(|error| failed(error.to_string()))?;

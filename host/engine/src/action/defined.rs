@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::Performed;
 use super::tool::{self, Called};
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::event::Event;
 use crate::memory::Deed;
 use crate::ports::{SharedState, WebCall, WebReply};
@@ -17,11 +17,15 @@ use crate::turn::NodeTurn;
 use hotcell_journal::{ClientCall, Question};
 
 /// A node that calls a tool. A failure of the tool is one of the node.
-pub(super) async fn perform(turn: &mut NodeTurn, action: &ToolAction, state: &State) -> Result<Performed, Stop> {
-    let inputs = action.inputs.evaluate(state).map_err(|error| Stop::Failed(error.to_string()))?;
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
+    action: &ToolAction,
+    state: &State,
+) -> Result<Performed, Interruption> {
+    let inputs = action.inputs.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
     let inputs = inputs.as_object().cloned().unwrap_or_default();
     let value = call(turn, &action.tool, inputs, state).await?;
-    let value = value.map_err(|error| Stop::Failed(format!("tool `{}`: {error}", action.tool.name)))?;
+    let value = value.map_err(|error| Interruption::Failed(format!("tool `{}`: {error}", action.tool.name)))?;
     Ok(Performed { answer: Some((action.bind, value)), ..Performed::default() })
 }
 
@@ -61,7 +65,7 @@ pub(super) async fn call(
     tool: &Tool,
     inputs: Object,
     state: &State,
-) -> Result<Result<Value, String>, Stop> {
+) -> Result<Result<Value, String>, Interruption> {
     match &tool.kind {
         ToolKind::Host(name) => host(turn, tool, name, inputs, state).await,
         ToolKind::Client => client(turn, tool, inputs).await,
@@ -76,7 +80,7 @@ async fn host(
     name: &str,
     inputs: Object,
     state: &State,
-) -> Result<Result<Value, String>, Stop> {
+) -> Result<Result<Value, String>, Interruption> {
     let arguments = Value::Object(inputs).to_json();
     let shared = SharedState::new(state.clone());
     let called = tool::call_to_the_end(turn, name, &tool.spoken, &arguments, &shared).await?;
@@ -84,7 +88,11 @@ async fn host(
 }
 
 /// Whoever runs the graph does the work: the run waits for the result.
-pub(super) async fn client(turn: &mut NodeTurn, tool: &Tool, inputs: Object) -> Result<Result<Value, String>, Stop> {
+pub(super) async fn client(
+    turn: &mut NodeTurn,
+    tool: &Tool,
+    inputs: Object,
+) -> Result<Result<Value, String>, Interruption> {
     let arguments = Value::Object(inputs);
     let question = Question {
         node: turn.node.to_string(),
@@ -100,7 +108,7 @@ async fn web(
     tool: &Tool,
     request: &WebRequest,
     inputs: Object,
-) -> Result<Result<Value, String>, Stop> {
+) -> Result<Result<Value, String>, Interruption> {
     let call = match prepare(request, &inputs) {
         Ok(call) => call,
         Err(problem) => return Ok(Err(problem)),
@@ -109,7 +117,7 @@ async fn web(
     let deed = Deed::new("web", &tool.name, &[&arguments]);
     let outcome = turn
         .effect(deed, |context| async move {
-            let report = context.ports.web.send(call, context.purse.clone()).await;
+            let report = context.ports.web.send(call, context.budget_scope.clone()).await;
             let used = report.account;
             let called = match report.result.and_then(|answer| read(request.answer, &answer)) {
                 Ok(value) => Called { key: "value", value },

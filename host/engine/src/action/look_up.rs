@@ -5,21 +5,26 @@ use hotcell_graph::ir::LookUpAction;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::hook;
 use crate::memory::Deed;
 use crate::ports::Lookup;
 use crate::turn::NodeTurn;
 
-pub(super) async fn perform(turn: &mut NodeTurn, action: &LookUpAction, state: &State) -> Result<Performed, Stop> {
-    let query = action.query.evaluate_text(state).map_err(|missing| Stop::Failed(format!("`query`: {missing}")))?;
+pub(super) async fn perform(
+    turn: &mut NodeTurn,
+    action: &LookUpAction,
+    state: &State,
+) -> Result<Performed, Interruption> {
+    let query =
+        action.query.evaluate_text(state).map_err(|missing| Interruption::Failed(format!("`query`: {missing}")))?;
     let deed = Deed::new("knowledge", &action.base, &[&query]);
     let answer = turn
         .effect(deed, |context| async move {
             let lookup = Lookup { base: &action.base, query: &query, top_k: action.top_k };
             let found = match context.ports.knowledge.look_up(lookup).await {
                 Ok(found) => found,
-                Err(reason) => return (Account::default(), Err(Stop::Failed(reason))),
+                Err(reason) => return (Account::default(), Err(Interruption::Failed(reason))),
             };
             let sources = found.sources.iter().map(|source| Value::from(source.as_str())).collect();
             let answer = hook::event([("context", found.context.as_str().into()), ("sources", Value::List(sources))]);

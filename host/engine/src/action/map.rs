@@ -8,7 +8,7 @@ use hotcell_graph::{List, Object, State, Value, resolve};
 
 use super::side_by_side::SideBySide;
 use super::{Performed, run_item};
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::event::Event;
 use crate::memory::Deed;
 use crate::turn::NodeTurn;
@@ -19,7 +19,7 @@ pub(super) async fn perform(
     graph: &Graph,
     action: &MapAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let items = items(action, state)?;
     let branch = graph.node(action.branch);
     let mut side_by_side = SideBySide::new(action.concurrency.unwrap_or(graph.limits.concurrency), branch.may_ask());
@@ -41,33 +41,35 @@ pub(super) async fn perform(
         }
         let Some(finished) = running.next().await else { break };
         let (item, account, result) =
-            finished.map_err(|error| Stop::Failed(format!("an item of the map was lost: {error}")))?;
+            finished.map_err(|error| Interruption::Failed(format!("an item of the map was lost: {error}")))?;
         turn.recorded += account;
         match result {
             Ok(value) => collected[item] = Some(value),
-            Err(Stop::Waiting) => waiting = true,
-            Err(Stop::Failed(reason)) => {
-                return Err(Stop::Failed(format!("item {item} of the map (node `{branch}`): {reason}")));
+            Err(Interruption::Waiting) => waiting = true,
+            Err(Interruption::Failed(reason)) => {
+                return Err(Interruption::Failed(format!("item {item} of the map (node `{branch}`): {reason}")));
             }
             Err(other) => return Err(other),
         }
     }
     if waiting {
-        return Err(Stop::Waiting);
+        return Err(Interruption::Waiting);
     }
     let values: List = collected.into_iter().flatten().collect();
     let write = Write { key: action.collect_into.clone(), value: Value::List(values) };
     Ok(Performed { writes: vec![write], ..Performed::default() })
 }
 
-fn items(action: &MapAction, state: &State) -> Result<List, Stop> {
+fn items(action: &MapAction, state: &State) -> Result<List, Interruption> {
     let Some(path) = action.over.single_reference() else {
-        return Err(Stop::Failed("`over` has to be exactly one reference to a list".into()));
+        return Err(Interruption::Failed("`over` has to be exactly one reference to a list".into()));
     };
     match resolve(path, state) {
         Some(Value::List(items)) => Ok(items.clone()),
-        Some(other) => Err(Stop::Failed(format!("`over` has to name a list, but `{path}` is {}", other.a_kind()))),
-        None => Err(Stop::Failed(format!("`over` names `{path}`, which is not in state"))),
+        Some(other) => {
+            Err(Interruption::Failed(format!("`over` has to name a list, but `{path}` is {}", other.a_kind())))
+        }
+        None => Err(Interruption::Failed(format!("`over` names `{path}`, which is not in state"))),
     }
 }
 
@@ -77,7 +79,7 @@ async fn run_one(
     action: MapAction,
     state: State,
     item: usize,
-) -> (usize, Account, Result<Value, Stop>) {
+) -> (usize, Account, Result<Value, Interruption>) {
     let mut inner = NodeTurn::new(part.context.clone(), part.place.within("run"), part.node.clone());
     let deed = Deed::new("item", &part.node.clone(), &[]);
     let result = part
@@ -85,7 +87,9 @@ async fn run_one(
             let result = run_item(&mut inner, &context.graph, action.branch, state, &action.output_key).await;
             let answer = match result {
                 Ok(Some(value)) => Ok(Value::Object([("value".into(), value)].into_iter().collect::<Object>())),
-                Ok(None) => Err(Stop::Failed(format!("it wrote no `{}`, which is collected", action.output_key))),
+                Ok(None) => {
+                    Err(Interruption::Failed(format!("it wrote no `{}`, which is collected", action.output_key)))
+                }
                 Err(stop) => Err(stop),
             };
             let mut used = inner.used();

@@ -9,7 +9,7 @@ mod defined;
 mod look_up;
 mod map;
 mod model;
-mod offer;
+mod plugin_node;
 mod script;
 mod side_by_side;
 mod skills;
@@ -26,7 +26,7 @@ use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
 
 use crate::branch::apply;
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::hook::{self, HookPoint};
 use crate::outcome::list;
 use crate::route::declared_route;
@@ -56,7 +56,12 @@ pub(crate) struct Done {
 }
 
 /// Runs a node's turn on a snapshot of the state.
-pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeIndex, state: State) -> Result<Done, Stop> {
+pub(crate) async fn run_node(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    index: NodeIndex,
+    state: State,
+) -> Result<Done, Interruption> {
     let node = graph.node(index);
     if let Action::End { output } = &node.action {
         return end(turn, graph, node, output, state);
@@ -85,11 +90,11 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
             let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
             let targets = match performed.route {
                 Some(target) => vec![target],
-                None => declared_route(graph, index, answer, &work.state).map_err(Stop::Failed)?,
+                None => declared_route(graph, index, answer, &work.state).map_err(Interruption::Failed)?,
             };
             work.leave(turn, node, targets, None)
         }
-        Err(Stop::Failed(reason)) => {
+        Err(Interruption::Failed(reason)) => {
             let told = || hook::event([("node", Value::Text(node.id.clone())), ("error", reason.as_str().into())]);
             // It failed already: nothing that a hook says of it makes a difference.
             let _ = telling::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
@@ -102,13 +107,17 @@ pub(crate) async fn run_node(turn: &mut NodeTurn, graph: &Graph, index: NodeInde
 /// What is done about an attempt at a node.
 enum Tried {
     Again,
-    Done(Result<Performed, Stop>),
+    Done(Result<Performed, Interruption>),
 }
 
 /// Has a node tried again that failed, if it may be.
-async fn again(turn: &mut NodeTurn, node: &Node, performed: Result<Performed, Stop>) -> Result<Tried, Stop> {
+async fn again(
+    turn: &mut NodeTurn,
+    node: &Node,
+    performed: Result<Performed, Interruption>,
+) -> Result<Tried, Interruption> {
     match (performed, &node.retry) {
-        (Err(Stop::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts => {
+        (Err(Interruption::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts => {
             let pause = converse::pause(retry, turn.attempt());
             turn.try_again(reason).await?;
             tokio::time::sleep(pause).await;
@@ -125,7 +134,7 @@ pub(crate) async fn miss_node(
     index: NodeIndex,
     state: State,
     missed: &[NodeIndex],
-) -> Result<Done, Stop> {
+) -> Result<Done, Interruption> {
     let names: Vec<String> = missed.iter().map(|node| graph.node(*node).speaks_as().to_string()).collect();
     fail(turn, graph, index, state, format!("it waited for {}, and nothing came", list(&names)))
 }
@@ -139,7 +148,7 @@ pub(crate) fn run_item<'a>(
     index: NodeIndex,
     state: State,
     output_key: &'a str,
-) -> BoxFuture<'a, Result<Option<Value>, Stop>> {
+) -> BoxFuture<'a, Result<Option<Value>, Interruption>> {
     Box::pin(async move {
         let node = graph.node(index);
         let performed = loop {
@@ -157,16 +166,16 @@ pub(crate) fn run_item<'a>(
     })
 }
 
-async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State) -> Result<Performed, Stop> {
+async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State) -> Result<Performed, Interruption> {
     match &node.action {
         Action::Pass | Action::End { .. } => Ok(Performed::default()),
-        Action::Fail(reason) => Err(Stop::Failed(reason.clone())),
-        Action::Absent => Err(Stop::Failed("there is no such node".to_owned())),
+        Action::Fail(reason) => Err(Interruption::Failed(reason.clone())),
+        Action::Absent => Err(Interruption::Failed("there is no such node".to_owned())),
         Action::Script(action) => script::perform(turn, graph, node, action, state).await,
         Action::Ask(action) => ask::perform(turn, action, state).await,
         Action::Map(action) => map::perform(turn, graph, action, state).await,
         Action::Model(action) => in_time(node, pin!(model::perform(turn, graph, action, state))).await,
-        Action::Offer(action) => in_time(node, pin!(offer::perform(turn, node, action, state))).await,
+        Action::PluginNode(action) => in_time(node, pin!(plugin_node::perform(turn, node, action, state))).await,
         Action::Agent(action) => in_time(node, pin!(agent::perform(turn, graph, action, state))).await,
         Action::LookUp(action) => in_time(node, pin!(look_up::perform(turn, action, state))).await,
         Action::Converse(action) => in_time(node, pin!(converse::perform(turn, graph, action, state))).await,
@@ -181,9 +190,9 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
 
 /// The work of a node, unless it takes longer than the node may. It is pinned where it is made: a future that is handed on
 /// would be kept twice, and what all actions need together is moved with every node.
-async fn in_time<W>(node: &Node, work: Pin<&mut W>) -> Result<Performed, Stop>
+async fn in_time<W>(node: &Node, work: Pin<&mut W>) -> Result<Performed, Interruption>
 where
-    W: Future<Output = Result<Performed, Stop>>,
+    W: Future<Output = Result<Performed, Interruption>>,
 {
     let Some(limit) = node.timeout else { return work.await };
     match tokio::time::timeout(limit, work).await {
@@ -193,19 +202,25 @@ where
                 Action::Agent(action) => format!("agent `{}` ", action.agent),
                 _ => String::new(),
             };
-            Err(Stop::Failed(format!("{who}timed out after {} s", limit.as_secs_f64())))
+            Err(Interruption::Failed(format!("{who}timed out after {} s", limit.as_secs_f64())))
         }
     }
 }
 
 /// Goes on after a failure as the node says.
-fn fail(turn: &mut NodeTurn, graph: &Graph, index: NodeIndex, state: State, reason: String) -> Result<Done, Stop> {
+fn fail(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    index: NodeIndex,
+    state: State,
+    reason: String,
+) -> Result<Done, Interruption> {
     let node = graph.node(index);
     let targets = match node.on_failure {
-        OnFailure::Fail => return Err(Stop::Failed(reason)),
+        OnFailure::Fail => return Err(Interruption::Failed(reason)),
         OnFailure::EndBranch => Vec::new(),
         OnFailure::To(target) => vec![target],
-        OnFailure::Continue => declared_route(graph, index, None, &state).map_err(Stop::Failed)?,
+        OnFailure::Continue => declared_route(graph, index, None, &state).map_err(Interruption::Failed)?,
     };
     let mut work = Work { graph, state, writes: Vec::new() };
     work.write_all(vec![failure(graph, node, &reason, turn.attempts)])?;
@@ -241,13 +256,14 @@ fn failure(graph: &Graph, node: &Node, reason: &str, attempts: u32) -> Write {
 }
 
 /// Writes the entries of an object.
-fn spread(action: &SpreadAction, state: &State) -> Result<Performed, Stop> {
-    let value = action.value.evaluate(state).map_err(|error| Stop::Failed(format!("the expression {error}")))?;
+fn spread(action: &SpreadAction, state: &State) -> Result<Performed, Interruption> {
+    let value =
+        action.value.evaluate(state).map_err(|error| Interruption::Failed(format!("the expression {error}")))?;
     let writes = match &action.keys {
         Some(keys) => entries(&value, keys),
         None => entries_of(&value).map(|entries| entries.collect()),
     };
-    let writes = writes.map_err(|problem| Stop::Failed(format!("the expression {problem}")))?;
+    let writes = writes.map_err(|problem| Interruption::Failed(format!("the expression {problem}")))?;
     Ok(Performed { writes, ..Performed::default() })
 }
 
@@ -265,7 +281,13 @@ fn entries_of(value: &Value) -> Result<impl Iterator<Item = Write> + '_, String>
     Ok(object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }))
 }
 
-fn end(turn: &mut NodeTurn, graph: &Graph, node: &Node, output: &Expression, state: State) -> Result<Done, Stop> {
+fn end(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    node: &Node,
+    output: &Expression,
+    state: State,
+) -> Result<Done, Interruption> {
     let mut work = Work { graph, state, writes: Vec::new() };
     work.update(&node.updates, None)?;
     let output = output.evaluate_text(&work.state).map_err(|missing| format!("`output`: {missing}"));
@@ -284,16 +306,16 @@ struct Work<'g> {
 }
 
 impl Work<'_> {
-    fn write_all(&mut self, writes: Vec<Write>) -> Result<(), Stop> {
+    fn write_all(&mut self, writes: Vec<Write>) -> Result<(), Interruption> {
         for write in writes {
-            apply(self.graph, &mut self.state, &write).map_err(|error| Stop::Failed(error.to_string()))?;
+            apply(self.graph, &mut self.state, &write).map_err(|error| Interruption::Failed(error.to_string()))?;
             self.writes.push(write);
         }
         Ok(())
     }
 
     /// Evaluates all updates against the state as it is now, then writes them in order.
-    fn update(&mut self, updates: &[Update], answer: Option<&(&'static str, Value)>) -> Result<(), Stop> {
+    fn update(&mut self, updates: &[Update], answer: Option<&(&'static str, Value)>) -> Result<(), Interruption> {
         if updates.is_empty() {
             return Ok(());
         }
@@ -303,14 +325,14 @@ impl Work<'_> {
             let value = update
                 .value
                 .evaluate(&scope)
-                .map_err(|missing| Stop::Failed(format!("update of `{}`: {missing}", update.key)))?;
+                .map_err(|missing| Interruption::Failed(format!("update of `{}`: {missing}", update.key)))?;
             writes.push(Write { key: update.key.clone(), value });
         }
         self.write_all(writes)
     }
 
     /// Tells hooks what the node wrote; they may change the values.
-    async fn after_node(&mut self, turn: &mut NodeTurn, node: &Node) -> Result<(), Stop> {
+    async fn after_node(&mut self, turn: &mut NodeTurn, node: &Node) -> Result<(), Interruption> {
         let told = || {
             let writes = self.writes.iter().map(|write| (write.key.clone(), write.value.clone())).collect();
             hook::event([("node", Value::Text(node.id.clone())), ("writes", Value::Object(writes))])
@@ -330,9 +352,9 @@ impl Work<'_> {
     }
 
     /// The end of the run after this much work of the node.
-    fn stop(self, turn: &mut NodeTurn, reason: String) -> Stop {
+    fn stop(self, turn: &mut NodeTurn, reason: String) -> Interruption {
         turn.shown = self.writes;
-        Stop::Failed(reason)
+        Interruption::Failed(reason)
     }
 
     /// Goes from the node to these; with nowhere to go the run fails, and what the node did is seen all the same.
@@ -342,7 +364,7 @@ impl Work<'_> {
         node: &Node,
         targets: Vec<NodeIndex>,
         failure: Option<String>,
-    ) -> Result<Done, Stop> {
+    ) -> Result<Done, Interruption> {
         let may_end =
             matches!(node.next, Next::Open(_)) || (failure.is_some() && node.on_failure == OnFailure::EndBranch);
         if targets.is_empty() && !may_end {

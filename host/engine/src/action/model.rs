@@ -11,7 +11,7 @@ use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Ser
 use super::Performed;
 use super::structure::{EXTRACTOR, Schema};
 use super::tool;
-use crate::context::{RunContext, Stop};
+use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::memory::{Deed, REFUSED};
@@ -31,11 +31,11 @@ enum Attempt {
     /// Another attempt may succeed
     Transient(String),
     /// It may not
-    Final(Stop),
+    Final(Interruption),
 }
 
-impl From<Stop> for Attempt {
-    fn from(stop: Stop) -> Self {
+impl From<Interruption> for Attempt {
+    fn from(stop: Interruption) -> Self {
         Attempt::Final(stop)
     }
 }
@@ -45,7 +45,7 @@ pub(super) async fn perform(
     graph: &Graph,
     action: &ModelAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let mut call = Call::prepare(turn, graph, action, state)?;
     let answer = call.answer(turn).await?;
     let (Some(schema), Some(structure)) = (&call.schema, &action.structure) else {
@@ -62,7 +62,7 @@ pub(super) async fn structured(
     schema: &Schema,
     structure: &Structure,
     text: &str,
-) -> Result<(Value, Vec<Write>), Stop> {
+) -> Result<(Value, Vec<Write>), Interruption> {
     let value = match schema.read(text) {
         Ok(value) => value,
         Err(_) => extract(turn, settings, schema, text).await?,
@@ -91,15 +91,15 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn prepare(turn: &NodeTurn, graph: &Graph, action: &'a ModelAction, state: &State) -> Result<Self, Stop> {
-        let field = |name: &'static str| move |missing| Stop::Failed(format!("`{name}`: {missing}"));
+    fn prepare(turn: &NodeTurn, graph: &Graph, action: &'a ModelAction, state: &State) -> Result<Self, Interruption> {
+        let field = |name: &'static str| move |missing| Interruption::Failed(format!("`{name}`: {missing}"));
         let instructions = match &action.instructions {
             Some(instructions) => Some(instructions.evaluate_text(state).map_err(field("instructions"))?),
             None => None,
         };
         let prompt = action.prompt.evaluate_text(state).map_err(field("prompt"))?;
         let schema = match &action.structure {
-            Some(structure) => Some(Schema::compile(structure).map_err(Stop::Failed)?),
+            Some(structure) => Some(Schema::compile(structure).map_err(Interruption::Failed)?),
             None => None,
         };
         let hint = match (&schema, &action.structure) {
@@ -117,7 +117,7 @@ impl<'a> Call<'a> {
         let mut tools = Vec::with_capacity(action.tools.len());
         for name in &action.tools {
             let tool = turn.context.ports.tools.describe(name);
-            let mut tool: ToolSpec = tool.ok_or_else(|| Stop::Failed(format!("there is no tool `{name}`")))?;
+            let mut tool: ToolSpec = tool.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
             // Two servers may have functions of one name; a model takes names without the marks between their parts.
             if tools.iter().any(|known: &ToolSpec| known.name == tool.name) {
                 tool.name = name.replace([':', '/', '.'], "_");
@@ -137,7 +137,7 @@ impl<'a> Call<'a> {
 
     /// The model's final text. A request that fails in passing is made again, up to the attempts that the node allows; what
     /// was said and called before it stays as it is.
-    async fn answer(&mut self, turn: &mut NodeTurn) -> Result<String, Stop> {
+    async fn answer(&mut self, turn: &mut NodeTurn) -> Result<String, Interruption> {
         let mut messages = self.messages.clone();
         let (mut attempt, mut request) = (1, 1);
         loop {
@@ -155,14 +155,14 @@ impl<'a> Call<'a> {
                     turn.emit(&Event::ModelRetried { node: &turn.node, error: &error, attempt });
                     continue;
                 }
-                Err(Attempt::Transient(error)) => return Err(Stop::Failed(error)),
+                Err(Attempt::Transient(error)) => return Err(Interruption::Failed(error)),
                 Err(Attempt::Final(stop)) => return Err(stop),
             };
             if reply.tool_calls.is_empty() {
                 return Ok(reply.content);
             }
             if request == self.action.max_requests {
-                return Err(Stop::Failed(format!(
+                return Err(Interruption::Failed(format!(
                     "the model still asked for tools after {request} requests (max_iterations={request})"
                 )));
             }
@@ -178,7 +178,7 @@ impl<'a> Call<'a> {
 
     /// What the model is told about its call. Only a question to a person and the journal stop the node; every other
     /// failure is an answer.
-    async fn call_tool(&self, turn: &mut NodeTurn, call: &ToolCallRequest) -> Result<String, Stop> {
+    async fn call_tool(&self, turn: &mut NodeTurn, call: &ToolCallRequest) -> Result<String, Interruption> {
         let place = self.tools.iter().position(|tool| tool.name == call.name);
         let refusal = match place.map(|place| &self.tools[place]) {
             Some(tool) => check_arguments(tool, &call.arguments)
@@ -211,7 +211,12 @@ impl<'a> Call<'a> {
 }
 
 /// Turns a free text into a value of the schema: one extraction, one repair.
-async fn extract(turn: &mut NodeTurn, settings: &ModelSettings, schema: &Schema, text: &str) -> Result<Value, Stop> {
+async fn extract(
+    turn: &mut NodeTurn,
+    settings: &ModelSettings,
+    schema: &Schema,
+    text: &str,
+) -> Result<Value, Interruption> {
     let first = extractor_answer(turn, settings, schema.extraction(text)).await?;
     let problem = match schema.read(&first) {
         Ok(value) => return Ok(value),
@@ -220,18 +225,22 @@ async fn extract(turn: &mut NodeTurn, settings: &ModelSettings, schema: &Schema,
     let second = extractor_answer(turn, settings, schema.repair(text, &first, &problem)).await?;
     schema.read(&second).map_err(|problem| {
         let shown: String = second.chars().take(200).collect();
-        Stop::Failed(format!(
+        Interruption::Failed(format!(
             "structured extraction failed after one repair: {problem}; the last answer was: {}",
             shown.escape_debug()
         ))
     })
 }
 
-async fn extractor_answer(turn: &mut NodeTurn, settings: &ModelSettings, prompt: String) -> Result<String, Stop> {
+async fn extractor_answer(
+    turn: &mut NodeTurn,
+    settings: &ModelSettings,
+    prompt: String,
+) -> Result<String, Interruption> {
     let messages = vec![Message::system(EXTRACTOR), Message::user(prompt)];
     match ask_model(turn, settings, messages, &[], &[]).await {
         Ok(reply) => Ok(reply.content),
-        Err(Attempt::Transient(error)) => Err(Stop::Failed(format!("structured extraction failed: {error}"))),
+        Err(Attempt::Transient(error)) => Err(Interruption::Failed(format!("structured extraction failed: {error}"))),
         Err(Attempt::Final(stop)) => Err(stop),
     }
 }
@@ -247,7 +256,7 @@ async fn ask_model(
     match ask(turn, Asked { settings, messages, tools, names, output_schema: None }).await {
         Ok(reply) => Ok(reply),
         Err(Unanswered::Refused(error)) if error.is_transient() => Err(Attempt::Transient(error.to_string())),
-        Err(Unanswered::Refused(error)) => Err(Attempt::Final(Stop::Failed(error.to_string()))),
+        Err(Unanswered::Refused(error)) => Err(Attempt::Final(Interruption::Failed(error.to_string()))),
         Err(Unanswered::Stopped(stop)) => Err(Attempt::Final(stop)),
     }
 }
@@ -267,14 +276,14 @@ pub(super) enum Unanswered {
     /// The provider, or the way to it, refused
     Refused(ModelError),
     /// Something else
-    Stopped(Stop),
+    Stopped(Interruption),
 }
 
 /// One request to the model, as an effect.
 pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, Unanswered> {
     let Asked { settings, messages, tools, names, output_schema } = asked;
     turn.emit(&Event::ModelRequested { node: &turn.node, model: settings.model.as_deref(), tools: names });
-    let failed = |reason: String| Unanswered::Stopped(Stop::Failed(reason));
+    let failed = |reason: String| Unanswered::Stopped(Interruption::Failed(reason));
     let model = match &settings.model {
         Some(name) => name.parse::<ModelName>().map_err(|error| failed(error.to_string()))?,
         None => turn.context.ports.default_model.clone().ok_or_else(|| failed(NO_MODEL.to_owned()))?,
@@ -305,7 +314,12 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
 }
 
 /// Asks the model, with the hooks around it: its reply, or why it refused, as a value for the journal.
-async fn complete(context: &RunContext, used: &mut Account, node: &Key, mut request: Request) -> Result<Value, Stop> {
+async fn complete(
+    context: &RunContext,
+    used: &mut Account,
+    node: &Key,
+    mut request: Request,
+) -> Result<Value, Interruption> {
     let name = request.model.to_string();
     let told = || {
         let tools = request.tools.iter().map(|tool| Value::from(tool.name.as_str())).collect();
@@ -319,7 +333,7 @@ async fn complete(context: &RunContext, used: &mut Account, node: &Key, mut requ
     if let Some(event) = telling::tell(context, used, HookPoint::BeforeModelCall, told).await? {
         telling::change_messages(&mut request.messages, &event)?;
     }
-    context.purse.may_ask_model().map_err(|overdrawn| Stop::Failed(overdrawn.to_string()))?;
+    context.budget_scope.may_ask_model().map_err(|overdrawn| Interruption::Failed(overdrawn.to_string()))?;
     let observer = Arc::clone(&context.ports.observer);
     let mut on_text = |text: &str| observer.event(&Event::ModelText { node, text });
     let on_text: Option<OnText<'_>> = if observer.wants_text() { Some(&mut on_text) } else { None };
@@ -329,7 +343,7 @@ async fn complete(context: &RunContext, used: &mut Account, node: &Key, mut requ
     };
     let (input_tokens, output_tokens) = (reply.usage.input, reply.usage.output);
     let usage = Usage { model_requests: 1, input_tokens, output_tokens, ..Usage::default() };
-    context.purse.spend(&usage);
+    context.budget_scope.spend(&usage);
     used.add(name.as_str(), usage);
     let (prompt_tokens, completion_tokens) = (input_tokens, output_tokens);
     context.ports.observer.event(&Event::ModelAnswered { node, prompt_tokens, completion_tokens });
@@ -356,20 +370,20 @@ fn server(settings: &ModelSettings) -> Result<Option<Server>, String> {
     }
 }
 
-fn remember(reply: &Reply) -> Result<Value, Stop> {
-    let reply = serde_json::to_value(reply).map_err(|error| Stop::Failed(error.to_string()))?;
+fn remember(reply: &Reply) -> Result<Value, Interruption> {
+    let reply = serde_json::to_value(reply).map_err(|error| Interruption::Failed(error.to_string()))?;
     Ok(Value::from(&reply))
 }
 
 /// Why a model refused, as an answer: whoever repeats the turn must not take the next answer for this one.
-fn refusal(error: &ModelError) -> Result<Value, Stop> {
-    let error = serde_json::to_value(error).map_err(|error| Stop::Failed(error.to_string()))?;
+fn refusal(error: &ModelError) -> Result<Value, Interruption> {
+    let error = serde_json::to_value(error).map_err(|error| Interruption::Failed(error.to_string()))?;
     Ok(Value::Object([(REFUSED.into(), Value::from(&error))].into_iter().collect::<Object>()))
 }
 
 fn recall(answer: &Value) -> Result<Reply, Unanswered> {
     let unreadable = |error: serde_json::Error| {
-        Unanswered::Stopped(Stop::Diverged(format!("a reply in the journal cannot be read: {error}")))
+        Unanswered::Stopped(Interruption::Diverged(format!("a reply in the journal cannot be read: {error}")))
     };
     let answer = serde_json::Value::from(answer);
     match answer.as_object().filter(|object| object.len() == 1).and_then(|object| object.get(REFUSED)) {

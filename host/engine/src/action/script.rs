@@ -5,7 +5,7 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
 
 use super::Performed;
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::ports::{CallError, ScriptCall, SharedState};
 use crate::turn::NodeTurn;
 use hotcell_journal::Write;
@@ -19,7 +19,7 @@ pub(super) async fn perform(
     node: &Node,
     action: &ScriptAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let report = turn
         .context
         .ports
@@ -29,32 +29,38 @@ pub(super) async fn perform(
             state: SharedState::new(state.clone()),
             variables: turn.context.variables.clone(),
             timeout: node.timeout,
-            purse: turn.context.purse.clone(),
+            budget_scope: turn.context.budget_scope.clone(),
         })
         .await;
     turn.account += report.account;
     let file = &action.file;
     let text = match report.result {
         Ok(text) => text,
-        Err(CallError::Failed(reason)) => return Err(Stop::Failed(format!("script `{file}` failed: {reason}"))),
+        Err(CallError::Failed(reason)) => {
+            return Err(Interruption::Failed(format!("script `{file}` failed: {reason}")));
+        }
         Err(CallError::Asks(question)) => {
-            return Err(Stop::Failed(format!("script `{file}` asked `{question}`, but scripts cannot ask people")));
+            return Err(Interruption::Failed(format!(
+                "script `{file}` asked `{question}`, but scripts cannot ask people"
+            )));
         }
     };
     if text.trim().is_empty() {
-        return Err(Stop::Failed(format!("script `{file}` produced no output; it has to print one JSON object")));
+        return Err(Interruption::Failed(format!(
+            "script `{file}` produced no output; it has to print one JSON object"
+        )));
     }
     let object = match parse_json(&text) {
         Ok(Value::Object(object)) => object,
         Ok(other) => {
-            return Err(Stop::Failed(format!(
+            return Err(Interruption::Failed(format!(
                 "script `{file}` has to print one JSON object, but printed a {}: {}",
                 other.kind(),
                 shorten(&text)
             )));
         }
         Err(error) => {
-            return Err(Stop::Failed(format!(
+            return Err(Interruption::Failed(format!(
                 "script `{file}` has to print one JSON object and nothing else ({error}), but printed: {}",
                 shorten(&text)
             )));
@@ -69,14 +75,14 @@ pub(super) async fn perform(
         let target = match value {
             Value::Text(id) => graph.find(id).filter(|node| !matches!(graph.node(*node).action, Action::Absent)),
             other => {
-                return Err(Stop::Failed(format!(
+                return Err(Interruption::Failed(format!(
                     "script `{file}`: `{key}` has to be the id of a node as text, not {}",
                     shorten(&other.to_json())
                 )));
             }
         };
         performed.route = Some(target.ok_or_else(|| {
-            Stop::Failed(format!("script `{file}`: `{key}` names the node `{value}`, which does not exist"))
+            Interruption::Failed(format!("script `{file}`: `{key}` names the node `{value}`, which does not exist"))
         })?);
     }
     Ok(performed)

@@ -10,7 +10,7 @@ use hotcell_models::ToolSpec;
 use serde_json::json;
 
 use super::Performed;
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::hook::{self, HookPoint};
 use crate::telling;
 use crate::turn::NodeTurn;
@@ -76,9 +76,9 @@ pub(super) async fn call(
             ("version", skill.version.as_str().into()),
         ])
     };
-    let reason = |stop: Stop| match stop {
-        Stop::Failed(reason) => reason,
-        Stop::Waiting | Stop::Diverged(_) | Stop::Journal(_) => "a hook cannot wait".to_owned(),
+    let reason = |stop: Interruption| match stop {
+        Interruption::Failed(reason) => reason,
+        Interruption::Waiting | Interruption::Diverged(_) | Interruption::Journal(_) => "a hook cannot wait".to_owned(),
     };
     telling::tell(&context, &mut turn.account, points.0, told).await.map_err(reason)?;
     let mut changes = Object::default();
@@ -168,8 +168,8 @@ pub(super) async fn perform(
     graph: &Graph,
     action: &LoadSkillsAction,
     state: &State,
-) -> Result<Performed, Stop> {
-    let failed = |problem: String| Stop::Failed(format!("`skill_ids`: {problem}"));
+) -> Result<Performed, Interruption> {
+    let failed = |problem: String| Interruption::Failed(format!("`skill_ids`: {problem}"));
     let wanted = action.skills.evaluate(state).map_err(|error| failed(error.to_string()))?;
     let Value::List(wanted) = wanted else {
         return Err(failed(format!("it takes a list of skills, not {}", wanted.a_kind())));

@@ -4,7 +4,7 @@ use hotcell_budget::Account;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 
-use crate::context::{RunContext, Stop};
+use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::memory::Deed;
@@ -32,7 +32,7 @@ impl Called {
 }
 
 /// A call of a tool.
-pub(super) struct Wanted<'a> {
+pub(super) struct ToolRequest<'a> {
     /// The tool's full name
     pub(super) tool: &'a str,
     /// What whoever calls it calls it
@@ -53,7 +53,7 @@ pub(super) async fn call_to_the_end(
     spoken: &str,
     arguments: &str,
     state: &SharedState,
-) -> Result<Result<Value, Value>, Stop> {
+) -> Result<Result<Value, Value>, Interruption> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let mut answers = Vec::new();
     loop {
@@ -65,7 +65,7 @@ pub(super) async fn call_to_the_end(
                 let (answers, state) = (&answers, state.clone());
                 async move {
                     let mut used = Account::default();
-                    let wanted = Wanted { tool, spoken, arguments, answers, state };
+                    let wanted = ToolRequest { tool, spoken, arguments, answers, state };
                     let called = call(&context, &mut used, &node, wanted).await;
                     (used, Ok(called.into_value()))
                 }
@@ -83,13 +83,13 @@ pub(super) async fn call_to_the_end(
 }
 
 /// Calls a tool for a node. What it used is added to the account; a hook that refuses is an error of the call.
-pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key, wanted: Wanted<'_>) -> Called {
+pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key, wanted: ToolRequest<'_>) -> Called {
     let mut used = Account::default();
     let (tool, arguments) = (wanted.spoken, wanted.arguments);
     let called = match around(context, &mut used, node, wanted).await {
         Ok(called) => called,
-        Err(Stop::Failed(reason)) => Called { key: "error", value: Value::text(reason) },
-        Err(Stop::Waiting | Stop::Diverged(_) | Stop::Journal(_)) => {
+        Err(Interruption::Failed(reason)) => Called { key: "error", value: Value::text(reason) },
+        Err(Interruption::Waiting | Interruption::Diverged(_) | Interruption::Journal(_)) => {
             Called { key: "error", value: Value::text("a hook cannot wait") }
         }
     };
@@ -105,15 +105,20 @@ pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key
     called
 }
 
-async fn around(context: &RunContext, account: &mut Account, node: &Key, wanted: Wanted<'_>) -> Result<Called, Stop> {
-    let Wanted { tool, arguments, answers, state, .. } = wanted;
+async fn around(
+    context: &RunContext,
+    account: &mut Account,
+    node: &Key,
+    wanted: ToolRequest<'_>,
+) -> Result<Called, Interruption> {
+    let ToolRequest { tool, arguments, answers, state, .. } = wanted;
     let parsed = || parse_json(arguments).unwrap_or_else(|_| Value::text(arguments));
     let event = || hook::event([("node", Value::Text(node.clone())), ("tool", tool.into()), ("arguments", parsed())]);
     let changed = telling::tell(context, account, HookPoint::BeforeToolCall, event).await?;
     let changed = changed.and_then(|event| event.get("arguments").map(Value::to_json));
     let arguments = changed.as_deref().unwrap_or(arguments);
-    let purse = context.purse.clone();
-    let report = context.ports.tools.call(ToolCall { name: tool, arguments, answers, state, purse }).await;
+    let budget_scope = context.budget_scope.clone();
+    let report = context.ports.tools.call(ToolCall { name: tool, arguments, answers, state, budget_scope }).await;
     *account += report.account;
     let text = match report.result {
         Ok(text) => text,

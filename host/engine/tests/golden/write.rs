@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_engine::{
-    Engine, Entry, Fact, Given, Journal, Outcome, RunId, RunReport, RunRequest, RunStatus, SqliteJournal,
+    Engine, Entry, Fact, RunInput, Journal, Outcome, RunId, RunReport, RunRequest, RunStatus, SqliteJournal,
     open_questions,
 };
 use hotcell_graph::ir::Graph;
@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 use world::World;
 
 /// Starts a run of this graph; `source` is the name by which the tests know it.
-async fn start(world: World, journal: &Arc<SqliteJournal>, graph: Arc<Graph>, source: &str, given: Given) -> RunReport {
+async fn start(world: World, journal: &Arc<SqliteJournal>, graph: Arc<Graph>, source: &str, given: RunInput) -> RunReport {
     let request = RunRequest { graph, source: source.into(), digest: "605af10".into(), given };
     let engine = Engine::new(Arc::new(world).ports(), journal.clone());
     engine.start(request, CancellationToken::new()).await.unwrap()
 }
 
 /// Starts a run and drops it when everything that hangs was asked for: its process dies there.
-async fn die(world: World, journal: &Arc<SqliteJournal>, graph: Arc<Graph>, source: &'static str, given: Given) {
+async fn die(world: World, journal: &Arc<SqliteJournal>, graph: Arc<Graph>, source: &'static str, given: RunInput) {
     let world = Arc::new(world);
     let engine = Engine::new(world.ports(), journal.clone());
     let request = RunRequest { graph, source: source.into(), digest: "605af10".into(), given };
@@ -50,8 +50,8 @@ fn answer(journal: &Arc<SqliteJournal>, run: &RunId, text: &str) {
     journal.append(run, &Entry { place: open.place, fact }).unwrap();
 }
 
-fn said(input: &str) -> Given {
-    Given { input: Some(input.into()), ..Given::default() }
+fn said(input: &str) -> RunInput {
+    RunInput { input: Some(input.into()), ..RunInput::default() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,17 +61,17 @@ async fn write() {
     let journal = Arc::new(SqliteJournal::open(path).unwrap());
 
     // A run that waited, was answered and completed.
-    let report = start(World::default(), &journal, graphs::journey(), "completed", Given::default()).await;
+    let report = start(World::default(), &journal, graphs::journey(), "completed", RunInput::default()).await;
     answer(&journal, &report.run, " ja ");
     let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
     let report = engine.resume(&report.run, graphs::journey(), CancellationToken::new()).await.unwrap();
     assert!(matches!(report.outcome, Outcome::Completed { .. }));
 
     let broken = World { is_broken: true, ..World::default() };
-    let report = start(broken, &journal, graphs::brittle(), "failed", Given::default()).await;
+    let report = start(broken, &journal, graphs::brittle(), "failed", RunInput::default()).await;
     assert!(matches!(report.outcome, Outcome::Failed { .. }));
 
-    let report = start(World::default(), &journal, graphs::journey(), "waiting", Given::default()).await;
+    let report = start(World::default(), &journal, graphs::journey(), "waiting", RunInput::default()).await;
     assert!(matches!(report.outcome, Outcome::Waiting { .. }));
 
     for source in ["two questions", "half answered", "cancelled"] {
@@ -89,7 +89,7 @@ async fn write() {
         hangs: &["model with 1 results of weather", "write Besançon", "fetch Česká Lípa"],
         ..World::default()
     };
-    let given = Given { variables: [("city".into(), "Zürich".into())].into(), ..Given::default() };
+    let given = RunInput { variables: [("city".into(), "Zürich".into())].into(), ..RunInput::default() };
     die(world, &journal, graphs::survey(), "died", given).await;
 
     // The model refused its second request, and the node began anew.
@@ -98,16 +98,16 @@ async fn write() {
         hangs: &["model with 2 results of weather"],
         ..World::default()
     };
-    die(world, &journal, graphs::patience(), "refused", Given::default()).await;
+    die(world, &journal, graphs::patience(), "refused", RunInput::default()).await;
 
     // A run that has all its entries, and died before it could say so.
-    let report = start(World::default(), &journal, graphs::brittle(), "at its end", Given::default()).await;
+    let report = start(World::default(), &journal, graphs::brittle(), "at its end", RunInput::default()).await;
     assert!(matches!(report.outcome, Outcome::Completed { .. }));
     journal.set_status(&report.run, RunStatus::Running, None).unwrap();
 
-    let given = Given { thread: Some("größe".into()), ..said("Ich heiße Zoë 🌷") };
+    let given = RunInput { thread: Some("größe".into()), ..said("Ich heiße Zoë 🌷") };
     let first = start(World::default(), &journal, graphs::thread(), "thread", given).await;
-    let given = Given {
+    let given = RunInput {
         thread: Some("größe".into()),
         earlier: Some(first.state.to_object()),
         after: Some(first.run.to_string()),

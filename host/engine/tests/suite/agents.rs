@@ -97,7 +97,7 @@ fn ports(world: &Arc<World>, agents: &[(&'static str, Arc<Graph>)]) -> Ports {
         graph: graph.clone(),
         scripts: world.clone(),
         tools: world.clone(),
-        offers: Arc::new(Nobody),
+        plugin_nodes: Arc::new(Nobody),
         knowledge: Arc::new(Nobody),
         hooks: Arc::new(Nobody),
         web: Arc::new(Nobody),
@@ -235,7 +235,7 @@ async fn an_agent_is_held_by_its_own_budget_and_by_the_run() {
     };
     let outcome = |own: u64, whole: Option<u64>| {
         let agents = [("looping", Arc::new(looping(own)))];
-        let world = Arc::new(World { lends: true, ..World::default() });
+        let world = Arc::new(World { charges: true, ..World::default() });
         let ports = ports(&world, &agents);
         async move { start(ports, calls(whole)).await.unwrap().outcome }
     };
@@ -309,7 +309,7 @@ async fn an_agent_is_worked_on_by_so_many_at_a_time_in_all_runs() {
         graph: agent,
         scripts: crowd.clone(),
         tools: world.clone(),
-        offers: Arc::new(Nobody),
+        plugin_nodes: Arc::new(Nobody),
         knowledge: Arc::new(Nobody),
         hooks: Arc::new(Nobody),
         web: Arc::new(Nobody),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_engine::{Engine, Outcome, RunReport};
-use hotcell_graph::ir::{Action, AnswerCallsAction, Graph, Offered, Slot, Submit, Tool, ToolKind};
+use hotcell_graph::ir::{Action, AnswerCallsAction, Callable, Graph, Slot, Submit, Tool, ToolKind};
 use hotcell_graph::types::Type;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Reducer, Value};
@@ -20,8 +20,8 @@ fn slot(name: &str, schema: &Json) -> Slot {
     Slot { name: name.into(), schema, ty, default: None }
 }
 
-fn client(name: &str) -> Offered {
-    Offered::Defined(Arc::new(Tool {
+fn client(name: &str) -> Callable {
+    Callable::Defined(Arc::new(Tool {
         name: name.into(),
         spoken: name.to_owned(),
         description: String::new(),
@@ -36,7 +36,7 @@ fn answering(calls: &[(&str, &str)]) -> Arc<Graph> {
     let tools = vec![
         client("measure"),
         client("look"),
-        Offered::Submit(Arc::new(Submit { name: "hand_in".to_owned(), outputs, key: "filled".into() })),
+        Callable::Submit(Arc::new(Submit { name: "hand_in".to_owned(), outputs, key: "filled".into() })),
     ];
     let conversation = Key::from("talk");
     let action = AnswerCallsAction { conversation: conversation.clone(), tools, tool_failure_is_fatal: false };
@@ -72,7 +72,7 @@ fn told(report: &RunReport) -> Vec<String> {
 async fn a_client_is_asked_for_all_calls_of_a_reply_at_once() {
     let journal = Arc::new(MemoryStore::default());
     let graph = answering(&[
-        ("measure", r#"{"room": "kitchen"}"#),
+        ("measure", r#"{"room": "cell_runtime"}"#),
         ("hand_in", r#"{"celsius": 20, "rooms": []}"#),
         ("look", r#"{"room": "hall"}"#),
     ]);

@@ -6,7 +6,7 @@ mod world;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotcell_engine::{Engine, Given, Outcome, RunError, RunReport, RunRequest};
+use hotcell_engine::{Engine, Outcome, RunError, RunInput, RunReport, RunRequest};
 use hotcell_graph::ir::Graph;
 use hotcell_journal::{
     Entry, EntryPath, Fact, JournalError, RunId, RunQuery, RunRecord, RunStatus, RunStore, RunSummary, SqliteStore,
@@ -278,13 +278,13 @@ async fn a_thread_of_an_older_journal_goes_on() {
     assert_eq!(shown(&state, "said"), r#"["Ich heiße Zoë 🌷","Wie heiße ich? こんにちは"]"#);
     assert_eq!(shown(&state, "turns"), "2");
 
-    let given = Given {
+    let given = RunInput {
         input: Some("Auf Wiedersehen 👋".into()),
         thread: Some("größe".into()),
         earlier: Some(state.to_object()),
         after: Some(second.id.to_string()),
-        depth: Given::depth_of(&second.header.given) + 1,
-        ..Given::default()
+        depth: RunInput::depth_of(&second.header.given) + 1,
+        ..RunInput::default()
     };
     let (graph, digest) = (graphs::thread(), second.header.digest);
     let request = RunRequest { graph, source: "thread".into(), digest, given, follows: Some(second.id) };
@@ -293,5 +293,5 @@ async fn a_thread_of_an_older_journal_goes_on() {
     let journal = journal.reopened();
     let state = journal.engine(&world).state_of(&third.run, graphs::thread()).await.expect("read");
     assert_eq!(shown(&state, "said"), r#"["Ich heiße Zoë 🌷","Wie heiße ich? こんにちは","Auf Wiedersehen 👋"]"#);
-    assert_eq!(Given::depth_of(&journal.record(&third.run).await.header.given), 2);
+    assert_eq!(RunInput::depth_of(&journal.record(&third.run).await.header.given), 2);
 }

@@ -15,7 +15,7 @@ pub struct ConverseAction {
     /// What the model is told, in order
     pub prompt: Vec<PromptPart>,
     /// What the model may call; whoever calls it is a node of its own
-    pub tools: Vec<Offered>,
+    pub tools: Vec<Callable>,
     /// A JSON schema that the text of the answer has to follow
     pub output_schema: Option<Value>,
     /// What is done about a request that is refused
@@ -63,7 +63,7 @@ impl Default for Retry {
 
 /// Something that a model may call.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Offered {
+pub enum Callable {
     /// A tool that the host has
     Tool(String),
     /// Another agent: it is given a text and answers with one
@@ -91,7 +91,7 @@ pub struct AnswerCallsAction {
     /// The state key with the conversation
     pub conversation: Key,
     /// What may be called; for everything else the model is told that it may not
-    pub tools: Vec<Offered>,
+    pub tools: Vec<Callable>,
     /// Whether the node fails when a tool does; otherwise the model is told
     pub tool_failure_is_fatal: bool,
 }

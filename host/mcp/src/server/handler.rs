@@ -32,7 +32,7 @@ use crate::text::shown;
 const CANCELLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What one client is offered.
-pub(super) struct Offer {
+pub(super) struct Session {
     catalog: Arc<dyn Catalog>,
     identity: Identity,
     /// The least serious lines of logs that the client wants, as the number of the level
@@ -42,11 +42,11 @@ pub(super) struct Offer {
     _ends: DropGuard,
 }
 
-impl Offer {
+impl Session {
     pub(super) fn new(catalog: Arc<dyn Catalog>, identity: Identity) -> Self {
         let session = CancellationToken::new();
         let ends = session.clone().drop_guard();
-        Offer { catalog, identity, level: AtomicU8::new(LogLevel::Info as u8), session, _ends: ends }
+        Session { catalog, identity, level: AtomicU8::new(LogLevel::Info as u8), session, _ends: ends }
     }
 
     async fn note(&self, note: Note, call: &mut Telling<'_>) {
@@ -93,7 +93,7 @@ struct Telling<'a> {
     questions: FuturesUnordered<futures::future::BoxFuture<'static, ()>>,
 }
 
-impl ServerHandler for Offer {
+impl ServerHandler for Session {
     fn get_info(&self) -> ServerConfig {
         let mut capabilities = ServerCapabilities::builder().enable_tools().build();
         if let Some(tools) = &mut capabilities.tools {

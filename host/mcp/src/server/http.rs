@@ -23,7 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use super::attended::{AttendedSessions, RETRY_AFTER};
-use super::handler::Offer;
+use super::handler::Session;
 use super::{Catalog, Identity};
 use crate::error::ServeError;
 
@@ -43,7 +43,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(10);
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
 
 type Body = BoxBody<Bytes, Infallible>;
-type Mcp = TowerToHyperService<StreamableHttpService<Offer, AttendedSessions>>;
+type Mcp = TowerToHyperService<StreamableHttpService<Session, AttendedSessions>>;
 
 /// Where and to whom to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,8 +126,8 @@ pub async fn serve_http(
     sessions.local.session_config.keep_alive = Some(SILENCE);
     sessions.local.session_config.sse_retry = Some(RETRY_AFTER);
     let sessions = Arc::new(sessions);
-    let offer = move || Ok(Offer::new(catalog.clone(), identity.clone()));
-    let mcp = TowerToHyperService::new(StreamableHttpService::new(offer, sessions.clone(), config));
+    let session = move || Ok(Session::new(catalog.clone(), identity.clone()));
+    let mcp = TowerToHyperService::new(StreamableHttpService::new(session, sessions.clone(), config));
     let serving = tokio::spawn(accept(listener, mcp, sessions, shutdown.clone()));
     Ok(HttpServer { address, shutdown, serving: Some(serving) })
 }

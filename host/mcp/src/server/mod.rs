@@ -28,7 +28,7 @@ pub struct Identity {
     pub version: String,
 }
 
-/// A tool on offer.
+/// A tool that is listed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OfferedTool {
     /// Its name, of letters, digits, `_`, `-` and `.`, at most 128 of them
@@ -108,7 +108,7 @@ pub enum CatalogError {
     Unavailable(String),
 }
 
-/// What is on offer.
+/// The tools that a server lists and calls.
 #[async_trait]
 pub trait Catalog: Send + Sync + 'static {
     /// All tools. Asked for often: whenever a client lists them and whenever one is called.

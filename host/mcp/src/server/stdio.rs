@@ -7,7 +7,7 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use super::handler::Offer;
+use super::handler::Session;
 use super::{Catalog, Identity};
 use crate::error::ServeError;
 use crate::text::shown;
@@ -41,8 +41,8 @@ pub async fn serve_pipe(
     shutdown: CancellationToken,
 ) -> Result<(), ServeError> {
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST_LINE);
-    let offer = Offer::new(catalog, identity);
-    let running = match offer.serve_with_ct(transport, shutdown.clone()).await {
+    let session = Session::new(catalog, identity);
+    let running = match session.serve_with_ct(transport, shutdown.clone()).await {
         Ok(running) => running,
         Err(_) if shutdown.is_cancelled() => return Ok(()),
         Err(error) => return Err(ServeError::Handshake { reason: shown(&error.to_string()) }),

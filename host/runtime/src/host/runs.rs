@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use hotcell_engine::{Engine, Given, Observer, People, Ports, RunError, RunReport, RunRequest};
+use hotcell_engine::{Engine, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest};
 use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
 use tokio_util::sync::CancellationToken;
 
 use super::{Host, HostError};
 use crate::agent::Agent;
-use crate::family::Guarded;
+use crate::agent_registry::GuardedAgents;
 use crate::web::AgentModel;
 
 /// How many runs of a thread only refer to the state of the one before them.
@@ -28,7 +28,7 @@ pub struct Session {
 impl Host {
     /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
     /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
-    pub async fn run(&self, agent: &Agent, given: Given, session: Session) -> Result<RunReport, HostError> {
+    pub async fn run(&self, agent: &Agent, given: RunInput, session: Session) -> Result<RunReport, HostError> {
         self.prepare(agent, &session).await?;
         loop {
             match self.try_run(agent, given.clone(), &session).await {
@@ -41,7 +41,7 @@ impl Host {
         }
     }
 
-    async fn try_run(&self, agent: &Agent, mut given: Given, session: &Session) -> Result<RunReport, HostError> {
+    async fn try_run(&self, agent: &Agent, mut given: RunInput, session: &Session) -> Result<RunReport, HostError> {
         let before = match given.thread.as_deref() {
             Some(thread) => self.0.journal.last_of_thread(&agent.source, thread).await?,
             None => None,
@@ -60,7 +60,7 @@ impl Host {
             given.earlier = Some(state.to_object());
             // What a changed graph makes of an old run is kept, because it may be changed once more. So is every so
             // manyth state, because a run that only refers to the one before it is read together with it.
-            let depth = Given::depth_of(&before.header.given);
+            let depth = RunInput::depth_of(&before.header.given);
             if before.header.digest == agent.digest && depth + 1 < LONGEST_CHAIN {
                 given.after = Some(before.id.to_string());
                 given.depth = depth + 1;
@@ -161,9 +161,9 @@ impl Host {
             people: session.people.clone(),
             observer: session.observer.clone(),
             hooks: agent.own.hooks.clone(),
-            offers: agent.own.offers.clone(),
+            plugin_nodes: agent.own.plugin_nodes.clone(),
             knowledge: agent.own.knowledge.clone(),
-            agents: Arc::new(Guarded { family: agent.family.clone(), guards: agent.own.hooks.clone() }),
+            agents: Arc::new(GuardedAgents { family: agent.family.clone(), guards: agent.own.hooks.clone() }),
             web: agent.own.web.clone(),
         };
         Engine::new(ports, self.0.journal.clone())

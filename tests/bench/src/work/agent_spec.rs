@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use hotcell_graph::value::parse_json;
-use hotcell_runtime::{Agent, Given, Host, Outcome};
+use hotcell_runtime::{Agent, Host, Outcome, RunInput};
 use serde_json::{Value, json};
 
 use super::Failure;
@@ -113,7 +113,7 @@ async fn run(host: &Host, work: &Work, agent: &Agent) -> Result<Duration, Failur
     let inputs = parse_json(&work.inputs.to_string())?;
     let state = inputs.as_object().cloned().unwrap_or_default();
     let begun = Instant::now();
-    let report = host.run(agent, Given { state, ..Given::default() }, session()).await?;
+    let report = host.run(agent, RunInput { state, ..RunInput::default() }, session()).await?;
     let elapsed = begun.elapsed();
     match &report.outcome {
         Outcome::Completed { output } if serde_json::from_str::<Value>(output)? == work.outputs => Ok(elapsed),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, stream};
-use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Outcome};
+use hotcell_runtime::{Host, HostOptions, JournalChoice, Outcome, RunInput};
 
 use super::Failure;
 use super::scripts::{PYTHON, TEXT, WASM, host, real_python, session, subprocess};
@@ -89,7 +89,7 @@ pub(crate) async fn child(rounds: usize) -> Result<Vec<Row>, Failure> {
 async fn run(host: &Host, folder: &Path, expected: &str) -> Result<Duration, Failure> {
     let agent = host.load(folder)?;
     let begun = Instant::now();
-    let report = host.run(&agent, Given { input: Some("x".to_owned()), ..Given::default() }, session()).await?;
+    let report = host.run(&agent, RunInput { input: Some("x".to_owned()), ..RunInput::default() }, session()).await?;
     let elapsed = begun.elapsed();
     match &report.outcome {
         Outcome::Completed { output } if output == expected => Ok(elapsed),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotcell_engine::{Engine, Given, Outcome, Ports, RunRequest};
+use hotcell_engine::{Engine, Outcome, Ports, RunInput, RunRequest};
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, Update};
 use hotcell_graph::{Template, Value};
@@ -53,7 +53,7 @@ async fn runs(engine: &Engine, graph: Arc<Graph>, repeats: u32) -> Result<Durati
             graph: graph.clone(),
             source: String::new(),
             digest: String::new(),
-            given: Given::default(),
+            given: RunInput::default(),
             follows: None,
         };
         let report = engine.start(request, CancellationToken::new()).await?;
@@ -82,7 +82,7 @@ pub(crate) fn ports() -> Ports {
         people: Arc::new(hotcell_engine::Nobody),
         observer: Arc::new(hotcell_engine::Nobody),
         hooks: Arc::new(hotcell_engine::Nobody),
-        offers: Arc::new(hotcell_engine::Nobody),
+        plugin_nodes: Arc::new(hotcell_engine::Nobody),
         knowledge: Arc::new(hotcell_engine::Nobody),
         web: Arc::new(hotcell_engine::Nobody),
         agents: Arc::new(hotcell_engine::Nobody),

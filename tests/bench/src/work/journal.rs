@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotcell_engine::{Engine, Given, Outcome, RunRequest};
+use hotcell_engine::{Engine, Outcome, RunInput, RunRequest};
 use hotcell_graph::Object;
 use hotcell_journal::{Entry, Fact, RunHeader, RunQuery, RunStatus, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,7 @@ async fn run(engine: &Engine, graph: &Arc<hotcell_graph::ir::Graph>) -> Result<(
         graph: graph.clone(),
         source: String::new(),
         digest: String::new(),
-        given: Given::default(),
+        given: RunInput::default(),
         follows: None,
     };
     match engine.start(request, CancellationToken::new()).await?.outcome {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use hotcell_engine::{CallReport, ScriptCall, Scripts, ToolCall, Tools};
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolSpec};
-use hotcell_runtime::{CancellationToken, Given, Host, HostOptions, Nobody, Outcome, Session};
+use hotcell_runtime::{CancellationToken, Host, HostOptions, Nobody, Outcome, RunInput, Session};
 use tokio::process::Command;
 
 use super::Failure;
@@ -91,7 +91,7 @@ pub(super) fn write_graph(
 /// Runs the graph of a folder, which answers with the text in upper case, and gives the times of its other nodes.
 pub(super) async fn node_time(host: &Host, folder: &Path) -> Result<Vec<Duration>, Failure> {
     let agent = host.load(folder)?;
-    let report = host.run(&agent, Given::default(), session()).await?;
+    let report = host.run(&agent, RunInput::default(), session()).await?;
     match &report.outcome {
         Outcome::Completed { output } if *output == TEXT.to_uppercase() => {}
         other => return Err(format!("the graph did not answer: {other:?}").into()),

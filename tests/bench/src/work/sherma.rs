@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hotcell_graph::formula::{Formula, Vocabulary};
 use hotcell_graph::{List, State, Value, conversation};
-use hotcell_runtime::{Agent, Given, Host, HostOptions, JournalChoice, Outcome};
+use hotcell_runtime::{Agent, Host, HostOptions, JournalChoice, Outcome, RunInput};
 use serde_json::json;
 
 use super::Failure;
@@ -185,7 +185,7 @@ fn looped(times: u32) -> String {
 async fn run(host: &Host, work: &Work) -> Result<Duration, Failure> {
     let agent: Agent = host.load(&work.file)?;
     let begun = Instant::now();
-    let report = host.run(&agent, Given::default(), session()).await?;
+    let report = host.run(&agent, RunInput::default(), session()).await?;
     let elapsed = begun.elapsed();
     let n = report.state.get("n").cloned().unwrap_or_default();
     match &report.outcome {

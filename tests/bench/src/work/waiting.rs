@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use hotcell_runtime::{Given, Outcome};
+use hotcell_runtime::{Outcome, RunInput};
 
 use super::Failure;
 use super::scripts::{bytes, host, session};
@@ -33,7 +33,7 @@ async fn wait(host: &hotcell_runtime::Host, agent: &Arc<hotcell_runtime::Agent>,
     for number in 0..count {
         let (host, agent) = (host.clone(), agent.clone());
         runs.spawn(async move {
-            let given = Given { input: Some(format!("order {number}")), ..Given::default() };
+            let given = RunInput { input: Some(format!("order {number}")), ..RunInput::default() };
             host.run(&agent, given, session()).await
         });
     }

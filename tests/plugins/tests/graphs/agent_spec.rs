@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
 use hotcell_runtime::value::parse_json;
-use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Nobody, Outcome};
+use hotcell_runtime::{Host, HostOptions, JournalChoice, Nobody, Outcome, RunInput};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, error};
@@ -46,9 +46,9 @@ pub(crate) fn nobody_asked() -> Loopback {
     Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap()
 }
 
-pub(crate) fn inputs(values: Value) -> Given {
+pub(crate) fn inputs(values: Value) -> RunInput {
     let state = parse_json(&values.to_string()).unwrap().as_object().cloned().unwrap();
-    Given { state, ..Given::default() }
+    RunInput { state, ..RunInput::default() }
 }
 
 /// A tool of an MCP server that is a program.

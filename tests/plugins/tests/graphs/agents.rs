@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::plugins::Trust;
-use hotcell_runtime::{CancellationToken, Environment, Given, Host, HostOptions, Nobody, Session};
+use hotcell_runtime::{CancellationToken, Environment, Host, HostOptions, Nobody, RunInput, Session};
 use serde_json::json;
 
 use crate::desk::{Desk, error, output};
@@ -33,7 +33,7 @@ fn family(point: &str, action: &str) -> (tempfile::TempDir, Desk) {
 async fn run(host: &Host, folder: &Path) -> hotcell_runtime::RunReport {
     let agent = host.load(folder).unwrap_or_else(|failure| panic!("{failure}"));
     let session = Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
-    host.run(&agent, Given { input: Some("go".to_owned()), ..Given::default() }, session).await.unwrap()
+    host.run(&agent, RunInput { input: Some("go".to_owned()), ..RunInput::default() }, session).await.unwrap()
 }
 
 #[tokio::test]

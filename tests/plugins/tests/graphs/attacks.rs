@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{CancellationToken, Given, Nobody, RunReport, Session};
+use hotcell_runtime::{CancellationToken, Nobody, RunInput, RunReport, Session};
 use serde_json::json;
 
 use crate::desk::{Desk, GRAPH, calls, output, told};
@@ -29,7 +29,7 @@ async fn replaced_by(bytes: Option<&[u8]>) -> (RunReport, Loopback) {
         None => std::fs::remove_file(&file).unwrap(),
     }
     let session = Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
-    let given = Given { input: Some("go".to_owned()), ..Given::default() };
+    let given = RunInput { input: Some("go".to_owned()), ..RunInput::default() };
     (host.run(&agent, given, session).await.unwrap(), model)
 }
 

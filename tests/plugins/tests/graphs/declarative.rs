@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{Given, Nobody, Outcome};
+use hotcell_runtime::{Nobody, Outcome, RunInput};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, Says, calls, error, output, state, told};
@@ -251,7 +251,7 @@ async fn input_and_result_have_the_form_that_is_declared() {
     let desk = Desk::of("agent.yaml", &agent);
     let model = Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
     let host = desk.host(&model);
-    let number = |n: i64| Given { state: [("n".into(), n.into())].into_iter().collect(), ..Given::default() };
+    let number = |n: i64| RunInput { state: [("n".into(), n.into())].into_iter().collect(), ..RunInput::default() };
     let report = desk.start(&host, number(3), Arc::new(Nobody)).await.unwrap();
     assert_eq!(output(&report), r#"{"n": 3}"#);
     let refused = desk.start(&host, number(0), Arc::new(Nobody)).await.unwrap_err().to_string();
@@ -259,7 +259,7 @@ async fn input_and_result_have_the_form_that_is_declared() {
         refused.contains("the input does not fit the `input_schema`: /n: 0 is less than the minimum of 1"),
         "{refused}"
     );
-    let text = |text: &str| Given { input: Some(text.to_owned()), ..Given::default() };
+    let text = |text: &str| RunInput { input: Some(text.to_owned()), ..RunInput::default() };
     let refused = desk.start(&host, text(r#"{"m": 1}"#), Arc::new(Nobody)).await.unwrap_err().to_string();
     assert!(refused.contains("\"n\" is a required property"), "{refused}");
     // A message is none of these; what comes of the state it finds does not fit.

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::plugins::{AgentFolder, Grants, Plugin, Trust};
 use hotcell_runtime::{
-    CancellationToken, Environment, Given, Host, HostError, HostOptions, Nobody, Outcome, People, Question, RunReport,
-    Session,
+    CancellationToken, Environment, Host, HostError, HostOptions, Nobody, Outcome, People, Question, RunInput,
+    RunReport, Session,
 };
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ impl Desk {
     pub(crate) async fn run_with(&self, replies: Value, people: Arc<dyn People>) -> (RunReport, Loopback) {
         let model = Loopback::start(Script::from_json(&replies).unwrap()).unwrap();
         let host = self.host(&model);
-        let given = Given { input: Some("go".to_owned()), ..Given::default() };
+        let given = RunInput { input: Some("go".to_owned()), ..RunInput::default() };
         let report = self.start(&host, given, people).await.unwrap();
         (report, model)
     }
@@ -166,7 +166,7 @@ impl Desk {
     pub(crate) async fn start(
         &self,
         host: &Host,
-        given: Given,
+        given: RunInput,
         people: Arc<dyn People>,
     ) -> Result<RunReport, HostError> {
         let agent = host.load(&self.path(self.file)).unwrap_or_else(|failure| panic!("{failure}"));

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{CancellationToken, Given, HostError, Nobody, Session};
+use hotcell_runtime::{CancellationToken, HostError, Nobody, RunInput, Session};
 use serde_json::json;
 
 use crate::desk::{Desk, output};
@@ -24,7 +24,7 @@ async fn ask(desk: &Desk, question: &str) -> Result<String, String> {
     let host = desk.host(&model);
     let agent = host.load(&desk.path("graph.yaml")).map_err(|failure| failure.to_string())?;
     let session = Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
-    let given = Given { input: Some(question.to_owned()), ..Given::default() };
+    let given = RunInput { input: Some(question.to_owned()), ..RunInput::default() };
     match host.run(&agent, given, session).await {
         Ok(report) => Ok(output(&report)),
         Err(HostError::Knowledge(error)) => Err(error),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use hotcell_loopback::{Loopback, Script, Site};
-use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Nobody, Outcome};
+use hotcell_runtime::{Host, HostOptions, JournalChoice, Nobody, Outcome, RunInput};
 use serde_json::{Value, json};
 
 use crate::declarative::talker;
@@ -90,7 +90,7 @@ async fn what_an_agent_at_an_address_asks_reaches_the_person_also_in_another_pro
     let journal = || JournalChoice::File(desk.path("runs.db"));
     let host = |first: &Host| first.beside(HostOptions { journal: journal(), ..desk.options(&model) }).unwrap();
     let engine = desk.host(&model);
-    let given = Given { input: Some("go".to_owned()), ..Given::default() };
+    let given = RunInput { input: Some("go".to_owned()), ..RunInput::default() };
     let report = desk.start(&host(&engine), given, Arc::new(Nobody)).await.unwrap();
     let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
     assert_eq!(questions[0].text, "For how many?");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::plugins::{AgentFolder, Plugin, Trust, parse_grants};
-use hotcell_runtime::{Given, Host, HostOptions, Nobody, StoresChoice};
+use hotcell_runtime::{Host, HostOptions, Nobody, RunInput, StoresChoice};
 use serde_json::json;
 
 use crate::desk::{Desk, GRAPH, calls, told};
@@ -31,7 +31,7 @@ impl User {
         let mut options = desk.options(&model);
         options.stores = StoresChoice::File(self.0.path().join("stores.db"));
         change(&mut options);
-        let given = Given { input: Some("go".to_owned()), ..Given::default() };
+        let given = RunInput { input: Some("go".to_owned()), ..RunInput::default() };
         desk.start(&Host::new(options).unwrap(), given, Arc::new(Nobody)).await.unwrap();
         told(&model)
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{Given, Host, HostOptions, JournalChoice, Nobody, RunReport};
+use hotcell_runtime::{Host, HostOptions, JournalChoice, Nobody, RunInput, RunReport};
 use serde_json::{Value, json};
 
 use crate::declarative::talker;
@@ -11,8 +11,8 @@ use crate::desk::{Desk, output, state};
 
 const ROUNDS: usize = 40;
 
-fn said(text: &str) -> Given {
-    Given { input: Some(text.to_owned()), thread: Some("t".to_owned()), ..Given::default() }
+fn said(text: &str) -> RunInput {
+    RunInput { input: Some(text.to_owned()), thread: Some("t".to_owned()), ..RunInput::default() }
 }
 
 fn texts(report: &RunReport) -> Vec<String> {

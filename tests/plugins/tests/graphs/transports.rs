@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hotcell_loopback::mcp::{KEY, MESSAGES, serve_events};
 use hotcell_loopback::tls::{certificates, in_front_of};
 use hotcell_runtime::mcp::{HttpServer, HttpSettings, Identity, serve_http};
-use hotcell_runtime::{CancellationToken, Host, HostOptions, Nobody, Offering, Outcome};
+use hotcell_runtime::{CancellationToken, Host, HostOptions, Nobody, Outcome, ToolCatalog};
 use serde_json::{Value, json};
 
 use crate::agent_spec::{call_of, desk, flow, inputs, nobody_asked, saying, text};
@@ -67,7 +67,7 @@ async fn is_called(desk: &Desk, arguments: &Value, origin: &str, expected: &str)
 async fn hotcell() -> (Desk, HttpServer, CancellationToken) {
     let shop = Desk::new("");
     saying(&shop);
-    let mut offering = Offering::new(Host::new(HostOptions::isolated()).unwrap());
+    let mut offering = ToolCatalog::new(Host::new(HostOptions::isolated()).unwrap());
     offering.add_plugins(&shop.path("")).unwrap();
     let identity = Identity { name: "library".to_owned(), version: "1".to_owned() };
     let end = CancellationToken::new();

@@ -6,14 +6,14 @@ use hotcell_budget::Budget;
 use hotcell_harness::{ATTACK_NAME, Attack, Attacked, NEIGHBOUR_NAME, Siege, Stop, built_in_attacks, read_attacks};
 
 use super::{Context, Desk, print};
-use crate::arguments::Shelf;
+use crate::arguments::PluginFolders;
 use crate::exit::{Exit, Failure};
 use crate::narration::short;
 use crate::screen::{ERROR, GOOD};
 use crate::table::{Align, Table};
 use crate::untrusted::one_line;
 
-pub(super) fn perform(context: &Context, hostile: Option<&Path>, shelf: &Shelf) -> Result<Exit, Failure> {
+pub(super) fn perform(context: &Context, hostile: Option<&Path>, folders: &PluginFolders) -> Result<Exit, Failure> {
     let attacks = match hostile {
         Some(folder) => read_attacks(folder),
         None => built_in_attacks(),
@@ -22,7 +22,7 @@ pub(super) fn perform(context: &Context, hostile: Option<&Path>, shelf: &Shelf) 
     if attacks.is_empty() {
         return Err(Failure::refused("there is no `.wat` or `.wasm` file in that folder"));
     }
-    let desk = Desk::new(context, shelf)?;
+    let desk = Desk::new(context, folders)?;
     let settings = desk.folder.settings();
     let budget = |name| settings.budget(name, Budget::default()).map_err(Failure::refused);
     let siege = Siege::new(hotcell_runtime::cells_cache(), budget(ATTACK_NAME)?, budget(NEIGHBOUR_NAME)?)

@@ -40,7 +40,7 @@ pub(super) fn build(context: &Context, project: &Path) -> Result<Exit, Failure> 
     print(&format!("  exports  {}\n  imports  {}", list(&built.exports), list(&built.imports)))?;
     match Component::read(&built.path) {
         Ok(component) => {
-            print(&format!("  offers   {}", super::offers(&component)))?;
+            print(&format!("  offers   {}", super::plugin_nodes(&component)))?;
             let asks = component.description.capabilities.in_words();
             print(&format!("  asks to  {}", if asks.is_empty() { "nothing".to_owned() } else { asks.join("; ") }))?;
         }

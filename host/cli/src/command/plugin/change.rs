@@ -5,14 +5,14 @@ use std::path::Path;
 use hotcell_runtime::plugins::{Plugin as Component, Standing, install, uninstall};
 
 use super::{Context, Desk, explained, print, word};
-use crate::arguments::Shelf;
+use crate::arguments::PluginFolders;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::one_line;
 
-pub(super) fn add(context: &Context, file: &Path, shelf: &Shelf, replace: bool) -> Result<Exit, Failure> {
+pub(super) fn add(context: &Context, file: &Path, folders: &PluginFolders, replace: bool) -> Result<Exit, Failure> {
     let component = Component::read(file)
         .map_err(|reason| Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason, 500))))?;
-    let desk = Desk::new(context, shelf)?;
+    let desk = Desk::new(context, folders)?;
     let name = &component.description.name;
     if let Some((there, other)) = desk.catalogue.find(name) {
         if other.survey.digest == component.survey.digest {
@@ -26,7 +26,7 @@ pub(super) fn add(context: &Context, file: &Path, shelf: &Shelf, replace: bool) 
     }
     let place = match desk.catalogue.find(name) {
         Some((there, _)) => there.to_owned(),
-        None => shelf.folder.join("plugins").join(format!("{}.wasm", name.replace(':', "-"))),
+        None => folders.folder.join("plugins").join(format!("{}.wasm", name.replace(':', "-"))),
     };
     if place.exists() && desk.catalogue.find(name).is_none() && !replace {
         return Err(Failure::refused(format!("there is a file `{}` already, which is not `{name}`", place.display()))
@@ -35,14 +35,14 @@ pub(super) fn add(context: &Context, file: &Path, shelf: &Shelf, replace: bool) 
     install(file, &place).map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", place.display())))?;
     let standing = desk.folder.standing(&place, &component, desk.host.signatures());
     print(&format!("added `{name}` as `{}`: {}", place.display(), word(&standing)))?;
-    for line in explained(name, &standing, shelf) {
+    for line in explained(name, &standing, folders) {
         context.screen.line(&line);
     }
     Ok(Exit::Done)
 }
 
-pub(super) fn revoke(context: &Context, name: &str, shelf: &Shelf) -> Result<Exit, Failure> {
-    let mut desk = Desk::new(context, shelf)?;
+pub(super) fn revoke(context: &Context, name: &str, folders: &PluginFolders) -> Result<Exit, Failure> {
+    let mut desk = Desk::new(context, folders)?;
     if !desk.folder.knows(name) {
         desk.find(name)?;
         print(&format!("`{name}` was granted nothing"))?;
@@ -59,10 +59,10 @@ pub(super) fn revoke(context: &Context, name: &str, shelf: &Shelf) -> Result<Exi
     Ok(Exit::Done)
 }
 
-pub(super) fn remove(context: &Context, name: &str, shelf: &Shelf) -> Result<Exit, Failure> {
-    let mut desk = Desk::new(context, shelf)?;
+pub(super) fn remove(context: &Context, name: &str, folders: &PluginFolders) -> Result<Exit, Failure> {
+    let mut desk = Desk::new(context, folders)?;
     let file = desk.find(name)?.0.to_owned();
-    let own = shelf.folder.join("plugins");
+    let own = folders.folder.join("plugins");
     if !file.starts_with(&own) {
         return Err(Failure::refused(format!("`{name}` lies in `{}`, not in `{}`", file.display(), own.display()))
             .help("delete the file there, if you want it gone from there too"));

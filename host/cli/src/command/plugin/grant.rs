@@ -10,10 +10,10 @@ use crate::exit::{Exit, Failure};
 use crate::untrusted::{lines, one_line};
 
 pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Failure> {
-    let mut desk = Desk::new(context, &arguments.shelf)?;
+    let mut desk = Desk::new(context, &arguments.folders)?;
     let (file, plugin) = desk.find(&arguments.plugin)?;
     let plugin = plugin.clone();
-    for line in explained(&arguments.plugin, &desk.standing(file, &plugin), &arguments.shelf) {
+    for line in explained(&arguments.plugin, &desk.standing(file, &plugin), &arguments.folders) {
         if !line.starts_with("decide with") {
             context.screen.line(&line);
         }

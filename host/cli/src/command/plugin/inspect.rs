@@ -6,13 +6,18 @@ use hotcell_runtime::plugins::Plugin as Component;
 use serde_json::json;
 
 use super::{Context, Desk, explained, print, word};
-use crate::arguments::Shelf;
+use crate::arguments::PluginFolders;
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::{lines, one_line};
 
-pub(super) fn perform(context: &Context, plugin: &str, shelf: &Shelf, as_json: bool) -> Result<Exit, Failure> {
-    let desk = Desk::new(context, shelf)?;
+pub(super) fn perform(
+    context: &Context,
+    plugin: &str,
+    folders: &PluginFolders,
+    as_json: bool,
+) -> Result<Exit, Failure> {
+    let desk = Desk::new(context, folders)?;
     let (file, component) = match Path::new(plugin) {
         path if path.extension().is_some_and(|extension| extension == "wasm") => {
             let component = Component::read(path)
@@ -35,11 +40,11 @@ pub(super) fn perform(context: &Context, plugin: &str, shelf: &Shelf, as_json: b
         }))?;
         return Ok(Exit::Done);
     }
-    print(&described(&desk, &file, &component, shelf).join("\n"))?;
+    print(&described(&desk, &file, &component, folders).join("\n"))?;
     Ok(Exit::Done)
 }
 
-fn described(desk: &Desk, file: &Path, component: &Component, shelf: &Shelf) -> Vec<String> {
+fn described(desk: &Desk, file: &Path, component: &Component, folders: &PluginFolders) -> Vec<String> {
     let description = &component.description;
     let name = &description.name;
     let standing = desk.standing(file, component);
@@ -74,7 +79,7 @@ fn described(desk: &Desk, file: &Path, component: &Component, shelf: &Shelf) -> 
     let list = |lines: Vec<String>| lines.iter().map(|line| format!("  - {}", one_line(line, 500))).collect::<Vec<_>>();
     section("asks to", list(description.capabilities.in_words()));
     section("may", list(desk.folder.settings().grants(name).in_words()));
-    section("standing", explained(name, &standing, shelf).into_iter().map(|line| format!("  {line}")).collect());
+    section("standing", explained(name, &standing, folders).into_iter().map(|line| format!("  {line}")).collect());
     section(
         "component",
         vec![

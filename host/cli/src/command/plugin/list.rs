@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use super::{Context, Desk, explained, offers, print, word};
-use crate::arguments::Shelf;
+use super::{Context, Desk, explained, plugin_nodes, print, word};
+use crate::arguments::PluginFolders;
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::screen::STRONG;
 use crate::table::{Align, Table};
 use crate::untrusted::one_line;
 
-pub(super) fn perform(context: &Context, shelf: &Shelf, as_json: bool) -> Result<Exit, Failure> {
-    let desk = Desk::new(context, shelf)?;
+pub(super) fn perform(context: &Context, folders: &PluginFolders, as_json: bool) -> Result<Exit, Failure> {
+    let desk = Desk::new(context, folders)?;
     if as_json {
         return lines(&desk);
     }
@@ -35,8 +35,14 @@ pub(super) fn perform(context: &Context, shelf: &Shelf, as_json: bool) -> Result
                 let standing = desk.standing(&found.file, plugin);
                 let name = &plugin.description.name;
                 let version = plugin.description.version.clone().unwrap_or_default();
-                table.row([name.clone(), one_line(&version, 40), word(&standing).to_owned(), offers(plugin), file]);
-                let said = explained(name, &standing, shelf);
+                table.row([
+                    name.clone(),
+                    one_line(&version, 40),
+                    word(&standing).to_owned(),
+                    plugin_nodes(plugin),
+                    file,
+                ]);
+                let said = explained(name, &standing, folders);
                 if !said.is_empty() {
                     notes.push(format!("{name}: {}", said.join("\n  ")));
                 }

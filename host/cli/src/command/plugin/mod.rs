@@ -17,7 +17,7 @@ use hotcell_runtime::Host;
 use hotcell_runtime::plugins::{AgentFolder, Catalogue, Plugin as Component, Standing};
 
 use super::{Context, HostArguments, print, quoted};
-use crate::arguments::{Plugin, Shelf};
+use crate::arguments::{Plugin, PluginFolders};
 use crate::exit::{Exit, Failure};
 use crate::untrusted::one_line;
 
@@ -27,15 +27,15 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
         Plugin::Build { project } => author::build(context, &project),
         Plugin::Test(arguments) => cases::test(context, &arguments),
         Plugin::Bench(arguments) => cases::bench(context, &arguments),
-        Plugin::List { shelf, json } => list::perform(context, &shelf, json),
-        Plugin::Inspect { plugin, shelf, json } => inspect::perform(context, &plugin, &shelf, json),
-        Plugin::Add { file, shelf, replace } => change::add(context, &file, &shelf, replace),
+        Plugin::List { folders, json } => list::perform(context, &folders, json),
+        Plugin::Inspect { plugin, folders, json } => inspect::perform(context, &plugin, &folders, json),
+        Plugin::Add { file, folders, replace } => change::add(context, &file, &folders, replace),
         Plugin::Grant(arguments) => grant::perform(context, &arguments),
-        Plugin::Revoke { plugin, shelf } => change::revoke(context, &plugin, &shelf),
-        Plugin::Remove { plugin, shelf } => change::remove(context, &plugin, &shelf),
+        Plugin::Revoke { plugin, folders } => change::revoke(context, &plugin, &folders),
+        Plugin::Remove { plugin, folders } => change::remove(context, &plugin, &folders),
         Plugin::Store(arguments) => store::perform(context, &arguments),
-        Plugin::Verify { plugin, shelf, keys } => verify::perform(context, plugin.as_deref(), &shelf, &keys),
-        Plugin::Attack { hostile, shelf } => attack::perform(context, hostile.as_deref(), &shelf),
+        Plugin::Verify { plugin, folders, keys } => verify::perform(context, plugin.as_deref(), &folders, &keys),
+        Plugin::Attack { hostile, folders } => attack::perform(context, hostile.as_deref(), &folders),
         Plugin::Sign { file, key } => sign::sign(context, &file, &key),
         Plugin::Keygen { file } => sign::keygen(context, &file),
     }
@@ -49,12 +49,12 @@ struct Desk {
 }
 
 impl Desk {
-    fn new(context: &Context, shelf: &Shelf) -> Result<Self, Failure> {
+    fn new(context: &Context, folders: &PluginFolders) -> Result<Self, Failure> {
         let arguments =
-            HostArguments { plugins: shelf.plugins.clone(), without_runs: true, ..HostArguments::default() };
+            HostArguments { plugins: folders.plugins.clone(), without_runs: true, ..HostArguments::default() };
         let host = context.host(arguments)?;
-        let folder = host.agent_folder(&shelf.folder)?;
-        let catalogue = host.catalogue(&shelf.folder);
+        let folder = host.agent_folder(&folders.folder)?;
+        let catalogue = host.catalogue(&folders.folder);
         Ok(Desk { host, folder, catalogue })
     }
 
@@ -94,33 +94,33 @@ fn word(standing: &Standing) -> &'static str {
 }
 
 /// What a plugin offers, in a few words.
-fn offers(plugin: &Component) -> String {
+fn plugin_nodes(plugin: &Component) -> String {
     let description = &plugin.description;
-    let mut offers: Vec<String> = description.tools.iter().map(|tool| tool.name.clone()).collect();
-    offers.extend(description.nodes.iter().map(|node| format!("node type {}", node.node_type)));
-    offers.extend(description.hooks.iter().map(|hook| format!("hook {}", hook.point)));
+    let mut plugin_nodes: Vec<String> = description.tools.iter().map(|tool| tool.name.clone()).collect();
+    plugin_nodes.extend(description.nodes.iter().map(|node| format!("node type {}", node.node_type)));
+    plugin_nodes.extend(description.hooks.iter().map(|hook| format!("hook {}", hook.point)));
     if description.connector.is_some() {
-        offers.push("connector".to_owned());
+        plugin_nodes.push("connector".to_owned());
     }
-    one_line(&offers.join(", "), 100)
+    one_line(&plugin_nodes.join(", "), 100)
 }
 
 /// The command that decides on a plugin, as the person would write it from where they are.
-fn grant_command(name: &str, shelf: &Shelf) -> String {
+fn grant_command(name: &str, folders: &PluginFolders) -> String {
     let mut command = format!("hotcell plugin grant {}", quoted(name));
-    if shelf.folder != Path::new(".") {
-        command.push_str(&format!(" --in {}", quoted(&shelf.folder.to_string_lossy())));
+    if folders.folder != Path::new(".") {
+        command.push_str(&format!(" --in {}", quoted(&folders.folder.to_string_lossy())));
     }
-    for folder in &shelf.plugins {
+    for folder in &folders.plugins {
         command.push_str(&format!(" --plugins {}", quoted(&folder.to_string_lossy())));
     }
     command
 }
 
 /// What a standing means and what to do about it, one line each.
-fn explained(name: &str, standing: &Standing, shelf: &Shelf) -> Vec<String> {
+fn explained(name: &str, standing: &Standing, folders: &PluginFolders) -> Vec<String> {
     let list = |lines: &[String]| lines.iter().map(|line| format!("  - {}", one_line(line, 500))).collect::<Vec<_>>();
-    let command = grant_command(name, shelf);
+    let command = grant_command(name, folders);
     match standing {
         Standing::Ready => Vec::new(),
         Standing::Waiting { asks } => {

@@ -6,7 +6,7 @@ use hotcell_runtime::plugins::{Amount, Owner, Standing, StoresError, TakeOverErr
 use serde_json::json;
 
 use super::{Context, Desk, HostArguments, explained, print};
-use crate::arguments::{PluginStore, Shelf};
+use crate::arguments::{PluginFolders, PluginStore};
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::screen::STRONG;
@@ -17,7 +17,7 @@ pub(super) fn perform(context: &Context, arguments: &PluginStore) -> Result<Exit
     match arguments {
         PluginStore::List { json } => list(context, *json),
         PluginStore::Move { old, new, replace, yes } => relocate(context, old, new, *replace, *yes),
-        PluginStore::Adopt { plugin, shelf, replace, yes } => adopt(context, plugin, shelf, *replace, *yes),
+        PluginStore::Adopt { plugin, folders, replace, yes } => adopt(context, plugin, folders, *replace, *yes),
     }
 }
 
@@ -89,13 +89,13 @@ fn relocate(context: &Context, old: &Path, new: &Path, replace: bool, yes: bool)
     Ok(Exit::Done)
 }
 
-fn adopt(context: &Context, name: &str, shelf: &Shelf, replace: bool, yes: bool) -> Result<Exit, Failure> {
-    let desk = Desk::new(context, shelf)?;
+fn adopt(context: &Context, name: &str, folders: &PluginFolders, replace: bool, yes: bool) -> Result<Exit, Failure> {
+    let desk = Desk::new(context, folders)?;
     let (file, plugin) = desk.find(name)?;
     let standing = desk.standing(file, plugin);
     // What was written under a name is not for any component that says it has that name.
     if standing != Standing::Ready || !desk.folder.settings().grants(name).kv {
-        for line in explained(name, &standing, shelf) {
+        for line in explained(name, &standing, folders) {
             context.screen.line(&line);
         }
         return Err(Failure::refused(format!("`{name}` may not keep data here, so it is not given any"))

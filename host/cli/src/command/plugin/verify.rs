@@ -3,12 +3,17 @@
 use hotcell_runtime::plugins::signer_of;
 
 use super::{Context, Desk, explained, print, word};
-use crate::arguments::Shelf;
+use crate::arguments::PluginFolders;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::one_line;
 
-pub(super) fn perform(context: &Context, only: Option<&str>, shelf: &Shelf, keys: &[String]) -> Result<Exit, Failure> {
-    let desk = Desk::new(context, shelf)?;
+pub(super) fn perform(
+    context: &Context,
+    only: Option<&str>,
+    folders: &PluginFolders,
+    keys: &[String],
+) -> Result<Exit, Failure> {
+    let desk = Desk::new(context, folders)?;
     if let Some(name) = only {
         desk.find(name)?;
     }
@@ -25,7 +30,7 @@ pub(super) fn perform(context: &Context, only: Option<&str>, shelf: &Shelf, keys
         };
         let name = &plugin.description.name;
         let standing = desk.standing(&found.file, plugin);
-        let mut problems = explained(name, &standing, shelf);
+        let mut problems = explained(name, &standing, folders);
         let bytes = std::fs::read(&found.file)
             .map_err(|error| Failure::failed(format!("cannot read `{}`: {error}", found.file.display())))?;
         if let Err(error) = desk.host.check_component(name, &bytes) {

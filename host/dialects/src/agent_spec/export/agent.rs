@@ -4,7 +4,7 @@ use hotcell_graph::Key;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::formula::{Plain, Step};
 use hotcell_graph::ir::{
-    Action, AnswerCallsAction, ConverseAction, Expression, Graph, ModelAction, Next, Node, NodeIndex, Offered,
+    Action, AnswerCallsAction, Callable, ConverseAction, Expression, Graph, ModelAction, Next, Node, NodeIndex,
     OnFailure, PromptPart,
 };
 use serde_json::{Value as Json, json};
@@ -120,7 +120,7 @@ impl<'g> Exporter<'g> {
                 (self.instructions_in(node, converse, answers), &converse.settings, converse.tools.clone())
             }
             Asks::Text(model) => {
-                let tools = model.tools.iter().map(|tool| Offered::Tool(tool.clone())).collect();
+                let tools = model.tools.iter().map(|tool| Callable::Tool(tool.clone())).collect();
                 (self.instructions_of(node, model), &model.settings, tools)
             }
         };
@@ -160,7 +160,7 @@ impl<'g> Exporter<'g> {
         // Without skills there is nothing that could be loaded.
         let has_skills = self.graph.skills.is_some();
         let is_other =
-            |tool: &Offered| !converse.tools.contains(tool) && (has_skills || !matches!(tool, Offered::LoadedSkills));
+            |tool: &Callable| !converse.tools.contains(tool) && (has_skills || !matches!(tool, Callable::LoadedSkills));
         if answered.iter().any(is_other) {
             self.difference(node, "answers calls of tools that its model was not offered, and an agent does not");
         }

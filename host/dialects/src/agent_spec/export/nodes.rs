@@ -2,8 +2,8 @@
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AskAction, ConverseAction, Expression, MapAction, ModelAction, ModelSettings, Node, OfferAction, OfferKind,
-    PromptPart, Update,
+    Action, AskAction, ConverseAction, Expression, MapAction, ModelAction, ModelSettings, Node, PluginNodeAction,
+    PluginNodeKind, PromptPart, Update,
 };
 use serde_json::{Map, Value as Json, json};
 
@@ -163,12 +163,12 @@ impl<'g> Exporter<'g> {
         self.writes(node, &Answer { bind: ask.bind, output: &output, is_message: false, said: &said })
     }
 
-    pub(super) fn offer(&mut self, node: &'g Node, offer: &'g OfferAction) -> String {
-        if offer.kind != OfferKind::Tool {
-            self.problem(node, format!("is `{}` of a plugin, which is no tool", offer.offer));
+    pub(super) fn plugin_node(&mut self, node: &'g Node, plugin_node: &'g PluginNodeAction) -> String {
+        if plugin_node.kind != PluginNodeKind::Tool {
+            self.problem(node, format!("is `{}` of a plugin, which is no tool", plugin_node.plugin_node));
             return node.id.to_string();
         }
-        let Expression::Object(arguments) = &offer.inputs else {
+        let Expression::Object(arguments) = &plugin_node.inputs else {
             self.problem(node, "computes the arguments of its tool, and a flow names each");
             return node.id.to_string();
         };
@@ -191,11 +191,11 @@ impl<'g> Exporter<'g> {
             }
             inputs.push(input);
         }
-        let output = self.output_name(node, offer.bind);
+        let output = self.output_name(node, plugin_node.bind);
         let outputs = json!([{"title": output}]);
         let id = self.fresh(&format!("{}_tool", node.id));
         let mut tool = component("ServerTool", &id, json!({"inputs": inputs, "outputs": outputs}));
-        tool["name"] = Json::from(offer.offer.as_str());
+        tool["name"] = Json::from(plugin_node.plugin_node.as_str());
         self.nodes.push(component(
             "ToolNode",
             &node.id,
@@ -203,7 +203,7 @@ impl<'g> Exporter<'g> {
                 "inputs": inputs, "outputs": outputs, "branches": [NEXT], "tool": tool,
             }),
         ));
-        self.writes(node, &Answer { bind: offer.bind, output: &output, is_message: false, said: &[] })
+        self.writes(node, &Answer { bind: plugin_node.bind, output: &output, is_message: false, said: &[] })
     }
 
     /// A map over a node that asks a model. Its items are texts: of what no type is known, a list could be one item.

@@ -1,7 +1,7 @@
 //! Tools that a model may call, as tools of the server that runs the agent.
 
 use hotcell_graph::Value;
-use hotcell_graph::ir::{Node, Offered};
+use hotcell_graph::ir::{Callable, Node};
 use hotcell_graph::types::Type;
 use serde_json::{Map, Value as Json, json};
 
@@ -27,7 +27,7 @@ impl Exporter<'_> {
     pub(super) fn tools(
         &mut self,
         node: &Node,
-        offered: &[Offered],
+        offered: &[Callable],
         describe: &dyn Fn(&str) -> Option<DescribedTool>,
     ) -> Vec<Json> {
         let mut tools = Vec::new();
@@ -36,7 +36,7 @@ impl Exporter<'_> {
             if offered[..place].contains(one) {
                 continue;
             }
-            let Offered::Tool(name) = one else {
+            let Callable::Tool(name) = one else {
                 self.problem(node, other(one));
                 continue;
             };
@@ -78,14 +78,14 @@ impl Exporter<'_> {
 }
 
 /// Why something that a model may call is no tool of a configuration.
-fn other(offered: &Offered) -> String {
+fn other(offered: &Callable) -> String {
     match offered {
-        Offered::Agent { agent, .. } => {
+        Callable::Agent { agent, .. } => {
             format!("offers the agent `{agent}` as a tool, which agents of 25.4.1 cannot be")
         }
-        Offered::Skills(tool) => format!("offers `{}`, and the specification does not know skills", tool.name()),
-        Offered::LoadedSkills => "offers the tools of its skills, which the specification does not know".to_owned(),
-        Offered::Tool(_) | Offered::Defined(_) | Offered::Submit(_) => {
+        Callable::Skills(tool) => format!("offers `{}`, and the specification does not know skills", tool.name()),
+        Callable::LoadedSkills => "offers the tools of its skills, which the specification does not know".to_owned(),
+        Callable::Tool(_) | Callable::Defined(_) | Callable::Submit(_) => {
             "offers a tool of a configuration, which is written as it was read".to_owned()
         }
     }

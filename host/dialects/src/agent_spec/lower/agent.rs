@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
-    Action, AnswerCallsAction, AskAction, CapOrigin, ConverseAction, Expression, Graph, Next, Node, NodeIds, Offered,
+    Action, AnswerCallsAction, AskAction, Callable, CapOrigin, ConverseAction, Expression, Graph, Next, Node, NodeIds,
     PromptPart, Retry, Submit, Tool, Update, VisitCap,
 };
 use hotcell_graph::{Key, Object, Value};
@@ -25,7 +25,7 @@ impl Lowering<'_> {
     pub(super) fn agent(&mut self, agent: &Component) -> Option<Graph> {
         let keys = OwnKeys::beside(agent.inputs.iter().map(|input| &*input.title));
         let settings = self.model(agent.child("llm_config")?);
-        let mut offered: Vec<Offered> = Vec::new();
+        let mut offered: Vec<Callable> = Vec::new();
         let listed = agent.children("tools").unwrap_or_default();
         for (index, id) in listed.iter().enumerate() {
             if listed[..index].contains(id) {
@@ -35,13 +35,13 @@ impl Lowering<'_> {
             // Ids tell tools apart, and a model knows nothing but what they are called.
             let spoken = free_name(&offered, &tool.spoken);
             let is_taken = spoken != tool.spoken;
-            offered.push(Offered::Defined(if is_taken { Arc::new(Tool { spoken, ..(*tool).clone() }) } else { tool }));
+            offered.push(Callable::Defined(if is_taken { Arc::new(Tool { spoken, ..(*tool).clone() }) } else { tool }));
         }
         let owes = !agent.outputs.is_empty();
         let hands_in = owes.then(|| free_name(&offered, SUBMIT));
         if let Some(name) = hands_in.clone() {
             let outputs = agent.outputs.iter().map(slot).collect();
-            offered.push(Offered::Submit(Arc::new(Submit { name, outputs, key: keys.filled.clone() })));
+            offered.push(Callable::Submit(Arc::new(Submit { name, outputs, key: keys.filled.clone() })));
         }
 
         let ids = NodeIds::new(["begin", "ask", "tools", "user", "end"]);
@@ -163,8 +163,8 @@ fn endless(agent: &Component, hands_in: Option<&str>) -> String {
 }
 
 /// What a tool is called if it may: the name itself, or with a number that no other tool has.
-fn free_name(offered: &[Offered], wanted: &str) -> String {
-    let is_free = |name: &str| !offered.iter().any(|one| matches!(one, Offered::Defined(tool) if tool.spoken == name));
+fn free_name(offered: &[Callable], wanted: &str) -> String {
+    let is_free = |name: &str| !offered.iter().any(|one| matches!(one, Callable::Defined(tool) if tool.spoken == name));
     let numbered = |number: u32| {
         let number = format!("_{number}");
         let kept = wanted.chars().take(LONGEST_NAME.saturating_sub(number.len()));

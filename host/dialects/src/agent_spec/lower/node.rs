@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
     Action, AskAction, CallAction, CallEachAction, Collect, ConverseAction, Expression, Iterate, Join, Next, Node,
-    OfferAction, OfferKind, OnFailure, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed, Update,
+    OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed, Update,
 };
 use hotcell_graph::types::Type;
 use hotcell_graph::{Key, Object, Value};
@@ -205,9 +205,9 @@ impl<'c> Lowering<'c> {
                 fields.insert(name.clone(), value.clone());
             }
         }
-        let action = OfferAction {
-            offer: format!("{}/{}", plugin.name, component.component_type),
-            kind: OfferKind::Node,
+        let action = PluginNodeAction {
+            plugin_node: format!("{}/{}", plugin.name, component.component_type),
+            kind: PluginNodeKind::Node,
             with: Expression::Value(Value::Object(fields)),
             inputs: site.inputs(),
             branches: match &component.branches[..] {
@@ -217,7 +217,7 @@ impl<'c> Lowering<'c> {
             keys: None,
             bind: ANSWER,
         };
-        let mut node = site.node(Action::Offer(Box::new(action)), site.outputs(&site.entries()));
+        let mut node = site.node(Action::PluginNode(Box::new(action)), site.outputs(&site.entries()));
         node.next = site.by_branch()?;
         Some(node)
     }

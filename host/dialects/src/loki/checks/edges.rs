@@ -23,8 +23,8 @@ fn declared(node: &Node) -> Vec<(&'static str, &SourceText)> {
         targets.extend(approval.routes.iter().map(|route| ("routes", &route.target)));
         targets.extend(approval.on_other.iter().map(|target| ("on_other", target)));
     } else if !matches!(node.body, Body::End(_)) {
-        if let Body::Offer(offer) = &node.body {
-            targets.extend(offer.routes.iter().map(|route| ("routes", &route.target)));
+        if let Body::PluginNode(plugin_node) = &node.body {
+            targets.extend(plugin_node.routes.iter().map(|route| ("routes", &route.target)));
         }
         targets.extend(node.next.iter().map(|target| ("next", target)));
     }

@@ -7,9 +7,9 @@ mod edges;
 mod files;
 mod flow;
 mod map;
-mod offers;
 mod parallel;
 mod people;
+mod plugin_nodes;
 mod state;
 mod tools;
 
@@ -40,7 +40,7 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
         files::knowledge(&check);
         tools::models(&check);
         tools::tools(&check);
-        offers::offers(&check);
+        plugin_nodes::plugin_nodes(&check);
         parallel::people_in_branches(&check);
         parallel::shared_keys(&check);
         map::branches(&check);

@@ -7,10 +7,10 @@ use hotcell_graph::ir::{AnswerCallsAction, Submit, Tool, ToolKind};
 use hotcell_graph::{Object, State, Value};
 use hotcell_models::ToolCallRequest;
 
-use super::{Callable, Kind, answered, named};
+use super::{ReachableKind, ReachableTool, answered, named};
 use crate::action::defined;
 use crate::action::model::parse_arguments;
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
@@ -21,16 +21,16 @@ use hotcell_journal::Write;
 /// questions have to be the same when the turn is repeated.
 pub(super) async fn ask_clients(
     turn: &mut NodeTurn,
-    reach: &[Callable],
+    reach: &[ReachableTool],
     calls: &[ToolCallRequest],
-) -> Result<HashMap<usize, Option<Result<Value, String>>>, Stop> {
+) -> Result<HashMap<usize, Option<Result<Value, String>>>, Interruption> {
     let mut results = HashMap::new();
     for (place, call) in calls.iter().enumerate() {
-        let Some(Callable { kind: Kind::Defined(tool), .. }) = named(reach, call) else { continue };
+        let Some(ReachableTool { kind: ReachableKind::Defined(tool), .. }) = named(reach, call) else { continue };
         let (ToolKind::Client, Ok(inputs)) = (&tool.kind, inputs(tool, call)) else { continue };
         let result = match defined::client(turn, tool, inputs).await {
             Ok(result) => Some(result),
-            Err(Stop::Waiting) => None,
+            Err(Interruption::Waiting) => None,
             Err(other) => return Err(other),
         };
         results.insert(place, result);
@@ -57,7 +57,7 @@ pub(super) async fn call_defined(
     tool: &Tool,
     call: &ToolCallRequest,
     state: &State,
-) -> Result<String, Stop> {
+) -> Result<String, Interruption> {
     match inputs(tool, call) {
         Ok(inputs) => told(action, tool, defined::call(turn, tool, inputs, state).await?),
         Err(problem) => Ok(format!("error: {problem}")),
@@ -65,10 +65,16 @@ pub(super) async fn call_defined(
 }
 
 /// What a model is told of a call that was made.
-pub(super) fn told(action: &AnswerCallsAction, tool: &Tool, outcome: Result<Value, String>) -> Result<String, Stop> {
+pub(super) fn told(
+    action: &AnswerCallsAction,
+    tool: &Tool,
+    outcome: Result<Value, String>,
+) -> Result<String, Interruption> {
     match outcome {
         Ok(value) => Ok(value.to_display().into_owned()),
-        Err(error) if action.tool_failure_is_fatal => Err(Stop::Failed(format!("tool `{}`: {error}", tool.name))),
+        Err(error) if action.tool_failure_is_fatal => {
+            Err(Interruption::Failed(format!("tool `{}`: {error}", tool.name)))
+        }
         Err(error) => Ok(format!("error: {error}")),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotcell_engine::{Given, RunRequest};
+use hotcell_engine::{RunInput, RunRequest};
 use hotcell_graph::ir::Graph;
 use hotcell_journal::{Entry, Fact, MemoryStore, OpenQuestion, RunHeader, RunId, RunStore, open_questions};
 
@@ -17,7 +17,7 @@ pub(crate) fn request(graph: &Arc<Graph>) -> RunRequest {
         graph: graph.clone(),
         source: "test".into(),
         digest: String::new(),
-        given: Given::default(),
+        given: RunInput::default(),
         follows: None,
     }
 }

@@ -67,8 +67,8 @@ pub(crate) struct World {
     pub(crate) answers: Mutex<Vec<String>>,
     pub(crate) ran: Mutex<Vec<String>>,
     pub(crate) events: Mutex<Vec<String>>,
-    /// Whether calls are paid from the purse
-    pub(crate) lends: bool,
+    /// Whether calls are paid from the budget scope
+    pub(crate) charges: bool,
 }
 
 pub(crate) type ScriptBehaviour = fn(&ScriptCall) -> Result<String, String>;
@@ -77,7 +77,7 @@ impl World {
     pub(crate) fn ports(self: &Arc<Self>) -> Ports {
         Ports {
             hooks: Arc::new(Nobody),
-            offers: Arc::new(Nobody),
+            plugin_nodes: Arc::new(Nobody),
             knowledge: Arc::new(Nobody),
             web: Arc::new(Nobody),
             agents: Arc::new(Nobody),
@@ -98,11 +98,11 @@ impl Scripts for World {
         // Longer names take longer, so that branches finish in another order than they are declared.
         tokio::time::sleep(Duration::from_millis(call.file.len() as u64)).await;
         let usage = Usage { calls: 1, ..Usage::default() };
-        if self.lends {
-            if let Err(overdrawn) = call.purse.lend(&hotcell_budget::Budget::default()) {
+        if self.charges {
+            if let Err(overdrawn) = call.budget_scope.clamp(&hotcell_budget::Budget::default()) {
                 return CallReport::failed(overdrawn.to_string());
             }
-            call.purse.spend(&usage);
+            call.budget_scope.spend(&usage);
         }
         let result = match self.scripts.get(call.file.as_str()) {
             Some(behaviour) => behaviour(&call).map_err(CallError::Failed),

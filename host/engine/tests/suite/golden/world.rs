@@ -28,7 +28,7 @@ impl World {
     pub(crate) fn ports(self: &Arc<Self>) -> Ports {
         Ports {
             hooks: Arc::new(Nobody),
-            offers: Arc::new(Nobody),
+            plugin_nodes: Arc::new(Nobody),
             knowledge: Arc::new(Nobody),
             web: Arc::new(Nobody),
             agents: Arc::new(Reporter(self.clone())),
@@ -69,7 +69,7 @@ impl Agents for Reporter {
             graph: reporter(),
             scripts: self.0.clone(),
             tools: self.0.clone(),
-            offers: Arc::new(Nobody),
+            plugin_nodes: Arc::new(Nobody),
             knowledge: Arc::new(Nobody),
             hooks: Arc::new(Nobody),
             web: Arc::new(Nobody),

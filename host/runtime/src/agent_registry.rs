@@ -11,12 +11,12 @@ use crate::knowledge::AgentKnowledge;
 
 /// Agents by their names.
 #[derive(Default)]
-pub(crate) struct Family {
+pub(crate) struct AgentRegistry {
     agents: HashMap<Key, Result<Callee, String>>,
     knowledge: Vec<Arc<AgentKnowledge>>,
 }
 
-impl Family {
+impl AgentRegistry {
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.agents.contains_key(name)
     }
@@ -40,13 +40,13 @@ impl Family {
     }
 }
 
-/// The agents of an agent of a family, under the same guards.
-struct Under {
+/// The agents of an agent of a registry, under the same guards.
+struct AgentsUnderGuard {
     agents: Arc<dyn Agents>,
     guards: Arc<dyn Hooks>,
 }
 
-impl Agents for Under {
+impl Agents for AgentsUnderGuard {
     fn find(&self, name: &str) -> Result<Callee, String> {
         self.agents.find(name).map(|agent| guarded(agent, &self.guards))
     }
@@ -54,17 +54,18 @@ impl Agents for Under {
 
 fn guarded(mut agent: Callee, guards: &Arc<dyn Hooks>) -> Callee {
     agent.hooks = Arc::new(Stacked { first: guards.clone(), second: agent.hooks });
-    agent.agents = agent.agents.map(|agents| Arc::new(Under { agents, guards: guards.clone() }) as Arc<dyn Agents>);
+    agent.agents =
+        agent.agents.map(|agents| Arc::new(AgentsUnderGuard { agents, guards: guards.clone() }) as Arc<dyn Agents>);
     agent
 }
 
 /// The agents as a run sees them: whoever guards the run guards them too.
-pub(crate) struct Guarded {
-    pub(crate) family: Arc<Family>,
+pub(crate) struct GuardedAgents {
+    pub(crate) family: Arc<AgentRegistry>,
     pub(crate) guards: Arc<dyn Hooks>,
 }
 
-impl Agents for Guarded {
+impl Agents for GuardedAgents {
     fn find(&self, name: &str) -> Result<Callee, String> {
         let agent = self.family.agents.get(name).ok_or("it is not there")?;
         agent.clone().map(|agent| guarded(agent, &self.guards))

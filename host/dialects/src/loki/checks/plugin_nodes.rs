@@ -3,21 +3,21 @@
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::{Value, closest};
 
-use super::super::schema::{Body, Given, Node, Offer};
+use super::super::schema::{Body, Node, PluginNode, PluginValues};
 use super::{Check, list};
-use crate::surroundings::{OfferState, Offered};
+use crate::surroundings::{DeclaredNode, PluginNodeState};
 
-pub(super) fn offers(check: &Check<'_>) {
+pub(super) fn plugin_nodes(check: &Check<'_>) {
     for node in check.nodes() {
-        let Body::Offer(offer) = &node.body else { continue };
-        let name = &offer.offer;
-        let error = match check.surroundings.offer(name) {
-            OfferState::Usable(offered) => {
-                fits(check, node, offer, &offered);
+        let Body::PluginNode(node_type) = &node.body else { continue };
+        let name = &node_type.plugin_node;
+        let error = match check.surroundings.plugin_node(name) {
+            PluginNodeState::Usable(offered) => {
+                fits(check, node, node_type, &offered);
                 continue;
             }
-            OfferState::Unusable(reason) => check.error(node, reason, &name.span),
-            OfferState::Missing(near) => {
+            PluginNodeState::Unusable(reason) => check.error(node, reason, &name.span),
+            PluginNodeState::Missing(near) => {
                 let help = match near {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "put the component of the plugin into the plugins folder".to_owned(),
@@ -29,12 +29,14 @@ pub(super) fn offers(check: &Check<'_>) {
     }
 }
 
-fn fits(check: &Check<'_>, node: &Node, offer: &Offer, offered: &Offered) {
-    for (field, given, schema) in [("with", &offer.with, &offered.with), ("inputs", &offer.inputs, &offered.inputs)] {
-        known(check, node, offer, field, given, schema);
+fn fits(check: &Check<'_>, node: &Node, node_type: &PluginNode, offered: &DeclaredNode) {
+    for (field, given, schema) in
+        [("with", &node_type.with, &offered.with), ("inputs", &node_type.inputs, &offered.inputs)]
+    {
+        known(check, node, node_type, field, given, schema);
     }
-    if let Some(mode) = offer.mode.as_ref().filter(|mode| !offered.modes.contains(&&***mode)) {
-        let message = format!("`{}` has no mode `{}`", &*offer.offer, &**mode);
+    if let Some(mode) = node_type.mode.as_ref().filter(|mode| !offered.modes.contains(&&***mode)) {
+        let message = format!("`{}` has no mode `{}`", &*node_type.plugin_node, &**mode);
         let help = match offered.modes.is_empty() {
             true => "only connectors have modes: leave `mode` out".to_owned(),
             false => format!("it has {}", list(&offered.modes)),
@@ -42,11 +44,11 @@ fn fits(check: &Check<'_>, node: &Node, offer: &Offer, offered: &Offered) {
         check.reader.report(check.error(node, message, &mode.span).help(help));
     }
     let branches: Vec<&str> = offered.branches.iter().map(String::as_str).collect();
-    for route in &offer.routes {
+    for route in &node_type.routes {
         if branches.contains(&&*route.answer.value) {
             continue;
         }
-        let message = format!("`{}` has no branch `{}`", &*offer.offer, route.answer.value);
+        let message = format!("`{}` has no branch `{}`", &*node_type.plugin_node, route.answer.value);
         let help = match (closest(&route.answer.value, branches.iter().copied()), branches.is_empty()) {
             (Some(near), _) => format!("did you mean `{near}`?"),
             (None, false) => format!("its branches are {}", list(&branches)),
@@ -57,24 +59,24 @@ fn fits(check: &Check<'_>, node: &Node, offer: &Offer, offered: &Offered) {
     let open: Vec<&str> = branches
         .iter()
         .copied()
-        .filter(|branch| offer.routes.iter().all(|route| *route.answer.value != **branch))
+        .filter(|branch| node_type.routes.iter().all(|route| *route.answer.value != **branch))
         .collect();
     if !open.is_empty() && node.next.is_empty() {
         let message = format!("nothing says where node `{}` goes by {}", node.id.value, list(&open));
         let help = "add it to `routes`, or say with `next` where all other branches lead";
-        check.reader.report(check.error(node, message, &offer.offer.span).help(help));
+        check.reader.report(check.error(node, message, &node_type.plugin_node.span).help(help));
     }
     if node.next.len() > 1 && !branches.is_empty() {
         let message = format!(
             "`{}` leaves by branches, so `next` of node `{}` can only be one node",
-            &*offer.offer, node.id.value
+            &*node_type.plugin_node, node.id.value
         );
-        check.reader.report(check.error(node, message, &offer.offer.span));
+        check.reader.report(check.error(node, message, &node_type.plugin_node.span));
     }
 }
 
 /// The names that are given, against those that the plugin declares.
-fn known(check: &Check<'_>, node: &Node, offer: &Offer, field: &str, given: &Given, schema: &Value) {
+fn known(check: &Check<'_>, node: &Node, node_type: &PluginNode, field: &str, given: &PluginValues, schema: &Value) {
     let schema = schema.as_object();
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let declared: Vec<&str> = properties.map(|all| all.iter().map(|(key, _)| &**key).collect()).unwrap_or_default();
@@ -85,7 +87,7 @@ fn known(check: &Check<'_>, node: &Node, offer: &Offer, field: &str, given: &Giv
         None => declared.is_empty(),
     };
     for (key, _) in given.entries.iter().filter(|(key, _)| !open && !declared.contains(&&*key.value)) {
-        let message = format!("`{}` has no `{}` in `{field}`", &*offer.offer, key.value);
+        let message = format!("`{}` has no `{}` in `{field}`", &*node_type.plugin_node, key.value);
         let help = match closest(&key.value, declared.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if declared.is_empty() => format!("it takes nothing in `{field}`"),
@@ -98,8 +100,8 @@ fn known(check: &Check<'_>, node: &Node, offer: &Offer, field: &str, given: &Giv
         if given.entries.iter().any(|(key, _)| &*key.value == name) {
             continue;
         }
-        let message = format!("`{}` needs `{name}` in `{field}`", &*offer.offer);
-        let error: Diagnostic = check.error(node, message, &offer.offer.span);
+        let message = format!("`{}` needs `{name}` in `{field}`", &*node_type.plugin_node);
+        let error: Diagnostic = check.error(node, message, &node_type.plugin_node.span);
         check.reader.report(error.help(format!("add `{field}: {{ {name}: ... }}`")));
     }
 }

@@ -12,7 +12,7 @@ use crate::outcome::{RunError, list};
 
 /// What a run is given by whoever starts it.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
+pub struct RunInput {
     /// The caller's text
     pub input: Option<String>,
     /// Values of variables
@@ -31,18 +31,18 @@ pub struct Given {
     pub origin: Object,
 }
 
-impl Given {
+impl RunInput {
     /// The values of a run's variables, for the agents that it calls.
     pub(crate) fn of_variables(variables: &[(Key, String)]) -> Self {
         let variables = variables.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
-        Given { variables, ..Given::default() }
+        RunInput { variables, ..RunInput::default() }
     }
 
     /// What an agent is given that a run calls: a text, and the values of the variables that it declares too.
     pub(crate) fn for_agent(&self, graph: &Graph, input: String) -> Self {
         let declared = graph.variables.iter().map(|variable| &variable.name);
         let variables = declared.filter_map(|name| Some((name.clone(), self.variables.get(name)?.clone()))).collect();
-        Given { input: Some(input), variables, ..Given::default() }
+        RunInput { input: Some(input), variables, ..RunInput::default() }
     }
 
     pub(crate) fn to_object(&self) -> Object {
@@ -82,7 +82,7 @@ impl Given {
 
     pub(crate) fn from_object(object: &Object) -> Self {
         let variables = object.get("variables").and_then(Value::as_object);
-        Given {
+        RunInput {
             input: object.get("input").and_then(Value::as_text).map(str::to_owned),
             variables: variables
                 .map(|variables| variables.iter().map(|(key, value)| (key.clone(), value.clone())).collect())
@@ -92,13 +92,13 @@ impl Given {
             earlier: object.get("earlier").and_then(Value::as_object).cloned(),
             origin: object.get("origin").and_then(Value::as_object).cloned().unwrap_or_default(),
             after: object.get("after").and_then(Value::as_text).map(str::to_owned),
-            depth: Given::depth_of(object),
+            depth: RunInput::depth_of(object),
         }
     }
 }
 
 /// Looks whether the caller gave only values that the graph takes.
-pub(crate) fn check_state(graph: &Graph, given: &Given) -> Result<(), RunError> {
+pub(crate) fn check_state(graph: &Graph, given: &RunInput) -> Result<(), RunError> {
     let declared = |key: &Key| graph.open_state.contains(key);
     let unknown: Vec<String> =
         given.state.iter().map(|(key, _)| key).filter(|key| !declared(key)).map(|key| key.to_string()).collect();
@@ -120,7 +120,7 @@ pub(crate) fn check_state(graph: &Graph, given: &Given) -> Result<(), RunError> 
 }
 
 /// The values of all variables of a graph.
-pub(crate) fn check_variables(graph: &Graph, given: &Given) -> Result<Arc<[(Key, String)]>, RunError> {
+pub(crate) fn check_variables(graph: &Graph, given: &RunInput) -> Result<Arc<[(Key, String)]>, RunError> {
     let declared = |name: &Key| graph.variables.iter().any(|variable| variable.name == *name);
     let mut unknown: Vec<String> =
         given.variables.keys().filter(|name| !declared(name)).map(|name| name.to_string()).collect();
@@ -144,7 +144,7 @@ pub(crate) fn check_variables(graph: &Graph, given: &Given) -> Result<Arc<[(Key,
 }
 
 /// The state before the first node: values of variables, then the graph's own, then what the caller gave.
-pub(crate) fn initial_state(graph: &Graph, given: &Given) -> Result<State, WriteError> {
+pub(crate) fn initial_state(graph: &Graph, given: &RunInput) -> Result<State, WriteError> {
     let mut state = State::default();
     for variable in &graph.variables {
         if let Some(value) = given.variables.get(&variable.name) {

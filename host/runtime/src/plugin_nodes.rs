@@ -5,81 +5,83 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::Account;
 use hotcell_cells::{CellError, ConnectorCall, ConnectorMode, ConnectorReply, NodeCall, Report};
-use hotcell_dialects::{CALLBACK, ComponentState, ComponentType, OfferState, Offered, SYNC};
-use hotcell_engine::{CallError, OfferAnswer, OfferCall, OfferReport, Offers};
+use hotcell_dialects::{CALLBACK, ComponentState, ComponentType, DeclaredNode, PluginNodeState, SYNC};
+use hotcell_engine::{CallError, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes};
 use hotcell_graph::Value;
-use hotcell_graph::ir::OfferKind;
+use hotcell_graph::ir::PluginNodeKind;
 
+use crate::plugin_registry::{
+    CALLBACK_URL, FoundPluginNode, NoPluginNode, PluginNode, PluginRegistry, RegisteredPlugin,
+};
 use crate::scripts::StateOfRun;
 use crate::settle::into_report;
-use crate::shelf::{CALLBACK_URL, FoundOffer, NoOffer, Offer, Shelf, Shelved};
 use crate::tools::AgentTools;
 
-/// What a front end is told of an offer.
-pub(crate) fn state(shelf: &Shelf, name: &str) -> OfferState {
-    match shelf.offer(name) {
-        Ok(FoundOffer { offer, .. }) => OfferState::Usable(match offer {
-            Offer::Node(node) => Offered {
-                kind: OfferKind::Node,
+/// What a front end is told of a plugin node.
+pub(crate) fn state(registry: &PluginRegistry, name: &str) -> PluginNodeState {
+    match registry.plugin_node(name) {
+        Ok(FoundPluginNode { plugin_node, .. }) => PluginNodeState::Usable(match plugin_node {
+            PluginNode::Node(node) => DeclaredNode {
+                kind: PluginNodeKind::Node,
                 with: Value::from(&node.fields),
                 inputs: Value::from(&node.inputs),
                 branches: node.branches.clone(),
                 modes: Vec::new(),
             },
-            Offer::Tool(tool) => Offered {
-                kind: OfferKind::Tool,
+            PluginNode::Tool(tool) => DeclaredNode {
+                kind: PluginNodeKind::Tool,
                 with: nothing(),
                 inputs: Value::from(&tool.parameters),
                 branches: Vec::new(),
                 modes: Vec::new(),
             },
-            Offer::Connector(connector) => Offered {
-                kind: OfferKind::Connector,
+            PluginNode::Connector(connector) => DeclaredNode {
+                kind: PluginNodeKind::Connector,
                 with: Value::from(&connector.config),
                 inputs: Value::Object(Default::default()),
                 branches: Vec::new(),
                 modes: connector.modes.iter().map(|mode| mode_name(*mode)).collect(),
             },
         }),
-        Err(NoOffer::Missing(near)) => OfferState::Missing(near),
-        Err(NoOffer::Held(reason)) => OfferState::Unusable(reason),
+        Err(NoPluginNode::Missing(near)) => PluginNodeState::Missing(near),
+        Err(NoPluginNode::Held(reason)) => PluginNodeState::Unusable(reason),
     }
 }
 
 /// What a front end is told of a component type that a plugin provides.
-pub(crate) fn component(shelf: &Shelf, plugin: &str, component_type: &str) -> ComponentState {
-    match shelf.offer(&format!("{plugin}/{component_type}")) {
-        Ok(FoundOffer { offer, shelved }) => {
-            let version = shelved.plugin.description.metadata.get("version").and_then(|version| version.as_str());
+pub(crate) fn component(registry: &PluginRegistry, plugin: &str, component_type: &str) -> ComponentState {
+    match registry.plugin_node(&format!("{plugin}/{component_type}")) {
+        Ok(FoundPluginNode { plugin_node, registered }) => {
+            let version = registered.plugin.description.metadata.get("version").and_then(|version| version.as_str());
             let version = version.unwrap_or_default().to_owned();
-            match offer {
-                Offer::Node(node) => ComponentState::Usable(Box::new(ComponentType {
-                    kind: OfferKind::Node,
+            match plugin_node {
+                PluginNode::Node(node) => ComponentState::Usable(Box::new(ComponentType {
+                    kind: PluginNodeKind::Node,
                     version,
                     fields: Value::from(&node.fields),
                     inputs: Value::from(&node.inputs),
                     outputs: Value::from(&node.outputs),
                     branches: node.branches.clone(),
                 })),
-                Offer::Tool(tool) => ComponentState::Usable(Box::new(ComponentType {
-                    kind: OfferKind::Tool,
+                PluginNode::Tool(tool) => ComponentState::Usable(Box::new(ComponentType {
+                    kind: PluginNodeKind::Tool,
                     version,
                     fields: nothing(),
                     inputs: Value::from(&tool.parameters),
                     outputs: Value::Object(Default::default()),
                     branches: Vec::new(),
                 })),
-                Offer::Connector(_) => ComponentState::Missing(None),
+                PluginNode::Connector(_) => ComponentState::Missing(None),
             }
         }
-        Err(NoOffer::Held(reason)) => ComponentState::Unusable(reason),
-        Err(NoOffer::Missing(near)) => {
-            let provides = |shelved: &&Shelved| {
-                let description = &shelved.plugin.description;
+        Err(NoPluginNode::Held(reason)) => ComponentState::Unusable(reason),
+        Err(NoPluginNode::Missing(near)) => {
+            let provides = |registered: &&RegisteredPlugin| {
+                let description = &registered.plugin.description;
                 let node = description.nodes.iter().any(|node| node.node_type == component_type);
                 node || description.tools.iter().any(|tool| tool.name == component_type)
             };
-            let other = shelf.plugins().find(|(_, shelved)| provides(shelved));
+            let other = registry.plugins().find(|(_, registered)| provides(registered));
             match other {
                 Some((name, _)) => ComponentState::WrongPlugin(name.to_owned()),
                 None => {
@@ -104,24 +106,24 @@ fn nothing() -> Value {
 }
 
 #[async_trait]
-impl Offers for AgentTools {
-    async fn take(&self, call: OfferCall<'_>) -> OfferReport {
+impl PluginNodes for AgentTools {
+    async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport {
         let failed =
-            |reason: String| OfferReport { result: Err(CallError::Failed(reason)), account: Account::default() };
-        let found = match self.shelf().offer(call.offer) {
+            |reason: String| PluginNodeReport { result: Err(CallError::Failed(reason)), account: Account::default() };
+        let found = match self.registry().plugin_node(call.plugin_node) {
             Ok(found) => found,
-            Err(NoOffer::Missing(_)) => return failed(format!("there is no `{}`", call.offer)),
-            Err(NoOffer::Held(reason)) => return failed(reason),
+            Err(NoPluginNode::Missing(_)) => return failed(format!("there is no `{}`", call.plugin_node)),
+            Err(NoPluginNode::Held(reason)) => return failed(reason),
         };
-        let plugin = found.shelved.plugin.description.name.clone();
-        let (cell, terms) = match self.prepare(found.shelved, 0, &call.purse) {
+        let plugin = found.registered.plugin.description.name.clone();
+        let (cell, terms) = match self.prepare(found.registered, 0, &call.budget_scope) {
             Ok(prepared) => prepared,
             Err(reason) => return failed(reason),
         };
-        let cells = self.shelf().cells();
+        let cells = self.registry().cells();
         let (with, inputs) = (call.with.to_owned(), call.inputs.to_owned());
-        match found.offer {
-            Offer::Node(node) => {
+        match found.plugin_node {
+            PluginNode::Node(node) => {
                 let state = Arc::new(StateOfRun(call.state.clone()));
                 let node_type = node.node_type.clone();
                 let answers = call.answers.to_vec();
@@ -130,9 +132,9 @@ impl Offers for AgentTools {
                 let branch = report.result.as_ref().ok().and_then(|outcome| outcome.branch.clone());
                 answer(&plugin, report.map(|outcome| outcome.outputs), branch, &call)
             }
-            Offer::Connector(_) => {
+            PluginNode::Connector(_) => {
                 let body = call.callback.and_then(|callback| callback.body).map(str::to_owned);
-                let url = self.shelf().callback_url();
+                let url = self.registry().callback_url();
                 if call.callback.is_some() && body.is_none() && url.is_none() {
                     return failed(format!(
                         "nobody has said where its answer can be sent; set `{CALLBACK_URL}` to the address at which \
@@ -156,16 +158,19 @@ impl Offers for AgentTools {
                 };
                 let mut report = answer(&plugin, report.map(text), None, &call);
                 if accepted && waits {
-                    report.result = Ok(OfferAnswer::Accepted);
+                    report.result = Ok(PluginNodeAnswer::Accepted);
                 }
                 report
             }
-            Offer::Tool(_) => failed(format!("`{}` is a tool, which is called as one", call.offer)),
+            PluginNode::Tool(_) => failed(format!("`{}` is a tool, which is called as one", call.plugin_node)),
         }
     }
 }
 
-fn answer(plugin: &str, report: Report<String>, branch: Option<String>, call: &OfferCall<'_>) -> OfferReport {
-    let report = into_report(plugin, report, &call.purse);
-    OfferReport { result: report.result.map(|outputs| OfferAnswer::Given { outputs, branch }), account: report.account }
+fn answer(plugin: &str, report: Report<String>, branch: Option<String>, call: &PluginNodeCall<'_>) -> PluginNodeReport {
+    let report = into_report(plugin, report, &call.budget_scope);
+    PluginNodeReport {
+        result: report.result.map(|outputs| PluginNodeAnswer::RunInput { outputs, branch }),
+        account: report.account,
+    }
 }

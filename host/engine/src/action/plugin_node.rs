@@ -1,45 +1,45 @@
 //! Handing over to something that a plugin offers: a node type, a tool, a connector.
 
 use hotcell_budget::Account;
-use hotcell_graph::ir::{Next, Node, NodeIndex, OfferAction, OfferKind};
+use hotcell_graph::ir::{Next, Node, NodeIndex, PluginNodeAction, PluginNodeKind};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
 use hotcell_journal::{CALLBACK, Question};
 
-use super::tool::{self, Wanted};
+use super::tool::{self, ToolRequest};
 use super::{Performed, entries};
-use crate::context::Stop;
+use crate::context::Interruption;
 use crate::memory::Deed;
-use crate::ports::{CallError, Callback, OfferAnswer, OfferCall, SharedState};
+use crate::ports::{CallError, Callback, PluginNodeAnswer, PluginNodeCall, SharedState};
 use crate::turn::NodeTurn;
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
     node: &Node,
-    action: &OfferAction,
+    action: &PluginNodeAction,
     state: &State,
-) -> Result<Performed, Stop> {
+) -> Result<Performed, Interruption> {
     let text = |field: &'static str, expression: &hotcell_graph::ir::Expression| {
-        let value = expression.evaluate(state).map_err(|missing| Stop::Failed(format!("`{field}`: {missing}")))?;
-        Ok::<String, Stop>(value.to_json())
+        let value =
+            expression.evaluate(state).map_err(|missing| Interruption::Failed(format!("`{field}`: {missing}")))?;
+        Ok::<String, Interruption>(value.to_json())
     };
     let (with, inputs) = (text("with", &action.with)?, text("inputs", &action.inputs)?);
     let handed = Handed { action, with: &with, inputs: &inputs, state: SharedState::new(state.clone()) };
     let outcome = match action.kind {
-        OfferKind::Callback => later(turn, &handed).await?,
-        OfferKind::Node | OfferKind::Tool | OfferKind::Connector => with_answers(turn, &handed).await?,
+        PluginNodeKind::Callback => later(turn, &handed).await?,
+        PluginNodeKind::Node | PluginNodeKind::Tool | PluginNodeKind::Connector => with_answers(turn, &handed).await?,
     };
     if let Some(error) = entry(&outcome, "error") {
-        return Err(Stop::Failed(format!("`{}` failed: {}", action.offer, error.to_display())));
+        return Err(Interruption::Failed(format!("`{}` failed: {}", action.plugin_node, error.to_display())));
     }
     let outcome = outcome.as_object().cloned().unwrap_or_default();
     let branch = outcome.get("branch").and_then(Value::as_text);
     let route = leave_by(node, action, branch)?;
     let outputs = outcome.get("value").cloned().unwrap_or_default();
     let writes = match &action.keys {
-        Some(keys) => {
-            entries(&outputs, keys).map_err(|problem| Stop::Failed(format!("`{}` {problem}", action.offer)))?
-        }
+        Some(keys) => entries(&outputs, keys)
+            .map_err(|problem| Interruption::Failed(format!("`{}` {problem}", action.plugin_node)))?,
         None => Vec::new(),
     };
     Ok(Performed { answer: Some((action.bind, outputs)), writes, route })
@@ -47,7 +47,7 @@ pub(super) async fn perform(
 
 /// What is handed over, however often.
 struct Handed<'a> {
-    action: &'a OfferAction,
+    action: &'a PluginNodeAction,
     with: &'a str,
     inputs: &'a str,
     state: SharedState,
@@ -58,7 +58,7 @@ fn entry(outcome: &Value, key: &str) -> Option<Value> {
 }
 
 /// Calls it until it has every answer that it asks a person for.
-async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> {
+async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Interruption> {
     let mut answers = Vec::new();
     loop {
         let outcome = once(turn, handed, &answers, None).await?;
@@ -72,9 +72,9 @@ async fn with_answers(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value,
 /// Hands over to a connector and, where it only took the request, waits for what comes by the callback and has the connector
 /// make an answer of it. The session is committed before the other system hears of it, so that an answer is never one that
 /// no run knows.
-async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> {
+async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Interruption> {
     let session = turn
-        .effect(Deed::new(CALLBACK, &handed.action.offer, &[]), |context| async move {
+        .effect(Deed::new(CALLBACK, &handed.action.plugin_node, &[]), |context| async move {
             let token: [u8; 16] = rand::random();
             let token: String = token.iter().map(|byte| format!("{byte:02x}")).collect();
             (Account::default(), Ok(Value::text(format!("{}.{token}", context.run))))
@@ -85,7 +85,7 @@ async fn later(turn: &mut NodeTurn, handed: &Handed<'_>) -> Result<Value, Stop> 
     if entry(&outcome, "accepted").is_none() {
         return Ok(outcome);
     }
-    let text = format!("the callback of `{}`", handed.action.offer);
+    let text = format!("the callback of `{}`", handed.action.plugin_node);
     let question = Question { node: turn.node.to_string(), text, ..Question::default() };
     let body = turn.await_callback(question).await?;
     // Whoever answers by hand may write a plain text.
@@ -99,41 +99,41 @@ async fn once(
     handed: &Handed<'_>,
     answers: &[String],
     callback: Option<Callback<'_>>,
-) -> Result<Value, Stop> {
+) -> Result<Value, Interruption> {
     let Handed { action, with, inputs, state } = handed;
     let state = state.clone();
     let node = turn.node.clone();
     let mut with_what = vec![*with, *inputs];
     with_what.extend(answers.iter().map(String::as_str));
     with_what.extend(callback.as_ref().and_then(|callback| callback.body));
-    let deed = Deed::new("plugin", &action.offer, &with_what);
+    let deed = Deed::new("plugin", &action.plugin_node, &with_what);
     turn.effect(deed, |context| async move {
         let mut used = Account::default();
-        if action.kind == OfferKind::Tool {
-            let (tool, arguments) = (&*action.offer, inputs);
-            let wanted = Wanted { tool, spoken: tool, arguments, answers, state };
+        if action.kind == PluginNodeKind::Tool {
+            let (tool, arguments) = (&*action.plugin_node, inputs);
+            let wanted = ToolRequest { tool, spoken: tool, arguments, answers, state };
             let called = tool::call(&context, &mut used, &node, wanted).await;
             return (used, Ok(called.into_value()));
         }
-        let (offer, kind, purse) = (&*action.offer, action.kind, context.purse.clone());
-        let call = OfferCall { offer, kind, with, inputs, answers, callback, state, purse };
-        let report = context.ports.offers.take(call).await;
+        let (plugin_node, kind, budget_scope) = (&*action.plugin_node, action.kind, context.budget_scope.clone());
+        let call = PluginNodeCall { plugin_node, kind, with, inputs, answers, callback, state, budget_scope };
+        let report = context.ports.plugin_nodes.take(call).await;
         used += report.account;
         let mut outcome = Object::default();
         match report.result {
-            Ok(OfferAnswer::Given { outputs, branch }) => {
+            Ok(PluginNodeAnswer::RunInput { outputs, branch }) => {
                 match parse_json(&outputs) {
                     Ok(value) => outcome.insert("value", value),
                     Err(error) => {
-                        let reason = format!("`{offer}` did not answer JSON: {error}");
-                        return (used, Err(Stop::Failed(reason)));
+                        let reason = format!("`{plugin_node}` did not answer JSON: {error}");
+                        return (used, Err(Interruption::Failed(reason)));
                     }
                 }
                 if let Some(branch) = branch {
                     outcome.insert("branch", branch.as_str().into());
                 }
             }
-            Ok(OfferAnswer::Accepted) => outcome.insert("accepted", Value::Bool(true)),
+            Ok(PluginNodeAnswer::Accepted) => outcome.insert("accepted", Value::Bool(true)),
             Err(CallError::Failed(reason)) => outcome.insert("error", reason.as_str().into()),
             Err(CallError::Asks(question)) => outcome.insert("asks", question.as_str().into()),
         }
@@ -143,14 +143,18 @@ async fn once(
 }
 
 /// Where a branch leads. A branch that the plugin did not declare leads nowhere.
-fn leave_by(node: &Node, action: &OfferAction, branch: Option<&str>) -> Result<Option<NodeIndex>, Stop> {
-    let offer = &action.offer;
+fn leave_by(node: &Node, action: &PluginNodeAction, branch: Option<&str>) -> Result<Option<NodeIndex>, Interruption> {
+    let plugin_node = &action.plugin_node;
     match (branch, action.branches.is_empty()) {
         (None, true) => return Ok(None),
         (Some(branch), _) if !action.branches.iter().any(|known| known == branch) => {
-            return Err(Stop::Failed(format!("`{offer}` left by the branch `{branch}`, which it does not declare")));
+            return Err(Interruption::Failed(format!(
+                "`{plugin_node}` left by the branch `{branch}`, which it does not declare"
+            )));
         }
-        (None, false) => return Err(Stop::Failed(format!("`{offer}` declares branches and left by none"))),
+        (None, false) => {
+            return Err(Interruption::Failed(format!("`{plugin_node}` declares branches and left by none")));
+        }
         _ => {}
     }
     let (Some(branch), Next::ByAnswer { routes, otherwise }) = (branch, &node.next) else { return Ok(None) };

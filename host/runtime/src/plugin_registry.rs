@@ -25,9 +25,9 @@ const MOST_FORMER: usize = 3;
 const CONNECTOR: &str = "connector";
 
 /// The plugins of an agent.
-pub(crate) struct Shelf {
+pub(crate) struct PluginRegistry {
     cells: Cells,
-    plugins: BTreeMap<String, Shelved>,
+    plugins: BTreeMap<String, RegisteredPlugin>,
     /// Tools by every name a graph may use for them
     tools: HashMap<String, Vec<ToolPlace>>,
     /// Where other systems send answers that come later
@@ -42,7 +42,7 @@ struct ToolPlace {
 }
 
 /// A plugin and whether it may be used.
-pub(crate) struct Shelved {
+pub(crate) struct RegisteredPlugin {
     pub(crate) file: PathBuf,
     pub(crate) plugin: Plugin,
     pub(crate) standing: Standing,
@@ -52,18 +52,18 @@ pub(crate) struct Shelved {
 
 /// A tool that was found by its name.
 pub(crate) struct FoundTool<'s> {
-    pub(crate) shelved: &'s Shelved,
+    pub(crate) registered: &'s RegisteredPlugin,
     pub(crate) tool: &'s ToolDescription,
 }
 
 /// Something that was found by its full name.
-pub(crate) struct FoundOffer<'s> {
-    pub(crate) shelved: &'s Shelved,
-    pub(crate) offer: Offer<'s>,
+pub(crate) struct FoundPluginNode<'s> {
+    pub(crate) registered: &'s RegisteredPlugin,
+    pub(crate) plugin_node: PluginNode<'s>,
 }
 
 /// What a plugin offers as a node of a graph.
-pub(crate) enum Offer<'s> {
+pub(crate) enum PluginNode<'s> {
     Node(&'s NodeDescription),
     Tool(&'s ToolDescription),
     Connector(&'s ConnectorDescription),
@@ -71,7 +71,7 @@ pub(crate) enum Offer<'s> {
 
 /// Why a full name stands for nothing that can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoOffer {
+pub(crate) enum NoPluginNode {
     /// There is nothing of that name; this one is near
     Missing(Option<String>),
     /// Its plugin may not be used; the text says why and what to do
@@ -89,13 +89,13 @@ pub(crate) enum NoTool {
     Held(String),
 }
 
-impl Shelf {
+impl PluginRegistry {
     /// Puts up the plugins of a catalogue as they stand in an agent's folder. What is broken is a warning and stops
     /// nothing else.
     pub(crate) fn new(host: &Host, catalogue: &Catalogue, folder: &AgentFolder) -> (Self, Vec<Diagnostic>) {
         let environment = host.environment();
-        let mut shelf = Shelf {
-            cells: host.kitchen().cells().clone(),
+        let mut registry = PluginRegistry {
+            cells: host.cell_runtime().cells().clone(),
             plugins: BTreeMap::new(),
             tools: HashMap::new(),
             callback_url: environment.get(CALLBACK_URL).filter(|url| !url.is_empty()),
@@ -140,17 +140,22 @@ impl Shelf {
                 let spoken = full.replace([':', '/', '.'], "_");
                 let spoken_alone = tool.name.replace('.', "_");
                 for called in [tool.name.clone(), spoken_alone, full, spoken] {
-                    let places = shelf.tools.entry(called).or_default();
+                    let places = registry.tools.entry(called).or_default();
                     if !places.contains(&place) {
                         places.push(place.clone());
                     }
                 }
             }
-            let shelved =
-                Shelved { file: file.to_owned(), plugin: plugin.clone(), standing, terms, cell: OnceLock::new() };
-            shelf.plugins.insert(name, shelved);
+            let registered = RegisteredPlugin {
+                file: file.to_owned(),
+                plugin: plugin.clone(),
+                standing,
+                terms,
+                cell: OnceLock::new(),
+            };
+            registry.plugins.insert(name, registered);
         }
-        (shelf, diagnostics)
+        (registry, diagnostics)
     }
 
     /// The tool that a graph or a plugin means by `name`: its own name where only one plugin has it, or its full name.
@@ -164,55 +169,57 @@ impl Shelf {
                 return Err(NoTool::Ambiguous(several.iter().map(full).collect()));
             }
         };
-        let shelved = self.plugins.get(&place.plugin).ok_or(NoTool::Missing)?;
-        if let Some(reason) = shelved.held() {
+        let registered = self.plugins.get(&place.plugin).ok_or(NoTool::Missing)?;
+        if let Some(reason) = registered.held() {
             return Err(NoTool::Held(reason));
         }
-        let tool = shelved.plugin.description.tools.get(place.tool).ok_or(NoTool::Missing)?;
-        Ok(FoundTool { shelved, tool })
+        let tool = registered.plugin.description.tools.get(place.tool).ok_or(NoTool::Missing)?;
+        Ok(FoundTool { registered, tool })
     }
 
     /// What a full name, `plugin/name`, stands for: a node type, a tool, or `connector`.
-    pub(crate) fn offer(&self, name: &str) -> Result<FoundOffer<'_>, NoOffer> {
+    pub(crate) fn plugin_node(&self, name: &str) -> Result<FoundPluginNode<'_>, NoPluginNode> {
         let (plugin, own) = name.rsplit_once(SEPARATOR).unwrap_or((name, ""));
-        let Some(shelved) = self.plugins.get(plugin) else {
+        let Some(registered) = self.plugins.get(plugin) else {
             let near = hotcell_graph::closest(plugin, self.plugins.keys().map(String::as_str));
-            return Err(NoOffer::Missing(near.map(|plugin| format!("{plugin}{SEPARATOR}{own}"))));
+            return Err(NoPluginNode::Missing(near.map(|plugin| format!("{plugin}{SEPARATOR}{own}"))));
         };
-        if let Some(reason) = shelved.held() {
-            return Err(NoOffer::Held(reason));
+        if let Some(reason) = registered.held() {
+            return Err(NoPluginNode::Held(reason));
         }
-        let description = &shelved.plugin.description;
+        let description = &registered.plugin.description;
         if let Some(node) = description.nodes.iter().find(|node| node.node_type == own) {
-            return Ok(FoundOffer { shelved, offer: Offer::Node(node) });
+            return Ok(FoundPluginNode { registered, plugin_node: PluginNode::Node(node) });
         }
         if let Some(tool) = description.tools.iter().find(|tool| tool.name == own) {
-            return Ok(FoundOffer { shelved, offer: Offer::Tool(tool) });
+            return Ok(FoundPluginNode { registered, plugin_node: PluginNode::Tool(tool) });
         }
         if let (CONNECTOR, Some(connector)) = (own, &description.connector) {
-            return Ok(FoundOffer { shelved, offer: Offer::Connector(connector) });
+            return Ok(FoundPluginNode { registered, plugin_node: PluginNode::Connector(connector) });
         }
         let nodes = description.nodes.iter().map(|node| node.node_type.as_str());
         let names = nodes.chain(description.tools.iter().map(|tool| tool.name.as_str()));
         let names = names.chain(description.connector.iter().map(|_| CONNECTOR));
         let near = hotcell_graph::closest(own, names);
-        Err(NoOffer::Missing(near.map(|own| format!("{plugin}{SEPARATOR}{own}"))))
+        Err(NoPluginNode::Missing(near.map(|own| format!("{plugin}{SEPARATOR}{own}"))))
     }
 
     /// The full names of the node types with this name.
     pub(crate) fn node_types(&self, name: &str) -> Vec<String> {
-        let has = |shelved: &Shelved| shelved.plugin.description.nodes.iter().any(|node| node.node_type == name);
-        let full = |(plugin, _): (&str, &Shelved)| format!("{plugin}{SEPARATOR}{name}");
-        self.plugins().filter(|(_, shelved)| has(shelved)).map(full).collect()
+        let has = |registered: &RegisteredPlugin| {
+            registered.plugin.description.nodes.iter().any(|node| node.node_type == name)
+        };
+        let full = |(plugin, _): (&str, &RegisteredPlugin)| format!("{plugin}{SEPARATOR}{name}");
+        self.plugins().filter(|(_, registered)| has(registered)).map(full).collect()
     }
 
-    pub(crate) fn plugin(&self, name: &str) -> Option<&Shelved> {
+    pub(crate) fn plugin(&self, name: &str) -> Option<&RegisteredPlugin> {
         self.plugins.get(name)
     }
 
     /// All plugins, in the order of their names.
-    pub(crate) fn plugins(&self) -> impl Iterator<Item = (&str, &Shelved)> {
-        self.plugins.iter().map(|(name, shelved)| (name.as_str(), shelved))
+    pub(crate) fn plugins(&self) -> impl Iterator<Item = (&str, &RegisteredPlugin)> {
+        self.plugins.iter().map(|(name, registered)| (name.as_str(), registered))
     }
 
     /// Where other systems send answers that come later, if the operator has said so.
@@ -225,16 +232,16 @@ impl Shelf {
     }
 
     /// The compiled plugin. What is loaded are the bytes that were looked at when it was found, or nothing.
-    pub(crate) fn cell(&self, shelved: &Shelved) -> Result<Cell, String> {
-        shelved.cell.get_or_init(|| self.load(shelved)).clone()
+    pub(crate) fn cell(&self, registered: &RegisteredPlugin) -> Result<Cell, String> {
+        registered.cell.get_or_init(|| self.load(registered)).clone()
     }
 
-    fn load(&self, shelved: &Shelved) -> Result<Cell, String> {
-        let name = &shelved.plugin.description.name;
-        let bytes = std::fs::read(&shelved.file)
-            .map_err(|error| format!("cannot read plugin `{}`: {error}", shelved.file.display()))?;
+    fn load(&self, registered: &RegisteredPlugin) -> Result<Cell, String> {
+        let name = &registered.plugin.description.name;
+        let bytes = std::fs::read(&registered.file)
+            .map_err(|error| format!("cannot read plugin `{}`: {error}", registered.file.display()))?;
         // Before anything else is done with them: a file that is half written is not worth a look.
-        if digest(&bytes) != shelved.plugin.survey.digest {
+        if digest(&bytes) != registered.plugin.survey.digest {
             return Err(format!("plugin `{name}` was changed while it was in use; run the graph again"));
         }
         self.cells.load(name, &bytes).map_err(|error| error.to_string())
@@ -291,7 +298,7 @@ fn tell(owner: &Owner, folder: &Path, former: &Former) -> Diagnostic {
     }
 }
 
-impl Shelved {
+impl RegisteredPlugin {
     /// Why it may not be used, if it may not, and what to do about it.
     pub(crate) fn held(&self) -> Option<String> {
         let name = &self.plugin.description.name;
