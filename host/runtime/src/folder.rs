@@ -13,8 +13,8 @@ use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
 use url::Url;
 
+use crate::context::LoadContext;
 use crate::hooks::HookList;
-use crate::host::Host;
 use crate::knowledge::AgentKnowledge;
 use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
@@ -40,7 +40,7 @@ pub(crate) fn both_files(folder: &Path) -> bool {
 }
 
 pub(crate) struct AgentSurroundings<'a> {
-    host: &'a Host,
+    context: &'a LoadContext,
     folder: &'a Path,
     reach: Reach<'a>,
 }
@@ -57,8 +57,8 @@ pub(crate) struct Reach<'a> {
 }
 
 impl<'a> AgentSurroundings<'a> {
-    pub(crate) fn new(host: &'a Host, folder: &'a Path, reach: Reach<'a>) -> Self {
-        AgentSurroundings { host, folder, reach }
+    pub(crate) fn new(context: &'a LoadContext, folder: &'a Path, reach: Reach<'a>) -> Self {
+        AgentSurroundings { context, folder, reach }
     }
 
     /// Whether a path below the folder is there, links followed.
@@ -79,7 +79,7 @@ impl<'a> AgentSurroundings<'a> {
     /// The plugins' folders, as the places where something was searched.
     fn plugins(&self, what: &str, name: &str) -> String {
         let folders: Vec<String> = self
-            .host
+            .context
             .plugin_folders(self.folder)
             .iter()
             .map(|folder| format!("`{}`", folder.strip_prefix(self.folder).unwrap_or(folder).display()))
@@ -113,7 +113,7 @@ impl<'a> AgentSurroundings<'a> {
         // What is granted to a file is granted to the one that the operator named, from where they named it.
         let file = self.folder.join(file);
         let file = file.strip_prefix(self.reach.project).unwrap_or(&file).to_string_lossy();
-        match self.reach.python.tool(self.host, self.reach.project, self.reach.settings, &file, function) {
+        match self.reach.python.tool(self.context, self.reach.project, self.reach.settings, &file, function) {
             Ok(name) => Imported::Usable(name),
             Err(reason) => Imported::Unusable(reason),
         }
@@ -147,7 +147,7 @@ impl<'a> AgentSurroundings<'a> {
         }
         let budget = Budget { http_requests: 8, http_bytes: Bytes(MAX_TEXT), ..Budget::default() };
         let terms = Terms { grants: self.reach.settings.grants(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
-        let fetched = self.host.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
+        let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
         String::from_utf8(fetched.bytes).map(Arc::from).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 
@@ -218,10 +218,10 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn model(&self, name: &str) -> Option<bool> {
-        if let Some(known) = self.host.known_models() {
+        if let Some(known) = self.context.known_models() {
             return Some(known.iter().any(|known| known == name));
         }
-        match name.parse().and_then(|name| self.host.providers().check(&name)) {
+        match name.parse().and_then(|name| self.context.providers().check(&name)) {
             // A provider that lacks its key, or a model it may not have, shows when it is called.
             Ok(()) | Err(ModelError::MissingKey { .. }) => None,
             Err(ModelError::UnknownProvider { .. } | ModelError::InvalidName { .. }) => Some(false),
@@ -246,7 +246,7 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn knowledge_base(&self, node: &str) -> KnowledgeBase {
-        match (AgentKnowledge::file(self.folder, node).exists(), self.host.is_interactive()) {
+        match (AgentKnowledge::file(self.folder, node).exists(), self.context.is_interactive()) {
             (true, _) => KnowledgeBase::Built,
             (false, true) => KnowledgeBase::Askable,
             (false, false) => KnowledgeBase::NotBuilt,
@@ -277,10 +277,10 @@ impl Surroundings for AgentSurroundings<'_> {
 
     fn variable(&self, name: &str) -> Option<String> {
         // A file that came with a folder gets at no variable that was not granted to it.
-        let said = || self.host.agent_folder(self.folder);
+        let said = || self.context.agent_folder(self.folder);
         let granted = || said().is_ok_and(|said| said.settings().grants(FILE_GRANTS).env.iter().any(|one| one == name));
-        let may = *self.host.trust() == Trust::Everything || granted();
-        may.then(|| self.host.environment().get(name)).flatten()
+        let may = *self.context.trust() == Trust::Everything || granted();
+        may.then(|| self.context.environment().get(name)).flatten()
     }
 
     fn hook(&self, name: &str) -> bool {

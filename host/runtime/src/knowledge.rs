@@ -16,13 +16,14 @@ use hotcell_engine::{CallError, Found, Knowledge, Lookup, People, SharedState, T
 use hotcell_journal::Question;
 use hotcell_knowledge::{
     Build, Embedder, Endpoint, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
-    Progress, Protocol, RemoteEmbedder, RemoteReranker, Reranker, Settings,
+    Progress as BuildProgress, Protocol, RemoteEmbedder, RemoteReranker, Reranker, Settings,
 };
 use hotcell_models::ModelName;
 use serde_json::{Value, json};
 
 use crate::cells::CellRuntime;
-use crate::host::Host;
+use crate::context::LoadContext;
+use crate::host::options::Progress;
 use crate::tools::AgentTools;
 
 /// What grants to a node that looks things up are given to, before the node's id.
@@ -78,13 +79,13 @@ impl AgentKnowledge {
     ///
     /// # Errors
     /// Why a knowledge base cannot be used; names the node.
-    pub(crate) async fn prepare(&self, host: &Host, people: &dyn People) -> Result<(), String> {
+    pub(crate) async fn prepare(&self, context: &LoadContext, people: &dyn People) -> Result<(), String> {
         for source in &self.sources {
             if self.opened().contains_key(&source.node) {
                 continue;
             }
             let named = |error: String| format!("the knowledge base of node `{}`: {error}", source.node);
-            let base = self.ready(host, source, people).await.map_err(named)?;
+            let base = self.ready(context, source, people).await.map_err(named)?;
             self.opened().insert(source.node.clone(), Arc::new(base));
         }
         Ok(())
@@ -97,29 +98,29 @@ impl AgentKnowledge {
     /// One knowledge base, built if need be.
     async fn ready(
         &self,
-        host: &Host,
+        context: &LoadContext,
         source: &KnowledgeBaseSource,
         people: &dyn People,
     ) -> Result<KnowledgeBase, String> {
         let file = Self::file(&self.folder, &source.node);
         let said = |error: &dyn std::error::Error| error.to_string();
         if !file.exists() {
-            let settings = complete(host, source, people).await?;
-            self.build(host, source, settings, file.clone()).await?;
+            let settings = complete(context, source, people).await?;
+            self.build(context, source, settings, file.clone()).await?;
         }
         let about = KnowledgeBase::about_file(&file).await.map_err(|error| said(&error))?;
         let model = source.embedding_model.as_deref().unwrap_or(&about.embedding_model);
-        let embedder = embedder(host, &self.folder, model).await?;
+        let embedder = embedder(context, &self.folder, model).await?;
         let base = KnowledgeBase::open(&file, embedder).await.map_err(|error| said(&error))?;
         Ok(match source.reranker_model.as_deref().or(about.reranker.as_deref()) {
-            Some(model) => base.with_reranker(reranker(host, model)?),
+            Some(model) => base.with_reranker(reranker(context, model)?),
             None => base,
         })
     }
 
     async fn build(
         &self,
-        host: &Host,
+        context: &LoadContext,
         source: &KnowledgeBaseSource,
         complete: Complete,
         file: PathBuf,
@@ -129,18 +130,18 @@ impl AgentKnowledge {
             folder: self.folder.clone(),
             documents: source.documents.clone(),
             settings: complete.settings,
-            embedder: embedder(host, &self.folder, &complete.embedding_model).await?,
+            embedder: embedder(context, &self.folder, &complete.embedding_model).await?,
             outside: Outside {
                 fetch: Arc::new(ByPolicy {
                     name: format!("{GRANT_PREFIX}{}", source.node),
                     grants: self.grants.get(&source.node).cloned().unwrap_or_default(),
                 }),
                 loader: Arc::new(ByTool(self.tools.clone())),
-                extract: Arc::new(InCell(host.cell_runtime().clone())),
+                extract: Arc::new(InCell(context.cell_runtime().clone())),
             },
         };
-        let told = |progress: Progress| {
-            host.progress(&crate::host::Progress::Indexing {
+        let told = |progress: BuildProgress| {
+            context.progress(&Progress::Indexing {
                 node: source.node.clone(),
                 documents: progress.documents,
                 total: progress.total,
@@ -148,7 +149,7 @@ impl AgentKnowledge {
             });
         };
         let report = build.run(&told).await.map_err(|error| error.to_string())?;
-        host.progress(&crate::host::Progress::Indexed {
+        context.progress(&Progress::Indexed {
             node: source.node.clone(),
             documents: report.documents,
             chunks: report.chunks,
@@ -180,11 +181,15 @@ struct Complete {
 }
 
 /// What the source says, completed by the person who runs it.
-async fn complete(host: &Host, source: &KnowledgeBaseSource, people: &dyn People) -> Result<Complete, String> {
+async fn complete(
+    context: &LoadContext,
+    source: &KnowledgeBaseSource,
+    people: &dyn People,
+) -> Result<Complete, String> {
     let defaults = Settings::default();
     let fully_said = source.embedding_model.is_some() && source.chunk_size.is_some() && source.chunk_overlap.is_some();
     let node = source.node.as_str();
-    if !fully_said && !host.is_interactive() {
+    if !fully_said && !context.is_interactive() {
         return Err(
             "it is not built; set `embedding_model`, `chunk_size` and `chunk_overlap` in the node, or run the \
                     graph once on a terminal"
@@ -204,7 +209,7 @@ async fn complete(host: &Host, source: &KnowledgeBaseSource, people: &dyn People
     let embedding_model = match &source.embedding_model {
         Some(model) => model.clone(),
         None => {
-            let default = host.environment().get(MODEL_VARIABLE);
+            let default = context.environment().get(MODEL_VARIABLE);
             ask(people, node, "Which embedding model?".to_owned(), &[], default.as_deref()).await?
         }
     };
@@ -259,32 +264,32 @@ async fn ask(
 }
 
 /// The model that makes vectors, by its name: `local:DIRECTORY`, or as names of models are.
-async fn embedder(host: &Host, folder: &Path, name: &str) -> Result<Arc<dyn Embedder>, String> {
+async fn embedder(context: &LoadContext, folder: &Path, name: &str) -> Result<Arc<dyn Embedder>, String> {
     // Directories are relative to the agent's folder, so one name may mean several.
     let directory = name.strip_prefix(LOCAL).map(|directory| folder.join(directory));
     let key = directory.as_ref().map_or_else(|| name.to_owned(), |directory| directory.display().to_string());
-    if let Some(known) = host.embedder(&key) {
+    if let Some(known) = context.embedder(&key) {
         return Ok(known);
     }
     let embedder: Arc<dyn Embedder> = match directory {
         Some(directory) => Arc::new(LocalEmbedder::open(name, directory).await.map_err(|error| error.to_string())?),
         None => {
-            let (client, endpoint) = endpoint(host, name)?;
+            let (client, endpoint) = endpoint(context, name)?;
             Arc::new(RemoteEmbedder::new(client, Protocol::OpenAi, endpoint).map_err(|error| error.to_string())?)
         }
     };
-    host.keep_embedder(&key, embedder.clone());
+    context.keep_embedder(&key, embedder.clone());
     Ok(embedder)
 }
 
-fn reranker(host: &Host, name: &str) -> Result<Arc<dyn Reranker>, String> {
-    let (client, endpoint) = endpoint(host, name)?;
+fn reranker(context: &LoadContext, name: &str) -> Result<Arc<dyn Reranker>, String> {
+    let (client, endpoint) = endpoint(context, name)?;
     Ok(Arc::new(RemoteReranker::new(client, endpoint).map_err(|error| error.to_string())?))
 }
 
-fn endpoint(host: &Host, name: &str) -> Result<(hotcell_models::HttpClient, Endpoint), String> {
+fn endpoint(context: &LoadContext, name: &str) -> Result<(hotcell_models::HttpClient, Endpoint), String> {
     let parsed: ModelName = name.parse().map_err(|error: hotcell_models::ModelError| error.to_string())?;
-    let server = host.providers().server(&parsed).map_err(|error| error.to_string())?;
+    let server = context.providers().server(&parsed).map_err(|error| error.to_string())?;
     let key = server.key.map(|key| key.expose().to_owned());
     Ok((server.client, Endpoint { key, ..Endpoint::new(name, server.model, server.base_url) }))
 }

@@ -11,7 +11,7 @@ use hotcell_cells::{
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{AgentFolder, Catalogue, Former, Owner, Plugin, Standing, StoresError};
 
-use crate::host::Host;
+use crate::context::LoadContext;
 use crate::scripts::granted_variables;
 use crate::settle::log_of;
 
@@ -92,10 +92,10 @@ pub(crate) enum NoTool {
 impl PluginRegistry {
     /// Puts up the plugins of a catalogue as they stand in an agent's folder. What is broken is a warning and stops
     /// nothing else.
-    pub(crate) fn new(host: &Host, catalogue: &Catalogue, folder: &AgentFolder) -> (Self, Vec<Diagnostic>) {
-        let environment = host.environment();
+    pub(crate) fn new(context: &LoadContext, catalogue: &Catalogue, folder: &AgentFolder) -> (Self, Vec<Diagnostic>) {
+        let environment = context.environment();
         let mut registry = PluginRegistry {
-            cells: host.cell_runtime().cells().clone(),
+            cells: context.cell_runtime().cells().clone(),
             plugins: BTreeMap::new(),
             tools: HashMap::new(),
             callback_url: environment.get(CALLBACK_URL).filter(|url| !url.is_empty()),
@@ -108,7 +108,7 @@ impl PluginRegistry {
                 diagnostics.push(if found.guards { Diagnostic::error(text) } else { Diagnostic::warning(text) });
             }
         }
-        for (file, plugin, standing) in folder.standings(catalogue, host.signatures()) {
+        for (file, plugin, standing) in folder.standings(catalogue, context.signatures()) {
             let name = plugin.description.name.clone();
             let settings = folder.settings();
             let budget = match settings.budget(&name, Budget::default()) {
@@ -121,7 +121,7 @@ impl PluginRegistry {
             let grants = settings.grants(&name);
             // The data is for the component that was granted it, and for no other one of that name.
             let kv = match grants.kv && standing == Standing::Ready {
-                true => store(host, folder.path(), file, &name, &mut diagnostics),
+                true => store(context, folder.path(), file, &name, &mut diagnostics),
                 false => None,
             };
             let terms = Terms {
@@ -250,15 +250,15 @@ impl PluginRegistry {
 
 /// A plugin's store; what keeps it from having one, or what it may have had before, is a warning.
 fn store(
-    host: &Host,
+    context: &LoadContext,
     folder: &Path,
     file: &Path,
     plugin: &str,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Arc<dyn KeyValueStore>> {
     let mut open = || -> Result<Arc<dyn KeyValueStore>, StoresError> {
-        let stores = host.stores()?;
-        let owner = host.owner(folder, file, plugin)?;
+        let stores = context.stores()?;
+        let owner = context.owner(folder, file, plugin)?;
         diagnostics.extend(stores.former(&owner)?.iter().take(MOST_FORMER).map(|former| tell(&owner, folder, former)));
         Ok(stores.of(owner))
     };

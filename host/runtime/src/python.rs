@@ -13,7 +13,7 @@ use hotcell_plugins::Settings;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::host::Host;
+use crate::context::LoadContext;
 use crate::scripts::LoadedScript;
 use crate::settle::{into_report, settle};
 
@@ -95,7 +95,7 @@ impl PythonTools {
     /// The full name of a function of a file in `folder`; the file is loaded and described when it is first asked for.
     pub(crate) fn tool(
         &self,
-        host: &Host,
+        context: &LoadContext,
         folder: &Path,
         settings: &Settings,
         file: &str,
@@ -105,7 +105,7 @@ impl PythonTools {
         let loaded = match known {
             Some(loaded) => loaded,
             None => {
-                let loaded = self.load(host, folder, settings, file).map(Arc::new);
+                let loaded = self.load(context, folder, settings, file).map(Arc::new);
                 self.files().insert(file.to_owned(), loaded.clone());
                 loaded
             }
@@ -121,11 +121,18 @@ impl PythonTools {
         }
     }
 
-    fn load(&self, host: &Host, folder: &Path, settings: &Settings, file: &str) -> Result<PythonFile, String> {
-        let script = LoadedScript::load(&self.cells, host.cell_runtime(), folder, file, settings, host.environment())?;
+    fn load(
+        &self,
+        context: &LoadContext,
+        folder: &Path,
+        settings: &Settings,
+        file: &str,
+    ) -> Result<PythonFile, String> {
+        let script =
+            LoadedScript::load(&self.cells, context.cell_runtime(), folder, file, settings, context.environment())?;
         let call = script_call(&script, file, json!({}), script.terms.clone());
         let (cells, cell) = (self.cells.clone(), script.cell.clone());
-        let report = host.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
+        let report = context.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
         // Nobody runs yet: what describing costs is bounded by the file's own budget.
         let (answer, _) = settle(file, report, &BudgetScope::default());
         let answer = answer.map_err(|error| match error {

@@ -43,10 +43,15 @@ impl ToolCatalog {
     /// When what is said about the folder cannot be used.
     pub fn add_plugins(&mut self, folder: &Path) -> Result<Vec<Diagnostic>, FolderError> {
         let said = self.host.agent_folder(folder)?;
-        let (registry, mut diagnostics) = PluginRegistry::new(&self.host, &self.host.catalogue(folder), &said);
+        let (registry, mut diagnostics) = PluginRegistry::new(self.host.context(), &self.host.catalogue(folder), &said);
         let registry = Arc::new(registry);
-        let servers = AgentServers::none(self.host.connections());
-        let tools = AgentTools::new(registry.clone(), servers, self.host.model(), self.host.default_model());
+        let servers = AgentServers::none(self.host.context().connections());
+        let tools = AgentTools::new(
+            registry.clone(),
+            servers,
+            self.host.context().model(),
+            self.host.context().default_model(),
+        );
         for (name, registered) in registry.plugins() {
             if let Some(reason) = registered.held() {
                 diagnostics.push(Diagnostic::warning(reason));

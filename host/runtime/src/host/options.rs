@@ -86,6 +86,11 @@ impl HostOptions {
     }
 }
 
+/// Where runs, the data of plugins and the like are kept, if the user has a home folder.
+pub(crate) fn state_folder() -> Option<PathBuf> {
+    dirs::state_dir().or_else(dirs::data_local_dir).map(|folder| folder.join("hotcell"))
+}
+
 /// Is told about work that takes long.
 pub type OnProgress = Arc<dyn Fn(&Progress) + Send + Sync>;
 

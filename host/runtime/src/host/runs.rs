@@ -142,7 +142,7 @@ impl Host {
             tokio::select! {
                 biased;
                 () = session.cancel.cancelled() => return Err(HostError::Stopped),
-                ready = knowledge.prepare(self, &*session.people) => ready.map_err(HostError::Knowledge)?,
+                ready = knowledge.prepare(self.context(), &*session.people) => ready.map_err(HostError::Knowledge)?,
             }
         }
         Ok(())
@@ -153,11 +153,11 @@ impl Host {
             scripts: agent.own.scripts.clone(),
             tools: agent.own.tools.clone(),
             model: Arc::new(AgentModel {
-                model: self.0.model.clone(),
-                providers: self.0.providers.clone(),
+                model: self.context().model(),
+                providers: self.context().providers().clone(),
                 grants: agent.grants.clone(),
             }),
-            default_model: self.0.providers.default_model().cloned(),
+            default_model: self.context().default_model(),
             people: session.people.clone(),
             observer: session.observer.clone(),
             hooks: agent.own.hooks.clone(),

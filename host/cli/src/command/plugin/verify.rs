@@ -34,7 +34,7 @@ pub(super) fn perform(
         let bytes = std::fs::read(&found.file)
             .map_err(|error| Failure::failed(format!("cannot read `{}`: {error}", found.file.display())))?;
         if let Err(error) = desk.host.check_component(name, &bytes) {
-            problems.push(one_line(&error, 500));
+            problems.push(one_line(&error.to_string(), 500));
         }
         context.screen.worked();
         if !keys.is_empty()

@@ -1,0 +1,159 @@
+//! What loading an agent, and preparing it for its runs, needs of the process: cells, the environment, what the operator
+//! decided, connections.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hotcell_knowledge::Embedder;
+use hotcell_models::{Model, ModelName, Providers};
+use hotcell_plugins::{AgentFolder, Catalogue, FolderError, Owner, SignaturePolicy, Stores, StoresError, Trust};
+
+use crate::cells::CellRuntime;
+use crate::environment::Environment;
+use crate::host::options::{OnProgress, Progress, StoresChoice, state_folder};
+use crate::servers::Connections;
+
+/// The folder of plugins beside a graph.
+pub(crate) const PLUGIN_FOLDER: &str = "plugins";
+
+/// What loading needs of the process. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct LoadContext(Arc<Parts>);
+
+/// The parts of a context.
+pub(crate) struct Parts {
+    pub(crate) cell_runtime: CellRuntime,
+    pub(crate) providers: Arc<Providers>,
+    /// Who answers requests to models
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) environment: Environment,
+    /// Folders with plugins, beside that of the agent and the user's own
+    pub(crate) plugins: Vec<PathBuf>,
+    /// The user's own folder of plugins
+    pub(crate) user_plugins: Option<PathBuf>,
+    /// What is remembered of plugins from one look to the next
+    pub(crate) index: Option<PathBuf>,
+    pub(crate) trust: Trust,
+    pub(crate) signatures: SignaturePolicy,
+    pub(crate) stores: StoresChoice,
+    pub(crate) opened_stores: OnceLock<Stores>,
+    /// The names of the models that exist, where that is known
+    pub(crate) models: Option<Vec<String>>,
+    /// The user's own file of MCP servers
+    pub(crate) servers: Option<PathBuf>,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) embedders: Mutex<HashMap<String, Arc<dyn Embedder>>>,
+    /// Whether a person is there who can be asked before a run begins
+    pub(crate) interactive: bool,
+    pub(crate) progress: Option<OnProgress>,
+}
+
+impl LoadContext {
+    pub(crate) fn new(parts: Parts) -> Self {
+        LoadContext(Arc::new(parts))
+    }
+
+    pub(crate) fn cell_runtime(&self) -> &CellRuntime {
+        &self.0.cell_runtime
+    }
+
+    /// The user's own file of MCP servers.
+    pub(crate) fn users_servers(&self) -> Option<&Path> {
+        self.0.servers.as_deref().filter(|file| !file.as_os_str().is_empty())
+    }
+
+    pub(crate) fn connections(&self) -> Arc<Connections> {
+        self.0.connections.clone()
+    }
+
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.0.interactive
+    }
+
+    pub(crate) fn progress(&self, progress: &Progress) {
+        if let Some(told) = &self.0.progress {
+            told(progress);
+        }
+    }
+
+    /// A model that makes vectors, if it was used before.
+    pub(crate) fn embedder(&self, name: &str) -> Option<Arc<dyn Embedder>> {
+        self.0.embedders.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    pub(crate) fn keep_embedder(&self, name: &str, embedder: Arc<dyn Embedder>) {
+        self.0.embedders.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), embedder);
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.0.environment
+    }
+
+    pub(crate) fn providers(&self) -> &Arc<Providers> {
+        &self.0.providers
+    }
+
+    pub(crate) fn model(&self) -> Arc<dyn Model> {
+        self.0.model.clone()
+    }
+
+    pub(crate) fn default_model(&self) -> Option<ModelName> {
+        self.0.providers.default_model().cloned()
+    }
+
+    pub(crate) fn known_models(&self) -> Option<&[String]> {
+        self.0.models.as_deref()
+    }
+
+    /// The plugins within reach of an agent's folder. None of them is compiled or run.
+    pub(crate) fn catalogue(&self, folder: &Path) -> Catalogue {
+        Catalogue::of_folders(&self.plugin_folders(folder), self.0.index.as_deref())
+    }
+
+    /// Where plugins of an agent in this folder may be.
+    pub(crate) fn plugin_folders(&self, folder: &Path) -> Vec<PathBuf> {
+        let further = self.0.plugins.iter().filter(|folder| !folder.as_os_str().is_empty());
+        let further = further.chain(&self.0.user_plugins).cloned();
+        [folder.join(PLUGIN_FOLDER)].into_iter().chain(further).collect()
+    }
+
+    /// Whose the data of a plugin is that was found in the catalogue of a folder.
+    pub(crate) fn owner(&self, folder: &Path, file: &Path, plugin: &str) -> Result<Owner, StoresError> {
+        let place = file.parent().unwrap_or(Path::new(""));
+        if place == folder.join(PLUGIN_FOLDER) {
+            return Owner::of_project(folder, plugin);
+        }
+        if self.0.user_plugins.as_deref() == Some(place) {
+            return Owner::of_user(place, plugin);
+        }
+        Owner::beside_project(folder, place, plugin)
+    }
+
+    /// What the operator said about an agent's folder.
+    pub(crate) fn agent_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
+        AgentFolder::open(folder, &self.0.trust)
+    }
+
+    pub(crate) fn trust(&self) -> &Trust {
+        &self.0.trust
+    }
+
+    pub(crate) fn signatures(&self) -> &SignaturePolicy {
+        &self.0.signatures
+    }
+
+    /// The data of plugins, opened when the first one needs it.
+    pub(crate) fn stores(&self) -> Result<&Stores, StoresError> {
+        if let Some(stores) = self.0.opened_stores.get() {
+            return Ok(stores);
+        }
+        let file = match &self.0.stores {
+            StoresChoice::Memory => None,
+            StoresChoice::File(file) => Some(file.clone()),
+            StoresChoice::Default => state_folder().map(|folder| folder.join("stores.db")),
+        };
+        let stores = Stores::open(file.as_deref())?;
+        Ok(self.0.opened_stores.get_or_init(|| stores))
+    }
+}

@@ -1,0 +1,55 @@
+//! Writing agents in the Open Agent Specification.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hotcell_dialects::agent_spec::{self, DescribedTool, Exported};
+use hotcell_dialects::{Dialect, recognise};
+use hotcell_graph::diagnostic::SourceFile;
+use hotcell_models::ToolSpec;
+
+use crate::agent::{LoadFailure, Loading, NotConverted};
+use crate::context::LoadContext;
+use crate::folder::{AgentSurroundings, Reach};
+use crate::hooks::HookList;
+use crate::load::load;
+use crate::load::locate::{folder_to_show, parts, path_to_show, read};
+use crate::load::project::ProjectContext;
+
+/// The agent at `path` in the Open Agent Specification, and where that behaves in another way.
+pub(crate) fn convert(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<Exported, NotConverted> {
+    let (file, text) = read(path)?;
+    if recognise(&path_to_show(path, &file), &text) == Some(Dialect::AgentSpec) {
+        return Ok(Exported { text: write(context, path, loading)?, differences: Vec::new() });
+    }
+    let agent = load(context, path, loading)?;
+    let describe = |name: &str| {
+        let ToolSpec { name, description, parameters } = agent.own.tools.describe(name)?;
+        Some(DescribedTool { name, description, parameters })
+    };
+    agent_spec::export(&agent.graph, &describe).map_err(NotConverted::Inexpressible)
+}
+
+/// The configuration of the Open Agent Specification at `path`, written as JSON.
+pub(crate) fn write(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
+    let (file, text) = read(path)?;
+    let name = path_to_show(path, &file);
+    let source = Arc::new(SourceFile { name, text });
+    let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut diagnostics = Vec::new();
+    let told = HookList::default();
+    let project = ProjectContext::of(context, &folder, &told, &folder_to_show(path, &file), &mut diagnostics);
+    let listed = project.hooks.list();
+    let reach = Reach {
+        registry: &project.registry,
+        servers: &project.servers,
+        hooks: &listed,
+        python: project.tools.python(),
+        settings: project.said.settings(),
+        project: &folder,
+    };
+    let surroundings = AgentSurroundings::new(context, &folder, reach);
+    let (configuration, found) = agent_spec::read(&source, &parts(loading.components)?, &surroundings);
+    diagnostics.extend(found);
+    configuration.map(|configuration| agent_spec::write(&configuration)).ok_or(LoadFailure { diagnostics })
+}

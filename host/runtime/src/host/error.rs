@@ -1,0 +1,97 @@
+//! Why a host does not do what it was asked.
+
+use std::path::PathBuf;
+
+use hotcell_cells::CellsError;
+use hotcell_engine::RunError;
+use hotcell_journal::{JournalError, Question, RunStatus};
+use hotcell_models::ModelError;
+use thiserror::Error;
+
+use crate::agent::LoadFailure;
+
+/// Why a host does not do what it was asked.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// WebAssembly cannot be used here
+    #[error(transparent)]
+    Cells(#[from] CellsError),
+    /// The environment names models that cannot be used
+    #[error(transparent)]
+    Models(#[from] ModelError),
+    /// The journal failed
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The run did not start or cannot go on
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The agent of a run cannot be loaded again
+    #[error("the graph of run `{run}` cannot be loaded:\n{failure}")]
+    Load {
+        /// The run
+        run: String,
+        /// What is wrong
+        failure: LoadFailure,
+    },
+    /// The graph of a run was changed
+    #[error("`{file}` was changed since run `{run}` began; undo the change to go on with it, or start a new run", file = file.display())]
+    Changed {
+        /// The run
+        run: String,
+        /// The graph's file
+        file: PathBuf,
+    },
+    /// The user's `config.toml` cannot be used
+    #[error("cannot use `{file}`: {cause}", file = file.display())]
+    Config {
+        /// The file
+        file: PathBuf,
+        /// Why not
+        cause: String,
+    },
+    /// A run waits for no answer
+    #[error("run `{run}` is {status} and waits for no answer")]
+    NothingAsked {
+        /// The run
+        run: String,
+        /// How it stands
+        status: RunStatus,
+    },
+    /// A run has several open questions, or none of the id that was given
+    #[error("{}", which_question(.run, .named.as_deref(), .open))]
+    WhichQuestion {
+        /// The run
+        run: String,
+        /// The id that was given
+        named: Option<String>,
+        /// The questions that are open
+        open: Vec<Question>,
+    },
+    /// A knowledge base cannot be used
+    #[error("{0}")]
+    Knowledge(String),
+    /// Somebody stopped the work before the run began
+    #[error("stopped before the run began; what is built of its knowledge bases is kept")]
+    Stopped,
+    /// Somebody stopped the work while another run of its thread was not done
+    #[error("stopped while another run of the thread `{0}` was not done; nothing was begun")]
+    ThreadBusy(String),
+    /// There is no folder to keep things in
+    #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
+    NoHome,
+}
+
+fn which_question(run: &str, named: Option<&str>, open: &[Question]) -> String {
+    let open: Vec<String> = open
+        .iter()
+        .map(|question| {
+            let text: String = question.text.chars().take(60).collect();
+            format!("{} (`{}`: {})", question.id, question.node, text.escape_debug())
+        })
+        .collect();
+    let open = open.join(", ");
+    match named {
+        Some(id) => format!("run `{run}` has no open question `{id}`; open are {open}"),
+        None => format!("run `{run}` has several open questions; say which one with `--question`: {open}"),
+    }
+}

@@ -1,0 +1,137 @@
+//! Loading an agent: the file of a folder, everything it names, every agent it may call, and everything that is wrong.
+
+mod front_end;
+pub(crate) mod locate;
+mod one;
+mod origin;
+pub(crate) mod project;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotcell_dialects::sherma::{Child, Choice};
+use hotcell_engine::Callee;
+use hotcell_graph::diagnostic::{Diagnostic, Severity};
+
+use crate::agent::{Agent, LoadFailure, Loading, Which};
+use crate::agent_registry::{AgentRegistry, GuardedAgents};
+use crate::context::LoadContext;
+use crate::hooks::HookList;
+use crate::knowledge::AgentKnowledge;
+use crate::load::one::{LoadRequest, LoadedAgent, load_one};
+use crate::load::origin::{Origin, source};
+
+/// Loads the agent at `path`, the file of an agent or the folder that holds one, and every agent that it may call.
+/// `loading.agent` is the choice among several agents of a file.
+pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
+    let choice = match loading.agent {
+        Which::Only => Choice::Only,
+        Which::Any => Choice::Any,
+        Which::Named(name) => Choice::Named(name),
+    };
+    let wanted = LoadRequest { path, choice, project: None, components: loading.components };
+    let (mut one, mut diagnostics) = load_one(context, wanted, &HookList::default())?;
+    let mut digests = vec![one.digest.clone()];
+    let mut family = children(context, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
+    let mut names = std::mem::take(&mut one.calls);
+    // By name, because all agents lie side by side: each is loaded once, however they call each other.
+    while let Some((name, of_checked)) = names.pop() {
+        if family.knows(&name) {
+            continue;
+        }
+        let folder = one.folder.parent().unwrap_or(&one.folder).join(&*name);
+        // Where the caller is checked before it runs, what is wrong with an agent keeps the run from starting.
+        match load_one(
+            context,
+            LoadRequest { path: &folder, choice: Choice::Only, project: None, components: &[] },
+            &one.hooks,
+        ) {
+            Ok((child, found)) => {
+                diagnostics.extend(found);
+                digests.push(child.digest);
+                names.extend(child.calls);
+                family.add(name, Ok(child.callee), child.knowledge);
+            }
+            Err(failure) => {
+                let reason = failure.to_string();
+                let mut found = failure.diagnostics;
+                if !of_checked {
+                    found.clear();
+                }
+                diagnostics.extend(found);
+                family.add(name, Err(reason), Arc::new(AgentKnowledge::none()));
+            }
+        }
+    }
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return Err(LoadFailure { diagnostics });
+    }
+    family.add_knowledge(one.knowledge);
+    digests.sort();
+    Ok(Agent {
+        graph: one.callee.graph.clone(),
+        warnings: diagnostics,
+        dialect: one.dialect,
+        source: source(&one.file, loading)?,
+        style: one.style,
+        names: one.names,
+        file: one.file,
+        folder: one.folder,
+        conversation_starters: one.conversation_starters,
+        digest: match &digests[..] {
+            [digest] => digest.clone(),
+            several => blake3::hash(several.concat().as_bytes()).to_hex().to_string(),
+        },
+        own: one.callee,
+        grants: one.grants,
+        family: Arc::new(family),
+    })
+}
+
+/// Loads an agent as a run was started with it.
+pub(crate) fn load_source(context: &LoadContext, source: &str) -> Result<Agent, LoadFailure> {
+    let origin = Origin::parse(source);
+    load(context, &origin.file, &origin.loading())
+}
+
+/// The agents in files that an agent names, and theirs. Each has a registry of its own, because names count within a
+/// file; all of them belong to the `project` of the first and use its plugins.
+fn children(
+    context: &LoadContext,
+    one: &LoadedAgent,
+    project: &Path,
+    above: &mut Vec<PathBuf>,
+    digests: &mut Vec<String>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> AgentRegistry {
+    let mut family = AgentRegistry::default();
+    for (name, remote) in &one.remotes {
+        family.add(name.clone(), Ok(remote.clone()), Arc::new(AgentKnowledge::none()));
+    }
+    for Child { name, path, span } in &one.children {
+        let path_of_child = one.folder.join(path);
+        let choice = Choice::Preferred(name);
+        let wanted = LoadRequest { path: &path_of_child, choice, project: Some(project), components: &[] };
+        let refused = |message: String| Diagnostic::error(message).at(span);
+        if std::fs::canonicalize(wanted.path).is_ok_and(|file| above.contains(&file)) {
+            let error = refused(format!("the agents of `{path}` and of this file contain each other"));
+            diagnostics.push(error.help("an agent cannot be a sub-agent of itself, not even by way of others"));
+            continue;
+        }
+        match load_one(context, wanted, &one.hooks) {
+            Ok((child, found)) => {
+                diagnostics.extend(found);
+                digests.push(child.digest.clone());
+                above.push(child.file.clone());
+                let own = children(context, &child, project, above, digests, diagnostics);
+                above.pop();
+                let guards = child.callee.hooks.clone();
+                let agents = Arc::new(GuardedAgents { family: Arc::new(own), guards });
+                let callee = Callee { agents: Some(agents), ..child.callee };
+                family.add(name.clone(), Ok(callee), child.knowledge);
+            }
+            Err(failure) => diagnostics.extend(failure.diagnostics),
+        }
+    }
+    family
+}

@@ -1,0 +1,88 @@
+//! What the front end of a language makes of a file, in one form for all languages.
+
+use std::sync::Arc;
+
+use hotcell_dialects::agent_spec::{self, Part};
+use hotcell_dialects::loki::{self, KnowledgeBaseSource};
+use hotcell_dialects::sherma::{self, Child, Choice, Remote};
+use hotcell_dialects::{Dialect, Surroundings};
+use hotcell_graph::Key;
+use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
+use hotcell_graph::ir::Graph;
+
+/// What a front end made of a file.
+#[derive(Default)]
+pub(crate) struct FrontEndOutput {
+    pub(crate) graph: Option<Graph>,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) conversation_starters: Vec<String>,
+    pub(crate) knowledge_bases: Vec<KnowledgeBaseSource>,
+    /// Whether everything is checked before the first node runs
+    pub(crate) checked: bool,
+    pub(crate) children: Vec<Child>,
+    pub(crate) remotes: Vec<Remote>,
+    pub(crate) names: Vec<Key>,
+    /// The order of its hooks, as far as it says one
+    pub(crate) hooks: Vec<String>,
+    /// What is to be said of how the file is written
+    pub(crate) style: Option<&'static str>,
+}
+
+impl FrontEndOutput {
+    /// Whether the file itself says where an agent is.
+    pub(crate) fn names(&self, agent: &Key) -> bool {
+        self.children.iter().any(|child| child.name == *agent) || self.remotes.iter().any(|one| one.name == *agent)
+    }
+
+    pub(crate) fn of(
+        dialect: Dialect,
+        is_config: bool,
+        source: &Arc<SourceFile>,
+        choice: Choice<'_>,
+        parts: &[Part],
+        surroundings: &dyn Surroundings,
+    ) -> Self {
+        let loaded = match dialect {
+            Dialect::AgentSpec => {
+                let loaded = agent_spec::load(source, parts, surroundings);
+                return FrontEndOutput {
+                    graph: loaded.graph,
+                    diagnostics: loaded.diagnostics,
+                    checked: true,
+                    ..FrontEndOutput::default()
+                };
+            }
+            Dialect::Sherma => {
+                let loaded = sherma::load(source, choice, surroundings);
+                let sherma::Loaded { graph, agents: names, hooks, children, remotes, style, diagnostics } = loaded;
+                let style = Some(style.describe());
+                return FrontEndOutput {
+                    graph,
+                    diagnostics,
+                    names,
+                    hooks,
+                    children,
+                    remotes,
+                    style,
+                    checked: true,
+                    ..FrontEndOutput::default()
+                };
+            }
+            Dialect::Loki if is_config => loki::load_config(source, surroundings),
+            Dialect::Loki => loki::load(source, surroundings),
+        };
+        let mut front = FrontEndOutput {
+            graph: loaded.graph,
+            diagnostics: loaded.diagnostics,
+            conversation_starters: loaded.declarations.conversation_starters,
+            knowledge_bases: loaded.declarations.knowledge_bases,
+            checked: loaded.declarations.checked_before_run,
+            ..FrontEndOutput::default()
+        };
+        if let Choice::Named(name) = choice {
+            let error = Diagnostic::error(format!("the file holds one agent, so `{name}` cannot be chosen"));
+            front.diagnostics.push(error.help("leave the name out"));
+        }
+        front
+    }
+}

@@ -1,0 +1,67 @@
+//! Finding and reading the file of an agent.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotcell_dialects::agent_spec::Part;
+use hotcell_dialects::loki;
+use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
+
+use crate::agent::{ComponentsFile, LoadFailure};
+use crate::folder::{AGENT_FILE, CONFIG_FILE, GRAPH_FILE, both_files};
+
+/// Bytes that a graph file may have.
+const MAX_SOURCE: u64 = 16 << 20;
+
+/// The file of an agent that `path` means, absolute and without links, and its text.
+pub(crate) fn read(path: &Path) -> Result<(PathBuf, String), LoadFailure> {
+    let fail =
+        |path: &Path, error: &dyn fmt::Display| Diagnostic::error(format!("cannot read `{}`: {error}", path.display()));
+    let mut file = path.to_path_buf();
+    if path.is_dir() {
+        if both_files(path) {
+            return Err(loki::both_files(&path.display().to_string()).into());
+        }
+        let candidates = [GRAPH_FILE, CONFIG_FILE, AGENT_FILE].map(|name| path.join(name));
+        file = candidates.into_iter().find(|file| file.exists()).ok_or_else(|| {
+            Diagnostic::error(format!("there is neither `{GRAPH_FILE}` nor `{CONFIG_FILE}` in `{}`", path.display()))
+                .help("give the folder that holds an agent, or its file itself")
+        })?;
+    }
+    let size = std::fs::metadata(&file).map_err(|error| fail(&file, &error))?.len();
+    if size > MAX_SOURCE {
+        return Err(fail(&file, &format!("it has {size} bytes; a graph may have {MAX_SOURCE}")).into());
+    }
+    let bytes = std::fs::read(&file).map_err(|error| fail(&file, &error))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        fail(&file, &format!("it is not UTF-8 text: byte {} is wrong", error.utf8_error().valid_up_to()))
+    })?;
+    let file = std::fs::canonicalize(&file).map_err(|error| fail(&file, &error))?;
+    Ok((file, text))
+}
+
+/// The folder of the file, as the person wrote it.
+pub(crate) fn folder_to_show(path: &Path, file: &Path) -> String {
+    let folder = if path.is_dir() { Some(path) } else { path.parent() };
+    let shown = folder.unwrap_or_else(|| file.parent().unwrap_or(path)).display().to_string();
+    if shown.is_empty() { ".".to_owned() } else { shown }
+}
+
+/// The name under which diagnostics show the file: as the person wrote it.
+pub(crate) fn path_to_show(path: &Path, file: &Path) -> String {
+    match file.file_name() {
+        Some(name) if path.is_dir() => path.join(name).display().to_string(),
+        _ => path.display().to_string(),
+    }
+}
+
+/// The texts of files with parts.
+pub(crate) fn parts(components: &[ComponentsFile]) -> Result<Vec<Part>, LoadFailure> {
+    let part = |part: &ComponentsFile| {
+        let (_, text) = read(&part.file)?;
+        let file = Arc::new(SourceFile { name: part.file.display().to_string(), text });
+        Ok(Part { file, rename: part.rename.clone() })
+    };
+    components.iter().map(part).collect()
+}

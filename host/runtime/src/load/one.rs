@@ -1,0 +1,180 @@
+//! Loading one agent, without those that it calls.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotcell_cells::Grants;
+use hotcell_dialects::sherma::{Child, Choice, Remote};
+use hotcell_dialects::{Dialect, loki, recognise};
+use hotcell_engine::Callee;
+use hotcell_graph::Key;
+use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile};
+use hotcell_graph::ir::Action;
+
+use crate::agent::{ComponentsFile, LoadFailure};
+use crate::context::LoadContext;
+use crate::folder::{AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, Reach, both_files};
+use crate::hooks::HookList;
+use crate::knowledge::AgentKnowledge;
+use crate::load::front_end::FrontEndOutput;
+use crate::load::locate::{folder_to_show, parts, path_to_show, read};
+use crate::load::project::{ProjectContext, unused};
+use crate::remote;
+use crate::scripts::AgentScripts;
+use crate::web::AgentWeb;
+
+/// An agent that is to be loaded.
+#[derive(Clone, Copy)]
+pub(crate) struct LoadRequest<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) choice: Choice<'a>,
+    /// The folder whose plugins and settings count; none means that of the file
+    pub(crate) project: Option<&'a Path>,
+    /// Files with parts of it
+    pub(crate) components: &'a [ComponentsFile],
+}
+
+/// One agent, without those that it calls.
+pub(crate) struct LoadedAgent {
+    pub(crate) callee: Callee,
+    pub(crate) grants: Arc<Grants>,
+    pub(crate) dialect: Dialect,
+    pub(crate) file: PathBuf,
+    pub(crate) folder: PathBuf,
+    pub(crate) conversation_starters: Vec<String>,
+    pub(crate) digest: String,
+    pub(crate) hooks: HookList,
+    pub(crate) knowledge: Arc<AgentKnowledge>,
+    /// The agents that its nodes call, and whether those nodes are checked before the run
+    pub(crate) calls: Vec<(Key, bool)>,
+    /// The agents that its file names by their files
+    pub(crate) children: Vec<Child>,
+    /// The agents that its file names by their addresses
+    pub(crate) remotes: Vec<(Key, Callee)>,
+    pub(crate) style: Option<&'static str>,
+    pub(crate) names: Vec<Key>,
+}
+
+/// Loads one agent; `told` are hooks that are told of it anyway.
+pub(crate) fn load_one(
+    context: &LoadContext,
+    wanted: LoadRequest<'_>,
+    told: &HookList,
+) -> Result<(LoadedAgent, Vec<Diagnostic>), LoadFailure> {
+    let LoadRequest { path, choice, project, components } = wanted;
+    let (file, text) = read(path)?;
+    let shown = path_to_show(path, &file);
+    let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
+    let is_config = file.file_name().is_some_and(|name| name == CONFIG_FILE);
+    if both_files(&folder) && (is_config || file.file_name().is_some_and(|name| name == GRAPH_FILE)) {
+        return Err(loki::both_files(&folder.display().to_string()).into());
+    }
+    let mut digest = blake3::hash(text.as_bytes()).to_hex().to_string();
+    let parts = parts(components)?;
+    for part in &parts {
+        digest = blake3::hash(format!("{digest}{}{:?}", part.file.text, part.rename).as_bytes()).to_hex().to_string();
+    }
+    let source = Arc::new(SourceFile { name: shown.clone(), text });
+    let Some(dialect) = recognise(&shown, &source.text) else {
+        return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
+            .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`, a configuration of the \
+                   Open Agent Specification `component_type`")
+            .into());
+    };
+
+    let mut diagnostics = Vec::new();
+    let settled = project.unwrap_or(&folder);
+    let shown = folder_to_show(path, &file);
+    let ProjectContext { said, registry, servers, tools, mut hooks } =
+        ProjectContext::of(context, settled, told, &shown, &mut diagnostics);
+    let settings = said.settings();
+
+    let listed = hooks.list().and(told);
+    let reach = Reach {
+        registry: &registry,
+        servers: &servers,
+        hooks: &listed,
+        python: tools.python(),
+        settings,
+        project: settled,
+    };
+    let surroundings = AgentSurroundings::new(context, &folder, reach);
+    let mut loaded = FrontEndOutput::of(dialect, is_config, &source, choice, &parts, &surroundings);
+    diagnostics.append(&mut loaded.diagnostics);
+    if settings.hook_order().is_none() {
+        hooks.tell_in_order(&loaded.hooks);
+    }
+
+    let mut scripts = AgentScripts::new(context.cell_runtime().cells().clone());
+    let checked = loaded.checked;
+    let mut calls = Vec::new();
+    if let Some(graph) = &loaded.graph {
+        for (_, node) in graph.nodes() {
+            let script = match &node.action {
+                Action::Script(script) => script,
+                // The front end says where the other agents of this one are.
+                Action::Agent(action) if loaded.names(&action.agent) => continue,
+                Action::Agent(action) => {
+                    calls.push((action.agent.clone(), checked));
+                    continue;
+                }
+                _ => continue,
+            };
+            match scripts.load(context.cell_runtime(), &folder, &script.file, settings, context.environment()) {
+                Err(reason) if checked => {
+                    diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
+                }
+                Err(reason) => scripts.leave_broken(&script.file, reason),
+                Ok(()) => {}
+            }
+        }
+        // The settings of a project are for all of its agents.
+        if project.is_none() && loaded.children.is_empty() {
+            let is_used = |name: &str| scripts.has(name) || tools.python().has(name) || registry.plugin(name).is_some();
+            diagnostics.extend(unused(settings, &source.text, is_used));
+        }
+    }
+    let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    let Some(graph) = loaded.graph.filter(|_| !broken) else { return Err(LoadFailure { diagnostics }) };
+    let tools = Arc::new(tools);
+    let bases = loaded.knowledge_bases;
+    let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants(name)));
+    let callee = Callee {
+        at_once: None,
+        graph: Arc::new(graph),
+        scripts: Arc::new(scripts),
+        tools: tools.clone(),
+        plugin_nodes: tools,
+        knowledge: knowledge.clone(),
+        hooks: Arc::new(hooks),
+        agents: None,
+        web: Arc::new(AgentWeb { grants: settings.grants(FILE_GRANTS) }),
+    };
+    let mut remotes = Vec::with_capacity(loaded.remotes.len());
+    for Remote { name, url, span } in &loaded.remotes {
+        match remote::callee(name, url, span, settings.grants(FILE_GRANTS), &callee) {
+            Ok(remote) => remotes.push((name.clone(), remote)),
+            Err(reason) => diagnostics.push(Diagnostic::error(reason).at(span)),
+        }
+    }
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        return Err(LoadFailure { diagnostics });
+    }
+    let one = LoadedAgent {
+        callee,
+        grants: settings.grants(FILE_GRANTS),
+        remotes,
+        style: loaded.style,
+        names: loaded.names,
+        dialect,
+        file,
+        folder,
+        conversation_starters: loaded.conversation_starters,
+        digest,
+        hooks: listed,
+        knowledge,
+        calls,
+        children: loaded.children,
+    };
+    Ok((one, diagnostics))
+}
