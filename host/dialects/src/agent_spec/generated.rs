@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::types::Type;
+use hotcell_graph::types::{Type, schema_at};
 use hotcell_graph::{List, Object, Value};
 
 use super::model::{Component, ComponentId, Property};
@@ -174,16 +174,16 @@ fn map(component: &Component, subflow: &Component) -> Generated {
     let span = &component.span;
     let iterated = |input: &Property| {
         let inner = bare(input, &["default"]);
-        let list = list_schema(&inner);
-        let schema: Object =
-            std::iter::once((Arc::from("anyOf"), Value::List([inner, list].into_iter().collect::<List>()))).collect();
+        let list = list_schema(&inner, "/anyOf/1");
+        let members: List = [schema_at(&inner, "/anyOf/0"), list].into_iter().collect();
+        let schema: Object = std::iter::once((Arc::from("anyOf"), Value::List(members))).collect();
         with_default(of_schema(&format!("iterated_{}", input.title), &Value::Object(schema), span), &input.default)
     };
     let collected = |output: &Property| {
         let reducer = reducer(component, &output.title)?;
         let title = format!("collected_{}", output.title);
         let schema = match reducer {
-            "append" => list_schema(&bare(output, &["default"])),
+            "append" => list_schema(&bare(output, &["default"]), ""),
             _ => bare(output, &["default", "title", "description"]),
         };
         of_schema(&title, &schema, span).ok()
@@ -202,9 +202,10 @@ fn bare(property: &Property, without: &[&str]) -> Value {
     Value::Object(kept.map(|(key, value)| (Arc::clone(key), value.clone())).collect())
 }
 
-fn list_schema(items: &Value) -> Value {
-    let schema: Object =
-        [(Arc::from("type"), Value::from("array")), (Arc::from("items"), items.clone())].into_iter().collect();
+/// The schema of a list, which stands at `place` of another.
+fn list_schema(items: &Value, place: &str) -> Value {
+    let items = schema_at(items, &format!("{place}/items"));
+    let schema: Object = [(Arc::from("type"), Value::from("array")), (Arc::from("items"), items)].into_iter().collect();
     Value::Object(schema)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::types::Type;
+use hotcell_graph::types::{Type, doubtful_keywords};
 use hotcell_graph::{List, Object, Value};
 
 use super::builder::Builder;
@@ -19,6 +19,13 @@ pub(super) fn read<'d>(builder: &mut Builder<'_, 'd>, list: &List, at: Located<'
         let span = span_at(builder, at, &steps);
         // That an item is no object is said by the schema of the component.
         let Value::Object(object) = schema else { continue };
+        for doubt in doubtful_keywords(schema) {
+            let keyword = doubt.path.last().map(String::as_str).unwrap_or_default();
+            let message = format!("`{keyword}` is no keyword of JSON Schema, so it limits nothing");
+            let path: Vec<String> = steps.iter().cloned().chain(doubt.path.iter().cloned()).collect();
+            let warning = Diagnostic::warning(message).at(&span_at(builder, at, &path));
+            builder.report(warning.help(format!("did you mean `{}`?", doubt.meant)));
+        }
         match property(schema, object, &span) {
             Ok(property) => match properties.iter().find(|known| known.title == property.title) {
                 Some(first) => {
@@ -109,13 +116,26 @@ pub(super) fn of_object(schema: &Value) -> Result<Vec<Property>, String> {
     let Some(properties) = object_schema(schema) else { return Ok(Vec::new()) };
     let required = schema.as_object().and_then(|schema| schema.get("required")).and_then(Value::as_list);
     let is_required = |name: &str| required.is_none_or(|names| names.iter().any(|known| known.as_text() == Some(name)));
+    let outer = schema.as_object();
     properties
         .iter()
         .map(|(name, schema)| {
-            let property = of_schema(name, schema, &Span::none())?;
+            let property = of_schema(name, &with_definitions(schema, outer), &Span::none())?;
             if is_required(name) || property.default.is_some() { Ok(property) } else { optional(&property) }
         })
         .collect()
+}
+
+/// The schema with what the one around it defines, so that its references lead somewhere.
+fn with_definitions(schema: &Value, outer: Option<&Object>) -> Value {
+    let Value::Object(own) = schema else { return schema.clone() };
+    let mut own = own.clone();
+    for key in ["$defs", "definitions"] {
+        if let (None, Some(definitions)) = (own.get(key), outer.and_then(|outer| outer.get(key))) {
+            own.insert(key, definitions.clone());
+        }
+    }
+    Value::Object(own)
 }
 
 /// The property for which nothing has to be given.

@@ -60,7 +60,7 @@ fn configuration(
     }
     let version = version(root, &sources, diagnostics);
     // Without a version that is known, nothing can be said about the rest.
-    let version = version.ok()?.unwrap_or(Version::V25_4_1);
+    let version = version.ok()?.unwrap_or(Version::NEWEST);
     let mut versions = vec![version];
     for (index, document) in documents.iter().enumerate().skip(1) {
         let of_part = self::version(root.of_document(&document.root, index), &sources, diagnostics).ok()?;

@@ -13,14 +13,19 @@ pub enum Version {
     V26_1_0,
     /// 26.1.2
     V26_1_2,
+    /// 26.2.0
+    V26_2_0,
     /// 26.3.1
     V26_3_1,
 }
 
 impl Version {
     /// All known versions, the oldest first.
-    pub const ALL: [Version; 5] =
-        [Version::V25_4_1, Version::V25_4_2, Version::V26_1_0, Version::V26_1_2, Version::V26_3_1];
+    pub const ALL: [Version; 6] =
+        [Version::V25_4_1, Version::V25_4_2, Version::V26_1_0, Version::V26_1_2, Version::V26_2_0, Version::NEWEST];
+
+    /// The newest, which a text that names none is written for.
+    pub const NEWEST: Version = Version::V26_3_1;
 
     /// The version of that name.
     pub fn of_name(name: &str) -> Option<Version> {
@@ -34,6 +39,7 @@ impl Version {
             Version::V25_4_2 => "25.4.2",
             Version::V26_1_0 => "26.1.0",
             Version::V26_1_2 => "26.1.2",
+            Version::V26_2_0 => "26.2.0",
             Version::V26_3_1 => "26.3.1",
         }
     }

@@ -1,7 +1,7 @@
 //! Tools that a graph defines itself: their inputs made ready, the work done by whoever does it.
 
 use hotcell_graph::ir::{Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
-use hotcell_graph::types::to_text;
+use hotcell_graph::types::{pointer_step, schema_at, to_text};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
 use hotcell_models::ToolSpec;
@@ -36,8 +36,12 @@ pub(super) fn describe(tool: &Tool) -> ToolSpec {
 
 /// The JSON schema of an object with these entries.
 pub(super) fn parameters(slots: &[Slot]) -> serde_json::Value {
+    let schema = |slot: &Slot| {
+        let place = format!("/properties/{}", pointer_step(&slot.name));
+        serde_json::Value::from(&schema_at(&slot.schema, &place))
+    };
     let properties: serde_json::Map<String, serde_json::Value> =
-        slots.iter().map(|slot| (slot.name.to_string(), serde_json::Value::from(&slot.schema))).collect();
+        slots.iter().map(|slot| (slot.name.to_string(), schema(slot))).collect();
     let required: Vec<&str> = slots.iter().filter(|slot| slot.default.is_none()).map(|slot| &*slot.name).collect();
     json!({ "type": "object", "properties": properties, "required": required })
 }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::value::{Key, Value};
 
 pub use convert::{Iterated, Mismatch};
-pub use schema::SchemaError;
+pub use schema::{DoubtfulKeyword, SchemaError, doubtful_keywords, pointer_step, schema_at};
 pub use text::to_text;
 
 use schema::Constraint;

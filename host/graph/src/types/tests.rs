@@ -1,4 +1,4 @@
-use super::{Iterated, Type, to_text};
+use super::{Iterated, Type, doubtful_keywords, pointer_step, schema_at, to_text};
 use crate::value::{Value, parse_json};
 
 fn value(json: &str) -> Value {
@@ -108,7 +108,27 @@ fn schemas_that_are_no_types_are_refused_with_their_place() {
         (
             r#"{"type": "array", "items": {"oneOf": []}}"#,
             "items.oneOf",
-            "the keyword `oneOf` is not supported in types",
+            "`oneOf` takes a list of types with at least one",
+        ),
+        (
+            r##"{"$ref": "#/$defs/pont", "$defs": {"point": {"type": "object"}}}"##,
+            "$ref",
+            "the schema has nothing at `#/$defs/pont`; did you mean `#/$defs/point`?",
+        ),
+        (
+            r#"{"type": "array", "items": {"$ref": "https://example.org/point.json"}}"#,
+            "items.$ref",
+            "`https://example.org/point.json` is outside of the schema: write it below `$defs`, and `#/$defs/...` here",
+        ),
+        (
+            r##"{"$ref": "#/$defs/point", "$defs": {"point": {"type": "objekt"}}}"##,
+            "$defs.point.type",
+            "there is no type `objekt`; did you mean `object`?",
+        ),
+        (
+            r#"{"type": "array", "items": [{"type": "string"}]}"#,
+            "items",
+            "a list of schemas for the first items is `prefixItems`",
         ),
         (r#"{"type": ["string", null]}"#, "type.1", "a name of a type is a text and not null: write `\"null\"`"),
         (r#"7"#, "", "a type is a JSON schema, which is an object and not a number"),
@@ -122,6 +142,118 @@ fn schemas_that_are_no_types_are_refused_with_their_place() {
         let error = Type::of_schema(&value(schema)).unwrap_err();
         assert_eq!((error.path.join(".").as_str(), error.problem.as_str()), (path, problem), "{schema}");
     }
+}
+
+#[test]
+fn what_json_schema_does_not_know_is_an_annotation() {
+    for keywords in [
+        r#""json_schema": {"type": "integer"}"#,
+        r#""cinatra": {"widget": "text"}, "key_type": {"type": "string"}, "name": "n", "nullable": true"#,
+        r#""x-order": 1, "discriminator": {"propertyName": "kind"}, "example": 3, "xml": {}"#,
+    ] {
+        let schema = value(&format!(r#"{{"type": "string", {keywords}}}"#));
+        assert!(Type::of_schema(&schema).unwrap().is_text(), "{keywords}");
+        assert_eq!(doubtful_keywords(&schema), [], "{keywords}");
+    }
+    let mistyped = value(
+        r#"{"type": "object", "propertes": {}, "properties": {"requird": {"maxlength": 3, "enum": []}, "a": {"items": {"minimun": 1}}}}"#,
+    );
+    let found: Vec<(String, &str)> =
+        doubtful_keywords(&mistyped).into_iter().map(|one| (one.path.join("."), one.meant)).collect();
+    // Names of properties are no keywords, and a keyword that is there is not meant once more.
+    assert_eq!(
+        found,
+        [
+            ("properties.requird.maxlength".to_owned(), "maxLength"),
+            ("properties.a.items.minimun".to_owned(), "minimum")
+        ]
+    );
+}
+
+#[test]
+fn keywords_of_json_schema_are_honoured_where_they_limit_values() {
+    let tree = r##"{"$ref": "#/$defs/tree", "$defs": {"tree": {"type": "object", "properties": {
+        "size": {"type": "integer"}, "under": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "required": ["size"]}}}"##;
+    let all = r##"{"allOf": [{"$ref": "#/$defs/small"}], "default": 1, "$defs": {"small": {"type": "integer", "maximum": 9}}}"##;
+    let merged = r#"{"allOf": [{"type": "object", "properties": {"a": {"type": "integer"}}}, {"properties": {"b": {}}, "required": ["b"]}]}"#;
+    let one = r#"{"oneOf": [{"type": "integer"}, {"type": "string", "minLength": 2}]}"#;
+    let pair = r#"{"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "items": false}"#;
+    let either = r#"{"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}"#;
+    let named = r#"{"type": "object", "patternProperties": {"^n_": {"type": "integer"}}, "additionalProperties": {"type": "string"}}"#;
+    let conditional = r#"{"type": "object", "if": {"required": ["a"]}, "then": {"required": ["b"]}}"#;
+    let dependent = r#"{"type": "object", "dependentRequired": {"a": ["b"]}}"#;
+    let without_type = r#"{"properties": {"a": {"type": "integer"}}, "required": ["a"]}"#;
+    let cases = [
+        (
+            tree,
+            r#"{"size": 1.5, "under": [{"size": 2, "under": []}]}"#,
+            Some(r#"{"size":1,"under":[{"size":2,"under":[]}]}"#),
+        ),
+        (tree, r#"{"size": 1, "under": [{"under": [{"size": 1}]}]}"#, None),
+        (all, "3.5", Some("3")),
+        (all, "10", None),
+        (merged, r#"{"a": 1.5, "b": 0}"#, Some(r#"{"a":1,"b":0}"#)),
+        (merged, r#"{"a": 1}"#, None),
+        (one, r#""ab""#, Some(r#""ab""#)),
+        (one, "2", Some("2")),
+        (one, r#""a""#, None),
+        (pair, r#"["a", 1]"#, Some(r#"["a",1]"#)),
+        (pair, r#"["a", "b"]"#, None),
+        (pair, r#"["a", 1, 2]"#, None),
+        (either, r#"{"b": 1}"#, Some(r#"{"b":1}"#)),
+        (either, r#"{"c": 1}"#, None),
+        (named, r#"{"n_1": 1, "x": "y"}"#, Some(r#"{"n_1":1,"x":"y"}"#)),
+        (named, r#"{"n_1": "y"}"#, None),
+        (named, r#"{"x": 1}"#, None),
+        (conditional, r#"{"a": 1, "b": 1}"#, Some(r#"{"a":1,"b":1}"#)),
+        (conditional, r#"{"a": 1}"#, None),
+        (dependent, r#"{"a": 1}"#, None),
+        (without_type, "3", Some("3")),
+        (without_type, r#"{"a": "x"}"#, None),
+        (r#"{"type": "string", "not": {"const": "x"}}"#, r#""x""#, None),
+        (r#"{"type": "array", "items": false}"#, "[]", Some("[]")),
+        (r#"{"type": "array", "items": false}"#, "[1]", None),
+        (r#"{"type": "array", "contains": {"const": 1}}"#, "[2]", None),
+    ];
+    for (schema, given, expected) in cases {
+        let converted = ty(schema).convert(&value(given)).map(|value| value.to_json()).ok();
+        assert_eq!(converted.as_deref(), expected, "{given} as {schema}");
+    }
+}
+
+#[test]
+fn references_cannot_make_a_type_endless() {
+    let level = |number: u32| {
+        let next = number + 1;
+        format!(
+            r##""l{number}": {{"type": "object", "properties": {{"a": {{"$ref": "#/$defs/l{next}"}}, "b": {{"$ref": "#/$defs/l{next}"}}}}}}"##
+        )
+    };
+    let levels: Vec<String> = (0..40).map(level).collect();
+    let bomb =
+        format!(r##"{{"$ref": "#/$defs/l0", "$defs": {{{}, "l40": {{"type": "string"}}}}}}"##, levels.join(", "));
+    let error = Type::of_schema(&value(&bomb)).unwrap_err();
+    assert!(error.problem.contains("10000 parts"), "{}", error.problem);
+    for schema in [
+        r##"{"$ref": "#"}"##,
+        r##"{"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}"##,
+        r##"{"not": {"$ref": "#"}}"##,
+    ] {
+        let ty = ty(schema);
+        assert!(ty.is_any(), "{schema}");
+        // What it says of a value is nothing anybody can know; it comes to an end.
+        let _ = ty.convert(&value(r#"{"a": [1]}"#));
+    }
+}
+
+#[test]
+fn a_schema_within_another_refers_to_itself() {
+    let inner = value(
+        r##"{"$id": "https://example.org/x", "type": "object", "properties": {"$ref": {"$ref": "#/$defs/a"}}, "default": {"$ref": "#"}, "$defs": {"a": {"items": {"$ref": "#"}}}}"##,
+    );
+    let moved = r##"{"type":"object","properties":{"$ref":{"$ref":"#/properties/a~1b/$defs/a"}},"default":{"$ref":"#"},"$defs":{"a":{"items":{"$ref":"#/properties/a~1b"}}}}"##;
+    let place = format!("/properties/{}", pointer_step("a/b"));
+    assert_eq!(schema_at(&inner, &place).to_json(), moved);
 }
 
 #[test]

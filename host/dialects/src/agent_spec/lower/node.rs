@@ -7,7 +7,7 @@ use hotcell_graph::ir::{
     Action, AskAction, CallAction, CallEachAction, Collect, ConverseAction, Expression, Iterate, Join, Next, Node,
     OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed, Update,
 };
-use hotcell_graph::types::Type;
+use hotcell_graph::types::{Type, pointer_step, schema_at};
 use hotcell_graph::{Key, Object, Value};
 
 use super::agent::spoken_by;
@@ -418,7 +418,8 @@ fn agreed(mut all: impl Iterator<Item = Option<Rounds>>) -> Option<Rounds> {
 
 /// What a model is told that owes more than a text.
 fn wanted(outputs: &[Property]) -> String {
-    let properties: Object = outputs.iter().map(|output| (output.title.clone(), output.schema.clone())).collect();
+    let schema = |output: &Property| schema_at(&output.schema, &format!("/properties/{}", pointer_step(&output.title)));
+    let properties: Object = outputs.iter().map(|output| (output.title.clone(), schema(output))).collect();
     let schema: Object = [("type".into(), Value::from("object")), ("properties".into(), Value::Object(properties))]
         .into_iter()
         .collect();

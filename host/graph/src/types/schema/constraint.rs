@@ -1,0 +1,74 @@
+//! What a value has to satisfy beyond its shape.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::keywords::{CONDITIONS, CONSTRAINTS, has_reference, schema_at};
+use crate::value::{Object, Value};
+
+/// Where the schema stands that the references of a condition lead into.
+const ROOT: &str = "/$defs/root";
+
+/// A condition on the values of a type.
+#[derive(Clone)]
+pub(crate) struct Constraint {
+    keywords: Value,
+    validator: Arc<jsonschema::Validator>,
+}
+
+impl Constraint {
+    /// The condition of a schema that stands in `root`; none if it has none. `more` are keywords that make shapes elsewhere.
+    pub(super) fn of(schema: &Object, root: &Value, more: &[&str]) -> Result<Option<Constraint>, String> {
+        let is_of_it = |key: &str| CONSTRAINTS.contains(&key) || CONDITIONS.contains(&key) || more.contains(&key);
+        let keywords: Object = schema
+            .iter()
+            .filter(|(key, value)| {
+                is_of_it(key) && !(&***key == "additionalProperties" && **value == Value::Bool(false))
+            })
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        if keywords.is_empty() {
+            return Ok(None);
+        }
+        Constraint::build(Value::Object(keywords), root).map(Some)
+    }
+
+    /// The condition that no value satisfies.
+    pub(super) fn never() -> Result<Constraint, String> {
+        let keywords: Object = [("not".into(), Value::Object(Object::default()))].into_iter().collect();
+        Constraint::build(Value::Object(keywords), &Value::Null)
+    }
+
+    fn build(keywords: Value, root: &Value) -> Result<Constraint, String> {
+        let mut keywords = keywords;
+        if has_reference(&keywords) {
+            keywords = schema_at(&keywords, ROOT);
+            let definitions: Object = [("root".into(), schema_at(root, ROOT))].into_iter().collect();
+            if let Value::Object(object) = &mut keywords {
+                object.insert("$defs", Value::Object(definitions));
+            }
+        }
+        match jsonschema::options().offline().build(&serde_json::Value::from(&keywords)) {
+            Ok(validator) => Ok(Constraint { keywords, validator: Arc::new(validator) }),
+            Err(problem) => Err(format!("not a valid JSON schema: {problem}")),
+        }
+    }
+
+    /// Why the value does not satisfy it.
+    pub(in crate::types) fn violated_by(&self, value: &Value) -> Option<String> {
+        let value = serde_json::Value::from(value);
+        self.validator.iter_errors(&value).next().map(|error| error.to_string())
+    }
+}
+
+impl fmt::Debug for Constraint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.keywords.to_json())
+    }
+}
+
+impl PartialEq for Constraint {
+    fn eq(&self, other: &Self) -> bool {
+        self.keywords == other.keywords
+    }
+}
