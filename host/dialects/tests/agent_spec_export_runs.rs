@@ -99,8 +99,14 @@ async fn run(graph: Graph, played: &Json, text: Option<&str>, state: Object) -> 
         web: nobody,
     };
     let given = RunInput { input: text.map(str::to_owned), state, ..RunInput::default() };
-    let request =
-        RunRequest { graph: Arc::new(graph), source: "test".into(), digest: "test".into(), given, follows: None };
+    let request = RunRequest {
+        graph: Arc::new(graph),
+        source: "test".into(),
+        digest: "test".into(),
+        kept: false,
+        given,
+        follows: None,
+    };
     let engine = Engine::new(ports, Arc::new(MemoryStore::default()));
     let report = engine.start(request, CancellationToken::new()).await.unwrap();
     let outcome = match report.outcome {

@@ -37,8 +37,10 @@ pub struct RunRequest {
     pub graph: Arc<Graph>,
     /// Where it comes from, for whoever resumes the run
     pub source: String,
-    /// Identifies the text of the source
+    /// Identifies what the graph was loaded from
     pub digest: String,
+    /// Whether the store keeps all of that under the digest
+    pub kept: bool,
     /// What the run is given
     pub given: RunInput,
     /// The run that is the last one of its thread, if it belongs to one
@@ -83,6 +85,7 @@ impl Engine {
             graph: graph.name.clone(),
             source: request.source,
             digest: request.digest,
+            kept: request.kept,
             given: request.given.to_object(),
         };
         let writer = self.store.create(&header, request.follows.as_ref()).await?;

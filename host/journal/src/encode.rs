@@ -54,11 +54,18 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
             body.insert("graph", header.graph.as_str().into());
             body.insert("source", header.source.as_str().into());
             body.insert("digest", header.digest.as_str().into());
+            if header.kept {
+                body.insert("kept", Value::Bool(true));
+            }
             body.insert("given", Value::Object(header.given.clone()));
             "started"
         }
         Fact::Resumed => "resumed",
         Fact::Retried => "retried",
+        Fact::Revised { digest } => {
+            body.insert("digest", digest.as_str().into());
+            "revised"
+        }
         Fact::Waiting => "waiting",
         Fact::Cancelled => "cancelled",
         Fact::Ended { result, node } => {
@@ -161,10 +168,12 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
             graph: text("graph").ok_or("the graph is missing")?,
             source: text("source").ok_or("the source is missing")?,
             digest: text("digest").ok_or("the digest is missing")?,
+            kept: body.get("kept") == Some(&Value::Bool(true)),
             given: body.get("given").and_then(Value::as_object).cloned().unwrap_or_default(),
         })),
         "resumed" => Ok(Fact::Resumed),
         "retried" => Ok(Fact::Retried),
+        "revised" => Ok(Fact::Revised { digest: text("digest").ok_or("the digest is missing")? }),
         "waiting" => Ok(Fact::Waiting),
         "cancelled" => Ok(Fact::Cancelled),
         "ended" => Ok(Fact::Ended {

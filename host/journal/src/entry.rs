@@ -32,8 +32,10 @@ pub struct RunHeader {
     pub graph: String,
     /// Where the graph was loaded from, for whoever loads it again
     pub source: String,
-    /// Identifies the text of the source
+    /// Identifies what it was loaded from
     pub digest: String,
+    /// Whether the store keeps all of that under the digest ([`crate::Revision`])
+    pub kept: bool,
     /// Everything the run was given: `input`, `variables`
     pub given: Object,
 }
@@ -64,6 +66,11 @@ pub enum Fact {
     Resumed,
     /// A person had a failed run go on. What models refused at the end of turns that are not completed is asked again
     Retried,
+    /// From now on the run goes on with another revision of what it was loaded from
+    Revised {
+        /// The revision, which the store keeps
+        digest: String,
+    },
     /// A node completed its turn
     Completed(Completed),
     /// Something outside answered within a node's turn (a model, a tool, an item of a map)

@@ -7,6 +7,7 @@
 //! [`RunStore`] is the port, [`SqliteStore`] its embedded implementation, [`MemoryStore`] the one for tests and for runs that
 //! nobody wants to keep.
 
+mod artefact;
 mod encode;
 mod entry;
 mod ids;
@@ -17,6 +18,7 @@ mod projection;
 mod sqlite;
 mod store;
 
+pub use artefact::{Artefact, Revision};
 pub use entry::{ClientCall, Completed, Entry, Fact, Question, RunHeader, Write};
 pub use ids::{EntryPath, RunId};
 pub use memory::MemoryStore;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 
+use crate::artefact::{Artefact, Revision};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
 use crate::mail::Bells;
@@ -34,10 +35,14 @@ struct Runs {
     order: Vec<RunId>,
     /// The last run of each thread, by source and name
     threads: HashMap<(String, String), RunId>,
+    /// The artefacts of each revision
+    revisions: HashMap<String, Vec<Artefact>>,
 }
 
 struct Run {
     header: RunHeader,
+    /// The revisions that it was moved to, the last one last
+    revised: Vec<String>,
     entries: Vec<Entry>,
     /// What was sent and not received
     mail: Vec<Entry>,
@@ -55,6 +60,9 @@ impl Run {
         if let Some(status) = entry.fact.status() {
             self.status = status;
             self.updated = SystemTime::now();
+        }
+        if let Fact::Revised { digest } = &entry.fact {
+            self.revised.push(digest.clone());
         }
         self.entries.push(entry);
     }
@@ -84,6 +92,11 @@ impl Run {
         timers
     }
 
+    /// The revisions that it was begun and went on with, the last one last.
+    fn revisions(&self) -> impl DoubleEndedIterator<Item = &String> {
+        self.header.kept.then_some(&self.header.digest).into_iter().chain(&self.revised)
+    }
+
     fn outcome(&self) -> Option<&str> {
         self.entries.last().and_then(|entry| entry.fact.outcome())
     }
@@ -105,6 +118,7 @@ impl Run {
         RunRecord {
             id: id.clone(),
             header: self.header.clone(),
+            revision: self.revisions().last().cloned(),
             status: self.status(),
             created: self.created,
             updated: self.updated,
@@ -145,6 +159,14 @@ impl MemoryStore {
 }
 
 impl Runs {
+    /// Whether a revision is kept.
+    fn has(&self, revision: &str) -> Result<(), JournalError> {
+        match self.revisions.contains_key(revision) {
+            true => Ok(()),
+            false => Err(JournalError::NotKept(revision.to_owned())),
+        }
+    }
+
     /// The run of the thread that somebody works on.
     fn busy(&self, header: &RunHeader) -> Option<RunId> {
         let thread = header.thread()?;
@@ -207,6 +229,13 @@ impl RunWriter for Writer {
     }
 
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        for entry in &entries {
+            if let Fact::Revised { digest } = &entry.fact {
+                // Taken before the run, as everywhere.
+                let runs = self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
+                runs.has(digest)?;
+            }
+        }
         let mut run = self.run()?;
         let rests = entries.iter().any(|entry| entry.fact.is_rest());
         if rests && !run.mail.is_empty() {
@@ -251,10 +280,22 @@ impl RunWriter for Writer {
 
 #[async_trait]
 impl RunStore for MemoryStore {
+    async fn keep(&self, revision: &Revision) -> Result<(), JournalError> {
+        self.runs().revisions.entry(revision.digest.clone()).or_insert_with(|| revision.artefacts.clone());
+        Ok(())
+    }
+
+    async fn artefact(&self, digest: &str) -> Result<Vec<u8>, JournalError> {
+        let runs = self.runs();
+        let found = runs.revisions.values().flatten().find(|artefact| artefact.digest() == digest);
+        found.map(|artefact| artefact.bytes().to_vec()).ok_or_else(|| JournalError::NotKept(digest.to_owned()))
+    }
+
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
         let now = SystemTime::now();
         let run = Run {
             header: header.clone(),
+            revised: Vec::new(),
             entries: vec![Entry::of_run(Fact::Started(header.clone()))],
             mail: Vec::new(),
             status: RunStatus::Running,
@@ -266,6 +307,9 @@ impl RunStore for MemoryStore {
         };
         let run = Arc::new(Mutex::new(run));
         let mut runs = self.runs();
+        if header.kept {
+            runs.has(&header.digest)?;
+        }
         let mut id = RunId::random();
         while runs.by_id.contains_key(&id) {
             id = RunId::random();
@@ -417,10 +461,13 @@ impl RunStore for MemoryStore {
             stays.extend(needed.filter(|needed| goes.remove(needed)));
         }
         let before = runs.by_id.len();
-        let Runs { by_id, order, threads } = &mut *runs;
+        let Runs { by_id, order, threads, revisions } = &mut *runs;
         by_id.retain(|id, _| !goes.contains(id));
         order.retain(|id| by_id.contains_key(id));
         threads.retain(|_, id| by_id.contains_key(id));
+        let needed: HashSet<String> =
+            by_id.values().flat_map(|run| locked(run).revisions().cloned().collect::<Vec<_>>()).collect();
+        revisions.retain(|digest, _| needed.contains(digest));
         Ok(PruneReport { runs: (before - runs.by_id.len()) as u64, bytes: 0 })
     }
 }

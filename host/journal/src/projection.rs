@@ -83,7 +83,7 @@ impl Fact {
             Fact::Ended { result: Ok(_), .. } => RunStatus::Completed,
             Fact::Ended { result: Err(_), .. } => RunStatus::Failed,
             Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Attempt { .. } => return None,
-            Fact::TimerSet { .. } | Fact::TimerFired { .. } => return None,
+            Fact::TimerSet { .. } | Fact::TimerFired { .. } | Fact::Revised { .. } => return None,
             Fact::Asked { .. } | Fact::Answered { .. } => return None,
         })
     }

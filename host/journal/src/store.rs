@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use thiserror::Error;
 
+use crate::artefact::Revision;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::projection::RunStatus;
@@ -65,6 +66,12 @@ pub enum JournalError {
         /// What is wrong
         why: &'static str,
     },
+    /// It is not among what the store keeps of runs, or not any more
+    #[error("`{0}` is not kept in the journal")]
+    NotKept(String),
+    /// What is kept is not what was put there
+    #[error("`{0}` is damaged in the journal: the file was changed or damaged after it was written")]
+    DamagedArtefact(String),
     /// Something was sent to the run that has to be received before it can rest
     #[error("run `{0}` has messages that were not received")]
     Unread(RunId),
@@ -110,6 +117,8 @@ pub struct RunRecord {
     pub id: RunId,
     /// What it was started with
     pub header: RunHeader,
+    /// The revision of what it was loaded from with which it goes on, if that is kept
+    pub revision: Option<String>,
     /// How it stands
     pub status: RunStatus,
     /// When it was started
@@ -201,7 +210,16 @@ pub struct Taken {
 /// A store of runs.
 #[async_trait]
 pub trait RunStore: Send + Sync {
+    /// Keeps a revision until no run needs it. What is kept already is not written again.
+    async fn keep(&self, revision: &Revision) -> Result<(), JournalError>;
+
+    /// The bytes of an artefact of a revision: [`JournalError::NotKept`] or [`JournalError::DamagedArtefact`] if they are not
+    /// there.
+    async fn artefact(&self, digest: &str) -> Result<Vec<u8>, JournalError>;
+
     /// Starts a run: its first entry is [`Fact::Started`].
+    ///
+    /// Its revision has to be kept if the header says so: [`JournalError::NotKept`] says that it is not, and nothing is begun.
     ///
     /// In a thread, `follows` has to be the run that is last in it: [`JournalError::ThreadMoved`] says that another one is,
     /// [`JournalError::ThreadBusy`] that one of its runs is being worked on.
@@ -241,7 +259,7 @@ pub trait RunStore: Send + Sync {
     /// Returns when nobody works on a run, or whoever did is gone.
     async fn released(&self, run: &RunId) -> Result<(), JournalError>;
 
-    /// Removes runs that have ended, and gives their space back. Only the filters of `query` are looked at; a run that another
+    /// Removes runs that have ended with the revisions that no other run needs, and gives their space back. Only the filters of `query` are looked at; a run that another
     /// one needs to know its state stays.
     async fn prune(&self, query: &RunQuery) -> Result<PruneReport, JournalError>;
 }
@@ -256,8 +274,8 @@ pub trait RunWriter: Send + Sync {
     /// returns; [`RunWriter::settled`] waits for that.
     ///
     /// An entry after which the run rests ([`Fact::Waiting`], [`Fact::Ended`]) is refused with [`JournalError::Unread`] while
-    /// there are messages, and gives the run free. After an error nothing can be appended any more, [`JournalError::Unread`]
-    /// and [`JournalError::NotAsked`] apart.
+    /// there are messages, and gives the run free. After an error nothing can be appended any more, [`JournalError::Unread`],
+    /// [`JournalError::NotAsked`] and [`JournalError::NotKept`] (of the revision of [`Fact::Revised`]) apart.
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError>;
 
     /// Returns when everything that was appended is safe. Whoever lets something out of the process that follows from it

@@ -230,6 +230,8 @@ fn exit_of_journal(error: &JournalError) -> Exit {
         | JournalError::ThreadBusy(_)
         | JournalError::Cancelled(_)
         | JournalError::NotAsked { .. }
+        | JournalError::NotKept(_)
+        | JournalError::DamagedArtefact(_)
         | JournalError::Ended { .. } => Exit::Refused,
         JournalError::Store { .. }
         | JournalError::Damaged { .. }

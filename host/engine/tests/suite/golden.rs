@@ -287,7 +287,7 @@ async fn a_thread_of_an_older_journal_goes_on() {
         ..RunInput::default()
     };
     let (graph, digest) = (graphs::thread(), second.header.digest);
-    let request = RunRequest { graph, source: "thread".into(), digest, given, follows: Some(second.id) };
+    let request = RunRequest { graph, source: "thread".into(), digest, kept: false, given, follows: Some(second.id) };
     let third = engine.start(request, CancellationToken::new()).await.expect("it follows");
     assert_eq!(shown(&third.state, "turns"), "3");
     let journal = journal.reopened();

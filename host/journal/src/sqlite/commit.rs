@@ -10,6 +10,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use super::Shared;
+use super::artefacts::revise;
 use super::rows::{EntryRow, index_text, insert};
 use crate::ids::RunId;
 use crate::store::JournalError;
@@ -149,7 +150,9 @@ impl Shared {
     fn alone(&self, connection: &mut Connection, job: &Job) -> Done {
         let done = match &job.rows[..] {
             // One statement is a transaction of its own.
-            [row] if row.change.is_none() && row.answers.is_none() && job.text.is_none() => add(connection, job),
+            [row] if row.change.is_none() && row.answers.is_none() && row.revises.is_none() && job.text.is_none() => {
+                add(connection, job)
+            }
             _ => connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Trouble::from).and_then(
                 |transaction| {
                     let waiting = add(&transaction, job)?;
@@ -187,6 +190,11 @@ fn add(connection: &Connection, job: &Job) -> Result<Waiting, Trouble> {
                 let (run, question) = (job.id.clone(), subject.clone());
                 return Err(Trouble::Refused(JournalError::NotAsked { run, question, why: "has an answer already" }));
             }
+        }
+        if let Some(digest) = &row.revises
+            && !revise(connection, job.run, digest)?
+        {
+            return Err(Trouble::Refused(JournalError::NotKept(digest.clone())));
         }
         insert(connection, job.run, row).map_err(|error| match error.sqlite_error_code() {
             // Somebody else added an entry of this number.

@@ -1,7 +1,7 @@
-//! Bringing a file of layout 2 to the layout of this version.
+//! Bringing a file of an older layout to the layout of this version.
 //!
-//! Layout 2 kept what a run was started with, and how it stood, beside its entries; here they are entries. What the file has is
-//! not changed if anything goes wrong: all of it is one transaction.
+//! Layout 2 kept what a run was started with, and how it stood, beside its entries; here they are entries. Layout 3 kept nothing of
+//! what runs were loaded from. What the file has is not changed if anything goes wrong: all of it is one transaction.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use hotcell_graph::{Object, Value};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::rows::{Tail, index_text, insert, searched, time};
-use super::schema::{SCHEMA, seal};
+use super::schema::{REVISIONS, SCHEMA, seal};
 use crate::encode::decode;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
@@ -61,6 +61,22 @@ pub(super) fn from_layout_2(connection: &mut Connection, path: &Path) -> Result<
     Ok(())
 }
 
+/// Adds the tables of revisions. A process of an older version that works on the file meanwhile is not disturbed by them.
+pub(super) fn from_layout_3(connection: &mut Connection) -> Result<(), String> {
+    let mut add = || -> rusqlite::Result<()> {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have been first.
+        let layout: i64 = transaction.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if layout == 3 {
+            transaction.execute_batch("ALTER TABLE runs ADD COLUMN revision INTEGER")?;
+            transaction.execute_batch(REVISIONS)?;
+            seal(&transaction)?;
+        }
+        transaction.commit()
+    };
+    add().map_err(|error| format!("it cannot be brought to the layout of this version: {error}"))
+}
+
 /// A run that a process of an older version works on: it holds a lock beside the file.
 fn worked_on(path: &Path) -> Option<String> {
     let path = std::fs::canonicalize(path).ok()?;
@@ -94,6 +110,7 @@ fn rewrite(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
          ALTER TABLE runs RENAME TO old_runs; ALTER TABLE entries RENAME TO old_entries;",
     )?;
     transaction.execute_batch(SCHEMA)?;
+    transaction.execute_batch(REVISIONS)?;
     let mut runs = transaction.prepare("SELECT * FROM old_runs ORDER BY number")?;
     let mut rows = runs.query([])?;
     while let Some(row) = rows.next()? {
@@ -102,8 +119,13 @@ fn rewrite(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
             Ok(Value::Object(given)) => given,
             _ => Object::default(),
         };
-        let header =
-            RunHeader { graph: row.get("graph")?, source: row.get("source")?, digest: row.get("digest")?, given };
+        let header = RunHeader {
+            graph: row.get("graph")?,
+            source: row.get("source")?,
+            digest: row.get("digest")?,
+            kept: false,
+            given,
+        };
         rewrite_run(
             transaction,
             Old {

@@ -3,6 +3,7 @@
 //! Write-ahead logging with `synchronous = NORMAL`: a commit survives the death of the process at any moment, and costs
 //! microseconds. A loss of power may take the last commits, never the file.
 
+mod artefacts;
 mod commit;
 mod migrate;
 mod owner;
@@ -24,6 +25,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use self::owner::{Owner, is_alive, wake, when_gone};
 use self::rows::{Tail, history, index_text, insert, microseconds, searched, unread};
 use self::writer::{Writer, Writers};
+use crate::artefact::Revision;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::mail::Bells;
@@ -230,6 +232,14 @@ impl Shared {
 
 #[async_trait]
 impl RunStore for SqliteStore {
+    async fn keep(&self, revision: &Revision) -> Result<(), JournalError> {
+        self.shared.keep(revision)
+    }
+
+    async fn artefact(&self, digest: &str) -> Result<Vec<u8>, JournalError> {
+        self.shared.artefact(digest)
+    }
+
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
         let shared = &self.shared;
         let owner = shared.owner()?.name.clone();
@@ -245,14 +255,22 @@ impl RunStore for SqliteStore {
                 return Err(JournalError::ThreadMoved);
             }
         }
+        let revision = match header.kept {
+            true => artefacts::revision(&transaction, &header.digest).map_err(&written)?,
+            false => None,
+        };
+        if header.kept && revision.is_none() {
+            return Err(JournalError::NotKept(header.digest.clone()));
+        }
         let now = SystemTime::now();
         let add = || -> rusqlite::Result<(RunId, i64, Tail)> {
             let (id, number) = loop {
                 let id = RunId::random();
                 let inserted = transaction
                     .prepare_cached(
-                        "INSERT OR IGNORE INTO runs (id, graph, source, thread, follows, status, created, updated, owner)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)",
+                        "INSERT OR IGNORE INTO runs (id, graph, source, thread, follows, status, created, updated, owner,
+                             revision)
+                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
                     )?
                     .execute(rusqlite::params![
                         id.as_str(),
@@ -263,6 +281,7 @@ impl RunStore for SqliteStore {
                         RunStatus::Running.as_str(),
                         microseconds(now),
                         owner,
+                        revision,
                     ])?;
                 if inserted == 1 {
                     break (id, transaction.last_insert_rowid());

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, TransactionBehavior, params_from_iter};
 
-use super::Shared;
 use super::query::Alive;
+use super::{Shared, artefacts};
 use crate::projection::RunStatus;
 use crate::store::{JournalError, PruneReport, RunQuery};
 
@@ -53,6 +53,7 @@ impl Shared {
                         "DELETE FROM mail WHERE run = ?1",
                         "DELETE FROM timers WHERE run = ?1",
                         "DELETE FROM waits WHERE run = ?1",
+                        "DELETE FROM former WHERE run = ?1",
                         "DELETE FROM texts WHERE rowid = ?1",
                         "DELETE FROM runs WHERE number = ?1",
                     ] {
@@ -63,7 +64,9 @@ impl Shared {
             };
             remove().map_err(self.error("written"))?;
         }
-        let connection = self.connection();
+        let mut connection = self.connection();
+        let sweep = self.begin(&mut connection)?;
+        artefacts::sweep(&sweep).and_then(|()| sweep.commit()).map_err(self.error("written"))?;
         let after = (|| -> rusqlite::Result<i64> {
             // It gives back a page a step.
             let mut freed = connection.prepare("PRAGMA incremental_vacuum")?;

@@ -47,11 +47,12 @@ impl Shared {
             _ => RunId::from(choose(matching, name)?),
         };
         let mut alive = Alive { shared: self, known: HashMap::new() };
-        let (number, found) = self.read(|connection| {
+        let (number, revision, found) = self.read(|connection| {
+            let revision = "(SELECT digest FROM revisions WHERE revisions.number = runs.revision)";
             connection
-                .prepare_cached(&format!("SELECT {SUMMARY}, number FROM runs WHERE id = ?1"))?
+                .prepare_cached(&format!("SELECT {SUMMARY}, number, {revision} FROM runs WHERE id = ?1"))?
                 .query_row([id.as_str()], |row| {
-                    Ok((row.get::<_, i64>(9)?, summary(row, &mut |owner| alive.is(owner))?))
+                    Ok((row.get::<_, i64>(9)?, row.get(10)?, summary(row, &mut |owner| alive.is(owner))?))
                 })
         })?;
         let (begun, last) = self.read(|connection| ends(connection, number))?;
@@ -62,7 +63,7 @@ impl Shared {
         let RunSummary { id, status, created, updated, outcome, .. } = found;
         // The index has its beginning only.
         let outcome = last.and_then(|last| last.outcome().map(str::to_owned)).or(outcome);
-        Ok(RunRecord { id, header, status, created, updated, outcome })
+        Ok(RunRecord { id, header, revision, status, created, updated, outcome })
     }
 
     pub(super) fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {

@@ -28,6 +28,8 @@ pub(super) struct EntryRow {
     pub(super) change: Option<Change>,
     /// The question that it answers
     pub(super) answers: Option<String>,
+    /// The revision that it moves the run to
+    pub(super) revises: Option<String>,
     /// The node whose timer it sets, with the time, or takes away
     pub(super) timer: Option<(String, Option<i64>)>,
 }
@@ -65,12 +67,17 @@ impl Tail {
             rests: entry.fact.is_rest(),
         });
         let answers = answers(&entry);
+        let mut revises = None;
         let timer = match entry.fact {
+            Fact::Revised { digest } => {
+                revises = Some(digest);
+                None
+            }
             Fact::TimerSet { node, at } => Some((node, Some(microseconds(at)))),
             Fact::TimerFired { node } => Some((node, None)),
             _ => None,
         };
-        EntryRow { number, place: entry.place, kind, body, at, worked, sum, change, answers, timer }
+        EntryRow { number, place: entry.place, kind, body, at, worked, sum, change, answers, revises, timer }
     }
 }
 

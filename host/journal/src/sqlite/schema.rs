@@ -8,18 +8,19 @@ use rusqlite::Connection;
 use super::migrate;
 
 /// The layout this version writes, kept in `user_version`.
-const LAYOUT: i64 = 3;
+const LAYOUT: i64 = 4;
 /// Says that a SQLite file is a journal: "hotc".
 const APPLICATION: i64 = 0x686F_7463;
 
 /// Entries hang on the number of their run, not its name: numbers grow, so a new entry goes to the end of the tree.
 ///
 /// `runs` is an index: everything in it follows from the entries. A row of `mail` whose body is null was received; it stays to
-/// say that the question has its answer.
+/// say that the question has its answer. [`REVISIONS`] is made beside it.
 pub(super) const SCHEMA: &str = "
     CREATE TABLE runs (
         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL, source TEXT NOT NULL, thread TEXT,
-        follows TEXT, status TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, owner TEXT, outcome TEXT
+        follows TEXT, status TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL, owner TEXT, outcome TEXT,
+        revision INTEGER
     );
     CREATE INDEX runs_by_time ON runs (created, number);
     CREATE INDEX runs_by_status ON runs (status, created, number);
@@ -43,6 +44,20 @@ pub(super) const SCHEMA: &str = "
     CREATE INDEX timers_by_time ON timers (at);
     CREATE TABLE waits (run INTEGER NOT NULL, owner TEXT NOT NULL, PRIMARY KEY (run, owner)) WITHOUT ROWID;
     CREATE VIRTUAL TABLE texts USING fts5(text, content = '', contentless_delete = 1, detail = none);
+";
+
+/// What runs were loaded from. `former` has the revisions that a run went on with before the one that `runs` has.
+///
+/// The numbers of revisions are never used again: a run is begun with one that is there.
+pub(super) const REVISIONS: &str = "
+    CREATE TABLE artefacts (
+        number INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, size INTEGER NOT NULL, packed INTEGER NOT NULL, bytes BLOB
+    );
+    CREATE TABLE revisions (number INTEGER PRIMARY KEY AUTOINCREMENT, digest TEXT NOT NULL UNIQUE);
+    CREATE TABLE parts (
+        revision INTEGER NOT NULL, artefact INTEGER NOT NULL, PRIMARY KEY (revision, artefact)
+    ) WITHOUT ROWID;
+    CREATE TABLE former (run INTEGER NOT NULL, revision INTEGER NOT NULL, PRIMARY KEY (run, revision)) WITHOUT ROWID;
 ";
 
 /// A connection with our settings.
@@ -86,6 +101,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, String> {
                 connection.execute_batch("BEGIN IMMEDIATE")?;
                 if number(&connection, "user_version")? == 0 {
                     connection.execute_batch(SCHEMA)?;
+                    connection.execute_batch(REVISIONS)?;
                     seal(&connection)?;
                 }
                 connection.execute_batch("COMMIT")
@@ -93,7 +109,8 @@ pub(super) fn open(path: &Path) -> Result<Connection, String> {
             make().map_err(text)?;
         }
         2 if is_layout_2 => migrate::from_layout_2(&mut connection, path)?,
-        0 | 2 | LAYOUT => {
+        3 if application == APPLICATION => migrate::from_layout_3(&mut connection)?,
+        0 | 2 | 3 | LAYOUT => {
             return Err("it is a SQLite database of another program; name another file".to_owned());
         }
         newer if newer > LAYOUT => {
@@ -104,7 +121,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, String> {
         }
         older => {
             return Err(format!(
-                "its layout is {older}, this version of hotcell reads 2 and {LAYOUT}; finish its runs with the version that \
+                "its layout is {older}, this version of hotcell reads 2 to {LAYOUT}; finish its runs with the version that \
                  made it, or move the file away"
             ));
         }

@@ -71,7 +71,8 @@ impl Writer {
         let ended = entries.iter().rev().find(|entry| entry.fact.is_rest());
         let rests = ended.is_some();
         let text = ended.map(|entry| searched(&self.header, entry.fact.outcome()));
-        let may_be_refused = rests || entries.iter().any(|entry| matches!(entry.fact, Fact::Answered { .. }));
+        let may_be_refused =
+            rests || entries.iter().any(|entry| matches!(entry.fact, Fact::Answered { .. } | Fact::Revised { .. }));
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
         let rows = entries.into_iter().map(|entry| state.tail.next(entry, worked, now)).collect();
         let job = Job { run: self.number, id: self.id.clone(), rows, text };
@@ -89,7 +90,9 @@ impl Writer {
             }
             Err(error) => {
                 match error {
-                    JournalError::Unread(_) | JournalError::NotAsked { .. } => state.tail = before,
+                    JournalError::Unread(_) | JournalError::NotAsked { .. } | JournalError::NotKept(_) => {
+                        state.tail = before;
+                    }
                     _ => state.broken = Some(error.clone()),
                 }
                 Err(error)

@@ -1,6 +1,6 @@
 //! Files of other versions and of other programs.
 
-use hotcell_journal::{Fact, RunStatus, RunStore, SqliteStore};
+use hotcell_journal::{Fact, RunQuery, RunStatus, RunStore, SqliteStore};
 use rusqlite::Connection;
 
 use crate::support::{Desk, facts};
@@ -23,7 +23,7 @@ fn a_file_of_another_program_is_left_alone() {
     let desk = Desk::new();
     let connection = Connection::open(desk.file()).expect("opened");
     connection.execute_batch("CREATE TABLE runs (distance REAL)").expect("made");
-    for version in [0, 2, 3] {
+    for version in [0, 2, 3, 4] {
         connection.pragma_update(None, "user_version", version).expect("changed");
         assert!(refused(&desk).contains("another program"), "{version}: {}", refused(&desk));
     }
@@ -125,5 +125,27 @@ fn a_run_that_an_older_version_works_on_keeps_its_file_as_it_is() {
     lock.lock().expect("locked");
     assert!(refused(&desk).contains("works on run `cccccccc`"), "{}", refused(&desk));
     drop(lock);
+    desk.store();
+}
+
+#[tokio::test]
+async fn a_file_of_layout_3_is_brought_to_this_one() {
+    let desk = Desk::new();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/runs-layout-3.db");
+    std::fs::copy(golden, desk.file()).expect("copied");
+    let stores = [desk.store(), desk.store()];
+    let runs = stores[0].list(&RunQuery { limit: 9, ..RunQuery::default() }).await.expect("listed").runs;
+    let statuses: Vec<RunStatus> = runs.iter().map(|run| run.status).collect();
+    assert_eq!(statuses, [RunStatus::Waiting, RunStatus::Completed, RunStatus::Waiting]);
+    for run in &runs {
+        let record = stores[1].find(run.id.as_str()).await.expect("found");
+        // What they were loaded from was not kept then.
+        assert_eq!((record.header.kept, record.revision), (false, None));
+    }
+    let taken = stores[1].take(&runs[2].id, Fact::Resumed).await.expect("it goes on");
+    assert_eq!(taken.history.entries.len(), 4);
+    drop(taken);
+    assert!(stores[0].find(runs[0].id.as_str()).await.expect("found").header.thread().is_some());
+    drop(stores);
     desk.store();
 }

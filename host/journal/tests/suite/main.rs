@@ -4,4 +4,5 @@ mod damage;
 mod file;
 mod layouts;
 mod promises;
+mod revisions;
 mod support;

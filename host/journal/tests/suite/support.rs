@@ -41,7 +41,13 @@ impl Desk {
 }
 
 pub(crate) fn header(graph: &str) -> RunHeader {
-    RunHeader { graph: graph.into(), source: "test".into(), digest: String::new(), given: Object::default() }
+    RunHeader {
+        graph: graph.into(),
+        source: "test".into(),
+        digest: String::new(),
+        kept: false,
+        given: Object::default(),
+    }
 }
 
 /// A header with entries of what the run is given.

@@ -70,6 +70,7 @@ impl Host {
             graph: agent.graph.clone(),
             source: agent.source.clone(),
             digest: agent.digest.clone(),
+            kept: false,
             given,
             follows,
         };

@@ -53,6 +53,7 @@ async fn runs(engine: &Engine, graph: Arc<Graph>, repeats: u32) -> Result<Durati
             graph: graph.clone(),
             source: String::new(),
             digest: String::new(),
+            kept: false,
             given: RunInput::default(),
             follows: None,
         };

@@ -58,6 +58,7 @@ async fn run(engine: &Engine, graph: &Arc<hotcell_graph::ir::Graph>) -> Result<(
         graph: graph.clone(),
         source: String::new(),
         digest: String::new(),
+        kept: false,
         given: RunInput::default(),
         follows: None,
     };
@@ -116,7 +117,7 @@ async fn fill(store: &Arc<SqliteStore>, count: u64) -> Result<(), Failure> {
                 let input = format!("order {number} of {word}");
                 let given: Object = [("input".into(), input.as_str().into())].into_iter().collect();
                 let graph = format!("graph {}", number % 100);
-                let header = RunHeader { graph, source: "bench".into(), digest: String::new(), given };
+                let header = RunHeader { graph, source: "bench".into(), digest: String::new(), kept: false, given };
                 let result = if number % 1_000 == 0 { Err("it failed".to_owned()) } else { Ok("done".to_owned()) };
                 let writer = store.create(&header, None).await?;
                 writer.append(vec![Entry::of_run(Fact::Ended { result, node: None })]).await?;

@@ -8,7 +8,13 @@ use hotcell_journal::{Entry, Fact, MemoryStore, OpenQuestion, RunHeader, RunId, 
 
 /// What a run of a test is started with.
 pub(crate) fn header() -> RunHeader {
-    RunHeader { graph: "test".into(), source: "test".into(), digest: String::new(), given: Default::default() }
+    RunHeader {
+        graph: "test".into(),
+        source: "test".into(),
+        digest: String::new(),
+        kept: false,
+        given: Default::default(),
+    }
 }
 
 /// A run of that graph that is given nothing.
@@ -17,6 +23,7 @@ pub(crate) fn request(graph: &Arc<Graph>) -> RunRequest {
         graph: graph.clone(),
         source: "test".into(),
         digest: String::new(),
+        kept: false,
         given: RunInput::default(),
         follows: None,
     }
