@@ -111,9 +111,12 @@ pub(crate) struct Run {
     /// Set a variable of the graph; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,
-    /// Initial state as a JSON object, merged over the graph's own; for a flow, its inputs
-    #[arg(long, visible_alias = "inputs", value_name = "JSON")]
+    /// Initial state as a JSON object, merged over the graph's own
+    #[arg(long, value_name = "JSON")]
     pub(crate) state: Option<String>,
+    /// Inputs of a flow as a JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "state")]
+    pub(crate) inputs: Option<String>,
     /// Conversation to continue: the run starts from the state of the thread's last run. If that one is waiting for an
     /// answer, the prompt is the answer
     #[arg(long, value_name = "NAME")]
@@ -173,6 +176,9 @@ pub(crate) struct Session {
     /// Suppress progress output
     #[arg(long, short)]
     pub(crate) quiet: bool,
+    /// Exit with 1 if a node failed and the graph has no fallback for it, although the run completed
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Never prompt on the terminal; the run waits at the first question without an answer
     #[arg(long)]
     pub(crate) no_input: bool,

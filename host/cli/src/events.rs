@@ -36,6 +36,7 @@ pub(crate) fn result(report: &RunReport, exit: Exit) -> Value {
         "run": report.run.as_str(),
         "status": status(&report.outcome),
         "exit_code": exit as u8,
+        "failures": report.failures,
         "usage": report.account.total(),
         "used_by": report.account,
     });

@@ -21,12 +21,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use crate::arguments::Arguments;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Whoever types a command alone wants to know what there is.
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => error.exit(),
+    };
     let screen = Arc::new(Screen::new(arguments.global.color));
     logging::start(&screen);
     match command::perform(arguments, &screen) {

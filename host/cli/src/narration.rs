@@ -20,6 +20,8 @@ const SHOWN: usize = 400;
 /// Tells what happens.
 pub(crate) struct Narrator {
     screen: Arc<Screen>,
+    /// The model of nodes that name none, as `provider:model`
+    default_model: Option<String>,
     counts: Mutex<Counts>,
 }
 
@@ -38,8 +40,8 @@ struct Counts {
 }
 
 impl Narrator {
-    pub(crate) fn new(screen: Arc<Screen>) -> Self {
-        Narrator { screen, counts: Mutex::default() }
+    pub(crate) fn new(screen: Arc<Screen>, default_model: Option<String>) -> Self {
+        Narrator { screen, default_model, counts: Mutex::default() }
     }
 
     fn tell(&self, line: &str) {
@@ -115,7 +117,7 @@ impl Narrator {
                 }
             }
             Event::ModelRequested { node, model, tools } => {
-                let model = one_line(model.unwrap_or("<active>"), SHOWN);
+                let model = one_line(model.or(self.default_model.as_deref()).unwrap_or("<none>"), SHOWN);
                 let tools = if tools.is_empty() { "<none>".to_owned() } else { tools.join(",") };
                 self.tell(&format!("{within}llm call: model={model} tools={tools}{}", self.whose(node)));
             }
@@ -149,9 +151,12 @@ impl Narrator {
                     self.tell(&format!("{within}{node} -> {}{reason}", next.join(", ")));
                 }
             }
-            Event::RunCompleted { elapsed, .. } => {
-                let line = format!("▸ graph done in {}", seconds(*elapsed));
-                self.screen.line(&self.screen.paint(GOOD, &line));
+            Event::RunCompleted { elapsed, failures, .. } => {
+                let done = format!("graph done in {}", seconds(*elapsed));
+                match failures.iter().filter(|failure| !failure.handled).count() {
+                    0 => self.screen.line(&self.screen.paint(GOOD, &format!("▸ {done}"))),
+                    failed => self.warn(&format!("{done}, {} failed", counted(failed as u64, "node"))),
+                }
             }
             Event::RunFailed { node, .. } => {
                 let node = node.map_or(String::new(), |node| format!(" at {node}"));

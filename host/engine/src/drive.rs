@@ -8,9 +8,9 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
-use hotcell_graph::ir::{CapOrigin, Ends, Graph, NodeIndex, VisitCap};
+use hotcell_graph::ir::{CapOrigin, Ends, Graph, NodeIndex, OnFailure, VisitCap};
 use hotcell_graph::{State, Value};
-use hotcell_journal::{Completed, Entry, Fact, JournalError, RunStore, Write, open_questions};
+use hotcell_journal::{Completed, Entry, Fact, JournalError, NodeFailure, RunStore, Write, open_questions};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -153,6 +153,11 @@ impl Drive {
             used += waiting.recorded.clone();
             used
         })
+    }
+
+    /// The nodes that failed and after which the run went on, in all processes.
+    pub(crate) fn failures(&self) -> Vec<NodeFailure> {
+        self.context.remembered().failures.clone()
     }
 
     /// The state to show for a run that stops here.
@@ -510,11 +515,16 @@ impl Drive {
             writes: done.writes,
             next,
             output: done.output,
+            handled: done.failure.is_some() && matches!(graph.node(node).on_failure, OnFailure::To(_)),
             failure: done.failure,
             elapsed,
             account,
         };
-        let entry = Entry { place: self.context.place_of(turn), fact: Fact::Completed(completed.clone()) };
+        let place = self.context.place_of(turn);
+        if let Some(failure) = NodeFailure::of(&place, &completed) {
+            self.context.remembered().failures.push(failure);
+        }
+        let entry = Entry { place, fact: Fact::Completed(completed.clone()) };
         self.context.writer.append(vec![entry]).await?;
         self.emit(&Event::NodeCompleted {
             node: id,
@@ -636,7 +646,8 @@ impl Drive {
             Outcome::Completed { output } => {
                 tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] completed");
                 let (elapsed, usage) = (self.begun.elapsed(), self.account.total());
-                self.emit(&Event::RunCompleted { run, output, elapsed, usage: &usage });
+                let failures = self.failures();
+                self.emit(&Event::RunCompleted { run, output, failures: &failures, elapsed, usage: &usage });
             }
             Outcome::Failed { node, error } => {
                 tracing::error!(target: "hotcell::graph", run = %run, "[graph:{graph}] failed: {error}");

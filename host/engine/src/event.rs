@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hotcell_budget::Usage;
-use hotcell_journal::{Question, RunId};
+use hotcell_journal::{NodeFailure, Question, RunId};
 use serde::{Serialize, Serializer};
 
 use crate::token::Turn;
@@ -132,6 +132,8 @@ pub enum Event<'a> {
         run: &'a RunId,
         /// The result
         output: &'a str,
+        /// The nodes that failed and after which the run went on
+        failures: &'a [NodeFailure],
         /// How long it took in this process
         #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
         elapsed: Duration,

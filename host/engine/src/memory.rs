@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
-use hotcell_journal::{Completed, Entry, EntryPath, Fact};
+use hotcell_journal::{Completed, Entry, EntryPath, Fact, NodeFailure};
 
 use crate::token::Turn;
 
@@ -48,6 +48,8 @@ pub(crate) struct Remembered {
     agents: HashMap<EntryPath, Vec<Moved>>,
     /// How many attempts of a turn failed and were followed by another one
     pub(crate) attempts: HashMap<EntryPath, u32>,
+    /// Nodes that failed and after which the run went on, in their order
+    pub(crate) failures: Vec<NodeFailure>,
     /// Until when nodes wait, by the graph that they are nodes of
     timers: HashMap<(EntryPath, String), SystemTime>,
 }
@@ -72,7 +74,10 @@ impl Remembered {
                 Fact::Effect { number, kind, account, .. } => spent.effect(&entry.place, *number, kind, account),
                 Fact::Failed { number, account, .. } => spent.failure(&entry.place, *number, account),
                 Fact::Attempt { attempt, account, .. } => spent.attempt(&entry.place, *attempt, account),
-                Fact::Completed(completed) => spent.turn(&entry.place, &completed.account),
+                Fact::Completed(completed) => {
+                    spent.turn(&entry.place, &completed.account);
+                    remembered.failures.extend(NodeFailure::of(&entry.place, completed));
+                }
                 _ => {}
             }
             own.extend(remembered.add(entry));

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope, Usage};
 use hotcell_graph::ir::{Action, Callable, Graph};
 use hotcell_graph::{Key, State};
-use hotcell_journal::{Entry, Fact, History, JournalError, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken};
+use hotcell_journal::{
+    Entry, Fact, History, JournalError, NodeFailure, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::branch::{WriteError, apply};
@@ -58,6 +60,8 @@ pub struct RunReport {
     pub state: State,
     /// Who used what for it, in all processes
     pub account: Account,
+    /// The nodes that failed and after which it went on, in all processes, in their order
+    pub failures: Vec<NodeFailure>,
     /// How long its nodes took
     pub timings: Timings,
 }
@@ -215,7 +219,7 @@ impl Engine {
         let (outcome, state) = conclude(&mut drive, begun, cancel).await?;
         drive.after_run(&outcome).await;
         drive.tell(&outcome);
-        Ok(RunReport { run, outcome, state, account: drive.used(), timings: drive.timings })
+        Ok(RunReport { run, outcome, state, account: drive.used(), failures: drive.failures(), timings: drive.timings })
     }
 }
 

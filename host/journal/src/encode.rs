@@ -27,6 +27,9 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
             }
             if let Some(failure) = &completed.failure {
                 body.insert("failure", failure.as_str().into());
+                if completed.handled {
+                    body.insert("handled", true.into());
+                }
             }
             body.insert("us", number(completed.elapsed.as_micros() as u64));
             insert_account(&mut body, &completed.account);
@@ -148,6 +151,7 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 next: body.get("next").and_then(Value::as_list).map(text_list).transpose()?,
                 output: text("output"),
                 failure: text("failure"),
+                handled: body.get("handled").is_some_and(|handled| *handled == true.into()),
                 elapsed,
                 account: account()?,
             }))

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::entry::{Entry, Fact, Question};
+use crate::entry::{Completed, Entry, Fact, Question};
 use crate::ids::EntryPath;
 
 /// The kind of the effect that holds the session of a callback.
@@ -171,6 +171,41 @@ pub fn callback_state(entries: &[Entry], session: &str) -> CallbackState {
         true => CallbackState::Answered,
         false => CallbackState::Early,
     }
+}
+
+/// A node that failed and after which its run went on.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NodeFailure {
+    /// The turn, which says where the node is when it is one of an agent that the run called
+    #[serde(serialize_with = "as_text")]
+    pub turn: EntryPath,
+    /// The node's id
+    pub node: String,
+    /// Why it failed
+    pub error: String,
+    /// Whether the run went on with the node that the graph names for that. If not, it went on as if nothing had happened
+    pub handled: bool,
+}
+
+impl NodeFailure {
+    /// The failure of a turn, if it failed.
+    pub fn of(turn: &EntryPath, completed: &Completed) -> Option<Self> {
+        let error = completed.failure.clone()?;
+        Some(NodeFailure { turn: turn.clone(), node: completed.node.clone(), error, handled: completed.handled })
+    }
+}
+
+fn as_text<S: Serializer>(turn: &EntryPath, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(turn.as_str())
+}
+
+/// The nodes that failed and after which the run went on, in their order.
+pub fn failures(entries: &[Entry]) -> Vec<NodeFailure> {
+    let failure = |entry: &Entry| match &entry.fact {
+        Fact::Completed(completed) => NodeFailure::of(&entry.place, completed),
+        _ => None,
+    };
+    entries.iter().filter_map(failure).collect()
 }
 
 /// Whether what was sent to a run since it last rested answers a callback.

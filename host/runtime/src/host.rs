@@ -193,6 +193,11 @@ impl Host {
         convert::write(self.context(), path, loading)
     }
 
+    /// The model of nodes that name none, as `provider:model`, if there is one.
+    pub fn default_model(&self) -> Option<String> {
+        self.context().default_model().map(|model| model.to_string())
+    }
+
     /// All runs.
     pub fn journal(&self) -> &Arc<dyn RunStore> {
         &self.0.journal

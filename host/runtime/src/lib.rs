@@ -41,8 +41,9 @@ pub use hotcell_engine::{
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_journal::{
-    ClientCall, Completed, Entry, EntryPath, Fact, History, JournalError, OpenQuestion, PruneReport, Question,
-    RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore, RunSummary, SqliteStore, open_questions,
+    ClientCall, Completed, Entry, EntryPath, Fact, History, JournalError, NodeFailure, OpenQuestion, PruneReport,
+    Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore, RunSummary, SqliteStore, failures,
+    open_questions,
 };
 pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{
-    Agent, Event, Host, HostError, Loading, ModelSource, Observer, OpenQuestion, Outcome, Question, RunReport,
+    Agent, Event, Host, HostError, Loading, ModelSource, NodeFailure, Observer, OpenQuestion, Outcome, Question,
+    RunReport,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +16,7 @@ use super::{Context, HostArguments, print, quoted};
 use crate::arguments::Session;
 use crate::events::{self, JsonLines};
 use crate::exit::{Exit, Failure};
-use crate::narration::Narrator;
+use crate::narration::{Narrator, counted};
 use crate::people::{Person, asked};
 use crate::screen::{STRONG, WARNING};
 use crate::stop;
@@ -60,7 +61,7 @@ impl<'a> Drive<'a> {
             interactive,
             ..HostArguments::default()
         })?;
-        let narrator = Arc::new(Narrator::new(context.screen.clone()));
+        let narrator = Arc::new(Narrator::new(context.screen.clone(), host.default_model()));
         Ok(Drive { context, host, arguments, narrator })
     }
 
@@ -75,7 +76,7 @@ impl<'a> Drive<'a> {
                 events::line(&events::diagnostic(path, diagnostic))?;
             }
         }
-        if !found.is_empty() && (agent.is_none() || !self.arguments.quiet) {
+        if !found.is_empty() {
             let screen = &self.context.screen;
             screen.line(render(&found, screen.colour()).trim_end());
         }
@@ -90,7 +91,11 @@ impl<'a> Drive<'a> {
     }
 
     /// Runs to where it ends or waits, and tells the outcome.
-    pub(super) fn go<F>(&self, run: impl FnOnce(Host, hotcell_runtime::Session) -> F) -> Result<Exit, Failure>
+    pub(super) fn go<F>(
+        &self,
+        strict: bool,
+        run: impl FnOnce(Host, hotcell_runtime::Session) -> F,
+    ) -> Result<Exit, Failure>
     where
         F: Future<Output = Result<RunReport, HostError>>,
     {
@@ -141,22 +146,37 @@ impl<'a> Drive<'a> {
             let verb = if unused == 1 { "answer was" } else { "answers were" };
             screen.warning(&format!("{unused} {verb} not used: no question came for it"));
         }
-        self.conclude(&report)
+        self.conclude(&report, strict)
     }
 
-    fn conclude(&self, report: &RunReport) -> Result<Exit, Failure> {
+    /// Whether a node that fails without a fallback fails the command.
+    pub(super) fn is_strict(&self) -> bool {
+        self.arguments.strict
+    }
+
+    fn conclude(&self, report: &RunReport, strict: bool) -> Result<Exit, Failure> {
         if !self.arguments.quiet {
             self.narrator.used(&report.account.total());
         }
-        let exit = exit_of(&report.outcome);
+        let unhandled: Vec<&NodeFailure> = report.failures.iter().filter(|failure| !failure.handled).collect();
+        let exit = match exit_of(&report.outcome) {
+            Exit::Done if strict && !unhandled.is_empty() => Exit::Failed,
+            exit => exit,
+        };
         if self.arguments.json {
             events::line(&events::result(report, exit))?;
+        }
+        let failed = failed_nodes(&unhandled);
+        let cause = failed.as_ref().map(|(_, nodes)| format!("this may follow from an earlier failure: {nodes}"));
+        if let Some((count, nodes)) = failed {
+            self.tell_failures(&format!("{} failed: {nodes}", counted(count, "node")), &report.outcome, strict);
         }
         match &report.outcome {
             Outcome::Completed { output } if !self.arguments.json => self.print_output(output)?,
             Outcome::Completed { .. } => {}
-            Outcome::Failed { error, .. } => self.context.screen.error(&lines(error), None),
-            Outcome::Stopped { reason } => self.context.screen.error(&lines(reason), None),
+            Outcome::Failed { error: reason, .. } | Outcome::Stopped { reason } => {
+                self.context.screen.error(&lines(reason), cause.as_deref());
+            }
             Outcome::Waiting { questions } => self.tell_how_to_answer(report, questions),
             Outcome::Cancelled => {
                 self.context.screen.warning(&format!("run {} was cancelled by another process", report.run));
@@ -164,6 +184,20 @@ impl<'a> Drive<'a> {
             Outcome::Interrupted => self.tell_how_to_resume(report),
         }
         Ok(exit)
+    }
+
+    /// A run that went on after a failure did not do all that it was asked for.
+    fn tell_failures(&self, failed: &str, outcome: &Outcome, strict: bool) {
+        let screen = &self.context.screen;
+        match outcome {
+            Outcome::Completed { .. } if strict => screen.error(
+                &format!("{failed} (the graph has no fallback for it)"),
+                Some("give the node a fallback, or run without `--strict`"),
+            ),
+            Outcome::Completed { .. } => screen.warning(&format!("the run completed, but {failed}")),
+            Outcome::Waiting { .. } => screen.warning(&format!("the run went on, but {failed}")),
+            _ => {}
+        }
     }
 
     /// The result as it is for a program, without control characters for a terminal.
@@ -213,6 +247,35 @@ impl<'a> Drive<'a> {
         screen.line(&format!("run {} stopped; nothing that was done is lost. Go on with", report.run));
         let command = self.context.runs_command(&format!("resume {}", report.run));
         screen.line(&format!("  {}", screen.paint(STRONG, &command)));
+    }
+}
+
+/// How many nodes failed, and which: each with why it failed last.
+pub(super) fn failed_nodes(failures: &[&NodeFailure]) -> Option<(u64, String)> {
+    const SHOWN: usize = 3;
+    let mut nodes: Vec<(&str, String)> = Vec::new();
+    for failure in failures.iter().rev() {
+        if !nodes.iter().any(|(node, _)| *node == failure.node) {
+            nodes.push((&failure.node, in_a_line(&failure.error)));
+        }
+    }
+    nodes.reverse();
+    let more = match nodes.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let told = |(node, error): &(&str, String)| format!("`{}`: {}", one_line(node, 100), one_line(error, 300));
+    let first: Vec<String> = nodes.iter().take(SHOWN).map(told).collect();
+    (!nodes.is_empty()).then(|| (nodes.len() as u64, format!("{}{more}", first.join("; "))))
+}
+
+/// The first line of an error and its last one, where a traceback says what happened.
+fn in_a_line(error: &str) -> String {
+    let mut lines = error.trim().lines().map(str::trim);
+    let first = lines.next().unwrap_or_default();
+    match lines.next_back() {
+        Some(last) => format!("{first} … {last}"),
+        None => first.to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::arguments::Session;
 
 const MODEL: &str = "model";
 const PLUGINS: &str = "plugins";
+const STRICT: &str = "strict";
 const TRUST: &str = "trust";
 /// What decides in an agent's folder what may happen. Trust is remembered for these texts and no others.
 const DECIDING: [&str; 3] = [SETTINGS_FILE, LOCK_FILE, "mcp.json"];
@@ -26,6 +27,9 @@ pub(super) fn of(session: &Session, path: &Path) -> Object {
         let plugins: List =
             session.plugins.iter().map(|path| Value::from(&*absolute(path).to_string_lossy())).collect();
         origin.insert(PLUGINS, Value::List(plugins));
+    }
+    if session.strict {
+        origin.insert(STRICT, true.into());
     }
     if session.trust {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -67,6 +71,7 @@ pub(super) fn restored(record: &RunRecord, mut session: Session) -> Session {
             session.plugins.push(path.to_owned());
         }
     }
+    session.strict |= origin.get(STRICT).is_some_and(|strict| *strict == true.into());
     session.trust |= is_still_trusted(origin);
     session
 }

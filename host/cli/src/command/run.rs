@@ -16,7 +16,11 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
     let given = RunInput {
         input: input(arguments.prompt)?,
         variables: variables(arguments.variables)?,
-        state: state(arguments.state)?,
+        state: match (arguments.inputs, arguments.state) {
+            (Some(inputs), _) => object("--inputs", &inputs)?,
+            (None, Some(state)) => object("--state", &state)?,
+            (None, None) => Object::default(),
+        },
         thread: arguments.thread,
         origin: origin::of(&arguments.session, &arguments.path),
         ..RunInput::default()
@@ -32,7 +36,8 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
     if converse {
         return repl::perform(context, &drive, &arguments.path, &loading, agent, &given);
     }
-    drive.go(|host, session| async move { host.run(&agent, given, session).await })
+    let strict = drive.is_strict();
+    drive.go(strict, |host, session| async move { host.run(&agent, given, session).await })
 }
 
 fn input(prompt: Option<String>) -> Result<Option<String>, Failure> {
@@ -57,12 +62,12 @@ pub(super) fn read_input(what: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn state(given: Option<String>) -> Result<Object, Failure> {
-    let Some(text) = given else { return Ok(Object::default()) };
-    match parse_json(&text) {
-        Ok(Value::Object(state)) => Ok(state),
-        Ok(other) => Err(Failure::refused(format!("`--state` takes a JSON object, not {}", other.a_kind()))),
-        Err(error) => Err(Failure::refused(format!("`--state` takes a JSON object: {error}"))),
+/// The JSON object that an option takes.
+fn object(option: &str, text: &str) -> Result<Object, Failure> {
+    match parse_json(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(other) => Err(Failure::refused(format!("`{option}` takes a JSON object, not {}", other.a_kind()))),
+        Err(error) => Err(Failure::refused(format!("`{option}` takes a JSON object: {error}"))),
     }
 }
 

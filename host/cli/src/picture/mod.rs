@@ -354,6 +354,7 @@ mod tests {
                 next: Some(next.iter().map(|id| (*id).to_owned()).collect()),
                 output: None,
                 failure: failure.map(str::to_owned),
+                handled: false,
                 elapsed: Duration::from_micros(1_500 * u64::from(number)),
                 account: Default::default(),
             }),

@@ -77,11 +77,11 @@ fn parts_are_handed_in_and_a_run_of_them_goes_on_in_other_processes() {
     let (code, checked, told) = said(&desk, &["check", "flow.yaml", "--components", WITH_PARTS]);
     assert_eq!(code, Some(0), "{checked}{told}");
 
-    let inputs = r#"{"room": "cell_runtime"}"#;
+    let inputs = r#"{"room": "kitchen"}"#;
     let run = ["run", "flow.yaml", "--inputs", inputs, "--components", WITH_PARTS, "--no-input"];
     let (code, _, told) = said(&desk, &run);
     assert_eq!(code, Some(3), "{told}");
-    assert!(told.contains("read_sensor") && told.contains(r#"{"room":"cell_runtime"}"#), "{told}");
+    assert!(told.contains("read_sensor") && told.contains(r#"{"room":"kitchen"}"#), "{told}");
 
     let run = desk.only_run();
     let (code, _, told) = said(&desk, &["runs", "answer", run.as_str(), "21.6", "--resume"]);

@@ -8,6 +8,7 @@ mod callbacks;
 mod crash;
 mod declarative;
 mod desk;
+mod failures;
 mod mcp;
 mod models;
 mod pictures;

@@ -72,7 +72,7 @@ fn told(report: &RunReport) -> Vec<String> {
 async fn a_client_is_asked_for_all_calls_of_a_reply_at_once() {
     let journal = Arc::new(MemoryStore::default());
     let graph = answering(&[
-        ("measure", r#"{"room": "cell_runtime"}"#),
+        ("measure", r#"{"room": "kitchen"}"#),
         ("hand_in", r#"{"celsius": 20, "rooms": []}"#),
         ("look", r#"{"room": "hall"}"#),
     ]);

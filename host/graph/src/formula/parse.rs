@@ -112,10 +112,24 @@ fn parse(source: &str) -> Result<(IdedExpr, Offsets), FormulaError> {
             let end = offset + word.max(rest.chars().next().map_or(0, char::len_utf8));
             let last = source.char_indices().last().map_or(0, |(place, _)| place);
             let range = if offset >= source.len() { last..source.len() } else { offset..end };
-            let help = is_prose(source).then(|| "a text needs quotes of its own: `\"a text\"`".to_owned());
+            let help = match (assigns(source), is_prose(source)) {
+                (true, _) => Some("values are compared with `==`; there is no assignment".to_owned()),
+                (false, true) => Some("a text needs quotes of its own: `\"a text\"`".to_owned()),
+                (false, false) => None,
+            };
             Err(FormulaError { message, range, help })
         }
     }
+}
+
+/// Whether there is a single `=`, which other languages compare with.
+fn assigns(source: &str) -> bool {
+    let bytes = source.as_bytes();
+    let at = |place: Option<usize>| place.and_then(|place| bytes.get(place)).copied().unwrap_or_default();
+    outside_of_texts(source).any(|(place, byte)| {
+        let (before, after) = (at(place.checked_sub(1)), at(place.checked_add(1)));
+        byte == b'=' && after != b'=' && !matches!(before, b'=' | b'!' | b'<' | b'>')
+    })
 }
 
 /// Whether what does not parse looks like a text that was written without quotes: words with nothing between them.

@@ -107,6 +107,8 @@ fn what_is_wrong_is_said() {
         "ready",
         "retry < 3",
         "n +",
+        "n = 3",
+        "n >= 3 && name = 'a=b'",
         "\"a",
         "size(n, 1)",
         "sizze(orders)",

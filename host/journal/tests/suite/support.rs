@@ -62,6 +62,7 @@ pub(crate) fn turn(number: u64) -> Entry {
         writes: vec![Write { key: "key".into(), value: "value".into() }],
         next: Some(vec!["next".into()]),
         output: None,
+        handled: false,
         failure: None,
         elapsed: Duration::from_micros(5),
         account: Default::default(),

@@ -50,7 +50,7 @@ pub enum HostError {
         cause: String,
     },
     /// A run waits for no answer
-    #[error("run `{run}` is {status} and waits for no answer")]
+    #[error("{}", nothing_asked(.run, *.status))]
     NothingAsked {
         /// The run
         run: String,
@@ -79,6 +79,15 @@ pub enum HostError {
     /// There is no folder to keep things in
     #[error("there is no home folder to keep runs in; name a file with `--journal FILE`, or `--journal memory`")]
     NoHome,
+}
+
+fn nothing_asked(run: &str, status: RunStatus) -> String {
+    match status {
+        RunStatus::Waiting => {
+            format!("every question of run `{run}` has its answer already; it only has to be resumed")
+        }
+        status => format!("run `{run}` is {status} and waits for no answer"),
+    }
 }
 
 fn which_question(run: &str, named: Option<&str>, open: &[Question]) -> String {

@@ -64,6 +64,10 @@ pub(super) fn perform(context: &Context, query: &RunQuery, as_json: bool) -> Res
             record.outcome.as_deref().map_or(String::new(), first_line),
         ]);
     }
+    let terminal = console::Term::stdout();
+    if terminal.is_term() {
+        table.fit(terminal.size().1.into());
+    }
     let colour = context.colours_output();
     let heading = |text: &str| if colour { format!("{STRONG}{text}{STRONG:#}") } else { text.to_owned() };
     print(&table.lines(0, heading).join("\n"))?;

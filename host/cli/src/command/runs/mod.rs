@@ -33,12 +33,14 @@ pub(super) fn perform(context: &Context, arguments: Runs) -> Result<Exit, Failur
 
 fn resume(context: &Context, run: String, session: Session) -> Result<Exit, Failure> {
     let session = as_it_was_started(context, &run, session)?;
-    Drive::new(context, session)?.go(|host, session| async move { host.resume(&run, session).await })
+    let drive = Drive::new(context, session)?;
+    drive.go(drive.is_strict(), |host, session| async move { host.resume(&run, session).await })
 }
 
 fn retry(context: &Context, run: String, session: Session) -> Result<Exit, Failure> {
     let session = as_it_was_started(context, &run, session)?;
-    Drive::new(context, session)?.go(|host, session| async move { host.retry(&run, session).await })
+    let drive = Drive::new(context, session)?;
+    drive.go(drive.is_strict(), |host, session| async move { host.retry(&run, session).await })
 }
 
 /// The options that a run was started with, where the command line does not say otherwise.

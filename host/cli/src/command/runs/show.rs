@@ -5,11 +5,13 @@ use std::time::SystemTime;
 
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
-use hotcell_runtime::{Completed, Entry, Fact, History, OpenQuestion, RunRecord, open_questions};
+use hotcell_runtime::{
+    Completed, Entry, Fact, History, NodeFailure, OpenQuestion, RunRecord, failures, open_questions,
+};
 use serde_json::json;
 
 use super::{Context, HostArguments, print, wait};
-use crate::command::drive::describe_question;
+use crate::command::drive::{describe_question, failed_nodes};
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::narration::{counted, describe_usage, short};
@@ -72,7 +74,7 @@ impl Page<'_> {
                 "graph",
                 format!("{} ({})", one_line(&record.header.graph, SHOWN), one_line(&record.header.source, SHOWN)),
             ),
-            field("status", self.status.to_owned()),
+            field("status", self.standing()),
             field("started", format!("{} ({})", local(record.created), ago(record.created, SystemTime::now()))),
         ];
         if let Some(input) = record.header.given.get("input").and_then(Value::as_text) {
@@ -88,6 +90,19 @@ impl Page<'_> {
             }
         }
         text
+    }
+
+    /// The status, and which nodes failed without a fallback although the run went on.
+    fn standing(&self) -> String {
+        let failures = failures(self.entries);
+        let unhandled: Vec<&NodeFailure> = failures.iter().filter(|failure| !failure.handled).collect();
+        match failed_nodes(&unhandled) {
+            Some((count, nodes)) => {
+                let failed = format!("{} failed: {nodes}", counted(count, "node"));
+                format!("{}, {}", self.status, self.paint(WARNING, &failed))
+            }
+            None => self.status.to_owned(),
+        }
     }
 
     fn turns(&self) -> Vec<String> {
@@ -139,7 +154,7 @@ impl Page<'_> {
                 _ => {}
             }
         }
-        notes.extend(effects.into_iter().map(|(kind, count)| counted(count, kind)));
+        notes.extend(effects.into_iter().map(|(kind, count)| counted(count, in_words(kind))));
         notes.join("; ")
     }
 
@@ -242,6 +257,18 @@ impl Page<'_> {
     }
 }
 
+/// What an effect is called where several are counted.
+fn in_words(kind: &str) -> &str {
+    match kind {
+        "model" => "model request",
+        "tool" => "tool call",
+        "knowledge" => "look-up",
+        "person" | "client" => "question",
+        "web" => "request",
+        other => other,
+    }
+}
+
 fn belongs_to(within: &Entry, turn: &Entry) -> bool {
     within.place == turn.place || within.place.strip(&turn.place).is_some()
 }
@@ -300,6 +327,7 @@ fn whole(record: &RunRecord, entries: &[Entry], status: &str) -> serde_json::Val
         "created": exact(record.created),
         "updated": exact(record.updated),
         "outcome": record.outcome,
+        "failures": failures(entries),
         "turns": turns,
         "questions": questions.into_iter().map(|open| open.question).collect::<Vec<_>>(),
     })
