@@ -19,6 +19,19 @@ pub trait Surroundings {
     /// Whether the host has a tool of that name, given without file extension.
     fn tool(&self, name: &str) -> ToolState;
 
+    /// The tool that a source means by a name which need not be that of a tool here.
+    fn named_tool(&self, name: &str) -> Imported {
+        let normal = normal_name(name);
+        for name in [name, &normal] {
+            match self.tool(name) {
+                ToolState::Usable => return Imported::Usable(name.to_owned()),
+                ToolState::Unusable(reason) => return Imported::Unusable(reason),
+                ToolState::Missing => {}
+            }
+        }
+        Imported::Missing { searched: vec![format!("the tool `{normal}`")] }
+    }
+
     /// What an import path of another ecosystem means here.
     fn import(&self, what: Import, path: &str) -> Imported {
         let name = path.rsplit(['.', ':']).next().unwrap_or_default();
@@ -79,6 +92,47 @@ pub trait Surroundings {
 
     /// Whether a plugin of that name guards the agent with hooks.
     fn hook(&self, name: &str) -> bool;
+}
+
+/// A name in the form in which names of tools are compared: small letters and digits, `_` for everything between them and
+/// before a capital letter that follows a small one. `Gather user-information` and `gatherUserInformation` are
+/// `gather_user_information`.
+pub fn normal_name(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    let mut after_small = false;
+    for letter in name.chars() {
+        let is_part = letter.is_alphanumeric();
+        if (!is_part || (letter.is_uppercase() && after_small)) && !normal.ends_with('_') && !normal.is_empty() {
+            normal.push('_');
+        }
+        if is_part {
+            normal.extend(letter.to_lowercase());
+        }
+        after_small = letter.is_lowercase() || letter.is_numeric();
+    }
+    normal.truncate(normal.trim_end_matches('_').len());
+    normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::normal_name;
+
+    #[test]
+    fn names_in_normal_form() {
+        for (name, normal) in [
+            ("Gather user information tool", "gather_user_information_tool"),
+            ("getWeather", "get_weather"),
+            ("get-weather", "get_weather"),
+            ("get__weather ", "get_weather"),
+            ("HTTP_get", "http_get"),
+            ("  (Über) 2nd", "über_2nd"),
+            ("v2Search", "v2_search"),
+            ("!?", ""),
+        ] {
+            assert_eq!(normal_name(name), normal, "{name}");
+        }
+    }
 }
 
 /// What is imported.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hotcell_dialects::agent_spec::{self, DescribedTool, Exported};
+use hotcell_dialects::agent_spec::{self, DescribedTool, Exported, Found};
 use hotcell_dialects::{Dialect, recognise};
 use hotcell_graph::diagnostic::SourceFile;
 use hotcell_models::ToolSpec;
@@ -15,6 +15,7 @@ use crate::hooks::HookList;
 use crate::load::load;
 use crate::load::locate::{folder_to_show, parts, path_to_show, read};
 use crate::load::project::ProjectContext;
+use crate::python::PythonTools;
 
 /// The agent at `path` in the Open Agent Specification, and where that behaves in another way.
 pub(crate) fn convert(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<Exported, NotConverted> {
@@ -23,11 +24,23 @@ pub(crate) fn convert(context: &LoadContext, path: &Path, loading: &Loading<'_>)
         return Ok(Exported { text: write(context, path, loading)?, differences: Vec::new() });
     }
     let agent = load(context, path, loading)?;
-    let describe = |name: &str| {
-        let ToolSpec { name, description, parameters } = agent.own.tools.describe(name)?;
-        Some(DescribedTool { name, description, parameters })
+    let describe = |full: &str| {
+        let ToolSpec { name, description, parameters } = agent.own.tools.describe(full)?;
+        let found = found(full, &name);
+        Some(DescribedTool { name, description, parameters, found })
     };
     agent_spec::export(&agent.graph, &describe).map_err(NotConverted::Inexpressible)
+}
+
+/// How the tool with this full name is found where the configuration knows it as `spoken`.
+fn found(full: &str, spoken: &str) -> Found {
+    match PythonTools::place(full) {
+        // Functions of Python files beside the configuration are found by their names.
+        Some((file, _)) if !file.contains('/') => Found::ByName,
+        Some((file, function)) => Found::BySaying(format!("{file}:{function}")),
+        None if full == spoken => Found::ByName,
+        None => Found::Elsewhere,
+    }
 }
 
 /// The configuration of the Open Agent Specification at `path`, written as JSON.

@@ -1,5 +1,7 @@
 //! The folder of an agent as front ends ask about it.
 
+mod named_tools;
+
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -175,6 +177,10 @@ impl Surroundings for AgentSurroundings<'_> {
             Err(NoTool::Missing) => ToolState::Missing,
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
         }
+    }
+
+    fn named_tool(&self, name: &str) -> Imported {
+        self.find_named_tool(name)
     }
 
     fn plugin_node(&self, name: &str) -> PluginNodeState {

@@ -177,6 +177,14 @@ impl PluginRegistry {
         Ok(FoundTool { registered, tool })
     }
 
+    /// The names by which tools are known without their plugins, in order.
+    pub(crate) fn tool_names(&self) -> impl Iterator<Item = &str> {
+        let mut names: Vec<&str> =
+            self.tools.keys().map(String::as_str).filter(|name| !name.contains(SEPARATOR)).collect();
+        names.sort_unstable();
+        names.into_iter()
+    }
+
     /// What a full name, `plugin/name`, stands for: a node type, a tool, or `connector`.
     pub(crate) fn plugin_node(&self, name: &str) -> Result<FoundPluginNode<'_>, NoPluginNode> {
         let (plugin, own) = name.rsplit_once(SEPARATOR).unwrap_or((name, ""));

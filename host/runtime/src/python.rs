@@ -144,8 +144,13 @@ impl PythonTools {
         Ok(PythonFile { script, tools: described.tools })
     }
 
+    /// The file and the function of a full name.
+    pub(crate) fn place(name: &str) -> Option<(&str, &str)> {
+        name.strip_prefix(PREFIX)?.rsplit_once('/')
+    }
+
     fn find(&self, name: &str) -> Option<(Arc<PythonFile>, String, String)> {
-        let (file, function) = name.strip_prefix(PREFIX)?.rsplit_once('/')?;
+        let (file, function) = PythonTools::place(name)?;
         let loaded = self.files().get(file)?.clone().ok()?;
         Some((loaded, file.to_owned(), function.to_owned()))
     }

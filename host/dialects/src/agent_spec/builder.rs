@@ -11,6 +11,7 @@ use super::fields::Draft;
 use super::generated::{self, Generated};
 use super::kinds::Kind;
 use super::model::{Component, ComponentId, Field};
+use super::names::{self, label};
 use super::schema::Schema;
 use super::sources::{COMPONENT_TYPE, Identity, Located, Sources, VERSION};
 use super::values::MayHave;
@@ -67,6 +68,7 @@ enum Visit {
 
 struct Frame {
     label: Arc<str>,
+    id: Option<Arc<str>>,
     component_type: Arc<str>,
     is_node: bool,
     identity: Identity,
@@ -150,7 +152,7 @@ impl<'s, 'd> Builder<'s, 'd> {
             return;
         }
         if let Some(frame) = self.stack.last() {
-            diagnostic.node = Some(frame.label.to_string());
+            diagnostic.node = Some(names::of_diagnostic(&frame.label, frame.id.as_deref()));
             if let Some(entry) = self.entry_node().filter(|entry| entry.identity != frame.identity) {
                 diagnostic.message.push_str(&format!(" (inside of the node `{}`)", entry.label));
             }
@@ -185,7 +187,7 @@ impl<'s, 'd> Builder<'s, 'd> {
         let component_type = text_of(at, COMPONENT_TYPE).unwrap_or_default();
         let version = std::mem::replace(&mut self.version, self.versions[at.document]);
         let is_node = Schema::get().is_in(&component_type, "Node") || at.node.get(PLUGIN_NAME).is_some();
-        self.stack.push(Frame { label, component_type, is_node, identity });
+        self.stack.push(Frame { label, id: text_of(at, "id"), component_type, is_node, identity });
         let index = self.parts(at);
         self.stack.pop();
         self.version = version;
@@ -309,6 +311,8 @@ impl<'s, 'd> Builder<'s, 'd> {
         let mut component = Component {
             component_type: kind.component_type().into(),
             id_is_written: id.is_some(),
+            // The configuration as a whole decides that.
+            shown: Arc::default(),
             id: id.unwrap_or_default(),
             name,
             fields,
@@ -364,11 +368,6 @@ impl<'s, 'd> Builder<'s, 'd> {
             _ => None,
         }
     }
-}
-
-/// What a component is called in messages: its id, else its name.
-pub(super) fn label(at: Located<'_>) -> Arc<str> {
-    text_of(at, "id").or_else(|| text_of(at, "name")).or_else(|| text_of(at, COMPONENT_TYPE)).unwrap_or_default()
 }
 
 /// The text of an entry.

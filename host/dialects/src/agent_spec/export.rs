@@ -24,7 +24,7 @@ use self::slots::{Read, Slot};
 use super::generated::NEXT;
 use super::versions::Version;
 
-pub use tools::DescribedTool;
+pub use tools::{DescribedTool, Found};
 
 /// A graph as a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Span};
 use super::builder::Built;
 use super::generated::Generated;
 use super::model::{Component, ComponentId, Configuration, Field, Piece};
+use super::names::is_machine_made;
 use super::versions::Version;
 
 /// What the checks know of a component beside itself.
@@ -82,6 +83,11 @@ pub(super) fn arrange(
         if !component.id_is_written {
             component.id = free(&component, &taken);
             taken.insert(Arc::clone(&component.id));
+        }
+        component.shown = Arc::clone(&component.id);
+        if is_machine_made(&component.id) && !component.name.is_empty() && !component.pieces.contains_key("name") {
+            component.shown = free(&component, &taken);
+            taken.insert(Arc::clone(&component.shown));
         }
         components.push(component);
         written.push(Written {

@@ -15,6 +15,7 @@ mod later;
 mod load;
 mod lower;
 mod model;
+mod names;
 mod placeholders;
 mod problems;
 mod properties;
@@ -26,7 +27,7 @@ mod values;
 mod versions;
 mod write;
 
-pub use export::{DescribedTool, Exported, export};
+pub use export::{DescribedTool, Exported, Found, export};
 pub use load::{Loaded, load};
 pub use model::{Component, ComponentId, Configuration, Field, Piece, Plugin, Property};
 pub use read::{Part, read};

@@ -37,6 +37,8 @@ pub struct Component {
     pub id_is_written: bool,
     /// Its `name`
     pub name: Arc<str>,
+    /// What it is called where people read it, unique in the configuration: its id, or its name where the id is a UUID
+    pub shown: Arc<str>,
     /// Its other fields in the order of the text, references followed; what is `null` in the text is left out, except
     /// where that is not the same as leaving it out
     pub fields: IndexMap<Arc<str>, Field>,

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use hotcell_graph::{List, Object, Value};
 
-use super::builder::{Builder, label};
+use super::builder::Builder;
 use super::model::Piece;
+use super::names::label;
 use super::sources::{Identity, Located, REFERENCED};
 use crate::document::{Kind, MAX_COPIES, MAX_DEPTH};
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotcell_dialects::agent_spec::DescribedTool;
+use hotcell_dialects::agent_spec::{DescribedTool, Found};
 use hotcell_dialects::sherma::Choice;
 use hotcell_dialects::{Dialect, loki, recognise, sherma};
 use hotcell_graph::diagnostic::{SourceFile, render};
@@ -83,7 +83,8 @@ pub(crate) fn described(name: &str) -> Option<DescribedTool> {
         ),
         _ => return None,
     };
-    Some(DescribedTool { name: spoken.to_owned(), description: format!("The tool {name}"), parameters })
+    let found = if name == spoken { Found::ByName } else { Found::Elsewhere };
+    Some(DescribedTool { name: spoken.to_owned(), description: format!("The tool {name}"), parameters, found })
 }
 
 /// The graphs of the shared acceptance cases that can be loaded without what lies beside them, each with its name and its

@@ -1,6 +1,6 @@
 //! The nodes of a flow and the control edges between them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
@@ -72,8 +72,9 @@ impl Checker<'_> {
         self.start_and_ends(flow, &control);
         control.before = vec![Vec::new(); control.nodes.len()];
         control.reachable = vec![false; control.nodes.len()];
-        let edges = self.control_edges(flow, &control);
-        self.branches_have_edges(flow, &control, &edges);
+        let mut mistaken = HashSet::new();
+        let edges = self.control_edges(flow, &control, &mut mistaken);
+        self.branches_have_edges(flow, &control, &edges, &mistaken);
         let mut after = vec![Vec::new(); control.nodes.len()];
         for (from, to) in edges.values().filter_map(|edge| self.ends_of(*edge)) {
             if let (Some(from), Some(to)) = (control.places.get(&from), control.places.get(&to)) {
@@ -116,7 +117,7 @@ impl Checker<'_> {
             }
         }
         if !control.nodes.iter().any(|node| is_of(*node, "EndNode")) {
-            let error = Diagnostic::error(format!("the flow `{}` has no EndNode", component.id))
+            let error = Diagnostic::error(format!("the flow `{}` has no EndNode", component.shown))
                 .at(self.span(flow, "nodes"))
                 .help("add one; a flow ends at an EndNode");
             errors.push(error);
@@ -131,8 +132,13 @@ impl Checker<'_> {
         Some((edge.child("from_node")?, edge.child("to_node")?))
     }
 
-    /// The edge of each branch of each node.
-    fn control_edges(&mut self, flow: ComponentId, control: &Control) -> HashMap<(ComponentId, String), ComponentId> {
+    /// The edge of each branch of each node. Nodes that an edge leaves by a branch they do not have are `mistaken`.
+    fn control_edges(
+        &mut self,
+        flow: ComponentId,
+        control: &Control,
+        mistaken: &mut HashSet<ComponentId>,
+    ) -> HashMap<(ComponentId, String), ComponentId> {
         let mut edges: HashMap<(ComponentId, String), ComponentId> = HashMap::new();
         let start = self.component(flow).child("start_node");
         for &id in self.component(flow).children("control_flow_connections").unwrap_or_default() {
@@ -147,6 +153,8 @@ impl Checker<'_> {
             let node = self.component(from);
             let branch = self.component(id).text("from_branch").unwrap_or(NEXT);
             if !node.branches.iter().any(|known| **known == *branch) {
+                mistaken.insert(from);
+                mistaken.insert(to);
                 let span = self.span(id, "from_branch");
                 let known = || node.branches.iter().map(|branch| &**branch);
                 let error = if node.branches.is_empty() {
@@ -199,11 +207,13 @@ impl Checker<'_> {
         flow: ComponentId,
         control: &Control,
         edges: &HashMap<(ComponentId, String), ComponentId>,
+        mistaken: &HashSet<ComponentId>,
     ) {
-        for &id in &control.nodes {
+        // An edge that is wrong was probably meant for the branch that lacks one, and for the node that it names.
+        for &id in control.nodes.iter().filter(|id| !mistaken.contains(*id)) {
             let node = self.component(id);
             for branch in node.branches.iter().filter(|branch| !edges.contains_key(&(id, branch.to_string()))) {
-                let message = format!("the branch `{branch}` of the node `{}` has no edge", node.id);
+                let message = format!("the branch `{branch}` of the node `{}` has no edge", node.shown);
                 let error = Diagnostic::error(message)
                     .at(&self.written(id).id)
                     .help("add an edge to `control_flow_connections` that leads to the next node");
@@ -212,7 +222,7 @@ impl Checker<'_> {
         }
         let mut entered = edges.values().filter_map(|edge| self.ends_of(*edge)).map(|(_, to)| to).collect::<Vec<_>>();
         entered.sort_unstable();
-        for &id in &control.nodes {
+        for &id in control.nodes.iter().filter(|id| !mistaken.contains(*id)) {
             let is_end = &*self.component(id).component_type == "EndNode";
             if is_end && entered.binary_search(&id).is_err() {
                 let flow = self.name(flow);

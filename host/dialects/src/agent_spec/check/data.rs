@@ -1,6 +1,6 @@
 //! The data edges of a flow, written or by name, and the inputs that they feed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
@@ -16,9 +16,10 @@ impl<'c> Checker<'c> {
     /// Checks the data flow of a flow.
     pub(super) fn data(&mut self, flow: ComponentId, control: &Control) {
         let by_name = self.component(flow).children("data_flow_connections").is_none();
-        let feeders = if by_name { self.by_name(control) } else { self.by_edges(flow, control) };
+        let mut mistaken = HashSet::new();
+        let feeders = if by_name { self.by_name(control) } else { self.by_edges(flow, control, &mut mistaken) };
         let start = self.component(flow).child("start_node");
-        for &id in control.nodes.iter().filter(|id| Some(**id) != start) {
+        for &id in control.nodes.iter().filter(|id| Some(**id) != start && !mistaken.contains(*id)) {
             for input in self.component(id).inputs.iter().filter(|input| input.default.is_none()) {
                 let sources = feeders.get(&(id, &*input.title)).map(Vec::as_slice).unwrap_or_default();
                 self.is_fed(id, input, sources, start, control, by_name);
@@ -56,8 +57,9 @@ impl<'c> Checker<'c> {
         self.report(id, Diagnostic::error(message).at(&input.span).help(help));
     }
 
-    /// The edges that are written.
-    fn by_edges(&mut self, flow: ComponentId, control: &Control) -> Feeders<'c> {
+    /// The edges that are written. Nodes to which an edge leads that is wrong are `mistaken`: it was probably meant for the
+    /// input that nothing feeds.
+    fn by_edges(&mut self, flow: ComponentId, control: &Control, mistaken: &mut HashSet<ComponentId>) -> Feeders<'c> {
         let mut feeders = Feeders::new();
         let start = self.component(flow).child("start_node");
         for &id in self.component(flow).children("data_flow_connections").unwrap_or_default() {
@@ -66,6 +68,7 @@ impl<'c> Checker<'c> {
                 continue;
             };
             if !self.edge_stays_inside(id, control, [("source_node", source), ("destination_node", destination)]) {
+                mistaken.insert(destination);
                 continue;
             }
             let (from, to) = (self.component(source), self.component(destination));
@@ -79,14 +82,17 @@ impl<'c> Checker<'c> {
             if input.is_none() {
                 self.no_property(id, "destination_input", "input", destination, input_name, &to.inputs);
             }
-            let (Some(output), Some(input)) = (output, input) else { continue };
+            let (Some(output), Some(input)) = (output, input) else {
+                mistaken.insert(destination);
+                continue;
+            };
             feeders.entry((destination, &*input.title)).or_default().push(source);
             if !output.ty.converts_to(&input.ty) {
                 let error = self.mismatch((source, output), (destination, input));
                 self.report(id, error.at(&self.written(id).id));
             }
             if Some(destination) == start {
-                let message = format!("a data edge leads to the start node `{}`, which runs once and first", to.id);
+                let message = format!("a data edge leads to the start node `{}`, which runs once and first", to.shown);
                 self.report(id, Diagnostic::warning(message).at(&self.written(id).id));
             }
         }

@@ -13,6 +13,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::ids::Written;
 use super::model::{Component, ComponentId, Configuration};
+use super::names as shown;
 use crate::document::MAX_DIAGNOSTICS;
 use crate::surroundings::Surroundings;
 
@@ -56,9 +57,9 @@ impl<'c> Checker<'c> {
         &self.written[id.0 as usize]
     }
 
-    /// The id of a component, for messages.
+    /// What a component is called in messages.
     fn name(&self, id: ComponentId) -> &'c Arc<str> {
-        &self.component(id).id
+        &self.component(id).shown
     }
 
     /// The place of a field, or of the component's id where the field is not written.
@@ -72,7 +73,7 @@ impl<'c> Checker<'c> {
         if self.diagnostics.len() >= MAX_DIAGNOSTICS {
             return;
         }
-        diagnostic.node = Some(self.name(about).to_string());
+        diagnostic.node = Some(shown::of_diagnostic(self.name(about), Some(&self.component(about).id)));
         if let Some(entry) = self.written(about).within {
             diagnostic.message.push_str(&format!(" (inside of the node `{}`)", self.name(entry)));
         }

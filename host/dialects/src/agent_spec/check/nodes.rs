@@ -6,7 +6,7 @@ use hotcell_graph::{Object, Value};
 
 use super::super::model::ComponentId;
 use super::{Checker, names};
-use crate::surroundings::ToolState;
+use crate::surroundings::{Imported, normal_name};
 
 impl Checker<'_> {
     /// Checks the reducers of a map.
@@ -18,7 +18,8 @@ impl Checker<'_> {
             let span = map.span_of("reducers");
             let Some(property) = subflow.output(output) else {
                 let known = || subflow.outputs.iter().map(|output| &*output.title);
-                let message = format!("`reducers` names `{output}`, and the flow `{}` has no such output", subflow.id);
+                let message =
+                    format!("`reducers` names `{output}`, and the flow `{}` has no such output", subflow.shown);
                 let help = match closest(output, known()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("its outputs are {}", names(known())),
@@ -41,11 +42,22 @@ impl Checker<'_> {
     /// Checks that a tool of the host is there.
     pub(super) fn server_tool(&mut self, id: ComponentId) {
         let name = &self.component(id).name;
-        let error = match self.surroundings.tool(name) {
-            ToolState::Usable => return,
-            ToolState::Missing => Diagnostic::error(format!("there is no tool `{name}` here"))
-                .help("the `name` of a ServerTool is that of a tool of the host; install it, or correct the name"),
-            ToolState::Unusable(reason) => Diagnostic::error(reason),
+        let error = match self.surroundings.named_tool(name) {
+            Imported::Usable(_) => return,
+            Imported::Missing { searched } => {
+                let function = match normal_name(name) {
+                    normal if normal.is_empty() => "lookup".to_owned(),
+                    normal => normal,
+                };
+                Diagnostic::error(format!("there is no tool `{name}` here: searched {}", searched.join(", "))).help(
+                    format!(
+                        "write a function `{function}` in `tools.py` beside this file, install a plugin with a tool \
+                     `{function}`, or say below `[imports]` in `hotcell.toml` which tool it is: \
+                     `\"{name}\" = \"plugin/tool\"` or `\"{name}\" = \"file.py:function\"`"
+                    ),
+                )
+            }
+            Imported::Unusable(reason) => Diagnostic::error(reason),
         };
         self.report(id, error.at(self.span(id, "name")));
     }

@@ -20,7 +20,7 @@ impl Checker<'_> {
                 if let Some((other, same)) = other.filter(|(_, same)| !same.ty.is_same_as(&output.ty)) {
                     let message = format!(
                         "the output `{}` is of the type {} in the EndNode `{}` and of the type {} in `{}`",
-                        output.title, same.ty, other.id, output.ty, end.id
+                        output.title, same.ty, other.shown, output.ty, end.shown
                     );
                     let error = Diagnostic::error(message).at(&output.span).related(&same.span, "the other one");
                     errors.push(error.help("give both the same type, or one of them another title"));
@@ -30,13 +30,14 @@ impl Checker<'_> {
         for output in &flow.outputs {
             let title = &output.title;
             let having: Vec<_> = ends.iter().filter_map(|end| Some((end, end.output(title)?))).collect();
-            let lacking = || ends.iter().filter(|end| end.output(title).is_none()).map(|end| &*end.id);
+            let lacking = || ends.iter().filter(|end| end.output(title).is_none()).map(|end| &*end.shown);
             if having.is_empty() && !ends.is_empty() {
                 let mut known: Vec<&str> =
                     ends.iter().flat_map(|end| end.outputs.iter().map(|output| &*output.title)).collect();
                 known.sort_unstable();
                 known.dedup();
-                let error = Diagnostic::error(format!("no EndNode of the flow `{}` has the output `{title}`", flow.id));
+                let error =
+                    Diagnostic::error(format!("no EndNode of the flow `{}` has the output `{title}`", flow.shown));
                 let help = match closest(title, known.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("the outputs of its EndNodes are {}", names(known)),
@@ -45,7 +46,7 @@ impl Checker<'_> {
             } else if having.len() < ends.len() && output.default.is_none() {
                 let message = format!(
                     "the output `{title}` of the flow `{}` needs a default: {} lacks it",
-                    flow.id,
+                    flow.shown,
                     names(lacking())
                 );
                 let error = Diagnostic::error(message).at(&output.span);
@@ -54,7 +55,7 @@ impl Checker<'_> {
             for (end, own) in having.iter().filter(|(_, own)| !own.ty.converts_to(&output.ty)) {
                 let message = format!(
                     "the output `{title}` of the flow `{}` is of the type {}, and the EndNode `{}` gives {}",
-                    flow.id, output.ty, end.id, own.ty
+                    flow.shown, output.ty, end.shown, own.ty
                 );
                 errors.push(Diagnostic::error(message).at(&output.span).related(&own.span, "this one"));
             }

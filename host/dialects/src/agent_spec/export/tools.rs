@@ -16,6 +16,19 @@ pub struct DescribedTool {
     pub description: String,
     /// The JSON schema of its arguments
     pub parameters: Json,
+    /// How it is found beside the configuration
+    pub found: Found,
+}
+
+/// How the tool of a configuration is found by whoever runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// By its name
+    ByName,
+    /// By what an operator says that the name means
+    BySaying(String),
+    /// Whoever runs it has to know it
+    Elsewhere,
 }
 
 /// Parts of a schema of arguments that change nothing about which arguments there are.
@@ -48,12 +61,20 @@ impl Exporter<'_> {
                 let spoken = &described.name;
                 self.problem(node, format!("offers several tools that its model knows as `{spoken}`"));
             }
-            if described.name != *name {
-                let spoken = &described.name;
-                self.difference(
+            let spoken = &described.name;
+            match &described.found {
+                Found::ByName => {}
+                Found::BySaying(said) => self.difference(
+                    node,
+                    &format!(
+                        "offers `{said}` as `{spoken}`, which is to be said beside the configuration: below `[imports]` in \
+                         `hotcell.toml`, `\"{spoken}\" = \"{said}\"`"
+                    ),
+                ),
+                Found::Elsewhere => self.difference(
                     node,
                     &format!("offers `{name}`, which whoever runs the agent has to know as `{spoken}`"),
-                );
+                ),
             }
             match inputs(&described.parameters) {
                 Ok(inputs) => tools.push(self.tool(&described, &inputs)),

@@ -147,7 +147,7 @@ pub(super) fn spoken_by(speaker: Speaker, text: Expression) -> Expression {
 
 /// What is said of an agent that asked its model as often as it may; `hands_in` is the tool by which it gives what it owes.
 fn endless(agent: &Component, hands_in: Option<&str>) -> String {
-    let id = &agent.id;
+    let id = &agent.shown;
     let lacks = match hands_in {
         Some(tool) => {
             let outputs: Vec<String> = agent.outputs.iter().map(|output| format!("`{}`", output.title)).collect();

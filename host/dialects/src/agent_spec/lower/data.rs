@@ -69,7 +69,7 @@ impl DataFlow {
         let mut used: HashSet<Key> = taken.iter().cloned().collect();
         used.extend(flow.inputs.iter().map(|input| input.title.clone()));
         let mut key = |node: ComponentId, title: &str| {
-            let mut key = format!("{}.{title}", configuration.component(node).id);
+            let mut key = format!("{}.{title}", configuration.component(node).shown);
             while used.contains(key.as_str()) {
                 key.push('\'');
             }

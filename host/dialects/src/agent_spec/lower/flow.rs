@@ -62,12 +62,12 @@ impl<'c> Lowering<'c> {
         let taken = [keys.conversation.clone(), keys.results.outputs.clone(), keys.results.branch.clone()];
         let data = DataFlow::of(self.configuration, flow, &taken);
 
-        let written: Vec<&str> = nodes.iter().map(|id| &*self.component(*id).id).collect();
+        let written: Vec<&str> = nodes.iter().map(|id| &*self.component(*id).shown).collect();
         let mut all: Vec<String> = Vec::new();
         let mut entries = HashMap::new();
         for id in nodes {
             let node = self.component(*id);
-            let mut entry = node.id.to_string();
+            let mut entry = node.shown.to_string();
             // What it says first is a step of its own, done before anybody waits.
             if &*node.component_type == "InputMessageNode" && node.text("message").is_some() {
                 entry.push_str("/message");
@@ -77,7 +77,7 @@ impl<'c> Lowering<'c> {
                 all.push(entry.clone());
             }
             entries.insert(*id, Key::from(entry));
-            all.push(node.id.to_string());
+            all.push(node.shown.to_string());
         }
         let mut edges = HashMap::new();
         for id in flow.children("control_flow_connections").unwrap_or_default() {

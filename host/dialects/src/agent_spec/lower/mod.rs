@@ -20,6 +20,7 @@ use hotcell_graph::ir::{Graph, Results};
 use hotcell_graph::{Key, Reducer, Value};
 
 use super::model::{Component, ComponentId, Configuration, Property};
+use super::names;
 use super::problems::article;
 use crate::surroundings::Surroundings;
 
@@ -42,7 +43,7 @@ pub(super) fn graph(configuration: &Configuration, surroundings: &dyn Surroundin
         other => {
             let error = Diagnostic::error(format!(
                 "`{}` is {} `{other}`, which cannot be run by itself",
-                root.id,
+                root.shown,
                 article(other)
             ));
             return Err(vec![error.at(&root.span).help("what can be run is a `Flow` or an `Agent`")]);
@@ -95,10 +96,19 @@ impl<'c> Lowering<'c> {
 
     /// Says that something cannot be run.
     fn refuse(&mut self, component: &Component, problem: impl std::fmt::Display) {
+        let problem = problem.to_string();
+        let node = names::of_diagnostic(&component.shown, Some(&component.id));
+        // A component is refused once, however many use it.
+        if self
+            .problems
+            .iter()
+            .any(|known| known.span.as_ref() == Some(&component.span) && known.message.starts_with(&problem))
+        {
+            return;
+        }
         let within = self.within.map(|node| self.component(node)).filter(|node| node.id != component.id);
-        let within = within.map(|node| format!(" (inside of the node `{}`)", node.id)).unwrap_or_default();
-        let error = Diagnostic::error(format!("{problem}{within}")).at(&component.span).node(&*component.id);
-        self.problems.push(error);
+        let within = within.map(|node| format!(" (inside of the node `{}`)", node.shown)).unwrap_or_default();
+        self.problems.push(Diagnostic::error(format!("{problem}{within}")).at(&component.span).node(node));
     }
 }
 

@@ -228,7 +228,7 @@ impl Site<'_, '_> {
         let kind = &*self.component.component_type;
         let kind = KINDS.iter().find(|known| **known == kind).copied().unwrap_or("plugin node");
         let next = self.frame.next(self.id);
-        Node { updates, next, ..bare(&self.component.id, kind, action, self.component) }
+        Node { updates, next, ..bare(&self.component.shown, kind, action, self.component) }
     }
 
     /// The value of the input of that name.
@@ -341,15 +341,15 @@ impl Site<'_, '_> {
         let message = self.component.text("message");
         let conversation = &self.frame.keys.conversation;
         let mut nodes = Vec::new();
-        if let (Some(message), Some(opening)) = (message, self.frame.opening(self.id, &self.component.id)) {
+        if let (Some(message), Some(opening)) = (message, self.frame.opening(self.id, &self.component.shown)) {
             let say = spoken_by(Speaker::Ai, self.template(message));
             let updates = vec![Update { key: conversation.clone(), value: say }];
             nodes.push(Node {
                 id: opening.clone(),
-                next: Next::To(self.frame.ids.get(&self.component.id).into_iter().collect()),
+                next: Next::To(self.frame.ids.get(&self.component.shown).into_iter().collect()),
                 join: Join::All,
                 retry: None,
-                implied_by: Some(self.component.id.clone()),
+                implied_by: Some(self.component.shown.clone()),
                 ..self.node(Action::Pass, updates)
             });
         }

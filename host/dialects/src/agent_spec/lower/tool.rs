@@ -9,7 +9,7 @@ use hotcell_graph::{Key, Value};
 
 use super::{Lowering, template};
 use crate::agent_spec::model::{Component, ComponentId, Property};
-use crate::surroundings::{DeclaredServer, MutualTls, ServerWay};
+use crate::surroundings::{DeclaredServer, Imported, MutualTls, ServerWay};
 
 /// Letters that the name of a tool may have for a model.
 pub(super) const LONGEST_NAME: usize = 64;
@@ -19,7 +19,7 @@ impl Lowering<'_> {
     pub(super) fn tool(&mut self, id: ComponentId) -> Arc<Tool> {
         let component = self.component(id);
         let kind = match (&*component.component_type, &component.plugin) {
-            ("ServerTool", _) => ToolKind::Host(component.name.to_string()),
+            ("ServerTool", _) => self.server_tool(component),
             ("ClientTool", _) => ToolKind::Client,
             ("RemoteTool", _) => {
                 let answer = match &component.outputs[..] {
@@ -44,6 +44,15 @@ impl Lowering<'_> {
             inputs: component.inputs.iter().map(slot).collect(),
             kind,
         })
+    }
+
+    /// A tool that the file leaves to the host; that there is one was checked.
+    fn server_tool(&mut self, component: &Component) -> ToolKind {
+        match self.surroundings.named_tool(&component.name) {
+            Imported::Usable(name) => ToolKind::Host(name),
+            Imported::Unusable(reason) => ToolKind::Refused(reason),
+            Imported::Missing { .. } => ToolKind::Refused(format!("there is no tool `{}` here", component.name)),
+        }
     }
 
     /// A function of an MCP server. The server is contacted when it is called.

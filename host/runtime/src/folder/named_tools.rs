@@ -1,0 +1,121 @@
+//! Tools that a file names and leaves to the host: any name, for which there is a tool of a plugin or a function of a Python
+//! file here.
+
+use hotcell_dialects::{FileState, Imported, Surroundings, ToolState, normal_name};
+
+use super::{AgentSurroundings, python_function};
+
+/// The Python file beside an agent whose functions are tools, before all others.
+const TOOLS_FILE: &str = "tools.py";
+/// What the full name of a function of an MCP server begins with.
+const SERVER: &str = "mcp:";
+/// How many Python files beside an agent are looked at.
+const MOST_FILES: usize = 100;
+
+impl AgentSurroundings<'_> {
+    /// What the operator says that the name means; else the tool of that name; else the only one with the name in normal
+    /// form (see [`normal_name`]): of a plugin, of `tools.py`, of another Python file beside the agent.
+    pub(super) fn find_named_tool(&self, name: &str) -> Imported {
+        let normal = normal_name(name);
+        if let Some(said) = self.reach.settings.import(name) {
+            return self.said_tool(name, said, &normal);
+        }
+        match self.tool(name) {
+            ToolState::Usable => return Imported::Usable(name.to_owned()),
+            ToolState::Unusable(reason) => return Imported::Unusable(reason),
+            ToolState::Missing => {}
+        }
+        let alike: Vec<&str> = self.reach.registry.tool_names().filter(|known| normal_name(known) == normal).collect();
+        match alike[..] {
+            [] => {}
+            [one] => match self.tool(one) {
+                ToolState::Unusable(reason) => return Imported::Unusable(reason),
+                _ => return Imported::Usable(one.to_owned()),
+            },
+            _ => return several(name, &alike),
+        }
+        self.python_function_named(name, &normal)
+    }
+
+    /// The tool that the operator means.
+    fn said_tool(&self, name: &str, said: &str, normal: &str) -> Imported {
+        let wrong =
+            |what: String| Imported::Unusable(format!("`[imports]` says that `{name}` is `{said}`, and {what}"));
+        if said.starts_with(SERVER) {
+            return Imported::Usable(said.to_owned());
+        }
+        if let Some((file, function)) = python_function(said, "") {
+            let of_file = || self.defined(&file, &[name, normal]).unwrap_or(normal.to_owned());
+            let function = if function.is_empty() { of_file() } else { function.to_owned() };
+            return match self.script(&file) {
+                FileState::Present => self.python_tool(&file, &function),
+                FileState::Missing => wrong("there is no such file".to_owned()),
+                FileState::Outside => wrong("that is outside of the folder".to_owned()),
+            };
+        }
+        match self.tool(said) {
+            ToolState::Usable => Imported::Usable(said.to_owned()),
+            ToolState::Missing => wrong("no plugin here has such a tool".to_owned()),
+            ToolState::Unusable(reason) => Imported::Unusable(reason),
+        }
+    }
+
+    fn python_function_named(&self, name: &str, normal: &str) -> Imported {
+        let names = [name, normal];
+        let mut files = self.python_files();
+        // A file that is there for tools goes before others.
+        if let Some(function) = self.defined(TOOLS_FILE, &names) {
+            return self.python_tool(TOOLS_FILE, &function);
+        }
+        files.retain(|file| file != TOOLS_FILE);
+        let found: Vec<(&String, String)> =
+            files.iter().filter_map(|file| Some((file, self.defined(file, &names)?))).collect();
+        match &found[..] {
+            [] => {
+                let shown = if name == normal { format!("`{name}`") } else { format!("`{name}` or `{normal}`") };
+                let python = format!("a function {shown} in `{TOOLS_FILE}` or another Python file beside this one");
+                Imported::Missing { searched: vec![self.plugins("the tool", normal), python] }
+            }
+            [(file, function)] => self.python_tool(file, function),
+            several_files => {
+                let all: Vec<String> =
+                    several_files.iter().map(|(file, function)| format!("{file}:{function}")).collect();
+                several(name, &all.iter().map(String::as_str).collect::<Vec<_>>())
+            }
+        }
+    }
+
+    /// The Python files beside the agent, in the order of their names.
+    fn python_files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let mut files: Vec<String> = names.filter(|name| name.ends_with(".py") && !name.starts_with('.')).collect();
+        files.sort();
+        files.truncate(MOST_FILES);
+        files
+    }
+
+    /// Which of these functions a file defines at its outermost level, as far as its text shows that.
+    fn defined(&self, file: &str, names: &[&str]) -> Option<String> {
+        if self.script(file) != FileState::Present {
+            return None;
+        }
+        let text = self.read(file, Some(".")).ok()?;
+        let is_defined = |name: &str| {
+            text.lines().any(|line| {
+                let line = line.strip_prefix("async ").map_or(line, str::trim_start);
+                let rest = line.strip_prefix("def ").map(str::trim_start).and_then(|rest| rest.strip_prefix(name));
+                rest.is_some_and(|rest| rest.trim_start().starts_with('('))
+            })
+        };
+        names.iter().find(|name| !name.is_empty() && is_defined(name)).map(|name| (*name).to_owned())
+    }
+}
+
+fn several(name: &str, all: &[&str]) -> Imported {
+    Imported::Unusable(format!(
+        "several tools here could be `{name}`: `{}`; say which one it is below `[imports]` in `hotcell.toml`: `\"{name}\" = \"{}\"`",
+        all.join("`, `"),
+        all.first().copied().unwrap_or_default()
+    ))
+}
