@@ -70,8 +70,16 @@ pub(crate) enum Command {
     Mcp(Mcp),
     /// Trust the grants in a folder's `hotcell.toml`, or revoke that trust
     Trust(Trust),
+    /// Explain a file, a key or a limit, such as `hotcell.toml`, `hooks` or `fuel`
+    Explain(Explain),
     /// Print a shell completion script
     Completions(Completions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Topic, section or key; omit it to list the topics
+    pub(crate) topic: Option<String>,
 }
 
 /// Serves over standard input and output by default, or over HTTP with `--http`.

@@ -37,7 +37,7 @@ pub use host::{
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
-    Event, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput, RunReport, Timings, Turn,
+    Event, HookPoint, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput, RunReport, Timings, Turn,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_journal::{

@@ -3,6 +3,7 @@
 mod check;
 mod convert;
 mod drive;
+mod explain;
 mod graph;
 mod mcp;
 mod origin;
@@ -41,6 +42,7 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Plugin(arguments) => plugin::perform(&context, *arguments),
         Command::Mcp(arguments) => mcp::perform(&context, arguments),
         Command::Trust(arguments) => trust::perform(&context, &arguments),
+        Command::Explain(arguments) => explain::perform(&context, arguments.topic.as_deref()),
         Command::Completions(arguments) => completions(&arguments),
     }
 }

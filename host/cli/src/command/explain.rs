@@ -1,0 +1,142 @@
+//! `hotcell explain`: the reference documents, or the part of one that is about a topic.
+
+use super::{Context, print};
+use crate::exit::{Exit, Failure};
+
+/// The documents by what people ask for.
+const DOCUMENTS: [(&str, &str); 5] = [
+    ("hotcell.toml", include_str!("../../../../docs/reference/hotcell-toml.md")),
+    ("plugin.toml", include_str!("../../../../docs/reference/plugin-toml.md")),
+    ("hooks", include_str!("../../../../docs/reference/hooks.md")),
+    ("cases", include_str!("../../../../docs/reference/cases.md")),
+    ("events", include_str!("../../../../docs/reference/events.md")),
+];
+
+pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure> {
+    let Some(topic) = topic else {
+        let mut lines = vec!["Topics:".to_owned()];
+        for (name, text) in DOCUMENTS {
+            let parts: Vec<String> = sections(text).skip(1).map(|section| plain(section.heading)).collect();
+            lines.push(format!("  {name:<14}{}", parts.join(", ")));
+        }
+        lines.push("\nA topic can also be a key, such as `fuel` or `grants.http`.".to_owned());
+        print(&lines.join("\n"))?;
+        return Ok(Exit::Done);
+    };
+    match find(topic) {
+        Some(text) => print(&text).map(|()| Exit::Done),
+        None => {
+            let near = hotcell_graph::closest(topic, DOCUMENTS.iter().map(|(name, _)| *name));
+            let help =
+                near.map_or("`hotcell explain` lists the topics".to_owned(), |near| format!("did you mean `{near}`?"));
+            Err(Failure::refused(format!("there is nothing about `{topic}`")).help(help))
+        }
+    }
+}
+
+/// A heading and what stands below it, up to the next one.
+struct Section<'t> {
+    heading: &'t str,
+    text: &'t str,
+}
+
+fn sections(document: &str) -> impl Iterator<Item = Section<'_>> {
+    let mut starts: Vec<usize> = document.match_indices("\n#").map(|(place, _)| place + 1).collect();
+    starts.insert(0, 0);
+    let ends = starts.clone().into_iter().skip(1).chain([document.len()]);
+    starts.into_iter().zip(ends).map(|(start, end)| {
+        let text = document[start..end].trim_end();
+        Section { heading: text.lines().next().unwrap_or_default(), text }
+    })
+}
+
+/// A heading without its marks: `## `[grants.NAME]`` is `grants.NAME`.
+fn plain(heading: &str) -> String {
+    heading.trim_start_matches('#').trim().trim_matches('`').trim_matches(['[', ']']).to_owned()
+}
+
+/// What the documents say about a topic: a whole document, a section, or the rows of tables that name a key.
+fn find(topic: &str) -> Option<String> {
+    let wanted = topic.trim().trim_matches(['[', ']', '`']).to_lowercase();
+    if let Some((_, text)) = DOCUMENTS.iter().find(|(name, _)| *name == wanted || name.replace('.', "-") == wanted) {
+        return Some((*text).to_owned());
+    }
+    let all = || DOCUMENTS.iter().flat_map(|(name, text)| sections(text).map(move |section| (*name, section)));
+    let is_section = |heading: &str| {
+        let heading = plain(heading).to_lowercase();
+        heading == wanted || heading.replace(' ', "-") == wanted || heading.strip_suffix(".name") == Some(&wanted)
+    };
+    if let Some((_, section)) = all().find(|(_, section)| is_section(section.heading)) {
+        return Some(section.text.to_owned());
+    }
+    // `grants.http` is the key `http` in a section about grants.
+    let (part, key) = wanted.rsplit_once('.').unwrap_or(("", &wanted));
+    let rows: Vec<String> = all()
+        .filter(|(_, section)| plain(section.heading).to_lowercase().starts_with(part))
+        .filter_map(|(name, section)| {
+            let rows = rows_about(section.text, key);
+            (!rows.is_empty()).then(|| format!("{name}: {}\n{rows}", section.heading.trim_start_matches('#').trim()))
+        })
+        .collect();
+    (!rows.is_empty()).then(|| rows.join("\n\n"))
+}
+
+/// The heads of tables and those rows whose first cell names the key.
+fn rows_about(text: &str, key: &str) -> String {
+    let mut found = Vec::new();
+    let mut head = Vec::new();
+    for line in text.lines() {
+        let first = line.strip_prefix("| ").and_then(|line| line.split_once(" |")).map(|(cell, _)| cell);
+        match first {
+            None => head.clear(),
+            Some(_) if head.len() < 2 => head.push(line),
+            Some(cell) if cell.split([',', '`', ' ']).any(|word| word.eq_ignore_ascii_case(key)) => {
+                found.append(&mut head.clone());
+                found.push(line);
+            }
+            Some(_) => {}
+        }
+    }
+    found.dedup();
+    found.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_sections_and_keys_are_found() {
+        let cases = [
+            ("hooks", "# Hooks"),
+            ("hotcell.toml", "# `hotcell.toml`"),
+            ("hotcell-toml", "# `hotcell.toml`"),
+            ("exit-codes", "## Exit codes"),
+            ("[secrets]", "## `[secrets]`"),
+            ("grants", "## `[grants.NAME]`"),
+        ];
+        for (topic, beginning) in cases {
+            let found = find(topic).unwrap_or_default();
+            assert!(found.starts_with(beginning), "{topic}: {found}");
+        }
+        for (topic, part) in
+            [("fuel", "out-of-fuel"), ("grants.http", "`private = true`"), ("before-model-call", "`messages`")]
+        {
+            let found = find(topic).unwrap_or_default();
+            assert!(found.contains(part), "{topic}: {found}");
+        }
+        assert_eq!(find("nonsense"), None);
+    }
+
+    #[test]
+    fn the_reference_names_everything_that_there_is() {
+        let text = |name: &str| DOCUMENTS.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text);
+        let budget = serde_json::to_value(hotcell_budget::Budget::default()).expect("a budget is data");
+        for limit in budget.as_object().expect("an object").keys() {
+            assert!(text("hotcell.toml").contains(&format!("`{limit}`")), "{limit}");
+        }
+        for point in hotcell_runtime::HookPoint::ALL {
+            assert!(text("hooks").contains(&format!("| `{}` |", point.name())), "{}", point.name());
+        }
+    }
+}
