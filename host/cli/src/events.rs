@@ -80,6 +80,7 @@ pub(crate) fn diagnostic(path: &Path, diagnostic: &Diagnostic) -> Value {
         "severity": match diagnostic.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Note => "note",
         },
         "message": diagnostic.message,
         "node": diagnostic.node,

@@ -48,6 +48,8 @@ impl Span {
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
+    /// The graph runs as it says, and could be better; only a check mentions it
+    Note,
     /// The graph runs, but probably not as meant
     Warning,
     /// The graph does not run
@@ -90,6 +92,11 @@ impl Diagnostic {
     /// A warning.
     pub fn warning(message: impl Into<String>) -> Self {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(message) }
+    }
+
+    /// Something that could be better.
+    pub fn note(message: impl Into<String>) -> Self {
+        Diagnostic { severity: Severity::Note, ..Diagnostic::error(message) }
     }
 
     /// With the place it is about.
@@ -146,6 +153,7 @@ impl fmt::Display for Diagnostic {
             write!(f, "{}:{line}:{column}: ", span.file.name)?;
         }
         f.write_str(match self.severity {
+            Severity::Note => "note: ",
             Severity::Warning => "warning: ",
             Severity::Error => "error: ",
         })?;

@@ -22,9 +22,9 @@ pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failu
             Ok(agent) => (agent.warnings.clone(), Some(agent)),
             Err(refused) => (refused.diagnostics, None),
         };
-        let wrong = found.iter().filter(|found| found.severity == Severity::Error).count();
-        errors += wrong;
-        warnings += found.len() - wrong;
+        let count = |severity| found.iter().filter(|found| found.severity == severity).count();
+        errors += count(Severity::Error);
+        warnings += count(Severity::Warning);
         if arguments.json {
             for diagnostic in &found {
                 events::line(&events::diagnostic(path, diagnostic))?;

@@ -5,7 +5,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use hotcell_graph::diagnostic::render;
+use hotcell_graph::diagnostic::{Diagnostic, Severity, render};
 use hotcell_runtime::{
     Agent, Event, Host, HostError, Loading, ModelSource, NodeFailure, Observer, OpenQuestion, Outcome, Question,
     RunReport,
@@ -71,6 +71,8 @@ impl<'a> Drive<'a> {
             Ok(agent) => (agent.warnings.clone(), Some(agent)),
             Err(refused) => (refused.diagnostics, None),
         };
+        // What could be better is for `hotcell check`.
+        let found: Vec<Diagnostic> = found.into_iter().filter(|found| found.severity > Severity::Note).collect();
         if self.arguments.json {
             for diagnostic in &found {
                 events::line(&events::diagnostic(path, diagnostic))?;

@@ -31,6 +31,7 @@ fn render_one(diagnostic: &Diagnostic, renderer: &Renderer) -> String {
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
     };
     let title = level.primary_title(diagnostic.message.as_str());
     let mut group = match &diagnostic.span {
@@ -79,9 +80,10 @@ fn range(span: &Span) -> std::ops::Range<usize> {
 }
 
 fn count(diagnostics: &[Diagnostic]) -> String {
-    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
+    let of = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
     let mut text = String::new();
-    for (number, noun) in [(errors, "error"), (diagnostics.len() - errors, "warning")] {
+    for (severity, noun) in [(Severity::Error, "error"), (Severity::Warning, "warning"), (Severity::Note, "note")] {
+        let number = of(severity);
         if number == 0 {
             continue;
         }

@@ -7,6 +7,7 @@ mod edges;
 mod files;
 mod flow;
 mod map;
+mod outputs;
 mod parallel;
 mod people;
 mod plugin_nodes;
@@ -50,6 +51,8 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
         if !reader.has_error() {
             flow::reachable(&check);
             flow::nowhere_to_go(&check);
+            outputs::unread(&check);
+            outputs::unguarded(&check);
         }
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn references(check: &Check<'_>) {
         for template in node.templates().into_iter().chain(node.updates.iter().map(|update| &update.value)) {
             malformed(check, node, template);
         }
-        let Some(written) = &written else { continue };
+        let Written { keys: written, all } = &written;
         // What a script prints may be any key, and its own updates see it.
         if matches!(node.body, Body::Script(_)) {
             continue;
@@ -78,6 +78,20 @@ pub(super) fn references(check: &Check<'_>) {
                 continue;
             }
             let key = &read.key;
+            if !all {
+                // A script may write it; but who writes `draft` rarely means something else by `drfat`.
+                let near = closest(key, written.iter().map(|key| &**key));
+                let is_form_of = |near: &&str| near.starts_with(&**key) || key.starts_with(*near);
+                if let Some(near) = near.filter(|near| key.len() > 3 && !is_form_of(near)) {
+                    let message = format!(
+                        "`{key}`, which node `{}` refers to, is written by no node but possibly a script",
+                        node.id.value
+                    );
+                    let help = format!("did you mean `{{{{{near}}}}}`?");
+                    check.reader.report(check.warning(node, message, &read.span()).help(help));
+                }
+                continue;
+            }
             let message = format!("nothing in the graph writes `{key}`, which node `{}` refers to", node.id.value);
             let help = match closest(key, written.iter().map(|key| &**key).chain(items.iter().copied())) {
                 Some(near) => format!("did you mean `{{{{{near}}}}}`?"),
@@ -105,6 +119,7 @@ fn scoped_elsewhere(node: &Node, key: &str) -> Option<String> {
 }
 
 fn malformed(check: &Check<'_>, node: &Node, template: &SourceText) {
+    unclosed(check, node, template);
     for braces in Braces::find(template) {
         let is_path = braces.path.as_ref().is_some_and(hotcell_graph::Path::is_well_formed);
         if is_path || check.reader.is_full() {
@@ -120,8 +135,34 @@ fn malformed(check: &Check<'_>, node: &Node, template: &SourceText) {
     }
 }
 
-/// Every key that something may write; none if a script runs, which may write any key.
-fn written_keys(check: &Check<'_>) -> Option<BTreeSet<String>> {
+/// Braces that open and do not close before the line ends: what looks like a reference reaches people and models as text.
+fn unclosed(check: &Check<'_>, node: &Node, template: &SourceText) {
+    let found = Braces::find(template);
+    let starts = template.match_indices("{{").map(|(start, _)| start);
+    for start in starts.filter(|start| !found.iter().any(|braces| braces.range.contains(start))) {
+        let rest = &template[start + 2..];
+        let line = rest.lines().next().unwrap_or_default();
+        let word =
+            line.trim_start().split(|c: char| !(c.is_alphanumeric() || "_.-[]".contains(c))).next().unwrap_or_default();
+        // JSON in a prompt has such braces, too.
+        if word.is_empty() || line.contains("}}") || check.reader.is_full() {
+            continue;
+        }
+        let span = template.span_of(start..start + 2);
+        let message = format!("`{{{{` before `{word}` is never closed, so it is text");
+        check.reader.report(check.warning(node, message, &span).help(format!("a reference is `{{{{{word}}}}}`")));
+    }
+}
+
+/// The keys that nodes write.
+struct Written {
+    keys: BTreeSet<String>,
+    /// Whether these are all: a script may write any key
+    all: bool,
+}
+
+fn written_keys(check: &Check<'_>) -> Written {
+    let mut all = true;
     let branches = check.map_branches();
     let source = check.source;
     let mut keys: BTreeSet<String> = BTreeSet::from([INPUT_KEY.to_owned()]);
@@ -129,14 +170,14 @@ fn written_keys(check: &Check<'_>) -> Option<BTreeSet<String>> {
     keys.extend(source.variables.iter().map(|variable| variable.name.to_string()));
     for (index, node) in check.nodes().iter().enumerate() {
         match &node.body {
-            Body::Unknown => return None,
-            Body::Script(_) if !branches[index] => return None,
+            Body::Unknown => all = false,
+            Body::Script(_) if !branches[index] => all = false,
             _ => {}
         }
         keys.extend(node.writes().iter().map(|(key, _)| key.to_string()));
         keys.insert(ir::failure_key(&node.id.value).to_string());
     }
-    Some(keys)
+    Written { keys, all }
 }
 
 /// The keys under which a node finds its item when it is the branch of a `map`.
