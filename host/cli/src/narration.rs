@@ -97,7 +97,7 @@ impl Narrator {
                 self.tell(&format!("graph: {graph} (start: {start})"));
             }
             Event::RunStarted { run, graph, resumed: true, .. } => {
-                self.tell(&format!("graph: {graph} (run {run} goes on)"));
+                self.tell(&format!("graph: {graph} (resuming run {run})"));
             }
             Event::NodeStarted { node, kind, visit, .. } => {
                 self.counts(|counts| counts.active += 1);

@@ -146,7 +146,7 @@ impl<'a> Drive<'a> {
         let unused = person.unused_answers();
         if unused > 0 {
             let verb = if unused == 1 { "answer was" } else { "answers were" };
-            screen.warning(&format!("{unused} {verb} not used: no question came for it"));
+            screen.warning(&format!("{unused} {verb} not used: no question was asked"));
         }
         self.conclude(&report, strict)
     }
@@ -216,12 +216,12 @@ impl<'a> Drive<'a> {
         }
         if !self.context.keeps_runs() {
             screen
-                .warning("the run is lost, because `--journal memory` keeps nothing; give the answers with `--answer`");
+                .warning("the run is lost, because `--journal memory` keeps nothing; pass the answers with `--answer`");
             return;
         }
         let run = &report.run;
         screen.line(&match questions.len() {
-            0 | 1 => format!("run {run} waits; answer it, now or another day, with"),
+            0 | 1 => format!("run {run} waits for an answer; give it, now or later, with"),
             several => {
                 format!("run {run} waits for {several} answers; give them in any order, now or another day, with")
             }
@@ -234,7 +234,7 @@ impl<'a> Drive<'a> {
             screen.line(&format!("  {}", screen.paint(STRONG, &command)));
         }
         if questions.len() > 1 {
-            screen.line("and go on with");
+            screen.line("then resume it with");
             let command = self.context.runs_command(&format!("resume {run}"));
             screen.line(&format!("  {}", screen.paint(STRONG, &command)));
         }
@@ -246,7 +246,7 @@ impl<'a> Drive<'a> {
             screen.line(&screen.paint(WARNING, "the run is lost, because `--journal memory` keeps nothing"));
             return;
         }
-        screen.line(&format!("run {} stopped; nothing that was done is lost. Go on with", report.run));
+        screen.line(&format!("run {} was interrupted; everything committed is kept. Resume it with", report.run));
         let command = self.context.runs_command(&format!("resume {}", report.run));
         screen.line(&format!("  {}", screen.paint(STRONG, &command)));
     }

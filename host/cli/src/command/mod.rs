@@ -128,7 +128,7 @@ impl Context {
     /// Asks whether something is meant; anything but a yes refuses the command.
     fn confirm(&self, question: &str) -> Result<(), Failure> {
         if !self.screen.is_terminal() || !io::stdin().is_terminal() {
-            return Err(Failure::refused("nobody is there to confirm it").help("give `--yes` if it is meant"));
+            return Err(Failure::refused("confirmation needs a terminal").help("pass `--yes` to confirm"));
         }
         let answered = dialoguer::Input::<String>::new()
             .with_prompt(format!("{question} [y/N]"))

@@ -128,7 +128,7 @@ fn help(context: &Context) {
         screen.line(&format!("  {}  {what}", screen.paint(STRONG, &format!("{name:<10}"))));
     }
     screen
-        .line("  a backslash at the end of a line goes on in the next line; Ctrl-C stops a run and keeps it resumable");
+        .line("  a backslash at the end of a line continues it on the next; Ctrl-C stops a run, which can be resumed");
 }
 
 fn show(context: &Context, lines: &[String], none: &str) {

@@ -131,7 +131,7 @@ fn busy() -> (Desk, std::process::Child, String) {
 fn a_run_that_works_takes_an_answer_from_another_process() {
     let (desk, child, run) = busy();
     let told = desk.told(&["runs", "answer", &run, "yes"]);
-    assert!(told.contains("the run is being worked on and goes on with the answer"), "{told}");
+    assert!(told.contains("the run is still working and continues with the answer"), "{told}");
     let listed = desk.output(&["runs", "list", "--status", "running"]).stdout;
     assert!(String::from_utf8_lossy(&listed).contains(&run));
     let output = child.wait_with_output().unwrap();

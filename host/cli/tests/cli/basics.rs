@@ -144,7 +144,7 @@ nodes:
     assert!(String::from_utf8_lossy(&distrusted.stderr).contains("`hotcell trust .`"));
     assert_eq!(String::from_utf8_lossy(&desk.output(&["run", ".", "--trust"]).stdout), "granted\n");
     assert_eq!(desk.output(&["run", "."]).status.code(), Some(1));
-    assert_eq!(desk.output(&["trust", "."]).status.code(), Some(2), "nobody is there to confirm it");
+    assert_eq!(desk.output(&["trust", "."]).status.code(), Some(2), "confirmation needs a terminal");
     let trusted = desk.output(&["trust", ".", "--yes"]);
     assert!(String::from_utf8_lossy(&trusted.stderr).contains("data`, as `/data`"), "{trusted:?}");
     assert_eq!(String::from_utf8_lossy(&desk.output(&["run", "."]).stdout), "granted\n");

@@ -61,7 +61,7 @@ fn list_shows_the_newest_first() {
     let desk = counted();
     assert_eq!(
         desk.told(&["runs", "list"]),
-        "exit code: 0\n--- stdout\n--- stderr\nthere are no runs yet; `hotcell run PATH` makes one\n"
+        "exit code: 0\n--- stdout\n--- stderr\nno runs yet; start one with `hotcell run PATH`\n"
     );
     desk.output(&["run", "."]);
     desk.output(&["run", ".", "--var", "limit=1"]);

@@ -40,8 +40,8 @@ pub(super) fn perform(context: &Context, query: &RunQuery, as_json: bool) -> Res
         let filtered = RunQuery { limit: query.limit, ..RunQuery::default() };
         let any = wait(host.journal().list(&RunQuery { limit: 1, ..filtered }))?;
         context.screen.line(match any.runs.is_empty() {
-            true => "there are no runs yet; `hotcell run PATH` makes one",
-            false => "no run fits",
+            true => "no runs yet; start one with `hotcell run PATH`",
+            false => "no matching runs",
         });
         return Ok(Exit::Done);
     }
@@ -84,7 +84,7 @@ fn lasted(record: &RunSummary, now: SystemTime) -> Duration {
 /// Says how to get the next page.
 fn tell_next(context: &Context, next: Option<&str>) {
     if let Some(next) = next {
-        context.screen.line(&format!("there are more: add `--after {next}`"));
+        context.screen.line(&format!("more runs: add `--after {next}`"));
     }
 }
 

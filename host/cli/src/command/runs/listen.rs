@@ -45,7 +45,7 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
                 Ok(Outcome::Waiting { .. }) => "was answered and waits again".to_owned(),
                 Ok(Outcome::Interrupted) => "was answered and stopped; it can be resumed".to_owned(),
                 Ok(Outcome::Cancelled) => "was answered and cancelled".to_owned(),
-                Err(error) => format!("was answered and cannot go on: {}", one_line(&error.to_string(), SHOWN)),
+                Err(error) => format!("was answered and cannot be resumed: {}", one_line(&error.to_string(), SHOWN)),
             };
             screen.line(&format!("run {run} {text}"));
         })

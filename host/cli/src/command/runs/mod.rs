@@ -55,13 +55,13 @@ fn answer(context: &Context, run: String, question: Option<&str>, text: &str, go
     let answered = wait(host.answer(&run, question, &text))?;
     context.screen.line(&describe_answered(&answered));
     if wait(host.journal().find(&run))?.status == RunStatus::Running {
-        context.screen.line("the run is being worked on and goes on with the answer");
+        context.screen.line("the run is still working and continues with the answer");
         return Ok(Exit::Done);
     }
     if go_on {
         return resume(context, run, Session::default());
     }
-    context.screen.line(&format!("go on with: {}", context.runs_command(&format!("resume {run}"))));
+    context.screen.line(&format!("resume it with: {}", context.runs_command(&format!("resume {run}"))));
     Ok(Exit::Done)
 }
 
@@ -91,7 +91,7 @@ fn prune(context: &Context, which: WhichRuns) -> Result<Exit, Failure> {
         && query.since.is_none()
         && query.before.is_none();
     if everything {
-        return Err(Failure::refused("nothing says which runs to remove")
+        return Err(Failure::refused("say which runs to remove")
             .help("for example `hotcell runs prune --older-than 30d --status completed`"));
     }
     if let Some(status) = query.statuses.iter().find(|status| !status.is_final()) {
