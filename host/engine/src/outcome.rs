@@ -102,8 +102,8 @@ pub(crate) struct Part {
 }
 
 pub(crate) fn missing_variables(names: &[String]) -> String {
-    let (verb, them) = if names.len() == 1 { ("variable has", "it") } else { ("variables have", "them") };
-    format!("the graph's {verb} no value and no default: {}; give {them} with `--var NAME=VALUE`", list(names))
+    let verb = if names.len() == 1 { "variable has" } else { "variables have" };
+    format!("the graph's {verb} no value and no default: {}", list(names))
 }
 
 pub(crate) fn missing_of_agent(agent: &str, names: &[String]) -> String {

@@ -214,7 +214,15 @@ impl From<HostError> for Failure {
             HostError::Stopped | HostError::ThreadBusy(_) => Exit::Interrupted,
             HostError::Cells(_) => Exit::Failed,
         };
-        Failure { exit, message: Some(lines(error.to_string().trim_end())), help: None }
+        // The command line says by which of its options it is mended.
+        let help = match &error {
+            HostError::Run(RunError::MissingVariables(names)) => {
+                let them = if names.len() == 1 { "it" } else { "them" };
+                Some(format!("give {them} with `--var NAME=VALUE`"))
+            }
+            _ => None,
+        };
+        Failure { exit, message: Some(lines(error.to_string().trim_end())), help }
     }
 }
 
