@@ -6,8 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_dialects::loki::{self, Loaded};
+use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::{SourceFile, render};
-use hotcell_graph::ir::{Action, CapOrigin, Comparison, Expression, Graph, Next, NodeIndex, OnFailure};
+use hotcell_graph::ir::{
+    Action, AgentLoop, CallAction, CallTarget, Callable, CapOrigin, Comparison, Expression, Graph, Next, Node,
+    NodeIndex, OnFailure, Said,
+};
 use hotcell_graph::{Reducer, Template, Value};
 
 use surroundings::Fake;
@@ -160,24 +164,32 @@ fn every_type_of_node() {
     assert_eq!(split.span.line_column(), (29, 3));
 
     let two = node("two");
-    let Action::Model(model) = &two.action else { panic!("{:?}", two.action) };
-    assert_eq!(model.instructions, Some(strict("Be {{topic}}")));
-    assert_eq!(model.prompt, strict("{{initial_prompt}}"));
-    assert_eq!(model.tools, ["search", "add"]);
+    let (call, model) = agent_loop(two);
+    let [instructions, prompt, _said] = &model.prompt[..] else { panic!("{:?}", model.prompt) };
+    let (Said::Text(Speaker::System, instructions), Said::Text(Speaker::Human, prompt)) =
+        (&instructions.said, &prompt.said)
+    else {
+        panic!("{:?}", model.prompt)
+    };
+    let Expression::Joined(parts) = instructions else { panic!("{instructions:?}") };
+    assert_eq!(parts[0], strict("Be {{topic}}"));
+    assert!(matches!(&parts[1], Expression::Value(hint) if hint.to_display().contains("matches this schema")));
+    assert_eq!(*prompt, strict("{{initial_prompt}}"));
+    assert_eq!(model.tools, ["search", "add"].map(|tool| Callable::Tool(tool.to_owned())));
     assert_eq!(model.settings.model.as_deref(), Some("test:small"));
     assert_eq!((model.settings.temperature, model.settings.top_p), (Some(0.0), Some(0.25)));
-    assert_eq!((model.attempts, model.max_requests), (3, 4));
-    assert_eq!((model.bind, model.failure_prefix), ("output", Some("LLM node failed: ")));
-    let structure = model.structure.as_ref().unwrap();
-    assert!(structure.hint);
+    assert_eq!((model.retry.attempts, model.cap.as_ref().map(|cap| cap.requests)), (3, Some(4)));
+    assert_eq!((call.bind, call.failure_prefix.as_deref()), ("output", Some("LLM node failed: ")));
+    let structure = call.contract.as_ref().unwrap();
     assert_eq!(structure.merge.iter().map(|key| &**key).collect::<Vec<_>>(), ["y", "x"]);
     assert!(structure.schema.to_json().starts_with(r#"{"type":"object","properties":{"y":"#));
     assert_eq!(two.timeout, Some(Duration::from_millis(1500)));
     assert_eq!(two.on_failure, OnFailure::To(graph.find("sorry").unwrap()));
 
     let plain = node("plain");
-    let Action::Model(model) = &plain.action else { panic!("{:?}", plain.action) };
-    assert_eq!((model.attempts, model.max_requests, model.tools.len()), (1, 10, 0));
+    let (_, model) = agent_loop(plain);
+    assert_eq!((model.retry.attempts, model.cap.as_ref().map(|cap| cap.requests)), (1, Some(10)));
+    assert!(model.tools.is_empty());
     assert_eq!((plain.timeout, &plain.on_failure), (None, &OnFailure::Continue));
     assert_eq!(node("last").on_failure, OnFailure::Fail);
     assert_eq!(node("last").next, Next::To(Vec::new()));
@@ -199,12 +211,13 @@ fn every_type_of_node() {
     assert_eq!(routes, [("yes", "each"), ("no", "sorry")]);
     assert_eq!(&*graph.node(*otherwise).id, "plain");
 
-    let Action::Map(map) = &node("each").action else { panic!("not a map") };
+    let Action::Map(each) = &node("each").action else { panic!("not a map") };
+    let map = each.of_node().unwrap();
     assert_eq!(map.over.single_reference().unwrap().as_str(), "deep.list");
     assert_eq!((&*map.item_key, &*map.output_key, &*map.collect_into), ("item", "found", "results"));
-    assert_eq!((&*graph.node(map.branch).id, map.concurrency), ("work", Some(3)));
-    let Action::Map(map) = &node("each_plainly").action else { panic!("not a map") };
-    assert_eq!((&*map.output_key, map.concurrency), ("output", None));
+    assert_eq!((&*graph.node(map.branch).id, each.concurrency), ("work", Some(3)));
+    let Action::Map(each) = &node("each_plainly").action else { panic!("not a map") };
+    assert_eq!((&*each.of_node().unwrap().output_key, each.concurrency), ("output", None));
     assert_eq!(node("work").next, Next::To(Vec::new()));
     assert_eq!(node("work").on_failure, OnFailure::Fail);
 
@@ -272,4 +285,11 @@ nodes:
     let nowhere = graph.node(graph.find("nowhere").unwrap());
     assert!(matches!(nowhere.action, Action::Absent), "{:?}", nowhere.action);
     assert_eq!(nowhere.span.line_column(), (6, 73));
+}
+
+/// The loop that a node is.
+fn agent_loop(node: &Node) -> (&CallAction, &AgentLoop) {
+    let Action::Call(call) = &node.action else { panic!("{:?}", node.action) };
+    let CallTarget::Loop(steps) = &call.target else { panic!("{:?}", call.target) };
+    (call, &steps.agent)
 }

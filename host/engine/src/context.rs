@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::BudgetScope;
-use hotcell_graph::ir::Graph;
+use hotcell_graph::ir::{Graph, ModelSettings};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{EntryPath, JournalError, RunId, RunWriter};
 use tokio::sync::Notify;
 
 use crate::memory::Remembered;
 use crate::outcome::{Part, RunError};
-use crate::ports::Ports;
+use crate::ports::{Ports, SharedState};
 use crate::token::Turn;
 
 /// Drives a graph within a run to its end, or to where it waits.
@@ -67,6 +67,17 @@ pub(crate) struct RunContext {
     pub(crate) depth: u32,
     /// The node in whose name questions are asked; none means the node that asks
     pub(crate) asks_as: Option<Key>,
+    /// The node whose work the graph is; none for a graph that somebody wrote
+    pub(crate) acting: Option<Arc<Acting>>,
+}
+
+/// A node whose work is done by a graph. Its steps act in its name, and are told to nobody as nodes.
+pub(crate) struct Acting {
+    pub(crate) node: Key,
+    /// The graph of the node
+    pub(crate) graph: Arc<Graph>,
+    /// What tools see
+    pub(crate) state: SharedState,
 }
 
 impl RunContext {
@@ -99,7 +110,18 @@ impl RunContext {
             base: Some(base),
             depth: self.depth + 1,
             asks_as: self.asks_as.clone(),
+            acting: None,
         }
+    }
+
+    /// Settings of model calls that a node of this graph does not set itself.
+    pub(crate) fn defaults<'a>(&'a self, graph: &'a Graph) -> &'a ModelSettings {
+        self.acting.as_ref().map_or(&graph.model, |acting| &acting.graph.model)
+    }
+
+    /// What the tools see that are called with this state of the graph.
+    pub(crate) fn seen_by_tools(&self, state: &State) -> SharedState {
+        self.acting.as_ref().map_or_else(|| SharedState::new(state.clone()), |acting| acting.state.clone())
     }
 
     /// The memory of the run, shared with the agents it calls.
@@ -113,9 +135,16 @@ impl RunContext {
 pub(crate) struct Idle {
     turns: AtomicUsize,
     pub(crate) changed: Notify,
+    /// The turns of the graph with the node whose work this graph is
+    around: Option<Arc<Idle>>,
 }
 
 impl Idle {
+    /// Of a graph that is the work of a node: while its only turn waits, that of the node does.
+    pub(crate) fn within(around: Option<Arc<Idle>>) -> Arc<Self> {
+        Arc::new(Idle { around, ..Idle::default() })
+    }
+
     pub(crate) fn turns(&self) -> usize {
         self.turns.load(Ordering::Relaxed)
     }
@@ -123,15 +152,19 @@ impl Idle {
     pub(crate) fn enter(self: Arc<Self>) -> Thinking {
         self.turns.fetch_add(1, Ordering::Relaxed);
         self.changed.notify_one();
-        Thinking(self)
+        let around = self.around.clone().map(|around| Box::new(around.enter()));
+        Thinking { here: self, _around: around }
     }
 }
 
 /// Somebody thinks as long as this is there.
-pub(crate) struct Thinking(Arc<Idle>);
+pub(crate) struct Thinking {
+    here: Arc<Idle>,
+    _around: Option<Box<Thinking>>,
+}
 
 impl Drop for Thinking {
     fn drop(&mut self) {
-        self.0.turns.fetch_sub(1, Ordering::Relaxed);
+        self.here.turns.fetch_sub(1, Ordering::Relaxed);
     }
 }

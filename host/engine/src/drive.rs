@@ -433,11 +433,15 @@ impl Drive {
     fn begin(&mut self, start: Start) {
         let graph = self.graph.clone();
         let node = graph.node(start.node);
-        self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn: start.turn, visit: start.visit });
+        let acting = self.context.acting.clone();
+        if acting.is_none() {
+            self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn: start.turn, visit: start.visit });
+        }
         if graph.log_state && tracing::enabled!(target: "hotcell::graph", tracing::Level::DEBUG) {
             log_state(&graph.name, &node.id, &start.state);
         }
-        let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), node.speaks_as().clone());
+        let name = acting.as_ref().map_or(node.speaks_as(), |acting| &acting.node).clone();
+        let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), name);
         turn.idle = Some(self.context.idle.clone());
         let asks = node.may_ask();
         let Start { turn: number, node, visit, state, missed } = start;
@@ -497,7 +501,9 @@ impl Drive {
                 let entry = Entry { place: self.context.place_of(turn), fact };
                 self.context.writer.append(vec![entry]).await?;
                 let id = graph.node(node).speaks_as();
-                let error = format!("node `{id}` failed: {reason}");
+                // A step fails for the node, which says so itself.
+                let is_step = self.context.acting.is_some();
+                let error = if is_step { reason } else { format!("node `{id}` failed: {reason}") };
                 return Ok(Some((Outcome::Failed { node: Some(id.to_string()), error }, state)));
             }
             Err(Interruption::Diverged(cause)) => {
@@ -526,23 +532,30 @@ impl Drive {
         }
         let entry = Entry { place, fact: Fact::Completed(completed.clone()) };
         self.context.writer.append(vec![entry]).await?;
-        self.emit(&Event::NodeCompleted {
-            node: id,
-            turn,
-            next: completed.next.as_deref().unwrap_or_default(),
-            failure: completed.failure.as_deref(),
-            elapsed,
-            usage: &completed.account.total(),
-        });
-        tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
-        if let Some(failure) = &completed.failure {
-            tracing::warn!(target: "hotcell::graph", "[graph:{}] `{id}` failed: {failure}", graph.name);
+        if self.context.acting.is_none() {
+            self.tell_completed(turn, &completed);
         }
         let (writes, has_failed) = (completed.writes, completed.failure.is_some());
         match self.schedule.complete(&graph, turn, writes, done.state, &done.route, has_failed) {
             Ok(Some(state)) => Ok(Some((self.end(completed.output, &state), state))),
             Ok(None) => Ok(None),
             Err(error) => Ok(Some((self.explain(error), self.schedule.state()))),
+        }
+    }
+
+    fn tell_completed(&self, turn: Turn, completed: &Completed) {
+        let (graph, id) = (&self.graph, &completed.node);
+        self.emit(&Event::NodeCompleted {
+            node: id,
+            turn,
+            next: completed.next.as_deref().unwrap_or_default(),
+            failure: completed.failure.as_deref(),
+            elapsed: completed.elapsed,
+            usage: &completed.account.total(),
+        });
+        tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
+        if let Some(failure) = &completed.failure {
+            tracing::warn!(target: "hotcell::graph", "[graph:{}] `{id}` failed: {failure}", graph.name);
         }
     }
 

@@ -1,5 +1,7 @@
 //! What is known of turns that began in an earlier process, or earlier in this one.
 
+mod older;
+
 use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
@@ -52,6 +54,8 @@ pub(crate) struct Remembered {
     pub(crate) failures: Vec<NodeFailure>,
     /// Until when nodes wait, by the graph that they are nodes of
     timers: HashMap<(EntryPath, String), SystemTime>,
+    /// Where the questions are asked today that an older version asked elsewhere
+    adopted: HashMap<(EntryPath, u32), (EntryPath, u32)>,
 }
 
 /// What moved the schedule of a graph.
@@ -92,6 +96,7 @@ impl Remembered {
         self.answers.retain(|(place, _), _| !is_own(place));
         self.agents.retain(|base, _| !is_own(base));
         self.attempts.retain(|place, _| !is_own(place));
+        self.adopted.retain(|(place, _), _| !is_own(place));
         entries.into_iter().filter(|entry| is_own(&entry.place)).for_each(|entry| drop(self.add(entry)));
     }
 
@@ -125,7 +130,16 @@ impl Remembered {
 
     /// Takes note of an answer.
     pub(crate) fn answer(&mut self, place: EntryPath, number: u32, text: String) {
-        self.answers.insert((place, number), Some(text));
+        let asked = (place, number);
+        let asked = self.adopted.get(&asked).cloned().unwrap_or(asked);
+        self.answers.insert(asked, Some(text));
+    }
+
+    /// Where the journal has a question.
+    pub(crate) fn asked_at(&self, place: &EntryPath, number: u32) -> (EntryPath, u32) {
+        let here = (place.clone(), number);
+        let of_older = self.adopted.iter().find(|(_, new)| **new == here).map(|(old, _)| old.clone());
+        of_older.unwrap_or(here)
     }
 
     /// Forgets what models and tools refused at the end of a place, so that they are asked again.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope, Usage};
-use hotcell_graph::ir::{Action, Callable, Graph};
+use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{
     Entry, Fact, History, JournalError, NodeFailure, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
@@ -187,6 +187,7 @@ impl Engine {
             base: None,
             depth: 0,
             asks_as: None,
+            acting: None,
         }
     }
 
@@ -324,19 +325,30 @@ fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Variables) -> Re
     Ok(())
 }
 
-/// The agents that the nodes of a graph call.
+/// The agents that the nodes of a graph call, and those of graphs that it calls.
 fn called(graph: &Graph) -> Vec<Key> {
-    let offered = |tools: &[Callable]| -> Vec<Key> {
-        let agent = |offered: &Callable| match offered {
-            Callable::Agent { agent, .. } => Some(agent.clone()),
-            _ => None,
-        };
-        tools.iter().filter_map(agent).collect()
-    };
-    let agents = |action: &Action| match action {
-        Action::Agent(action) => vec![action.agent.clone()],
-        Action::AnswerCalls(action) => offered(&action.tools),
-        _ => Vec::new(),
-    };
-    graph.nodes().flat_map(|(_, node)| agents(&node.action)).collect()
+    let mut agents = Vec::new();
+    let mut seen: HashSet<*const Graph> = HashSet::new();
+    let mut open = vec![graph];
+    while let Some(graph) = open.pop().filter(|graph| seen.insert(std::ptr::from_ref(*graph))) {
+        for (_, node) in graph.nodes() {
+            match &node.action {
+                Action::AnswerCalls(action) => agents.extend(action.tools.iter().filter_map(|offered| match offered {
+                    Callable::Agent { agent, .. } => Some(agent.clone()),
+                    _ => None,
+                })),
+                Action::Call(action) => match &action.target {
+                    CallTarget::Agent { agent, .. } => agents.push(agent.clone()),
+                    target => open.extend(target.graph().map(|graph| &**graph)),
+                },
+                Action::Map(action) => match &action.body {
+                    MapBody::Graph(items) => open.push(&items.graph),
+                    // Its node is one of the graph.
+                    MapBody::Node(_) => {}
+                },
+                _ => {}
+            }
+        }
+    }
+    agents
 }

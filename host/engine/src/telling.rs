@@ -15,7 +15,10 @@ pub(crate) async fn tell(
     event: impl FnOnce() -> Object,
 ) -> Result<Option<Object>, Interruption> {
     let hooks = &context.ports.hooks;
-    if !hooks.listens(point) {
+    // The steps of a node's own work are no nodes.
+    let is_of_step = context.acting.is_some()
+        && matches!(point, HookPoint::BeforeNode | HookPoint::AfterNode | HookPoint::NodeFailed);
+    if is_of_step || !hooks.listens(point) {
         return Ok(None);
     }
     let (verdict, used) = hooks.tell(point, event(), &context.budget_scope).await;

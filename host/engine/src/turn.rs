@@ -216,7 +216,9 @@ impl NodeTurn {
                 biased;
                 answer = &mut here, if !is_answered_here => {
                     let Some(text) = answer else { return Err(Interruption::Waiting) };
-                    match self.commit(Fact::Answered { number, text: text.clone() }).await {
+                    let (place, number) = context.remembered().asked_at(&self.place, number);
+                    let fact = Fact::Answered { number, text: text.clone() };
+                    match context.writer.append(vec![Entry { place, fact }]).await.map_err(Interruption::from) {
                         // Another answer is on its way.
                         Err(Interruption::Journal(JournalError::NotAsked { .. })) => is_answered_here = true,
                         other => return other.map(|()| text),

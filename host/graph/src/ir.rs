@@ -3,9 +3,12 @@
 //! It names concepts, never a source language. A field exists because some engine behaviour needs it; when a front end
 //! needs behaviour that cannot be said here, the concept is added here.
 
+mod agent_loop;
 mod call;
+mod contract;
 mod conversation;
 mod expression;
+mod map;
 mod model;
 mod scheduling;
 mod tool;
@@ -19,16 +22,18 @@ use hotcell_budget::RunBudget;
 
 use crate::diagnostic::Span;
 use crate::reducer::Reducer;
-use crate::template::Template;
 use crate::value::{Key, Value};
 
-pub use call::{CallAction, CallEachAction, Collect, Iterate, Reduction, Results, Rounds};
+pub use agent_loop::{AgentLoop, AtCap, KeptArguments, LoopGraph, LoopPlaces, LoopSteps, Pattern, RequestCap, Window};
+pub use call::{CallAction, CallTarget, Results};
+pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
-    AnswerCallsAction, Callable, ConverseAction, FailureRecord, LoadSkillsAction, PromptPart, Retry, Skill, SkillTool,
-    Skills, SpreadAction,
+    AnswerCallsAction, Callable, ConverseAction, FailureRecord, LoadSkillsAction, PromptPart, Retry, RetryOn, Said,
+    Skill, SkillTool, Skills, SpreadAction,
 };
 pub use expression::{Expression, NoValue};
-pub use model::{ModelAction, ModelServer, ModelSettings, Structure};
+pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
+pub use model::{ModelServer, ModelSettings};
 pub use scheduling::{Arrived, Edge, Ends, Join, JoinWhen, Scheduling, Sharing};
 pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 pub use typed::Typed;
@@ -180,8 +185,12 @@ impl Node {
                 .tools
                 .iter()
                 .any(|offered| matches!(offered, Callable::Defined(tool) if tool.kind == ToolKind::Client)),
-            Action::Call(action) => action.graph.may_ask(),
-            Action::CallEach(action) => action.graph.may_ask(),
+            Action::Call(action) => action.target.graph().is_some_and(|graph| graph.may_ask()),
+            Action::Map(action) => match &action.body {
+                // Of the node that is run, its own graph tells.
+                MapBody::Node(_) => false,
+                MapBody::Graph(items) => items.graph.may_ask(),
+            },
             _ => false,
         }
     }
@@ -203,16 +212,12 @@ pub enum Action {
     Pass,
     /// Runs a program in a cell; the keys of the JSON object it answers become writes
     Script(ScriptAction),
-    /// Calls a model
-    Model(Box<ModelAction>),
     /// Asks a person
     Ask(AskAction),
-    /// Runs another node once for each item of a list
-    Map(MapAction),
+    /// Runs another node, or a graph, once for each item of lists
+    Map(Box<MapAction>),
     /// Hands over to something that a plugin offers
     PluginNode(Box<PluginNodeAction>),
-    /// Calls another agent, which runs as a part of this run
-    Agent(Box<AgentAction>),
     /// Looks something up in a knowledge base
     LookUp(LookUpAction),
     /// Asks a model within a conversation that is kept in the state
@@ -223,10 +228,10 @@ pub enum Action {
     LoadSkills(LoadSkillsAction),
     /// Writes the entries of an object
     Spread(SpreadAction),
-    /// Runs a graph of its own
+    /// Reads a text as a value of a schema
+    ReadValue(Box<ReadValueAction>),
+    /// Runs a graph as a part of the run: one of its own, another agent, or the loop of an agent
     Call(Box<CallAction>),
-    /// Runs a graph of its own once for each item of lists
-    CallEach(Box<CallEachAction>),
     /// Calls a tool that the graph defines
     Tool(Box<ToolAction>),
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
@@ -248,19 +253,6 @@ pub struct ScriptAction {
     pub file: String,
     /// The key of its answer that names the next node and is not written
     pub route_key: Option<&'static str>,
-}
-
-/// Calls another agent.
-#[derive(Clone, Debug)]
-pub struct AgentAction {
-    /// The agent's name
-    pub agent: Key,
-    /// The text it is given
-    pub prompt: Expression,
-    /// The structure that its answer is brought into afterwards
-    pub structure: Option<Structure>,
-    /// The name under which updates see the answer
-    pub bind: &'static str,
 }
 
 /// Looks something up in a knowledge base; the answer is an object with `context`, a text for a prompt, and `sources`,
@@ -366,23 +358,6 @@ impl LengthCheck {
     }
 }
 
-/// Runs another node once for each item of a list, each on its own copy of the state.
-#[derive(Clone, Debug)]
-pub struct MapAction {
-    /// The list: a template that is exactly one reference
-    pub over: Template,
-    /// The key under which a run finds its item
-    pub item_key: Key,
-    /// The node that is run
-    pub branch: NodeIndex,
-    /// The key of a run that is collected
-    pub output_key: Key,
-    /// The key that receives the collected values, in the order of the items
-    pub collect_into: Key,
-    /// How many items run at the same time; none means the run's own cap
-    pub concurrency: Option<usize>,
-}
-
 /// Where a node goes on success.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
@@ -420,6 +395,16 @@ pub enum Next {
 }
 
 impl Next {
+    /// Whether it may lead nowhere, so that the branch ends.
+    pub fn may_end_branch(&self) -> bool {
+        match self {
+            Next::Open(_) => true,
+            Next::When { then, otherwise, .. } => then.may_end_branch() || otherwise.may_end_branch(),
+            Next::Each(all) => all.iter().any(Next::may_end_branch),
+            Next::To(_) | Next::ByAnswer { .. } | Next::ByValue { .. } => false,
+        }
+    }
+
     /// All targets, in order.
     pub fn targets(&self) -> Vec<NodeIndex> {
         match self {
@@ -461,7 +446,13 @@ impl Graph {
             return None;
         }
         let start = *by_id.get(start)?;
-        Some(Graph {
+        Some(Graph { by_id, ..Graph::of(name, nodes, start) })
+    }
+
+    /// A graph of nodes that begins at one of them. Their ids are not looked at, so they have to be different.
+    fn of(name: impl Into<String>, nodes: Vec<Node>, start: NodeIndex) -> Self {
+        let by_id = nodes.iter().enumerate().map(|(index, node)| (node.id.clone(), NodeIndex(index as u32))).collect();
+        Graph {
             name: name.into(),
             description: None,
             nodes,
@@ -490,7 +481,7 @@ impl Graph {
             },
             model: ModelSettings::default(),
             log_state: false,
-        })
+        }
     }
 
     /// The node at an index of this graph.

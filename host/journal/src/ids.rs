@@ -4,6 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// The part of a path under which the steps of a loop are.
+const LOOP: &str = "loop";
+/// The part of a path under which the steps of an extraction are.
+const EXTRACTION: &str = "extract";
+
 /// The name of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct RunId(String);
@@ -34,7 +39,7 @@ impl fmt::Display for RunId {
 }
 
 /// What an entry is about: the run itself (the empty path), the turn of a node (`7`), a part of it that has effects of its own
-/// (`7.2`), or the turn of a node of a graph that was called there (`7.agent0.3`).
+/// (`7.2`), the turn of a node of a graph that was called there (`7.agent0.3`), or a step of the node's own work (`7.loop.2`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryPath(String);
 
@@ -52,6 +57,22 @@ impl EntryPath {
     /// A part of what this path is about.
     pub fn within(&self, part: impl fmt::Display) -> Self {
         EntryPath(format!("{}.{part}", self.0))
+    }
+
+    /// Where the steps of an agent's loop are that is the work of a node.
+    pub fn of_loop(&self) -> Self {
+        self.within(LOOP)
+    }
+
+    /// Where the steps are by which a model makes a value of the text that a node got.
+    pub fn of_extraction(&self) -> Self {
+        self.within(EXTRACTION)
+    }
+
+    /// Whether this is about a step of a node's own work, which is no node that somebody wrote.
+    pub fn is_step(&self) -> bool {
+        let mut parts = self.0.rsplit('.');
+        matches!((parts.next(), parts.next()), (Some(_), Some(LOOP | EXTRACTION)))
     }
 
     /// The path of which this is a part; none for the turn of a run's own node.

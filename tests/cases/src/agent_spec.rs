@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotcell_graph::{Object, Value};
 use hotcell_loopback::{Loopback, RequestMessage, RequestToolCall, Script, WebRequest, WebServer};
-use hotcell_runtime::ir::{Action, Callable, Graph};
+use hotcell_runtime::ir::{Action, Callable, Graph, MapBody};
 use hotcell_runtime::{Agent, ComponentsFile, Environment, Host, HostOptions, Loading, RunInput, Which};
 
 use crate::case_file::{CaseFile, Component, HttpExchange, Message, Status};
@@ -117,8 +117,12 @@ fn tools_of(graph: &Graph) -> Vec<String> {
                 Callable::Defined(tool) => Some(tool.spoken.clone()),
                 _ => None,
             })),
-            Action::Call(action) => names.extend(tools_of(&action.graph)),
-            Action::CallEach(action) => names.extend(tools_of(&action.graph)),
+            Action::Call(action) => names.extend(action.target.graph().into_iter().flat_map(|graph| tools_of(graph))),
+            Action::Map(action) => {
+                if let MapBody::Graph(items) = &action.body {
+                    names.extend(tools_of(&items.graph));
+                }
+            }
             _ => {}
         }
     }

@@ -36,7 +36,7 @@ impl History {
         let mut turns = 0;
         // An item is recorded at the place of its map's turn, which says the node only when it completes.
         let mut items: HashMap<u64, u32> = HashMap::new();
-        for entry in entries {
+        for entry in entries.iter().filter(|entry| !entry.place.is_step()) {
             match &entry.fact {
                 Fact::Effect { kind, .. } if kind == "item" => {
                     *items.entry(entry.place.turn().unwrap_or_default()).or_default() += 1;
@@ -53,8 +53,9 @@ impl History {
                     if let Some(count) = entry.place.turn().and_then(|turn| items.get(&turn))
                         && entry.place.around().is_none()
                         && let Some(Action::Map(map)) = graph.find(&completed.node).map(|node| &graph.node(node).action)
+                        && let Some(of_node) = map.of_node()
                     {
-                        nodes.entry(graph.node(map.branch).id.to_string()).or_default().items += count;
+                        nodes.entry(graph.node(of_node.branch).id.to_string()).or_default().items += count;
                     }
                 }
                 _ => {}

@@ -8,7 +8,7 @@ mod history;
 mod mermaid;
 mod svg;
 
-use hotcell_graph::ir::{Action, Expression, Graph, Next, NodeIndex, OnFailure};
+use hotcell_graph::ir::{Action, CallTarget, Expression, Graph, Next, NodeIndex, OnFailure};
 
 pub(crate) use history::History;
 
@@ -156,7 +156,7 @@ fn graph_id(graph: &Graph, node: usize) -> String {
 fn form(action: &Action) -> Form {
     match action {
         Action::Script(_) => Form::Script,
-        Action::Model(_) => Form::Model,
+        Action::Call(call) if matches!(call.target, CallTarget::Loop(_)) => Form::Model,
         Action::Ask(_) => Form::Question,
         Action::Map(_) => Form::Map,
         Action::PluginNode(_) | Action::AnswerCalls(_) => Form::Script,
@@ -217,8 +217,10 @@ fn declared(graph: &Graph, index: NodeIndex) -> Vec<Line> {
         }
     };
     routes(&node.next, None, &mut |target, label| add(target, label, LineKind::Route));
-    if let Action::Map(map) = &node.action {
-        add(map.branch, Some("each item".into()), LineKind::Item);
+    if let Action::Map(map) = &node.action
+        && let Some(items) = map.of_node()
+    {
+        add(items.branch, Some("each item".into()), LineKind::Item);
     }
     if let OnFailure::To(target) = node.on_failure {
         add(target, Some("on failure".into()), LineKind::Failure);
@@ -260,7 +262,7 @@ mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
     use hotcell_graph::diagnostic::Span;
-    use hotcell_graph::ir::{AskAction, Join, MapAction, ModelAction, ModelSettings, Node, NodeIds, ScriptAction};
+    use hotcell_graph::ir::{AgentLoop, AskAction, CallAction, Join, Node, NodeIds, NodeItems, ScriptAction};
     use hotcell_graph::{Object, Template, Value};
     use hotcell_runtime::{Completed, Entry, EntryPath, Fact, RunHeader, RunRecord, RunStatus};
 
@@ -298,25 +300,16 @@ mod tests {
         let ids = NodeIds::new(IDS);
         let at = |id: &str| ids.get(id).unwrap();
         let to = |targets: &[&str]| Next::To(targets.iter().map(|id| at(id)).collect());
-        let map = MapAction {
+        let map = NodeItems {
             over: Template::parse("{{messages}}"),
             item_key: "message".into(),
             branch: at("triage_one"),
             output_key: "ticket".into(),
             collect_into: "tickets".into(),
-            concurrency: None,
-        };
-        let model = ModelAction {
-            settings: ModelSettings::default(),
-            instructions: None,
-            prompt: expression(),
-            tools: Vec::new(),
-            max_requests: 1,
-            attempts: 1,
-            structure: None,
-            bind: "output",
-            failure_prefix: None,
-        };
+        }
+        .at_a_time(None);
+        let target = CallTarget::Loop(std::sync::Arc::new(AgentLoop::default().into_graph()));
+        let model = CallAction { target, contract: None, failure_prefix: None, bind: "output" };
         let ask = AskAction {
             question: expression(),
             options: vec!["yes".into(), "no \"<&#1>\"".into()],
@@ -331,7 +324,7 @@ mod tests {
             node("triage", "map", Action::Map(map), to(&["write"]), OnFailure::Fail),
             node("triage_one", "script", script(Some("_next")), to(&[]), OnFailure::Fail),
             node("count", "script", script(Some("_next")), to(&["write"]), OnFailure::Fail),
-            node("write", "llm", Action::Model(Box::new(model)), to(&["approve"]), OnFailure::To(at("by_rule"))),
+            node("write", "llm", Action::Call(Box::new(model)), to(&["approve"]), OnFailure::To(at("by_rule"))),
             node("by_rule", "script", script(Some("_next")), to(&["approve"]), OnFailure::Continue),
             node(
                 "approve",

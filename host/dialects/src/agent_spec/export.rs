@@ -10,13 +10,14 @@ mod flow;
 mod nodes;
 mod prompt;
 mod slots;
+mod text_loop;
 mod tools;
 mod values;
 mod writes;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIndex, OnFailure};
+use hotcell_graph::ir::{Action, CallTarget, Expression, Graph, Join, Next, Node, NodeIndex, OnFailure};
 use hotcell_graph::{Key, Value};
 use serde_json::{Value as Json, json};
 
@@ -201,11 +202,17 @@ impl<'g> Exporter<'g> {
             Action::Pass => self.set(node),
             Action::Spread(spread) => self.spread(node, spread),
             Action::End { output } => return self.end(node, output),
-            Action::Model(model) => self.model(node, model),
+            Action::Call(call) if matches!(call.target, CallTarget::Loop(_)) => self.call(node, call),
             Action::Converse(converse) => self.converse(node, converse),
             Action::Ask(ask) => self.ask(node, ask),
             Action::PluginNode(plugin_node) => self.plugin_node(node, plugin_node),
-            Action::Map(map) => self.map(node, map),
+            Action::Map(map) => match map.of_node() {
+                Some(items) => self.map(node, items),
+                None => {
+                    self.problem(node, inexpressible(&node.action));
+                    node.id.to_string()
+                }
+            },
             other => {
                 let reason = inexpressible(other);
                 self.problem(node, reason);
@@ -251,7 +258,9 @@ impl<'g> Exporter<'g> {
 /// Why an action has no node in a flow.
 fn inexpressible(action: &Action) -> String {
     match action {
-        Action::Agent(_) => "calls an agent that is in another file",
+        Action::Call(call) if matches!(call.target, CallTarget::Agent { .. }) => {
+            "calls an agent that is in another file"
+        }
         Action::Script(_) => "runs a script, and a configuration holds no code",
         Action::AnswerCalls(_) => "answers the calls of a model, which in the specification only agents do",
         Action::LookUp(_) => "looks something up in documents, for which there is no node",

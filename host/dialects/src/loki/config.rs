@@ -7,12 +7,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use hotcell_graph::Template;
+use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{
-    Action, Expression, Graph, Join, ModelAction, Next, Node, NodeIds, OnFailure, Update, Variable as IrVariable,
+    Action, AgentLoop, CallAction, CallTarget, Callable, Expression, Graph, Join, Next, Node, NodeIds, OnFailure,
+    PromptPart, Update, Variable as IrVariable,
 };
 
-use super::lower::server_functions;
+use super::lower::{agent_loop, at_once, server_functions};
 use super::read::{model, variables};
 use super::schema::{Model, Variable};
 use super::{Declarations, INPUT_KEY, tool_name};
@@ -168,19 +170,22 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
     // Only variables are filled in: any other braces in instructions are the author's own.
     let is_variable = |name: Option<&str>| config.variables.iter().any(|variable| Some(&*variable.name.value) == name);
     let reference = |key: &str| Expression::Lenient(Template::parse(&format!("{{{{{key}}}}}")));
-    let action = ModelAction {
-        settings: config.model.settings(),
-        instructions: config
-            .instructions
-            .as_ref()
-            .map(|text| Expression::Lenient(Template::parse_only(text, is_variable))),
-        prompt: reference(INPUT_KEY),
-        tools,
-        max_requests: MAX_REQUESTS,
-        attempts: 1,
-        structure: None,
-        bind: "output",
+    let mut prompt = vec![PromptPart::text("`prompt`", Speaker::Human, reference(INPUT_KEY))];
+    if let Some(text) = &config.instructions {
+        let instructions = Expression::Lenient(Template::parse_only(text, is_variable));
+        prompt.insert(0, PromptPart::text("`instructions`", Speaker::System, instructions));
+    }
+    let agent = AgentLoop {
+        retry: at_once(1),
+        prompt,
+        tools: tools.into_iter().map(Callable::Tool).collect(),
+        ..agent_loop(config.model.settings(), MAX_REQUESTS)
+    };
+    let action = CallAction {
+        target: CallTarget::Loop(Arc::new(agent.into_graph())),
+        contract: None,
         failure_prefix: None,
+        bind: "output",
     };
     let ids = NodeIds::new(NODES);
     let [agent, end] = NODES;
@@ -198,7 +203,7 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
         retry: None,
         implied_by: None,
     };
-    let mut asks = node(agent, "agent", Action::Model(Box::new(action)), vec![ids.get(end)?]);
+    let mut asks = node(agent, "agent", Action::Call(Box::new(action)), vec![ids.get(end)?]);
     asks.updates = vec![Update { key: ANSWER_KEY.into(), value: reference("output") }];
     let ends = node(end, "end", Action::End { output: reference(ANSWER_KEY) }, Vec::new());
     let mut graph = Graph::new(&*config.name.value, vec![asks, ends], agent)?;

@@ -2,14 +2,17 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use hotcell_graph::Template;
+use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AgentAction, AskAction, CapOrigin, Expression, Graph, Join, LookUpAction, MapAction, ModelAction, Next,
-    Node as IrNode, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind, RunLimits, ScriptAction, Structure,
+    Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, CapOrigin, Contract, Expression, Graph,
+    Join, KeptArguments, LookUpAction, ModelSettings, Next, Node as IrNode, NodeIds, NodeItems, OnFailure,
+    PluginNodeAction, PluginNodeKind, PromptPart, RequestCap, Retry, RetryOn, RunLimits, ScriptAction,
     Update as IrUpdate, Variable, VisitCap,
 };
+use hotcell_graph::{Template, Value};
 use indexmap::{IndexMap, IndexSet};
 
 use super::schema::{
@@ -103,7 +106,7 @@ fn lower(source: &Source, node: &Node, ids: &NodeIds, surroundings: &dyn Surroun
         Body::Script(script) => (self::script(script)?, Some(script.timeout)),
         Body::Approval(approval) => (self::approval(approval)?, None),
         Body::Input(input) => (self::input(input)?, None),
-        Body::Llm(llm) => (Action::Model(Box::new(self::llm(source, llm, surroundings)?)), llm.timeout),
+        Body::Llm(llm) => (Action::Call(Box::new(self::llm(source, llm, surroundings)?)), llm.timeout),
         Body::Map(map) => (self::map(map, ids)?, None),
         Body::PluginNode(plugin_node) => (self::plugin_node(plugin_node, surroundings), plugin_node.timeout),
         Body::End(end) => {
@@ -207,22 +210,62 @@ fn input(input: &Input) -> Option<Action> {
     }))
 }
 
-fn llm(source: &Source, llm: &Llm, surroundings: &dyn Surroundings) -> Option<ModelAction> {
+fn llm(source: &Source, llm: &Llm, surroundings: &dyn Surroundings) -> Option<CallAction> {
     let mut tools: IndexSet<String> = IndexSet::new();
     for tool in &llm.tools {
         tools.extend(tools_of(source, tool, surroundings));
     }
-    Some(ModelAction {
-        settings: llm.model.settings(),
-        instructions: llm.instructions.as_ref().map(strict),
-        prompt: strict(llm.prompt.as_ref()?),
-        tools: tools.into_iter().collect(),
-        max_requests: llm.max_iterations,
-        attempts: llm.max_attempts,
-        structure: llm.output_schema.as_ref().map(|schema| structure(schema, true)),
+    // The model is told the schema in its instructions, or where there are none with the prompt.
+    let hint = llm.output_schema.as_ref().map(|schema| Contract::hint(&schema.value));
+    let with_hint = |text: Expression, hint: Option<String>| match hint {
+        Some(hint) => Expression::Joined(vec![text, Expression::Value(Value::from(format!("\n\n{hint}")))]),
+        None => text,
+    };
+    let prompt = strict(llm.prompt.as_ref()?);
+    let parts = match &llm.instructions {
+        Some(instructions) => vec![
+            PromptPart::text("`instructions`", Speaker::System, with_hint(strict(instructions), hint)),
+            PromptPart::text("`prompt`", Speaker::Human, prompt),
+        ],
+        None => vec![PromptPart::text("`prompt`", Speaker::Human, with_hint(prompt, hint))],
+    };
+    let settings = llm.model.settings();
+    let contract = llm.output_schema.as_ref().map(|schema| contract(schema, &settings));
+    let agent = AgentLoop {
+        retry: at_once(llm.max_attempts),
+        prompt: parts,
+        tools: tools.into_iter().map(Callable::Tool).collect(),
+        ..agent_loop(settings, llm.max_iterations)
+    };
+    Some(CallAction {
+        target: CallTarget::Loop(Arc::new(agent.into_graph())),
+        contract,
+        failure_prefix: Some("LLM node failed: ".to_owned()),
         bind: "output",
-        failure_prefix: Some("LLM node failed: "),
     })
+}
+
+/// What all loops of the language have in common.
+pub(super) fn agent_loop(settings: ModelSettings, max_requests: u32) -> AgentLoop {
+    let words =
+        format!("the model still asked for tools after {max_requests} requests (max_iterations={max_requests})");
+    AgentLoop {
+        settings,
+        arguments: KeptArguments::Text,
+        needs_text: true,
+        cap: Some(RequestCap { requests: max_requests, then: AtCap::Fail(words) }),
+        ..AgentLoop::default()
+    }
+}
+
+/// So many attempts, one after the other.
+pub(super) fn at_once(attempts: u32) -> Retry {
+    Retry { attempts, on: RetryOn::Transient, pause: Duration::ZERO, grows: false, longest_pause: Duration::ZERO }
+}
+
+fn contract(schema: &Schema, settings: &ModelSettings) -> Box<Contract> {
+    let merge = schema.properties.iter().map(|key| Arc::clone(&key.value)).collect();
+    Box::new(Contract::new(schema.value.clone(), merge, settings, 1))
 }
 
 /// The tools that an entry of `tools` stands for. A function of an MCP server is called `mcp:server/function`.
@@ -244,21 +287,11 @@ pub(super) fn server_functions(server: &str, surroundings: &dyn Surroundings) ->
     }
 }
 
-fn structure(schema: &Schema, hint: bool) -> Structure {
-    Structure {
-        schema: schema.value.clone(),
-        hint,
-        merge: schema.properties.iter().map(|key| Arc::clone(&key.value)).collect(),
-    }
-}
-
 fn agent(agent: &Agent) -> Option<Action> {
-    Some(Action::Agent(Box::new(AgentAction {
-        agent: Arc::clone(&agent.agent.as_ref()?.value),
-        prompt: strict(agent.prompt.as_ref()?),
-        structure: agent.output_schema.as_ref().map(|schema| structure(schema, false)),
-        bind: "output",
-    })))
+    let name = Arc::clone(&agent.agent.as_ref()?.value);
+    let contract = agent.output_schema.as_ref().map(|schema| contract(schema, &ModelSettings::default()));
+    let call = CallAction::agent(name, strict(agent.prompt.as_ref()?), "output");
+    Some(Action::Call(Box::new(CallAction { contract, ..call })))
 }
 
 fn look_up(node: &str, rag: &Rag) -> Action {
@@ -311,12 +344,14 @@ fn tree(tree: &Tree) -> Expression {
 }
 
 fn map(map: &Map, ids: &NodeIds) -> Option<Action> {
-    Some(Action::Map(MapAction {
-        over: Template::parse(map.over.as_ref()?),
-        item_key: Arc::clone(&map.item_key.as_ref()?.value),
-        branch: ids.get(map.branch.as_ref()?)?,
-        output_key: map.output_key().into(),
-        collect_into: Arc::clone(&map.collect_into.as_ref()?.value),
-        concurrency: map.max_concurrency,
-    }))
+    Some(Action::Map(
+        NodeItems {
+            over: Template::parse(map.over.as_ref()?),
+            item_key: Arc::clone(&map.item_key.as_ref()?.value),
+            branch: ids.get(map.branch.as_ref()?)?,
+            output_key: map.output_key().into(),
+            collect_into: Arc::clone(&map.collect_into.as_ref()?.value),
+        }
+        .at_a_time(map.max_concurrency),
+    ))
 }

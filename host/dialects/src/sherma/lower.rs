@@ -6,16 +6,16 @@ use std::sync::Arc;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::formula::{Formula, Wanted};
 use hotcell_graph::ir::{
-    Action, AgentAction, AskAction, CapOrigin, ConverseAction, Expression, FailureRecord, Graph, Join,
-    LoadSkillsAction, ModelSettings, Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills,
-    SpreadAction, Update, VisitCap,
+    Action, AgentLoop, AskAction, CallAction, CapOrigin, Expression, FailureRecord, Graph, Join, LoadSkillsAction,
+    LoopPlaces, ModelSettings, Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills, SpreadAction,
+    Update, VisitCap,
 };
 use hotcell_graph::{Key, Reducer, Template, Value, closest};
 
 use super::edges;
 use super::names::{HIDDEN, Names, REPLY, Style};
-use super::references::{Scope, answer_calls};
-use super::schema::{Agent, Body, CallLlm, END, MESSAGES, Node, PromptRole, START, Source};
+use super::references::Scope;
+use super::schema::{Agent, Body, CallLlm, END, MESSAGES, Node, PromptRole, Reference, START, Source};
 use crate::document::{Reader, SourceText, Spanned};
 
 /// The state key that says which skills are loaded.
@@ -85,27 +85,19 @@ impl Lowering<'_, '_, '_> {
         let ids = NodeIds::new(ids);
         let mut nodes = Vec::with_capacity(agent.nodes.len() + tool_nodes.len() + 2);
         let mut complete = true;
+        let mut implied = Vec::with_capacity(tool_nodes.len());
         for node in &agent.nodes {
             match self.node(node, &ids, tool_nodes.get(&*node.name)) {
-                Some(node) => nodes.push(node),
+                Some((node, tools)) => {
+                    nodes.push(node);
+                    implied.extend(tools);
+                }
                 None => complete = false,
             }
         }
         // In the order in which their ids were given.
-        for (of, name) in &tool_nodes {
-            let Some(node) = agent.node(of) else { continue };
-            let lowered = nodes.iter().find(|lowered| *lowered.id == **of).map(|lowered| &lowered.action);
-            let Some(Action::Converse(asking)) = lowered else { continue };
-            let action = answer_calls(asking.tools.clone());
-            let next = Next::To(vec![ids.get(of)?]);
-            nodes.push(IrNode {
-                id: name.as_str().into(),
-                join: Join::All,
-                retry: None,
-                implied_by: Some(Arc::clone(&node.name.value)),
-                ..plain(node, action, next)
-            });
-        }
+        implied.sort_by(|one, other| one.implied_by.cmp(&other.implied_by));
+        nodes.extend(implied);
         if let Some(next) = start.as_ref().and_then(|start| start.implied.as_ref())
             && let Some(next) = next(&ids)
         {
@@ -161,22 +153,40 @@ impl Lowering<'_, '_, '_> {
         self.agent.nodes.iter().filter(wants).map(name).collect()
     }
 
-    fn node(&self, node: &Node, ids: &NodeIds, tool_node: Option<&String>) -> Option<IrNode> {
-        let lowered = self.body(node);
-        let next = match (tool_node, edges::next(self, &node.name, ids)) {
-            (Some(tools), Some(own)) => Some(Next::When {
-                condition: Expression::AsksForTools(MESSAGES.into()),
-                then: Box::new(Next::To(vec![ids.get(tools)?])),
-                otherwise: Box::new(own),
-            }),
-            (_, own) => own,
+    /// A node, and the one that it implies because its model may call tools.
+    fn node(&self, node: &Node, ids: &NodeIds, tool_node: Option<&String>) -> Option<(IrNode, Option<IrNode>)> {
+        let lowered = match &node.body {
+            Body::CallLlm(call) => {
+                self.call_llm(node, call).map(|(agent, updates)| (Lowered::Loop(Arc::new(agent)), updates))
+            }
+            _ => self.body(node).map(|(action, updates)| (Lowered::Action(Box::new(action)), updates)),
         };
+        let next = edges::next(self, &node.name, ids);
         let on_failure = match &node.fallback {
             Some(target) => OnFailure::To(edges::target(self, &node.name, target, ids)?),
             None => OnFailure::Fail,
         };
-        let (action, updates) = lowered?;
-        Some(IrNode { updates, on_failure, ..plain(node, action, next?) })
+        let (lowered, updates) = lowered?;
+        let agent = match lowered {
+            Lowered::Action(action) => {
+                return Some((IrNode { updates, on_failure, ..plain(node, *action, next?) }, None));
+            }
+            Lowered::Loop(agent) => agent,
+        };
+        let next = next?;
+        let tools = match tool_node {
+            Some(name) => Some(ids.get(name)?),
+            None => None,
+        };
+        let places = LoopPlaces { ask: ids.get(&node.name)?, tools, capped: None, done: next.clone(), exit: next };
+        let steps = agent.lower(places);
+        let asks = plain(node, Action::Converse(Box::new(steps.ask)), steps.after_reply);
+        let answers = tool_node.map(|name| IrNode {
+            id: name.as_str().into(),
+            implied_by: Some(Arc::clone(&node.name.value)),
+            ..plain(node, Action::AnswerCalls(steps.answer), steps.after_calls)
+        });
+        Some((IrNode { updates, on_failure, ..asks }, answers))
     }
 
     fn body(&self, node: &Node) -> Option<(Action, Vec<Update>)> {
@@ -187,17 +197,18 @@ impl Lowering<'_, '_, '_> {
         };
         let to_messages = |value: Expression| vec![Update { key: MESSAGES.into(), value }];
         Some(match &node.body {
-            Body::CallLlm(call) => self.call_llm(node, call)?,
-            Body::ToolNode(tools) => (answer_calls(self.scope.of_tool_node(node, tools.as_deref())), Vec::new()),
+            // It is a loop, not an action.
+            Body::CallLlm(_) => return None,
+            Body::ToolNode(tools) => (self.tool_node(node, tools.as_deref()), Vec::new()),
             Body::CallAgent { agent, input } => {
                 let prompt = formula(input, "`input`", &Wanted::Anything);
                 let agent = self.scope.sub_agent(node, agent.as_ref()?)?;
-                let action = AgentAction { agent, prompt: prompt?, structure: None, bind: "reply" };
+                let action = CallAction::agent(agent, prompt?, "reply");
                 let message = Expression::Object(vec![
                     ("type".into(), Expression::Value("ai".into())),
                     ("content".into(), bound("reply")),
                 ]);
-                (Action::Agent(Box::new(action)), to_messages(message))
+                (Action::Call(Box::new(action)), to_messages(message))
             }
             Body::Transform(text) => {
                 let keys: Arc<[Key]> = self.agent.fields.iter().map(|field| Arc::clone(&field.name.value)).collect();
@@ -236,18 +247,26 @@ impl Lowering<'_, '_, '_> {
         })
     }
 
-    fn call_llm(&self, node: &Node, call: &CallLlm) -> Option<(Action, Vec<Update>)> {
+    /// The node of a loop that answers calls, where the edges of the file say how it goes on.
+    fn tool_node(&self, node: &Node, tools: Option<&[Reference]>) -> Action {
+        let agent = AgentLoop { tools: self.scope.of_tool_node(node, tools), ..agent_loop() };
+        Action::AnswerCalls(agent.answers())
+    }
+
+    /// The loop whose model a node asks.
+    fn call_llm(&self, node: &Node, call: &CallLlm) -> Option<(AgentLoop, Vec<Update>)> {
         let model = self.scope.model(node, call.llm.as_ref());
         let mut prompt = Vec::with_capacity(call.prompt.len());
-        for (role, text) in &call.prompt {
+        for (place, (role, text)) in call.prompt.iter().enumerate() {
+            let item = format!("item {} of `prompt`", place + 1);
             let wanted = match role {
                 PromptRole::Messages => Wanted::Conversation,
                 PromptRole::Speaker(_) => Wanted::Anything,
             };
             let text = self.names.compile(text, "`content` of `prompt`", &node.name, &wanted).map(Expression::Formula);
             prompt.push(match role {
-                PromptRole::Messages => text.map(PromptPart::Messages),
-                PromptRole::Speaker(speaker) => text.map(|text| PromptPart::Text(*speaker, text)),
+                PromptRole::Messages => text.map(|list| PromptPart::messages(item, list)),
+                PromptRole::Speaker(speaker) => text.map(|text| PromptPart::text(item, *speaker, text)),
             });
         }
         self.scope.check_flags(node, call);
@@ -256,15 +275,15 @@ impl Lowering<'_, '_, '_> {
             Some(values) => self.updates(node, values, true),
             None => Some(vec![Update { key: MESSAGES.into(), value: bound(REPLY) }]),
         };
-        let action = ConverseAction {
+        let agent = AgentLoop {
             settings: ModelSettings { model: Some(model?), ..ModelSettings::default() },
             prompt: prompt.into_iter().collect::<Option<_>>()?,
             tools,
-            output_schema: call.schema.clone(),
+            reply_schema: call.schema.clone(),
             retry: call.retry.clone(),
-            bind: REPLY,
+            ..agent_loop()
         };
-        Some((Action::Converse(Box::new(action)), updates?))
+        Some((agent, updates?))
     }
 
     fn updates(
@@ -296,6 +315,17 @@ impl Lowering<'_, '_, '_> {
         }
         updates.into_iter().collect()
     }
+}
+
+/// What a node does: the request of a loop is one step of several.
+enum Lowered {
+    Action(Box<Action>),
+    Loop(Arc<AgentLoop>),
+}
+
+/// What all loops of the language have in common.
+fn agent_loop() -> AgentLoop {
+    AgentLoop { conversation: MESSAGES.into(), tool_failure_is_fatal: true, bind: REPLY, ..AgentLoop::default() }
 }
 
 /// A value that an action binds.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::formula::ValueType;
-use hotcell_graph::ir::Retry;
+use hotcell_graph::ir::{Retry, RetryOn};
 use hotcell_graph::{List, Value};
 
 use super::custom;
@@ -369,7 +369,7 @@ fn on_error<'d>(
         let duration = |seconds: f64| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0));
         let retry = Retry {
             attempts,
-            always: true,
+            on: RetryOn::Any,
             pause: duration(first),
             grows: strategy.as_deref() != Some("fixed"),
             longest_pause: duration(most),

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_graph::ir::{Action, AnswerCallsAction, Callable, SkillTool};
+use hotcell_graph::ir::{Callable, SkillTool};
 use hotcell_graph::{Key, closest};
 
-use super::schema::{CallLlm, Declared, MESSAGES, Node, Reference, Source, SubAgentTools};
+use super::schema::{CallLlm, Declared, Node, Reference, Source, SubAgentTools};
 use crate::document::{self, Kind, Reader};
 
 /// The declarations that references are resolved in.
@@ -176,9 +176,4 @@ impl Scope<'_, '_, '_> {
 fn agent_tool(agent: Key) -> Callable {
     let name = agent.to_string();
     Callable::Agent { agent, description: format!("Invoke agent: {name}"), name }
-}
-
-/// A node that answers the calls of tools. What goes wrong in a tool ends the run.
-pub(super) fn answer_calls(tools: Vec<Callable>) -> Action {
-    Action::AnswerCalls(AnswerCallsAction { conversation: MESSAGES.into(), tools, tool_failure_is_fatal: true })
 }

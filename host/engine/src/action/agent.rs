@@ -4,17 +4,14 @@
 use std::sync::Arc;
 
 use hotcell_budget::Account;
-use hotcell_graph::ir::{AgentAction, Graph};
 use hotcell_graph::{Key, State, Value};
 
-use super::Performed;
-use super::model::structured;
-use super::structure::Schema;
+use super::part::{Driven, drive};
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::memory::Deed;
-use crate::outcome::{Outcome, Part, RunError};
+use crate::outcome::RunError;
 use crate::ports::{Callee, Observer};
 use crate::run_input::{RunInput, check_variables, initial_state};
 use crate::shape;
@@ -24,26 +21,6 @@ use hotcell_journal::EntryPath;
 
 /// How many agents deep a run may go.
 const MAX_DEPTH: u32 = 3;
-
-pub(super) async fn perform(
-    turn: &mut NodeTurn,
-    graph: &Graph,
-    action: &AgentAction,
-    state: &State,
-) -> Result<Performed, Interruption> {
-    let prompt =
-        action.prompt.evaluate_text(state).map_err(|missing| Interruption::Failed(format!("`prompt`: {missing}")))?;
-    let schema = match &action.structure {
-        Some(structure) => Some(Schema::compile(structure).map_err(Interruption::Failed)?),
-        None => None,
-    };
-    let answer = consult(turn, &action.agent, prompt).await?;
-    let (Some(schema), Some(structure)) = (schema, &action.structure) else {
-        return Ok(Performed { answer: Some((action.bind, answer)), ..Performed::default() });
-    };
-    let (value, writes) = structured(turn, &graph.model, &schema, structure, &answer.to_display()).await?;
-    Ok(Performed { answer: Some((action.bind, value)), writes, route: None })
-}
 
 /// Calls an agent, as an effect: its final text.
 pub(super) async fn consult(turn: &mut NodeTurn, agent: &Key, prompt: String) -> Result<Value, Interruption> {
@@ -106,14 +83,8 @@ async fn run(
         Ok(prepared) => prepared,
         Err(stop) => return (Account::default(), Err(stop)),
     };
-    let Part { result, used } = (caller.drive_part)(Arc::new(context), state).await;
-    let result = match result.map_err(Interruption::from) {
-        Ok((Outcome::Completed { output }, _)) => Ok(output),
-        Ok((Outcome::Failed { error, .. } | Outcome::Stopped { reason: error }, _)) => Err(Interruption::Failed(error)),
-        Ok((Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled, _)) => Err(Interruption::Waiting),
-        Err(stop) => Err(stop),
-    };
-    (used, result)
+    let Driven { result, account, .. } = drive(context, state).await;
+    (account, result)
 }
 
 /// What an agent's graph begins with.

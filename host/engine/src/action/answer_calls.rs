@@ -42,7 +42,18 @@ enum ReachableKind {
     Submit(Arc<Submit>),
 }
 
-/// What may be called at this point of a run; of two with one name the first counts.
+impl ReachableTool {
+    /// Its full name, for those who watch.
+    pub(super) fn name(&self) -> &str {
+        match &self.kind {
+            ReachableKind::Tool(name) => name,
+            _ => &self.spec.name,
+        }
+    }
+}
+
+/// What may be called at this point of a run. What is offered twice is there once; a tool whose name is taken is called by its
+/// full name, and of others with one name the first counts.
 pub(super) fn within_reach(
     turn: &NodeTurn,
     graph: &Graph,
@@ -50,8 +61,18 @@ pub(super) fn within_reach(
     state: &State,
 ) -> Result<Vec<ReachableTool>, Interruption> {
     let mut reach: Vec<ReachableTool> = Vec::with_capacity(offered.len());
-    let mut add = |callable: ReachableTool| {
-        if reach.iter().all(|known| known.spec.name != callable.spec.name) {
+    let mut add = |mut callable: ReachableTool| {
+        let is_taken = |name: &str| reach.iter().any(|known| known.spec.name == name);
+        if let ReachableKind::Tool(name) = &callable.kind
+            && is_taken(&callable.spec.name)
+        {
+            if reach.iter().any(|known| known.name() == name) {
+                return;
+            }
+            // Two servers may have functions of one name; a model takes names without the marks between their parts.
+            callable.spec.name = name.replace([':', '/', '.'], "_");
+        }
+        if !is_taken(&callable.spec.name) {
             reach.push(callable);
         }
     };
@@ -106,7 +127,7 @@ pub(super) async fn perform(
     let messages = state.get(&action.conversation).and_then(Value::as_list).cloned().unwrap_or_default();
     let calls = open_calls(&messages);
     let reach = within_reach(turn, graph, &action.tools, state)?;
-    let shared = SharedState::new(state.clone());
+    let shared = turn.context.seen_by_tools(state);
     let mut of_clients = of_graph::ask_clients(turn, &reach, &calls).await?;
     let mut answers = List::default();
     let mut loaded = Object::default();

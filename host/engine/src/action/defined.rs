@@ -12,7 +12,7 @@ use super::tool::{self, Called};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::memory::Deed;
-use crate::ports::{SharedState, WebCall, WebReply};
+use crate::ports::{WebCall, WebReply};
 use crate::turn::NodeTurn;
 use hotcell_journal::{ClientCall, Question};
 
@@ -86,7 +86,7 @@ async fn host(
     state: &State,
 ) -> Result<Result<Value, String>, Interruption> {
     let arguments = Value::Object(inputs).to_json();
-    let shared = SharedState::new(state.clone());
+    let shared = turn.context.seen_by_tools(state);
     let called = tool::call_to_the_end(turn, name, &tool.spoken, &arguments, &shared).await?;
     Ok(called.map_err(|error| error.to_display().into_owned()))
 }

@@ -1,11 +1,16 @@
-//! Running a node once for each item of a list.
+//! Running something once for each item of lists, side by side: another node of the graph, or a graph.
+
+mod of_graph;
 
 use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
-use hotcell_graph::ir::{Graph, MapAction};
-use hotcell_graph::{List, Object, State, Value, resolve};
+use hotcell_graph::ir::{Graph, GraphItems, MapAction, MapBody, NodeItems};
+use hotcell_graph::types::Iterated;
+use hotcell_graph::{Key, List, Object, State, Value, resolve};
 
+use super::call::{self, GraphOutput};
 use super::side_by_side::SideBySide;
 use super::{Performed, run_item};
 use crate::context::Interruption;
@@ -20,22 +25,19 @@ pub(super) async fn perform(
     action: &MapAction,
     state: &State,
 ) -> Result<Performed, Interruption> {
-    let items = items(action, state)?;
-    let branch = graph.node(action.branch);
-    let mut side_by_side = SideBySide::new(action.concurrency.unwrap_or(graph.limits.concurrency), branch.may_ask());
-    let branch = &branch.id;
-    let mut collected: Vec<Option<Value>> = vec![None; items.len()];
+    let items = Items::prepare(action, state)?;
+    let concurrency = action.concurrency.unwrap_or(graph.limits.concurrency);
+    let mut side_by_side = SideBySide::new(concurrency, items.may_ask(graph));
+    let mut given: Vec<Option<Given>> = Vec::new();
+    given.resize_with(items.len(), || None);
     let mut waiting = false;
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
-        while let Some(item) = items.get(next).filter(|_| side_by_side.may_start(running.len())) {
-            turn.emit(&Event::ItemStarted { node: &turn.node, branch, item: next });
-            let part = turn.part(next, branch.clone());
-            let mut state = state.clone();
-            state.set(action.item_key.clone(), item.clone());
-            let task = run_one(part, action.clone(), state, next);
-            let started = side_by_side.start(Box::pin(task)).await;
+        while next < items.len() && side_by_side.may_start(running.len()) {
+            turn.emit(&Event::ItemStarted { node: &turn.node, branch: items.name(graph), item: next });
+            let work = items.begin(turn, graph, state, next);
+            let started = side_by_side.start(work).await;
             running.push(started);
             next += 1;
         }
@@ -44,10 +46,10 @@ pub(super) async fn perform(
             finished.map_err(|error| Interruption::Failed(format!("an item of the map was lost: {error}")))?;
         turn.recorded += account;
         match result {
-            Ok(value) => collected[item] = Some(value),
+            Ok(value) => given[item] = Some(value),
             Err(Interruption::Waiting) => waiting = true,
             Err(Interruption::Failed(reason)) => {
-                return Err(Interruption::Failed(format!("item {item} of the map (node `{branch}`): {reason}")));
+                return Err(Interruption::Failed(format!("{}: {reason}", items.item(graph, item))));
             }
             Err(other) => return Err(other),
         }
@@ -55,12 +57,111 @@ pub(super) async fn perform(
     if waiting {
         return Err(Interruption::Waiting);
     }
-    let values: List = collected.into_iter().flatten().collect();
-    let write = Write { key: action.collect_into.clone(), value: Value::List(values) };
-    Ok(Performed { writes: vec![write], ..Performed::default() })
+    items.collect(given)
 }
 
-fn items(action: &MapAction, state: &State) -> Result<List, Interruption> {
+/// What is run for each item, with what it begins with.
+enum Items<'a> {
+    Node(&'a NodeItems, List),
+    Graph(&'a GraphItems, Vec<(Key, Iterated)>, usize),
+}
+
+/// What an item gave.
+enum Given {
+    Value(Value),
+    Outputs(GraphOutput),
+}
+
+/// What came of an item, and who used what for it.
+type Finished = (usize, Account, Result<Given, Interruption>);
+
+impl<'a> Items<'a> {
+    fn prepare(action: &'a MapAction, state: &State) -> Result<Self, Interruption> {
+        match &action.body {
+            MapBody::Node(items) => Ok(Items::Node(items, list_of(items, state)?)),
+            MapBody::Graph(items) => {
+                let (inputs, rounds) = of_graph::inputs(&items.inputs, state)?;
+                Ok(Items::Graph(items, inputs, rounds))
+            }
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Items::Node(_, list) => list.len(),
+            Items::Graph(_, _, rounds) => *rounds,
+        }
+    }
+
+    fn may_ask(&self, graph: &Graph) -> bool {
+        match self {
+            Items::Node(items, _) => graph.node(items.branch).may_ask(),
+            Items::Graph(items, ..) => items.graph.may_ask(),
+        }
+    }
+
+    /// What is run, for those who watch.
+    fn name<'n>(&'n self, graph: &'n Graph) -> &'n str {
+        match self {
+            Items::Node(items, _) => &graph.node(items.branch).id,
+            Items::Graph(items, ..) => &items.graph.name,
+        }
+    }
+
+    /// An item, for errors.
+    fn item(&self, graph: &Graph, item: usize) -> String {
+        match self {
+            Items::Node(items, _) => format!("item {item} of the map (node `{}`)", graph.node(items.branch).id),
+            Items::Graph(..) => format!("item {item}"),
+        }
+    }
+
+    /// The work on an item.
+    fn begin(&self, turn: &NodeTurn, graph: &Graph, state: &State, item: usize) -> BoxFuture<'static, Finished> {
+        match self {
+            Items::Node(items, list) => {
+                let part = turn.part(item, graph.node(items.branch).id.clone());
+                let mut state = state.clone();
+                state.set(items.item_key.clone(), list.get(item).cloned().unwrap_or_default());
+                Box::pin(run_one(part, (*items).clone(), state, item))
+            }
+            Items::Graph(items, inputs, _) => {
+                let inner = of_graph::begin(inputs, item);
+                let base = turn.place.within(item).within("call");
+                let called = call::part(turn, base, &items.graph, inner, items.conversation.as_ref(), state);
+                let context = turn.context.clone();
+                Box::pin(async move {
+                    let ended = call::run(context, called).await;
+                    (item, ended.account, ended.result.map(Given::Outputs))
+                })
+            }
+        }
+    }
+
+    /// What is made of what all items gave.
+    fn collect(&self, given: Vec<Option<Given>>) -> Result<Performed, Interruption> {
+        let given = given.into_iter().flatten();
+        match self {
+            Items::Node(items, _) => {
+                let values = given.filter_map(|given| match given {
+                    Given::Value(value) => Some(value),
+                    Given::Outputs(_) => None,
+                });
+                let write = Write { key: items.collect_into.clone(), value: Value::List(values.collect()) };
+                Ok(Performed { writes: vec![write], ..Performed::default() })
+            }
+            Items::Graph(items, ..) => {
+                let outputs = given.filter_map(|given| match given {
+                    Given::Outputs(outputs) => Some(outputs),
+                    Given::Value(_) => None,
+                });
+                of_graph::collect(items, &outputs.collect::<Vec<_>>())
+            }
+        }
+    }
+}
+
+fn list_of(action: &NodeItems, state: &State) -> Result<List, Interruption> {
     let Some(path) = action.over.single_reference() else {
         return Err(Interruption::Failed("`over` has to be exactly one reference to a list".into()));
     };
@@ -74,12 +175,7 @@ fn items(action: &MapAction, state: &State) -> Result<List, Interruption> {
 }
 
 /// Runs one item. The collected value is an effect of the item's own, so a map that is repeated repeats no item.
-async fn run_one(
-    mut part: NodeTurn,
-    action: MapAction,
-    state: State,
-    item: usize,
-) -> (usize, Account, Result<Value, Interruption>) {
+async fn run_one(mut part: NodeTurn, action: NodeItems, state: State, item: usize) -> Finished {
     let mut inner = NodeTurn::new(part.context.clone(), part.place.within("run"), part.node.clone());
     let deed = Deed::new("item", &part.node.clone(), &[]);
     let result = part
@@ -99,5 +195,6 @@ async fn run_one(
         .await;
     let value =
         result.map(|answer| answer.as_object().and_then(|object| object.get("value")).cloned().unwrap_or_default());
+    let value = value.map(Given::Value);
     (item, part.recorded, value)
 }

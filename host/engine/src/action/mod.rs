@@ -9,18 +9,19 @@ mod defined;
 mod look_up;
 mod map;
 mod model;
+mod part;
 mod plugin_node;
+mod read_value;
 mod script;
 mod side_by_side;
 mod skills;
-mod structure;
 mod tool;
 
 use std::pin::{Pin, pin};
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
-    Action, Expression, FailureRecord, Graph, Next, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
+    Action, CallTarget, Expression, FailureRecord, Graph, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
@@ -173,17 +174,15 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::Absent => Err(Interruption::Failed("there is no such node".to_owned())),
         Action::Script(action) => script::perform(turn, graph, node, action, state).await,
         Action::Ask(action) => ask::perform(turn, action, state).await,
-        Action::Map(action) => map::perform(turn, graph, action, state).await,
-        Action::Model(action) => in_time(node, pin!(model::perform(turn, graph, action, state))).await,
+        Action::Map(action) => in_time(node, pin!(map::perform(turn, graph, action, state))).await,
         Action::PluginNode(action) => in_time(node, pin!(plugin_node::perform(turn, node, action, state))).await,
-        Action::Agent(action) => in_time(node, pin!(agent::perform(turn, graph, action, state))).await,
         Action::LookUp(action) => in_time(node, pin!(look_up::perform(turn, action, state))).await,
         Action::Converse(action) => in_time(node, pin!(converse::perform(turn, graph, action, state))).await,
         Action::AnswerCalls(action) => in_time(node, pin!(answer_calls::perform(turn, graph, action, state))).await,
         Action::LoadSkills(action) => skills::perform(turn, graph, action, state).await,
         Action::Spread(action) => spread(action, state),
+        Action::ReadValue(action) => read_value::perform(action, state),
         Action::Call(action) => in_time(node, pin!(call::perform(turn, node, action, state))).await,
-        Action::CallEach(action) => in_time(node, pin!(call::perform_each(turn, graph, action, state))).await,
         Action::Tool(action) => in_time(node, pin!(defined::perform(turn, action, state))).await,
     }
 }
@@ -198,12 +197,23 @@ where
     match tokio::time::timeout(limit, work).await {
         Ok(result) => result,
         Err(_) => {
-            let who = match &node.action {
-                Action::Agent(action) => format!("agent `{}` ", action.agent),
-                _ => String::new(),
+            let who = match called_agent(node) {
+                Some(agent) => format!("agent `{agent}` "),
+                None => String::new(),
             };
             Err(Interruption::Failed(format!("{who}timed out after {} s", limit.as_secs_f64())))
         }
+    }
+}
+
+/// The agent that a node calls by its name.
+fn called_agent(node: &Node) -> Option<&Key> {
+    match &node.action {
+        Action::Call(call) => match &call.target {
+            CallTarget::Agent { agent, .. } => Some(agent),
+            CallTarget::Graph { .. } | CallTarget::Loop(_) => None,
+        },
+        _ => None,
     }
 }
 
@@ -224,8 +234,8 @@ fn fail(
     };
     let mut work = Work { graph, state, writes: Vec::new() };
     work.write_all(vec![failure(graph, node, &reason, turn.attempts)])?;
-    if let Action::Model(action) = &node.action
-        && let Some(prefix) = action.failure_prefix
+    if let Action::Call(action) = &node.action
+        && let Some(prefix) = &action.failure_prefix
     {
         work.update(&node.updates, Some(&(action.bind, Value::text(format!("{prefix}{reason}")))))?;
     }
@@ -238,9 +248,13 @@ fn failure(graph: &Graph, node: &Node, reason: &str, attempts: u32) -> Write {
         FailureRecord::Text => Write { key: failure_key(&node.id), value: Value::text(reason) },
         FailureRecord::Object { key, field } => {
             let kind = match &node.action {
-                Action::Converse(_) | Action::Model(_) => "ModelError",
+                Action::Converse(_) => "ModelError",
                 Action::AnswerCalls(_) | Action::Tool(_) => "ToolError",
-                Action::Agent(_) => "AgentError",
+                Action::Call(call) => match &call.target {
+                    CallTarget::Loop(_) => "ModelError",
+                    CallTarget::Agent { .. } => "AgentError",
+                    CallTarget::Graph { .. } => "Error",
+                },
                 _ => "Error",
             };
             let record = hook::event([
@@ -365,8 +379,7 @@ impl Work<'_> {
         targets: Vec<NodeIndex>,
         failure: Option<String>,
     ) -> Result<Done, Interruption> {
-        let may_end =
-            matches!(node.next, Next::Open(_)) || (failure.is_some() && node.on_failure == OnFailure::EndBranch);
+        let may_end = node.next.may_end_branch() || (failure.is_some() && node.on_failure == OnFailure::EndBranch);
         if targets.is_empty() && !may_end {
             let dynamic = matches!(&node.action, Action::Script(script) if script.route_key.is_some());
             let or = if dynamic { " and its answer names no node" } else { "" };

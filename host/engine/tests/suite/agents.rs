@@ -11,19 +11,15 @@ use crate::common::{World, end, graph, node, script};
 use hotcell_engine::{
     Agents, CallReport, Callee, Engine, Nobody, Outcome, Ports, RunError, RunReport, ScriptCall, Scripts,
 };
-use hotcell_graph::ir::{Action, AgentAction, AskAction, Expression, Graph, MapAction, NodeIds, Variable};
+use hotcell_graph::ir::{Action, AskAction, CallAction, Expression, Graph, NodeIds, NodeItems, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Template, Value};
 use hotcell_journal::{Entry, Fact, MemoryStore, RunStatus, RunStore};
 use tokio_util::sync::CancellationToken;
 
 fn call(agent: &str, prompt: &str) -> Action {
-    Action::Agent(Box::new(AgentAction {
-        agent: agent.into(),
-        prompt: Expression::Strict(Template::parse(prompt)),
-        structure: None,
-        bind: "output",
-    }))
+    let prompt = Expression::Strict(Template::parse(prompt));
+    Action::Call(Box::new(CallAction::agent(agent.into(), prompt, "output")))
 }
 
 fn ask(question: &str) -> Action {
@@ -65,14 +61,16 @@ fn middle() -> Graph {
 /// Calls `middle` once for each of two items, then `inner` once more.
 fn outer() -> Graph {
     let mut built = graph(&["each", "one", "last", "done"], |ids: &NodeIds| {
-        let map = Action::Map(MapAction {
-            over: Template::parse("{{xs}}"),
-            item_key: "x".into(),
-            branch: ids.get("one").unwrap(),
-            output_key: "output".into(),
-            collect_into: "all".into(),
-            concurrency: None,
-        });
+        let map = Action::Map(
+            NodeItems {
+                over: Template::parse("{{xs}}"),
+                item_key: "x".into(),
+                branch: ids.get("one").unwrap(),
+                output_key: "output".into(),
+                collect_into: "all".into(),
+            }
+            .at_a_time(None),
+        );
         vec![
             node(ids, "each", map, &[], &["last"]),
             node(ids, "one", call("middle", "{{x}}"), &[], &[]),

@@ -10,13 +10,14 @@ use async_trait::async_trait;
 use hotcell_budget::Account;
 use hotcell_engine::{CallError, CallReport, Engine, Outcome, Ports, RunError, RunReport, ToolCall, Tools};
 use hotcell_graph::Template;
-use hotcell_graph::ir::{Action, Expression, Graph, ModelAction, ModelSettings};
+use hotcell_graph::conversation::Speaker;
+use hotcell_graph::ir::{Action, Expression, Graph, PromptPart};
 use hotcell_journal::{Entry, Fact, JournalError, MemoryStore, RunQuery, RunStatus, RunStore, SqliteStore};
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolCallRequest, ToolSpec};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{before_the_end, entries, header, journal_with, request};
-use crate::common::{World, end, graph, node, pass, script};
+use crate::common::{World, end, graph, model_loop, node, pass, script};
 
 /// A model that wants `pay` to be called and says what it was told, on a bad line: the first request of each kind gets
 /// a 429. And the tool, which may ask a person first.
@@ -78,17 +79,8 @@ impl Shop {
 }
 
 fn asks_model(prompt: &str, attempts: u32) -> Action {
-    Action::Model(Box::new(ModelAction {
-        settings: ModelSettings::default(),
-        instructions: None,
-        prompt: Expression::Strict(Template::parse(prompt)),
-        tools: vec!["pay".into()],
-        max_requests: 5,
-        attempts,
-        structure: None,
-        bind: "output",
-        failure_prefix: None,
-    }))
+    let prompt = PromptPart::text("`prompt`", Speaker::Human, Expression::Strict(Template::parse(prompt)));
+    Action::Call(Box::new(model_loop(vec![prompt], "pay", (5, attempts))))
 }
 
 fn shop(prompt: &str) -> Graph {

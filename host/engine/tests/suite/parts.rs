@@ -7,8 +7,8 @@ use crate::common::journal::{before_the_end, journal_with, request};
 use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
-    Action, AskAction, CallAction, CallEachAction, Collect, Expression, Graph, Iterate, Next, Node, NodeIds, Reduction,
-    Results, Slot, Tool, ToolAction, ToolKind, Update,
+    Action, AskAction, CallAction, CallTarget, Collect, Expression, Graph, GraphItems, Iterate, MapBody, Next, Node,
+    NodeIds, Reduction, Results, Slot, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::types::Type;
 use hotcell_graph::value::parse_json;
@@ -79,13 +79,13 @@ fn asking() -> Arc<Graph> {
 fn outer() -> Arc<Graph> {
     let ids = NodeIds::new(["once", "each", "end", "lost"]);
     let at = |id: &str| ids.get(id).unwrap();
-    let once = CallAction {
+    let target = CallTarget::Graph {
         graph: asking(),
         inputs: vec![("item".into(), Expression::Value(Value::from(7)))],
         conversation: Some("talk".into()),
-        bind: "answer",
     };
-    let each = CallEachAction {
+    let once = CallAction { target, contract: None, failure_prefix: None, bind: "answer" };
+    let each = GraphItems {
         graph: asking(),
         inputs: vec![Iterate {
             key: "item".into(),
@@ -99,7 +99,6 @@ fn outer() -> Arc<Graph> {
             Collect { output: "number".into(), into: "sum".into(), how: Reduction::Sum, default: None },
         ],
         conversation: Some("talk".into()),
-        concurrency: Some(1),
         bind: "answer",
     };
     let entry = |name: &str| Expression::Entry(Box::new(key("answer")), name.into());
@@ -117,7 +116,7 @@ fn outer() -> Arc<Graph> {
             },
             Node {
                 updates: vec![update("all", entry("all")), update("sum", entry("sum"))],
-                ..node("each", Action::CallEach(Box::new(each)), Next::To(vec![at("end")]))
+                ..node("each", Action::Map(each.at_a_time(Some(1))), Next::To(vec![at("end")]))
             },
             node("end", Action::End { output: end }, Next::To(Vec::new())),
             node("lost", Action::Fail("the branch was lost".into()), Next::To(Vec::new())),
@@ -187,15 +186,16 @@ async fn a_run_goes_on_from_every_entry_of_its_journal() {
 async fn lists_of_different_lengths_name_the_inputs() {
     let mut graph = Graph::clone(&outer());
     let each = graph.find("each").unwrap();
-    let Action::CallEach(mut action) = graph.node(each).action.clone() else { panic!("a node that iterates") };
+    let Action::Map(action) = &graph.node(each).action else { panic!("a node that iterates") };
+    let MapBody::Graph(mut items) = action.body.clone() else { panic!("over a graph") };
     let longer = Iterate {
         key: "more".into(),
         value: Expression::Value(value("[1, 2, 3]")),
         name: "more".into(),
-        ..action.inputs[0].clone()
+        ..items.inputs[0].clone()
     };
-    action.inputs.push(longer);
-    graph = finished(vec![node("each", Action::CallEach(action), Next::To(Vec::new()))], "each");
+    items.inputs.push(longer);
+    graph = finished(vec![node("each", Action::Map(items.at_a_time(None)), Next::To(Vec::new()))], "each");
     let engine = Engine::new(world(&[]).ports(), Arc::new(MemoryStore::default()));
     let report = engine.start(request(&Arc::new(graph)), CancellationToken::new()).await.unwrap();
     let Outcome::Failed { error, .. } = report.outcome else { panic!("{:?}", report.outcome) };

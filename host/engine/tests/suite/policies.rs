@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::ir::{
-    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, MapAction, Next, OnFailure, Retry,
-    Scheduling, Sharing, VisitCap,
+    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, NodeItems, OnFailure, Retry,
+    RetryOn, Scheduling, Sharing, VisitCap,
 };
 use hotcell_graph::{Reducer, Template};
 use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore};
@@ -29,7 +29,7 @@ fn quiet(sharing: Sharing, output: &str) -> Scheduling {
 
 fn again(attempts: u32) -> Option<Retry> {
     let pause = Duration::from_millis(1);
-    Some(Retry { attempts, always: true, pause, grows: false, longest_pause: pause })
+    Some(Retry { attempts, on: RetryOn::Any, pause, grows: false, longest_pause: pause })
 }
 
 #[tokio::test]
@@ -73,14 +73,16 @@ async fn a_node_that_a_map_runs_is_tried_again_too() {
         _ => Ok(format!(r#"{{"out":{}}}"#, call.state.get("x").unwrap())),
     };
     let mut built = graph(&["each", "one", "done"], |ids| {
-        let map = Action::Map(MapAction {
-            over: Template::parse("{{xs}}"),
-            item_key: "x".into(),
-            branch: ids.get("one").unwrap(),
-            output_key: "out".into(),
-            collect_into: "all".into(),
-            concurrency: Some(1),
-        });
+        let map = Action::Map(
+            NodeItems {
+                over: Template::parse("{{xs}}"),
+                item_key: "x".into(),
+                branch: ids.get("one").unwrap(),
+                output_key: "out".into(),
+                collect_into: "all".into(),
+            }
+            .at_a_time(Some(1)),
+        );
         let mut one = script(ids, "one", "f", &[], &[]);
         one.retry = again(2);
         vec![node(ids, "each", map, &[], &["done"]), one, end(ids, "done", "{{all}}")]

@@ -6,7 +6,7 @@ use crate::common::journal::request;
 use crate::common::{World, end, graph, node, pass, script, shown};
 use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::ir::{
-    Action, AskAction, CapOrigin, Expression, Graph, MapAction, Next, OnFailure, RunLimits, VisitCap,
+    Action, AskAction, CapOrigin, Expression, Graph, Next, NodeItems, OnFailure, RunLimits, VisitCap,
 };
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template, Value};
@@ -333,14 +333,16 @@ async fn a_node_that_cannot_be_left_has_done_its_work() {
 async fn a_map_collects_in_order_and_leaves_nothing_else() {
     let build = || {
         let mut built = graph(&["each", "one", "done"], |ids| {
-            let action = Action::Map(MapAction {
-                over: Template::parse("{{xs}}"),
-                item_key: "x".into(),
-                branch: ids.get("one").unwrap(),
-                output_key: "output".into(),
-                collect_into: "out".into(),
-                concurrency: Some(2),
-            });
+            let action = Action::Map(
+                NodeItems {
+                    over: Template::parse("{{xs}}"),
+                    item_key: "x".into(),
+                    branch: ids.get("one").unwrap(),
+                    output_key: "output".into(),
+                    collect_into: "out".into(),
+                }
+                .at_a_time(Some(2)),
+            );
             vec![
                 node(ids, "each", action, &[], &["done"]),
                 script(ids, "one", "one", &[], &[]),

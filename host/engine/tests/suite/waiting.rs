@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_engine::{Engine, Outcome, RunReport};
-use hotcell_graph::ir::{Action, AskAction, Expression, Graph, MapAction, NodeIds};
+use hotcell_graph::ir::{Action, AskAction, Expression, Graph, NodeIds, NodeItems};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template};
 use hotcell_journal::{Fact, MemoryStore, RunId, RunQuery, RunStore, SqliteStore};
@@ -154,14 +154,16 @@ async fn an_answer_is_taken_while_other_branches_work() {
 #[tokio::test]
 async fn an_item_that_waits_stops_no_other() {
     let mut built = graph(&["each", "one", "done"], |ids| {
-        let map = Action::Map(MapAction {
-            over: Template::parse("{{xs}}"),
-            item_key: "x".into(),
-            branch: ids.get("one").unwrap(),
-            output_key: "said".into(),
-            collect_into: "collected".into(),
-            concurrency: Some(2),
-        });
+        let map = Action::Map(
+            NodeItems {
+                over: Template::parse("{{xs}}"),
+                item_key: "x".into(),
+                branch: ids.get("one").unwrap(),
+                output_key: "said".into(),
+                collect_into: "collected".into(),
+            }
+            .at_a_time(Some(2)),
+        );
         vec![
             node(ids, "each", map, &[], &["done"]),
             node(ids, "one", ask("{{x}}?"), &[("said", "{{choice}}")], &[]),

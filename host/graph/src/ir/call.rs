@@ -1,10 +1,9 @@
-//! Nodes that run a graph of their own: once, or once for each item of lists.
+//! Nodes that call a graph.
 
 use std::sync::Arc;
 
-use super::{Expression, Graph};
-use crate::types::Type;
-use crate::value::{Key, Value};
+use super::{Contract, Expression, Graph, LoopGraph};
+use crate::value::Key;
 
 /// Where a graph that is called leaves what it gives.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,108 +14,59 @@ pub struct Results {
     pub branch: Key,
 }
 
-/// Runs a graph as a part of the run: with a state of its own and, if both have one, in the same conversation. The answer
-/// that updates see is the object of its outputs; the node's routes are by the branch that it ended with.
+/// Runs a graph as a part of the run.
 #[derive(Clone, Debug)]
 pub struct CallAction {
-    /// The graph; it has [`Results`]
-    pub graph: Arc<Graph>,
-    /// What its state begins with
-    pub inputs: Vec<(Key, Expression)>,
-    /// The state key with the conversation that the graph goes on with
-    pub conversation: Option<Key>,
-    /// The name under which updates see its outputs
+    /// Which graph
+    pub target: CallTarget,
+    /// What the text that it gives has to be; the answer is then a value
+    pub contract: Option<Box<Contract>>,
+    /// Updates also run on failure; the answer is then this text followed by the error
+    pub failure_prefix: Option<String>,
+    /// The name under which updates see the answer
     pub bind: &'static str,
 }
 
-/// Runs a graph once for each item of lists that are equally long, side by side. Each begins with the conversation as it
-/// is; what they add to it is added in the order of the items.
+/// What is called.
 #[derive(Clone, Debug)]
-pub struct CallEachAction {
-    /// The graph; it has [`Results`]
-    pub graph: Arc<Graph>,
-    /// What the states begin with: a value of the type is the same for all, a list of such values has one for each
-    pub inputs: Vec<Iterate>,
-    /// What is made of the outputs; others are dropped
-    pub collect: Vec<Collect>,
-    /// The state key with the conversation
-    pub conversation: Option<Key>,
-    /// How many run at the same time; none means the run's own cap
-    pub concurrency: Option<usize>,
-    /// The name under which updates see an object with what was collected
-    pub bind: &'static str,
+pub enum CallTarget {
+    /// A graph, with a state of its own and, if both have one, in the same conversation. The answer is the object of its outputs;
+    /// the node's routes are by the branch that it ended with
+    Graph {
+        /// The graph; it has [`Results`]
+        graph: Arc<Graph>,
+        /// What its state begins with
+        inputs: Vec<(Key, Expression)>,
+        /// The state key with the conversation that the graph goes on with
+        conversation: Option<Key>,
+    },
+    /// Another agent, by its name: a graph with programs, tools, limits and a state of its own. The answer is its text
+    Agent {
+        /// The agent's name
+        agent: Key,
+        /// The text it is given
+        prompt: Expression,
+    },
+    /// The loop of an agent, as the work of the node: it sees the node's state, and its steps act in the node's name. The
+    /// answer is the text of the last reply
+    Loop(Arc<LoopGraph>),
 }
 
-/// An input of a graph that is run for each item.
-#[derive(Clone, Debug)]
-pub struct Iterate {
-    /// The key in the state of the graph
-    pub key: Key,
-    /// The value or the list of values
-    pub value: Expression,
-    /// The type of one value
-    pub ty: Arc<Type>,
-    /// What it is called where the node is written
-    pub name: Key,
-    /// Whether it is the same for all; none means that its value shows it
-    pub rounds: Option<Rounds>,
-}
-
-/// What an input is over the rounds of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounds {
-    /// The same
-    Same,
-    /// A list with a value for each
-    Each,
-}
-
-/// What becomes of the values that an output had.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Collect {
-    /// The output of the graph
-    pub output: Key,
-    /// The key of the answer
-    pub into: Key,
-    /// How
-    pub how: Reduction,
-    /// The result over no values, where the reduction has none
-    pub default: Option<Value>,
-}
-
-/// How several values become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduction {
-    /// A list of them in the order of the items
-    Append,
-    /// Their sum; 0 over none
-    Sum,
-    /// Their mean, a floating point number
-    Average,
-    /// The largest
-    Max,
-    /// The smallest
-    Min,
-}
-
-impl Reduction {
-    /// All of them.
-    pub const ALL: [Reduction; 5] =
-        [Reduction::Append, Reduction::Sum, Reduction::Average, Reduction::Max, Reduction::Min];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reduction::Append => "append",
-            Reduction::Sum => "sum",
-            Reduction::Average => "average",
-            Reduction::Max => "max",
-            Reduction::Min => "min",
-        }
+impl CallAction {
+    /// A call of an agent by its name.
+    pub fn agent(agent: Key, prompt: Expression, bind: &'static str) -> Self {
+        let target = CallTarget::Agent { agent, prompt };
+        CallAction { target, contract: None, failure_prefix: None, bind }
     }
+}
 
-    /// The reduction of that name.
-    pub fn of_name(name: &str) -> Option<Reduction> {
-        Reduction::ALL.into_iter().find(|reduction| reduction.name() == name)
+impl CallTarget {
+    /// The graph, unless it is found by name.
+    pub fn graph(&self) -> Option<&Arc<Graph>> {
+        match self {
+            CallTarget::Graph { graph, .. } => Some(graph),
+            CallTarget::Agent { .. } => None,
+            CallTarget::Loop(steps) => Some(&steps.graph),
+        }
     }
 }

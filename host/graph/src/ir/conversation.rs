@@ -3,34 +3,70 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Expression, ModelSettings, Submit, Tool};
+use super::{Expression, KeptArguments, ModelSettings, Pattern, Submit, Tool, Window};
 use crate::conversation::Speaker;
 use crate::value::{Key, Value};
 
-/// Asks a model once. The answer that updates see is the model's message, with `role` beside `type`.
+/// Asks a model once: one step of an [`super::AgentLoop`]. The answer that updates see is the model's message, with `role` beside
+/// `type`.
 #[derive(Clone, Debug)]
 pub struct ConverseAction {
     /// Settings of this call
     pub settings: ModelSettings,
-    /// What the model is told, in order
-    pub prompt: Vec<PromptPart>,
-    /// What the model may call; whoever calls it is a node of its own
-    pub tools: Vec<Callable>,
-    /// A JSON schema that the text of the answer has to follow
-    pub output_schema: Option<Value>,
+    /// What is asked where this model refuses for good, one after the other
+    pub fallbacks: Vec<ModelSettings>,
     /// What is done about a request that is refused
     pub retry: Retry,
+    /// What the model is told, in order
+    pub prompt: Vec<PromptPart>,
+    /// How much of its lists of messages the model is told
+    pub window: Option<Window>,
+    /// What the model may call; whoever calls it is a node of its own
+    pub tools: Vec<Callable>,
+    /// What is kept of arguments
+    pub arguments: KeptArguments,
+    /// A JSON schema that the text of the answer has to follow
+    pub output_schema: Option<Value>,
+    /// Whether a reply without text and without calls is refused
+    pub needs_text: bool,
+    /// Texts that no reply may have
+    pub forbidden: Vec<Pattern>,
+    /// The state key with the number of attempts made, if the attempts of several requests are counted together
+    pub attempts: Option<Key>,
+    /// What stands before the reason of a refusal
+    pub refused_as: Option<String>,
     /// The name under which updates see the answer
     pub bind: &'static str,
 }
 
 /// A part of what a model is told.
 #[derive(Clone, Debug)]
-pub enum PromptPart {
+pub struct PromptPart {
+    /// What it is called where it is written, for errors
+    pub name: String,
+    /// What is said
+    pub said: Said,
+}
+
+/// What is said in a part of a prompt.
+#[derive(Clone, Debug)]
+pub enum Said {
     /// One message with the text of this
     Text(Speaker, Expression),
     /// The messages of a list, as they are
     Messages(Expression),
+}
+
+impl PromptPart {
+    /// A message with this text.
+    pub fn text(name: impl Into<String>, speaker: Speaker, text: Expression) -> Self {
+        PromptPart { name: name.into(), said: Said::Text(speaker, text) }
+    }
+
+    /// The messages of a list.
+    pub fn messages(name: impl Into<String>, list: Expression) -> Self {
+        PromptPart { name: name.into(), said: Said::Messages(list) }
+    }
 }
 
 /// How often a request to a model is made.
@@ -38,8 +74,8 @@ pub enum PromptPart {
 pub struct Retry {
     /// How many requests are made at most
     pub attempts: u32,
-    /// Whether every refusal is worth another attempt, or only one that may pass (408, 409, 429, 5xx, a lost connection)
-    pub always: bool,
+    /// Which refusals are worth another attempt
+    pub on: RetryOn,
     /// The pause before the second attempt
     pub pause: Duration,
     /// Whether each pause is twice as long as the one before
@@ -48,12 +84,23 @@ pub struct Retry {
     pub longest_pause: Duration,
 }
 
+/// Which refusals are worth another attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryOn {
+    /// Those that speak of a trouble that passes: too many requests, time that ran out, a lost connection
+    Transient,
+    /// Beside these, all that say the fault is the server's, and 408 and 409
+    Retryable,
+    /// All
+    Any,
+}
+
 impl Default for Retry {
     /// Five more attempts where it may help.
     fn default() -> Self {
         Retry {
             attempts: 6,
-            always: false,
+            on: RetryOn::Retryable,
             pause: Duration::from_millis(500),
             grows: true,
             longest_pause: Duration::from_secs(8),

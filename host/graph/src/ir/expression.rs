@@ -35,6 +35,8 @@ pub enum Expression {
     },
     /// Whether the last message of the conversation under this key asks for tools
     AsksForTools(Key),
+    /// Whether there is a number under this key that is no less than this
+    AtLeast(Key, u32),
     /// The value under this key
     Key(Key),
     /// Whether there is a value under this key, and not `null`
@@ -122,6 +124,11 @@ impl Expression {
                 let messages = scope.lookup(conversation).and_then(Value::as_list);
                 let last = messages.and_then(|messages| messages.get(messages.len().checked_sub(1)?));
                 Ok(Value::Bool(last.is_some_and(|message| !tool_calls(message).is_empty())))
+            }
+            Expression::AtLeast(key, least) => {
+                let is_enough =
+                    |value: &Value| matches!(value, Value::Number(number) if number.to_f64() >= f64::from(*least));
+                Ok(Value::Bool(scope.lookup(key).is_some_and(is_enough)))
             }
             Expression::Key(key) => scope.lookup(key).cloned().ok_or_else(|| NoValue::Absent(format!("`{key}`"))),
             Expression::Else(first, second) => match first.evaluate(scope) {

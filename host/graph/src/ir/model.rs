@@ -1,7 +1,6 @@
-//! Which model is asked, and what nodes do that ask one.
+//! Which model is asked.
 
-use super::Expression;
-use crate::value::{Key, Object, Value};
+use crate::value::{Key, Object};
 
 /// Settings of a model call; what is not set is not sent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,38 +42,4 @@ impl ModelSettings {
             server: self.server.clone().or_else(|| defaults.server.clone()),
         }
     }
-}
-
-/// Calls a model, with a bounded loop of tool calls.
-#[derive(Clone, Debug)]
-pub struct ModelAction {
-    /// Settings of this call
-    pub settings: ModelSettings,
-    /// The system message
-    pub instructions: Option<Expression>,
-    /// The user message
-    pub prompt: Expression,
-    /// Names of the tools that are offered; calls of any other are refused
-    pub tools: Vec<String>,
-    /// How many requests one attempt may make
-    pub max_requests: u32,
-    /// How many attempts are made while errors are transient
-    pub attempts: u32,
-    /// The structure that the answer must have
-    pub structure: Option<Structure>,
-    /// The name under which updates see the answer
-    pub bind: &'static str,
-    /// Updates also run on failure; the answer is then this text followed by the error
-    pub failure_prefix: Option<&'static str>,
-}
-
-/// A structured answer.
-#[derive(Clone, Debug)]
-pub struct Structure {
-    /// The JSON schema
-    pub schema: Value,
-    /// Whether the model is told the schema beforehand
-    pub hint: bool,
-    /// The keys of an object answer that become writes
-    pub merge: Vec<Key>,
 }

@@ -9,7 +9,7 @@ use hotcell_dialects::{Dialect, loki, recognise};
 use hotcell_engine::Callee;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile};
-use hotcell_graph::ir::Action;
+use hotcell_graph::ir::{Action, CallTarget};
 
 use crate::agent::{ComponentsFile, LoadFailure};
 use crate::context::LoadContext;
@@ -113,9 +113,12 @@ pub(crate) fn load_one(
             let script = match &node.action {
                 Action::Script(script) => script,
                 // The front end says where the other agents of this one are.
-                Action::Agent(action) if loaded.names(&action.agent) => continue,
-                Action::Agent(action) => {
-                    calls.push((action.agent.clone(), checked));
+                Action::Call(action) => {
+                    if let CallTarget::Agent { agent, .. } = &action.target
+                        && !loaded.names(agent)
+                    {
+                        calls.push((agent.clone(), checked));
+                    }
                     continue;
                 }
                 _ => continue,

@@ -117,7 +117,7 @@ impl Page<'_> {
         ]);
         let mut any = false;
         for entry in self.entries {
-            let Fact::Completed(completed) = &entry.fact else { continue };
+            let Some(completed) = completed(entry) else { continue };
             any = true;
             let used = completed.account.total();
             table.row([
@@ -164,7 +164,7 @@ impl Page<'_> {
         let mut total = Usage::default();
         let mut account = Account::default();
         for entry in self.entries {
-            let Fact::Completed(completed) = &entry.fact else { continue };
+            let Some(completed) = completed(entry) else { continue };
             let used = completed.account.total();
             total += used.clone();
             account += completed.account.clone();
@@ -269,6 +269,14 @@ fn in_words(kind: &str) -> &str {
     }
 }
 
+/// The completed turn of a node. The steps of a node's own work are told of as its effects.
+fn completed(entry: &Entry) -> Option<&Completed> {
+    match &entry.fact {
+        Fact::Completed(completed) if !entry.place.is_step() => Some(completed),
+        _ => None,
+    }
+}
+
 fn belongs_to(within: &Entry, turn: &Entry) -> bool {
     within.place == turn.place || within.place.strip(&turn.place).is_some()
 }
@@ -302,8 +310,9 @@ fn next_step(status: &str, record: &RunRecord, entries: &[Entry]) -> Option<Stri
 fn whole(record: &RunRecord, entries: &[Entry], status: &str) -> serde_json::Value {
     let turns: Vec<serde_json::Value> = entries
         .iter()
-        .filter_map(|entry| match &entry.fact {
-            Fact::Completed(completed) => Some(json!({
+        .filter_map(|entry| {
+            let completed = completed(entry)?;
+            Some(json!({
                 "turn": entry.place.to_string(),
                 "node": completed.node,
                 "next": completed.next,
@@ -312,8 +321,7 @@ fn whole(record: &RunRecord, entries: &[Entry], status: &str) -> serde_json::Val
                 "usage": completed.account.total(),
                 "used_by": completed.account,
                 "writes": completed.writes.iter().map(|write| &*write.key).collect::<Vec<&str>>(),
-            })),
-            _ => None,
+            }))
         })
         .collect();
     let questions: Vec<OpenQuestion> = open_questions(entries);

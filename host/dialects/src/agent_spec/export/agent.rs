@@ -4,8 +4,8 @@ use hotcell_graph::Key;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::formula::{Plain, Step};
 use hotcell_graph::ir::{
-    Action, AnswerCallsAction, Callable, ConverseAction, Expression, Graph, ModelAction, Next, Node, NodeIndex,
-    OnFailure, PromptPart,
+    Action, AnswerCallsAction, Callable, ConverseAction, Expression, Graph, Next, Node, NodeIndex, OnFailure,
+    PromptPart, Said,
 };
 use serde_json::{Value as Json, json};
 
@@ -13,6 +13,7 @@ use super::Exporter;
 use super::nodes::REPEATED;
 use super::prompt::{Inputs, Prompt};
 use super::slots::Slot;
+use super::text_loop::TextLoop;
 use super::tools::DescribedTool;
 use super::values::{plain, single};
 use super::writes::is_message;
@@ -28,7 +29,7 @@ enum Asks<'g> {
     /// About the conversation, which the tools' answers are a part of
     Conversation(&'g ConverseAction, Option<&'g AnswerCallsAction>),
     /// About the text that a run is given
-    Text(&'g ModelAction),
+    Text(TextLoop<'g>),
 }
 
 /// Finds out whether a graph has the form of an agent. Whether the specification can say all of it is another matter.
@@ -38,7 +39,7 @@ pub(super) fn shape(graph: &Graph) -> Option<Shape<'_>> {
         Action::Converse(converse) => {
             let conversation = graph.conversation.as_ref()?;
             let is_conversation =
-                |part: &PromptPart| matches!(part, PromptPart::Messages(all) if is_key(all, conversation));
+                |part: &PromptPart| matches!(&part.said, Said::Messages(all) if is_key(all, conversation));
             converse.prompt.iter().any(is_conversation).then_some(())?;
             let (answers, after) = match &node.next {
                 Next::When { condition, then, otherwise } => {
@@ -57,17 +58,18 @@ pub(super) fn shape(graph: &Graph) -> Option<Shape<'_>> {
             let Action::End { output: Expression::LastReply { .. } } = &end.action else { return None };
             end.updates.is_empty().then_some(Shape { node, asks: Asks::Conversation(converse, answers) })
         }
-        Action::Model(model) => {
+        Action::Call(call) => {
+            let text = TextLoop::of(call)?;
             // What needs neither is a flow that asks once.
-            (model.instructions.is_some() || !model.tools.is_empty()).then_some(())?;
-            let asked = model.prompt.template().and_then(single)?;
+            (text.instructions.is_some() || !text.tools.is_empty()).then_some(())?;
+            let asked = text.prompt.template().and_then(single)?;
             (Some(&asked) == graph.input_key.as_ref()).then_some(())?;
             let [update] = &node.updates[..] else { return None };
-            (update.value.template().and_then(single)? == Key::from(model.bind)).then_some(())?;
+            (update.value.template().and_then(single)? == Key::from(text.bind)).then_some(())?;
             let end = graph.node(onwards(graph, only(&node.next)?)?);
             let Action::End { output } = &end.action else { return None };
             let gives_it = output.template().and_then(single).as_ref() == Some(&update.key);
-            (gives_it && end.updates.is_empty()).then_some(Shape { node, asks: Asks::Text(model) })
+            (gives_it && end.updates.is_empty()).then_some(Shape { node, asks: Asks::Text(text) })
         }
         _ => None,
     }
@@ -115,17 +117,14 @@ impl<'g> Exporter<'g> {
         self.whole();
         let node = shape.node;
         self.common(node);
-        let (prompt, settings, tools) = match shape.asks {
+        let (prompt, settings, tools) = match &shape.asks {
             Asks::Conversation(converse, answers) => {
-                (self.instructions_in(node, converse, answers), &converse.settings, converse.tools.clone())
+                (self.instructions_in(node, converse, *answers), &converse.settings, &converse.tools[..])
             }
-            Asks::Text(model) => {
-                let tools = model.tools.iter().map(|tool| Callable::Tool(tool.clone())).collect();
-                (self.instructions_of(node, model), &model.settings, tools)
-            }
+            Asks::Text(text) => (self.instructions_of(node, text), text.settings, text.tools),
         };
         let inputs = self.placeholders(node, prompt.inputs);
-        let tools = self.tools(node, &tools, describe);
+        let tools = self.tools(node, tools, describe);
         let config = self.config(node, settings);
         let model = self.models.iter().find(|(_, id)| *id == config).map(|(model, _)| model.clone());
         self.root(
@@ -173,8 +172,11 @@ impl<'g> Exporter<'g> {
             self.problem(node, "does something else with the reply than to add it to the conversation");
         }
         match &converse.prompt[..] {
-            [PromptPart::Messages(_)] => Prompt::default(),
-            [PromptPart::Text(Speaker::System, text), PromptPart::Messages(_)] => self.prompt(node, text),
+            [PromptPart { said: Said::Messages(_), .. }] => Prompt::default(),
+            [
+                PromptPart { said: Said::Text(Speaker::System, text), .. },
+                PromptPart { said: Said::Messages(_), .. },
+            ] => self.prompt(node, text),
             _ => {
                 let what = "says something else to its model than one instruction and the conversation, in this order";
                 self.problem(node, what);
@@ -184,20 +186,22 @@ impl<'g> Exporter<'g> {
     }
 
     /// The instructions of a model that is asked about a text.
-    fn instructions_of(&mut self, node: &Node, model: &ModelAction) -> Prompt {
-        if model.structure.is_some() {
+    fn instructions_of(&mut self, node: &Node, text: &TextLoop<'g>) -> Prompt {
+        if text.is_structured {
             self.problem(node, "asks for a structured answer, which an agent gives by a tool only");
         }
-        if model.attempts > 1 {
+        if text.attempts > 1 {
             self.difference(node, REPEATED);
         }
-        let requests = format!(
-            "asks its model at most {} times, and how often an agent may is a matter of whoever runs it",
-            model.max_requests
-        );
-        self.difference(node, &requests);
+        if let Some(cap) = text.cap {
+            let requests = format!(
+                "asks its model at most {} times, and how often an agent may is a matter of whoever runs it",
+                cap.requests
+            );
+            self.difference(node, &requests);
+        }
         self.difference(node, "answers each text by itself, and an agent remembers the texts before it");
-        model.instructions.as_ref().map(|text| self.prompt(node, text)).unwrap_or_default()
+        text.instructions.map(|text| self.prompt(node, text)).unwrap_or_default()
     }
 
     /// The placeholders of an agent are its inputs, with the values that the state begins with.

@@ -2,13 +2,14 @@
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AskAction, ConverseAction, Expression, MapAction, ModelAction, ModelSettings, Node, PluginNodeAction,
-    PluginNodeKind, PromptPart, Update,
+    Action, AskAction, CallAction, ConverseAction, Expression, ModelSettings, Node, NodeItems, PluginNodeAction,
+    PluginNodeKind, PromptPart, Said, Update,
 };
 use serde_json::{Map, Value as Json, json};
 
 use super::prompt::{Inputs, Prompt};
 use super::slots::Slot;
+use super::text_loop::TextLoop;
 use super::values::{constant, single};
 use super::writes::Answer;
 use super::{Exporter, component, control_edge, data_edge, reference, title};
@@ -25,30 +26,34 @@ impl<'g> Exporter<'g> {
         title(first.map_or(bind, |key| &**key))
     }
 
-    pub(super) fn model(&mut self, node: &'g Node, model: &'g ModelAction) -> String {
-        let output = self.output_name(node, model.bind);
-        let (llm, inputs) = self.llm_of_model(node, model, &node.id, &output);
+    pub(super) fn call(&mut self, node: &'g Node, call: &'g CallAction) -> String {
+        let Some(asked) = TextLoop::of(call) else {
+            self.problem(node, "sends more than one message of a user, and an LlmNode sends its prompt only");
+            return node.id.to_string();
+        };
+        let output = self.output_name(node, asked.bind);
+        let (llm, inputs) = self.llm_of_loop(node, &asked, &node.id, &output);
         self.nodes.push(llm);
         self.reads(&node.id, inputs);
-        self.writes(node, &Answer { bind: model.bind, output: &output, is_message: false, said: &[] })
+        self.writes(node, &Answer { bind: asked.bind, output: &output, is_message: false, said: &[] })
     }
 
     /// A node that asks a model, and the placeholders of its prompt.
-    fn llm_of_model(&mut self, node: &'g Node, model: &'g ModelAction, id: &str, output: &str) -> (Json, Inputs) {
-        if !model.tools.is_empty() {
+    fn llm_of_loop(&mut self, node: &'g Node, asked: &TextLoop<'g>, id: &str, output: &str) -> (Json, Inputs) {
+        if !asked.tools.is_empty() {
             self.problem(node, "offers tools to its model, and an LlmNode has none");
         }
-        if model.instructions.is_some() {
+        if asked.instructions.is_some() {
             self.problem(node, "has instructions beside its prompt, and an LlmNode has a prompt only");
         }
-        if model.structure.is_some() {
+        if asked.is_structured {
             self.problem(node, STRUCTURED);
         }
-        if model.attempts > 1 {
+        if asked.attempts > 1 {
             self.difference(node, REPEATED);
         }
-        let prompt = self.prompt(node, &model.prompt);
-        (self.llm_node(node, &model.settings, id, &prompt, output), prompt.inputs)
+        let prompt = self.prompt(node, asked.prompt);
+        (self.llm_node(node, asked.settings, id, &prompt, output), prompt.inputs)
     }
 
     /// A model that is asked once, with one message of a user, within or without a conversation.
@@ -64,13 +69,13 @@ impl<'g> Exporter<'g> {
         }
         let output = self.output_name(node, "reply");
         match &converse.prompt[..] {
-            [PromptPart::Text(Speaker::Human, text)] => {
+            [PromptPart { said: Said::Text(Speaker::Human, text), .. }] => {
                 let prompt = self.prompt(node, text);
                 let llm = self.llm_node(node, &converse.settings, &node.id, &prompt, &output);
                 self.nodes.push(llm);
                 self.reads(&node.id, prompt.inputs);
             }
-            parts if parts.iter().any(|part| matches!(part, PromptPart::Messages(_))) => {
+            parts if parts.iter().any(|part| matches!(part.said, Said::Messages(_))) => {
                 self.problem(node, "asks a model about a conversation as one step of several: an LlmNode sends one prompt only, and when an agent \
                  within a flow is done the specification leaves open");
             }
@@ -207,12 +212,16 @@ impl<'g> Exporter<'g> {
     }
 
     /// A map over a node that asks a model. Its items are texts: of what no type is known, a list could be one item.
-    pub(super) fn map(&mut self, node: &'g Node, map: &'g MapAction) -> String {
+    pub(super) fn map(&mut self, node: &'g Node, map: &'g NodeItems) -> String {
         if !node.updates.is_empty() {
             self.problem(node, "writes values beside what it collects, for which there is no node");
         }
         let branch = self.graph.node(map.branch);
-        let Action::Model(model) = &branch.action else {
+        let asked = match &branch.action {
+            Action::Call(call) => TextLoop::of(call),
+            _ => None,
+        };
+        let Some(asked) = asked else {
             self.problem(
                 node,
                 format!("maps over `{}`, and only nodes that ask a model can be mapped over", branch.id),
@@ -226,12 +235,12 @@ impl<'g> Exporter<'g> {
         let item = title(&map.item_key);
         let output = title(&map.output_key);
         let id = self.fresh(&format!("{}_{}", node.id, branch.id));
-        let (llm, inputs) = self.llm_of_model(branch, model, &id, &output);
+        let (llm, inputs) = self.llm_of_loop(branch, &asked, &id, &output);
         for (name, _) in inputs.0.iter().filter(|(name, _)| **name != *map.item_key) {
             self.problem(branch, format!("uses `{name}` beside its item, and a list there would be mapped over too"));
         }
         let writes_it = |update: &Update| {
-            update.key == map.output_key && update.value.template().and_then(single).as_deref() == Some(model.bind)
+            update.key == map.output_key && update.value.template().and_then(single).as_deref() == Some(asked.bind)
         };
         if !matches!(&branch.updates[..], [only] if writes_it(only)) {
             self.problem(branch, format!("writes something else than the reply to `{}`", map.output_key));

@@ -60,7 +60,7 @@ impl Exporter<'_> {
     fn holds_parts(&self, slot: &Slot) -> bool {
         let Slot::Key(key) = slot else { return false };
         let begins = self.graph.initial_state.iter().find(|(known, _)| known == key);
-        let collects = |node: &Node| matches!(&node.action, Action::Map(map) if map.collect_into == *key);
+        let collects = |node: &Node| matches!(&node.action, Action::Map(map) if map.of_node().is_some_and(|items| items.collect_into == *key));
         begins.is_some_and(|(_, value)| matches!(value, Value::List(_) | Value::Object(_)))
             || self.graph.nodes().any(|(_, node)| collects(node))
     }

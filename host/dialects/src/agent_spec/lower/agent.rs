@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
-    Action, AnswerCallsAction, AskAction, Callable, CapOrigin, ConverseAction, Expression, Graph, Next, Node, NodeIds,
-    PromptPart, Retry, Submit, Tool, Update, VisitCap,
+    Action, AgentLoop, AskAction, Callable, CapOrigin, Expression, Graph, LoopPlaces, Next, Node, NodeIds, PromptPart,
+    Retry, Submit, Tool, Update, VisitCap,
 };
 use hotcell_graph::{Key, Object, Value};
 
@@ -60,19 +60,27 @@ impl Lowering<'_> {
         let instructions = template::text(agent.text("system_prompt").unwrap_or_default(), input);
         let mut prompt = Vec::new();
         if agent.text("system_prompt").is_some_and(|text| !text.trim().is_empty()) {
-            prompt.push(PromptPart::Text(Speaker::System, instructions));
+            prompt.push(PromptPart::text("`system_prompt`", Speaker::System, instructions));
         }
-        prompt.push(PromptPart::Messages(Expression::Key(conversation.clone())));
-        let converse = ConverseAction {
+        prompt.push(PromptPart::messages("the conversation", Expression::Key(conversation.clone())));
+        let agent_loop = AgentLoop {
             settings,
             prompt,
-            tools: offered.clone(),
-            output_schema: None,
+            conversation: conversation.clone(),
+            tools: offered,
             retry: Retry { attempts: node::ATTEMPTS, ..Retry::default() },
+            exit: Some(Expression::Has(keys.filled.clone())),
             bind: ANSWER,
+            ..AgentLoop::default()
         };
-        let answer_calls =
-            AnswerCallsAction { conversation: conversation.clone(), tools: offered, tool_failure_is_fatal: false };
+        let steps = agent_loop.lower(LoopPlaces {
+            ask: ids.get("ask")?,
+            tools: ids.get("tools"),
+            capped: None,
+            // A text is the answer of an agent that owes nothing, and a question of one that does.
+            done: to(if owes { "user" } else { "end" }),
+            exit: to("end"),
+        });
         let ask = AskAction {
             question: Expression::LastReply { conversation: conversation.clone(), required: false },
             options: Vec::new(),
@@ -87,17 +95,6 @@ impl Lowering<'_> {
             Update { key: property.title.clone(), value }
         });
         let forget = Update { key: keys.filled.clone(), value: Expression::Value(Value::Null) };
-        let after_reply = Next::When {
-            condition: Expression::AsksForTools(conversation.clone()),
-            then: Box::new(to("tools")),
-            // A text is the answer of an agent that owes nothing, and a question of one that does.
-            otherwise: Box::new(to(if owes { "user" } else { "end" })),
-        };
-        let after_tools = Next::When {
-            condition: Expression::Has(keys.filled.clone()),
-            then: Box::new(to("end")),
-            otherwise: Box::new(to("ask")),
-        };
         let outputs = if owes {
             Expression::Key(keys.filled.clone())
         } else {
@@ -114,8 +111,8 @@ impl Lowering<'_> {
         ];
         let nodes = vec![
             make("begin", Action::Pass, begin.chain([forget]).collect(), to("ask")),
-            make("ask", Action::Converse(Box::new(converse)), vec![say(Expression::Key(ANSWER.into()))], after_reply),
-            make("tools", Action::AnswerCalls(answer_calls), Vec::new(), after_tools),
+            make("ask", Action::Converse(Box::new(steps.ask)), vec![steps.say], steps.after_reply),
+            make("tools", Action::AnswerCalls(steps.answer), Vec::new(), steps.after_calls),
             make(
                 "user",
                 Action::Ask(ask),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AskAction, CallAction, CallEachAction, Collect, ConverseAction, Expression, Iterate, Join, Next, Node,
+    Action, AgentLoop, AskAction, CallAction, CallTarget, Collect, Expression, GraphItems, Iterate, Join, Next, Node,
     OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed, Update,
 };
 use hotcell_graph::types::{Type, pointer_step, schema_at};
@@ -103,15 +103,14 @@ impl<'c> Lowering<'c> {
                 if alone { Expression::Else(Box::new(entry), Box::new(json())) } else { entry }
             })
         };
-        let action = ConverseAction {
+        let asks_once = AgentLoop {
             settings,
-            prompt: vec![PromptPart::Text(Speaker::Human, prompt)],
-            tools: Vec::new(),
-            output_schema: None,
+            prompt: vec![PromptPart::text("`prompt_template`", Speaker::Human, prompt)],
             retry: Retry { attempts: ATTEMPTS, ..Retry::default() },
             bind: ANSWER,
+            ..AgentLoop::default()
         };
-        Some(site.node(Action::Converse(Box::new(action)), site.outputs(&source)))
+        Some(site.node(Action::Converse(Box::new(asks_once.request())), site.outputs(&source)))
     }
 
     fn tool_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
@@ -138,12 +137,12 @@ impl<'c> Lowering<'c> {
     fn call_node(&mut self, site: &Site<'_, 'c>, field: &str) -> Option<Node> {
         let graph = self.callable(site.component.child(field)?);
         let input = |property: &Property| (property.title.clone(), site.frame.data.input(site.id, property));
-        let action = CallAction {
+        let target = CallTarget::Graph {
             graph,
             inputs: site.component.inputs.iter().map(input).collect(),
             conversation: Some(site.frame.keys.conversation.clone()),
-            bind: ANSWER,
         };
+        let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
         let mut node = site.node(Action::Call(Box::new(action)), site.outputs(&site.entries()));
         if &*site.component.component_type == "FlowNode" {
             node.next = site.by_branch()?;
@@ -183,15 +182,14 @@ impl<'c> Lowering<'c> {
             let default = component.output(&into).and_then(|property| property.default.clone());
             collect.push(Collect { output: output.title.clone(), into, how, default });
         }
-        let action = CallEachAction {
+        let items = GraphItems {
             graph,
             inputs,
             collect,
             conversation: Some(site.frame.keys.conversation.clone()),
-            concurrency: None,
             bind: ANSWER,
         };
-        Some(site.node(Action::CallEach(Box::new(action)), site.outputs(&site.entries())))
+        Some(site.node(Action::Map(items.at_a_time(None)), site.outputs(&site.entries())))
     }
 
     /// A node whose type a plugin provides: it gets its own fields and its inputs.

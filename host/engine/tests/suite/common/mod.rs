@@ -11,7 +11,10 @@ use hotcell_engine::{
     CallError, CallReport, Event, Nobody, Observer, People, Ports, ScriptCall, Scripts, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{Action, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, ScriptAction, Update};
+use hotcell_graph::ir::{
+    Action, AgentLoop, AtCap, CallAction, CallTarget, Callable, Expression, Graph, Join, KeptArguments, ModelSettings,
+    Next, Node, NodeIds, OnFailure, PromptPart, RequestCap, Retry, RetryOn, ScriptAction, Update,
+};
 use hotcell_graph::{Template, Value};
 use hotcell_journal::Question;
 use hotcell_models::{Model, ModelError, OnText, Reply, Request, ToolSpec};
@@ -50,6 +53,21 @@ pub(crate) fn node(ids: &NodeIds, id: &str, action: Action, updates: &[(&str, &s
         retry: None,
         implied_by: None,
     }
+}
+
+/// A node that is a loop: what a model is told, the tools it may call, and how often it is asked at most, and how often again.
+pub(crate) fn model_loop(prompt: Vec<PromptPart>, tool: &str, (requests, attempts): (u32, u32)) -> CallAction {
+    let agent = AgentLoop {
+        settings: ModelSettings { model: Some("openai:scripted".into()), ..ModelSettings::default() },
+        prompt,
+        tools: vec![Callable::Tool(tool.into())],
+        arguments: KeptArguments::Text,
+        cap: Some(RequestCap { requests, then: AtCap::Fail("it asked too often".into()) }),
+        retry: Retry { attempts, on: RetryOn::Transient, pause: Duration::ZERO, ..Retry::default() },
+        ..AgentLoop::default()
+    };
+    let target = CallTarget::Loop(Arc::new(agent.into_graph()));
+    CallAction { target, contract: None, failure_prefix: None, bind: "output" }
 }
 
 /// A graph whose first node is the start; `build` gets the ids.

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::ir::{
-    Action, AgentAction, AskAction, Expression, Graph, MapAction, ModelAction, ModelSettings, NodeIds, Variable,
-};
+use hotcell_graph::conversation::Speaker;
+use hotcell_graph::ir::{Action, AskAction, CallAction, Expression, Graph, NodeIds, NodeItems, PromptPart, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Reducer, Template};
 
-use crate::common::{end, graph, node, pass, script};
+use crate::common::{end, graph, model_loop, node, pass, script};
 
 fn ask(question: &str, options: &[&str], default: Option<&str>) -> Action {
     Action::Ask(AskAction {
@@ -22,28 +21,22 @@ fn ask(question: &str, options: &[&str], default: Option<&str>) -> Action {
 }
 
 fn map(ids: &NodeIds, over: &str, into: &str) -> Action {
-    Action::Map(MapAction {
-        over: Template::parse(over),
-        item_key: "x".into(),
-        branch: ids.get("one").expect("a node of the graph"),
-        output_key: "output".into(),
-        collect_into: into.into(),
-        concurrency: Some(2),
-    })
+    Action::Map(
+        NodeItems {
+            over: Template::parse(over),
+            item_key: "x".into(),
+            branch: ids.get("one").expect("a node of the graph"),
+            output_key: "output".into(),
+            collect_into: into.into(),
+        }
+        .at_a_time(Some(2)),
+    )
 }
 
 fn model(prompt: &str, tool: &str) -> Action {
-    Action::Model(Box::new(ModelAction {
-        settings: ModelSettings { model: Some("openai:scripted".into()), ..ModelSettings::default() },
-        instructions: Some(Expression::Strict(Template::parse("Antworte kurz — auf Deutsch."))),
-        prompt: Expression::Strict(Template::parse(prompt)),
-        tools: vec![tool.into()],
-        max_requests: 8,
-        attempts: 3,
-        structure: None,
-        bind: "output",
-        failure_prefix: None,
-    }))
+    let text = |speaker, text: &str| PromptPart::text("`prompt`", speaker, Expression::Strict(Template::parse(text)));
+    let prompt = vec![text(Speaker::System, "Antworte kurz — auf Deutsch."), text(Speaker::Human, prompt)];
+    Action::Call(Box::new(model_loop(prompt, tool, (8, 3))))
 }
 
 /// Nested branches, a map, a question and a loop.
@@ -101,12 +94,8 @@ pub(crate) fn doubts() -> Arc<Graph> {
 /// A model with a tool, and a map whose items call an agent, side by side.
 pub(crate) fn survey() -> Arc<Graph> {
     let mut built = graph(&["split", "talk", "each", "one", "join", "done"], |ids| {
-        let call = Action::Agent(Box::new(AgentAction {
-            agent: "reporter".into(),
-            prompt: Expression::Strict(Template::parse("{{x}}")),
-            structure: None,
-            bind: "output",
-        }));
+        let prompt = Expression::Strict(Template::parse("{{x}}"));
+        let call = Action::Call(Box::new(CallAction::agent("reporter".into(), prompt, "output")));
         let talk = model("Wie ist das Wetter in {{city}} und anderswo?", "weather");
         vec![
             pass(ids, "split", &[], &["talk", "each"]),

@@ -1,0 +1,42 @@
+//! A graph that is driven within a turn: another agent, a graph that is called, or the steps of a node's own work.
+
+use std::sync::Arc;
+
+use hotcell_budget::Account;
+use hotcell_graph::State;
+
+use crate::context::{Interruption, RunContext};
+use crate::outcome::{Outcome, Part};
+
+/// What came of it.
+pub(super) struct Driven {
+    /// Its result
+    pub(super) result: Result<String, Interruption>,
+    /// The state that it left
+    pub(super) state: State,
+    /// Who used what for it
+    pub(super) account: Account,
+}
+
+impl Driven {
+    /// One that could not begin.
+    pub(super) fn not_begun(stop: Interruption) -> Self {
+        Driven { result: Err(stop), state: State::default(), account: Account::default() }
+    }
+}
+
+/// Drives a graph to its end, or to where it waits.
+pub(super) async fn drive(context: RunContext, state: State) -> Driven {
+    let drive_part = context.drive_part;
+    let Part { result, used: account } = drive_part(Arc::new(context), state).await;
+    let (outcome, state) = match result {
+        Ok(result) => result,
+        Err(error) => return Driven { account, ..Driven::not_begun(error.into()) },
+    };
+    let result = match outcome {
+        Outcome::Completed { output } => Ok(output),
+        Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Interruption::Failed(error)),
+        Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Interruption::Waiting),
+    };
+    Driven { result, state, account }
+}

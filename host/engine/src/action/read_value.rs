@@ -1,0 +1,79 @@
+//! Reading a text as a value of a schema: fences off, JSON in, schema enforced.
+
+use hotcell_graph::ir::ReadValueAction;
+use hotcell_graph::value::parse_json;
+use hotcell_graph::{State, Value};
+use hotcell_journal::Write;
+use jsonschema::Validator;
+
+use super::Performed;
+use crate::context::Interruption;
+use crate::shape::misfit;
+
+/// A compiled schema.
+pub(super) struct Schema(Validator);
+
+impl Schema {
+    pub(super) fn compile(schema: &Value) -> Result<Self, Interruption> {
+        jsonschema::validator_for(&serde_json::Value::from(schema))
+            .map(Schema)
+            .map_err(|error| Interruption::Failed(format!("`output_schema` is no JSON schema: {error}")))
+    }
+
+    /// The text as a value that satisfies the schema, or what is wrong with it.
+    pub(super) fn read(&self, text: &str) -> Result<Value, String> {
+        let value = parse_json(unfenced(text)).map_err(|error| format!("it is not JSON: {error}"))?;
+        match misfit(&self.0, &value) {
+            None => Ok(value),
+            Some(problems) => Err(format!("it does not match the schema: {problems}")),
+        }
+    }
+}
+
+/// A node that reads a text.
+pub(super) fn perform(action: &ReadValueAction, state: &State) -> Result<Performed, Interruption> {
+    let text = action.text.evaluate_text(state).map_err(|missing| Interruption::Failed(missing.to_string()))?;
+    let (value, problem) = match (Schema::compile(&action.schema)?.read(&text), &action.failure) {
+        (Ok(value), _) => (value, Value::Null),
+        (Err(problem), None) => (Value::Null, Value::text(problem)),
+        (Err(problem), Some(failure)) => {
+            let shown: String = text.chars().take(200).collect();
+            let shown = shown.escape_debug();
+            return Err(Interruption::Failed(format!("{failure}: {problem}; the last answer was: {shown}")));
+        }
+    };
+    let writes =
+        vec![Write { key: action.value.clone(), value }, Write { key: action.problem.clone(), value: problem }];
+    Ok(Performed { writes, ..Performed::default() })
+}
+
+/// The text without a Markdown code fence around it.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let Some(inside) = text.strip_prefix("```") else { return text };
+    let inside = inside.strip_suffix("```").unwrap_or(inside);
+    // What follows the opening fence on its line is the name of a language.
+    match inside.split_once('\n') {
+        Some((language, rest)) if language.chars().all(|c| c.is_alphanumeric() || c.is_whitespace()) => rest.trim(),
+        _ => inside.strip_prefix("json").unwrap_or(inside).trim(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fences_come_off() {
+        for text in [
+            "{\"a\":1}",
+            " {\"a\":1}\n",
+            "```json\n{\"a\":1}\n```",
+            "```\n{\"a\":1}\n```\n",
+            "```json {\"a\":1}```",
+            "```{\"a\":1}```",
+        ] {
+            assert_eq!(unfenced(text), "{\"a\":1}", "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The loop of an agent: a model is asked, its calls of tools are answered, and it is asked again, until it is done.
+//!
+//! Every front end describes a loop by the same settings, and [`AgentLoop::lower`] makes the same nodes of them: in the graph
+//! that somebody wrote, where its edges say what follows, or in a graph of the loop's own, which a node calls.
+
+use std::fmt;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::{
+    Action, AnswerCallsAction, Callable, ConverseAction, Ends, Expression, Graph, Join, ModelSettings, Next, Node,
+    NodeIndex, OnFailure, PromptPart, Retry, Update,
+};
+use crate::diagnostic::Span;
+use crate::reducer::Reducer;
+use crate::value::{Key, List, Value};
+
+/// The conversation of a loop that has a graph of its own. No template can name such a key, and the graph sets all of them when
+/// it begins, so that nothing else of the state is mistaken for it.
+const SAID: &str = "(said)";
+/// How many requests such a loop has made.
+const REQUESTS: &str = "(requests)";
+/// How many attempts it has made at requests that were refused.
+const ATTEMPTS: &str = "(attempts)";
+/// The name under which updates see a reply.
+const REPLY: &str = "reply";
+
+/// What a loop is like. The default is what a language has that does not say: no tools, no cap, and a reply that calls no
+/// tool ends it.
+#[derive(Clone, Debug)]
+pub struct AgentLoop {
+    /// Settings of its requests
+    pub settings: ModelSettings,
+    /// What is asked where this model refuses for good, one after the other
+    pub fallbacks: Vec<ModelSettings>,
+    /// What is done about a request that is refused
+    pub retry: Retry,
+    /// What the model is told, in order. Where the loop has a graph of its own, what was said in the loop follows
+    pub prompt: Vec<PromptPart>,
+    /// The state key with the conversation
+    pub conversation: Key,
+    /// How much of the conversation the model is told
+    pub window: Option<Window>,
+    /// What the model may call
+    pub tools: Vec<Callable>,
+    /// Whether a tool that fails ends the loop; otherwise the model is told
+    pub tool_failure_is_fatal: bool,
+    /// What is kept of arguments
+    pub arguments: KeptArguments,
+    /// A JSON schema that the text of each reply has to follow, which the provider is told
+    pub reply_schema: Option<Value>,
+    /// Whether a reply without text and without calls is refused
+    pub needs_text: bool,
+    /// Texts that no reply may have. A reply that has one is neither shown nor kept
+    pub forbidden: Vec<Pattern>,
+    /// What ends the loop after calls were answered, beside a reply that calls no tool
+    pub exit: Option<Expression>,
+    /// How often the model may be asked, in a loop with a graph of its own
+    pub cap: Option<RequestCap>,
+    /// The name under which updates see a reply, where the loop is in a graph that somebody wrote
+    pub bind: &'static str,
+}
+
+impl Default for AgentLoop {
+    fn default() -> Self {
+        AgentLoop {
+            settings: ModelSettings::default(),
+            fallbacks: Vec::new(),
+            retry: Retry::default(),
+            prompt: Vec::new(),
+            conversation: SAID.into(),
+            window: None,
+            tools: Vec::new(),
+            tool_failure_is_fatal: false,
+            arguments: KeptArguments::Values,
+            reply_schema: None,
+            needs_text: false,
+            forbidden: Vec::new(),
+            exit: None,
+            cap: None,
+            bind: REPLY,
+        }
+    }
+}
+
+/// How much of a conversation a model is told. The oldest messages are left out first; a tool's answer goes with the message
+/// that called it. Texts that are not of the conversation stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The most tokens, estimated as one for each four bytes and four for each message
+    pub tokens: usize,
+}
+
+/// What a text may not have: a regular expression, which takes time in proportion to the text.
+#[derive(Clone, Debug)]
+pub struct Pattern(Regex);
+
+impl Pattern {
+    /// The pattern of that expression.
+    ///
+    /// # Errors
+    /// When it is none; the text says why.
+    pub fn new(expression: &str) -> Result<Self, String> {
+        Regex::new(expression).map(Pattern).map_err(|error| error.to_string())
+    }
+
+    /// Whether a text has it.
+    pub fn is_in(&self, text: &str) -> bool {
+        self.0.is_match(text)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str())
+    }
+}
+
+/// What is kept of the arguments of a call that are a JSON object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KeptArguments {
+    /// Their values: the model sees them again in one form, whatever it wrote
+    #[default]
+    Values,
+    /// Beside the values the text as the model wrote it
+    Text,
+}
+
+/// How often a model may be asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RequestCap {
+    /// How often
+    pub requests: u32,
+    /// What happens when it then still calls tools. These are not called
+    pub then: AtCap,
+}
+
+/// What happens to a loop that comes to its cap.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AtCap {
+    /// It fails with this text
+    Fail(String),
+    /// It ends with the text of the last reply
+    Return,
+}
+
+/// Where a loop is in its graph, and what follows it.
+#[derive(Clone, Debug)]
+pub struct LoopPlaces {
+    /// The node that asks the model
+    pub ask: NodeIndex,
+    /// The node that answers its calls; none if nothing does
+    pub tools: Option<NodeIndex>,
+    /// The node that stands for the cap that is reached, with the key that counts the requests
+    pub capped: Option<(Key, NodeIndex)>,
+    /// What follows a reply that calls no tool
+    pub done: Next,
+    /// What follows when the exit condition holds
+    pub exit: Next,
+}
+
+/// What the nodes of a loop do.
+#[derive(Clone, Debug)]
+pub struct LoopSteps {
+    /// Asks the model
+    pub ask: ConverseAction,
+    /// Adds its reply to the conversation
+    pub say: Update,
+    /// Where that node leads
+    pub after_reply: Next,
+    /// Answers its calls
+    pub answer: AnswerCallsAction,
+    /// Where that node leads
+    pub after_calls: Next,
+}
+
+/// A loop as a graph of its own. It sees the state of the node that calls it and writes nothing there; its result is the text of
+/// the last reply.
+#[derive(Clone, Debug)]
+pub struct LoopGraph {
+    /// What it was made of
+    pub agent: AgentLoop,
+    /// The graph
+    pub graph: Arc<Graph>,
+}
+
+impl AgentLoop {
+    /// What the model is asked, once.
+    pub fn request(&self) -> ConverseAction {
+        ConverseAction {
+            settings: self.settings.clone(),
+            fallbacks: self.fallbacks.clone(),
+            retry: self.retry.clone(),
+            prompt: self.prompt.clone(),
+            window: self.window,
+            tools: self.tools.clone(),
+            arguments: self.arguments,
+            output_schema: self.reply_schema.clone(),
+            needs_text: self.needs_text,
+            forbidden: self.forbidden.clone(),
+            attempts: None,
+            refused_as: None,
+            bind: self.bind,
+        }
+    }
+
+    /// What answers the calls of the model, once.
+    pub fn answers(&self) -> AnswerCallsAction {
+        AnswerCallsAction {
+            conversation: self.conversation.clone(),
+            tools: self.tools.clone(),
+            tool_failure_is_fatal: self.tool_failure_is_fatal,
+        }
+    }
+
+    /// The nodes of the loop.
+    pub fn lower(&self, at: LoopPlaces) -> LoopSteps {
+        let calls = || Expression::AsksForTools(self.conversation.clone());
+        let to = |node: NodeIndex| Next::To(vec![node]);
+        let answered = at.tools.map(|tools| match (&self.cap, at.capped) {
+            (Some(cap), Some((requests, capped))) => Next::When {
+                condition: Expression::AtLeast(requests, cap.requests),
+                then: Box::new(match &cap.then {
+                    AtCap::Fail(_) => to(capped),
+                    AtCap::Return => at.done.clone(),
+                }),
+                otherwise: Box::new(to(tools)),
+            },
+            _ => to(tools),
+        });
+        let after_reply = match answered {
+            Some(then) => Next::When { condition: calls(), then: Box::new(then), otherwise: Box::new(at.done) },
+            None => at.done,
+        };
+        let after_calls = match &self.exit {
+            Some(exit) => {
+                Next::When { condition: exit.clone(), then: Box::new(at.exit), otherwise: Box::new(to(at.ask)) }
+            }
+            None => to(at.ask),
+        };
+        LoopSteps {
+            ask: self.request(),
+            say: Update { key: self.conversation.clone(), value: Expression::Key(self.bind.into()) },
+            after_reply,
+            answer: self.answers(),
+            after_calls,
+        }
+    }
+
+    /// The loop as a graph of its own.
+    pub fn into_graph(mut self) -> LoopGraph {
+        self.conversation = SAID.into();
+        self.bind = REPLY;
+        self.prompt.push(PromptPart::messages("the conversation", Expression::Key(SAID.into())));
+        let [ask, tools, capped] = [0, 1, 2].map(NodeIndex);
+        let places = LoopPlaces {
+            ask,
+            tools: Some(tools),
+            capped: self.cap.is_some().then(|| (REQUESTS.into(), capped)),
+            done: Next::Open(Vec::new()),
+            exit: Next::Open(Vec::new()),
+        };
+        let mut steps = self.lower(places);
+        steps.ask.attempts = Some(ATTEMPTS.into());
+        let mut updates = vec![steps.say];
+        if self.cap.is_some() {
+            updates.push(Update { key: REQUESTS.into(), value: Expression::Value(Value::from(1)) });
+        }
+        let mut nodes = vec![
+            Node { updates, ..step("ask", Action::Converse(Box::new(steps.ask)), steps.after_reply) },
+            step("tools", Action::AnswerCalls(steps.answer), steps.after_calls),
+        ];
+        if let Some(RequestCap { then: AtCap::Fail(reason), .. }) = &self.cap {
+            nodes.push(step("capped", Action::Fail(reason.clone()), Next::Open(Vec::new())));
+        }
+        let initial_state = vec![
+            (SAID.into(), Value::List(List::default())),
+            (REQUESTS.into(), Value::from(0)),
+            (ATTEMPTS.into(), Value::from(1)),
+        ];
+        let mut graph = Graph::of("loop", nodes, ask);
+        graph.initial_state = initial_state;
+        graph.reducers.insert(SAID.into(), Reducer::Converse);
+        graph.reducers.insert(REQUESTS.into(), Reducer::Sum);
+        let output = Expression::LastReply { conversation: SAID.into(), required: false };
+        graph.scheduling.ends = Ends::WhenQuiet { output: Box::new(output) };
+        LoopGraph { agent: self, graph: Arc::new(graph) }
+    }
+}
+
+/// A node that nobody wrote.
+pub(super) fn step(id: &str, action: Action, next: Next) -> Node {
+    Node {
+        id: id.into(),
+        kind: "step",
+        description: None,
+        action,
+        updates: Vec::new(),
+        join: Join::All,
+        retry: None,
+        next,
+        on_failure: OnFailure::Fail,
+        timeout: None,
+        span: Span::none(),
+        implied_by: None,
+    }
+}
