@@ -12,7 +12,7 @@ use jiff::{Span, SpanRound, SpanTotal, Timestamp, Unit};
 
 use moment::Moment;
 
-plugin! { tools: [now, shift, difference, format, in_zone], capabilities: { clock: precise } }
+plugin! { tools: [now, get_current_time, shift, difference, format, in_zone], capabilities: { clock: precise } }
 
 /// Units of time, from large to small.
 #[derive(Clone, Copy, Debug, PartialEq, Value)]
@@ -47,6 +47,12 @@ fn now(
 ) -> Result<String, Error> {
     let now = Timestamp::new(i64::try_from(time::since_1970().as_secs())?, 0)?;
     Ok(now.to_zoned(moment::zone(zone)?).to_string())
+}
+
+/// Tells the present date and time in UTC, under the name that agents of Loki know.
+#[tool(read_only)]
+fn get_current_time() -> Result<String, Error> {
+    now("UTC")
 }
 
 /// Adds a span of time to a moment, or subtracts it.

@@ -1,4 +1,4 @@
-//! Fetches a web page as readable text.
+//! Fetches a web page as readable text, and searches the web where the operator says with what.
 //!
 //! It reaches the servers that the operator granted it (capability `http`) and no others, also when a page sends it on.
 //! HTML becomes text with [`html2text`]: links as numbers with their addresses at the end, tables as tables. Texts
@@ -8,12 +8,16 @@ mod page;
 
 use std::time::Duration;
 
-use hotcell_plugin::{Error, Value, http, plugin, tool};
+use hotcell_plugin::{Error, Value, config, http, plugin, tool};
 
-plugin! { tools: [fetch] }
+plugin! { tools: [fetch, fetch_url, fetch_url_via_curl, web_search, web_search_loki, web_search_coyote] }
 
 /// How often a page may send on to another.
 const REDIRECTS: usize = 5;
+/// Characters that are given of a page where nobody says how many.
+const LENGTH: usize = 20000;
+/// The setting with the address of a search, in which `{query}` stands for what is searched for.
+const SEARCH: &str = "search_url";
 /// Bytes of a page that are read.
 const SIZE: usize = 2 << 20;
 
@@ -42,6 +46,66 @@ fn fetch(
     #[value(default = 20000)]
     length: usize,
 ) -> Result<Page, Error> {
+    page_at(url, from, length)
+}
+
+/// Fetches a web page and gives its text, under the name that agents of Loki know.
+#[tool(read_only)]
+fn fetch_url(
+    /// The address, with `https://`.
+    url: &str,
+) -> Result<String, Error> {
+    page_at(url, 0, LENGTH).map(readable)
+}
+
+/// Searches the web and gives what was found as text, under the name that agents of Loki know.
+#[tool(read_only)]
+fn web_search(
+    /// What to search for.
+    query: &str,
+) -> Result<String, Error> {
+    let Some(address) = config::get(SEARCH).filter(|address| address.contains("{query}")) else {
+        return Err(Error::unavailable(format!(
+            "no search is set up: `{SEARCH}` below `[plugins.fetch.config]` in `hotcell.toml` is its address, with `{{query}}` in it"
+        )));
+    };
+    page_at(&address.replace("{query}", &page::encoded(query)), 0, LENGTH).map(readable)
+}
+
+/// The same as `fetch_url`, under an older name.
+#[tool(read_only)]
+fn fetch_url_via_curl(
+    /// The address, with `https://`.
+    url: &str,
+) -> Result<String, Error> {
+    fetch_url(url)
+}
+
+/// The same as `web_search`, under an older name.
+#[tool(read_only)]
+fn web_search_loki(
+    /// What to search for.
+    query: &str,
+) -> Result<String, Error> {
+    web_search(query)
+}
+
+/// The same as `web_search`, under another name.
+#[tool(read_only)]
+fn web_search_coyote(
+    /// What to search for.
+    query: &str,
+) -> Result<String, Error> {
+    web_search(query)
+}
+
+fn readable(page: Page) -> String {
+    let title = page.title.map(|title| format!("{title}\n\n")).unwrap_or_default();
+    let more = if page.next.is_some() { "\n(the page goes on)" } else { "" };
+    format!("{title}{}{more}", page.text)
+}
+
+fn page_at(url: &str, from: usize, length: usize) -> Result<Page, Error> {
     let mut url = url.to_owned();
     for _ in 0..=REDIRECTS {
         let response = http::get(&url)
@@ -133,6 +197,21 @@ mod tests {
         }
         let error = fetch(json!({"url": "file:///etc/passwd"})).err().map(|error| error.kind());
         assert_eq!(error, Some("invalid-input"));
+    }
+
+    #[test]
+    fn agents_of_loki_find_their_names() {
+        let call = |tool: &str, arguments: Json, search: &str| {
+            let surroundings = Surroundings::new().http(server).config("search_url", search);
+            surroundings.run(|| PLUGIN.call_tool(tool, arguments)).result
+        };
+        let page = call("fetch_url", json!({"url": "https://a.example/text"}), "");
+        assert_eq!(page, Ok(json!("0123456789")));
+        let found = call("web_search", json!({"query": "a&b c"}), "https://a.example/search?q={query}");
+        let error = found.err().map(|error| error.message().to_owned()).unwrap_or_default();
+        assert!(error.contains("search?q=a%26b%20c"), "{error}");
+        let error = call("web_search", json!({"query": "a"}), "https://a.example/").err();
+        assert!(error.is_some_and(|error| error.kind() == "unavailable" && error.message().contains("search_url")));
     }
 
     #[test]

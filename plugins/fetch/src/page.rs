@@ -1,6 +1,8 @@
 //! From what a server sent to text.
 
 use fluent_uri::UriRef;
+use fluent_uri::pct_enc::EString;
+use fluent_uri::pct_enc::encoder::Data;
 use hotcell_plugin::Error;
 use hotcell_plugin::http::Response;
 
@@ -47,4 +49,11 @@ pub(crate) fn resolve(base: &str, location: &str) -> Result<String, Error> {
     // An address with a fragment is no base; it was the page's own and is left out.
     let resolved = location.resolve_against(&base.strip_fragment()).map_err(|error| refuse(error.to_string()))?;
     Ok(resolved.to_string())
+}
+
+/// A text as a part of an address.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut encoded = EString::<Data>::new();
+    encoded.encode_str::<Data>(text);
+    encoded.into_string()
 }

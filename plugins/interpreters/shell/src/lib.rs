@@ -4,6 +4,7 @@
 //! shell's own in-memory tree, with what WASI preopens mounted into it. `curl` is this cell's own: the host sends what it
 //! is asked to.
 
+mod argc;
 mod curl;
 mod mounts;
 mod shell;

@@ -10,6 +10,7 @@ use hotcell_guest_output::{self as output, Stream};
 use tokio::runtime::{Builder, Runtime};
 use wasip2::cli::environment::get_environment;
 
+use crate::argc::Argc;
 use crate::curl::Curl;
 use crate::mounts;
 
@@ -50,6 +51,7 @@ fn new_shell() -> Bash {
         // Its `/etc` and `/proc` would be invented ones.
         .rootfs(false)
         .builtin_filter(|name| !LEFT_OUT.contains(&name))
+        .builtin("argc", Box::new(Argc))
         .builtin("curl", Box::new(Curl))
         .username("cell")
         .hostname("cell")
