@@ -137,6 +137,13 @@ impl Narrator {
                 let tool = one_line(tool, SHOWN);
                 self.warn(&format!("tool: {tool} failed: {}{}", one_line(error, SHOWN), self.whose(node)));
             }
+            Event::Noticed { node, text, help: None } => {
+                self.tell(&format!("{within}{node}: {}", indented(&capped(text, 5 * SHOWN))));
+            }
+            Event::Noticed { node, text, help: Some(help) } => {
+                let told = capped(&format!("{text}\n{help}"), 10 * SHOWN);
+                self.warn(&format!("{within}{node}: {}", indented(&told)));
+            }
             Event::NodeCompleted { node, next, failure, .. } => {
                 self.counts(|counts| {
                     counts.active = counts.active.saturating_sub(1);

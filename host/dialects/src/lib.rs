@@ -14,5 +14,6 @@ mod surroundings;
 pub use recognise::{Dialect, recognise};
 pub use surroundings::{
     AgentFolder, CALLBACK, ComponentState, ComponentType, DeclaredNode, DeclaredServer, FileState, Import, Imported,
-    KnowledgeBase, MutualTls, PluginNodeState, SYNC, ServerState, ServerWay, Surroundings, ToolState, normal_name,
+    KnowledgeBase, MutualTls, OwnTool, PluginNodeState, SYNC, ServerState, ServerWay, Surroundings, ToolState,
+    normal_name,
 };

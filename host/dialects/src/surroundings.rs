@@ -53,8 +53,23 @@ pub trait Surroundings {
     /// The component type that a plugin provides. The name of the plugin is empty where the source names none.
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState;
 
-    /// Whether the agent's own folder defines a tool of that name.
-    fn own_tool(&self, name: &str) -> bool;
+    /// The tools that files of the agent's own folder define, in their order. The error says what is wrong with such a file.
+    fn own_tools(&self) -> Result<Vec<OwnTool>, String>;
+
+    /// Whether a tool runs commands in hotcell's own sealed shell.
+    fn is_sealed_shell(&self, _tool: &str) -> bool {
+        false
+    }
+
+    /// The name and the description of a tool as models see them, by the name under which the host knows it.
+    fn shown_tool(&self, _tool: &str) -> Option<(String, String)> {
+        None
+    }
+
+    /// The folder in which the agent's own tools work, as they see it.
+    fn working_folder(&self) -> String {
+        "/".to_owned()
+    }
 
     /// Whether a model of that name exists; none when that cannot be told before it is called.
     fn model(&self, name: &str) -> Option<bool>;
@@ -158,6 +173,15 @@ pub enum Imported {
     },
     /// Something that cannot be used, for this reason
     Unusable(String),
+}
+
+/// A tool that a file of the agent's own folder defines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnTool {
+    /// Its name, as models see it
+    pub name: String,
+    /// The name under which the host knows it
+    pub full_name: String,
 }
 
 /// Whether a tool can be used.

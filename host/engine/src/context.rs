@@ -9,9 +9,10 @@ use hotcell_graph::{Key, State};
 use hotcell_journal::{EntryPath, JournalError, RunId, RunWriter};
 use tokio::sync::Notify;
 
+use crate::event::Event;
 use crate::memory::Remembered;
 use crate::outcome::{Part, RunError};
-use crate::ports::{Ports, SharedState};
+use crate::ports::{Notice, Ports, SharedState};
 use crate::token::Turn;
 
 /// Drives a graph within a run to its end, or to where it waits.
@@ -122,6 +123,13 @@ impl RunContext {
     /// What the tools see that are called with this state of the graph.
     pub(crate) fn seen_by_tools(&self, state: &State) -> SharedState {
         self.acting.as_ref().map_or_else(|| SharedState::new(state.clone()), |acting| acting.state.clone())
+    }
+
+    /// Tells what is to be seen of a call that came to its end.
+    pub(crate) fn notice(&self, node: &str, notices: &[Notice]) {
+        for Notice { text, help } in notices {
+            self.ports.observer.event(&Event::Noticed { node, text, help: help.as_deref() });
+        }
     }
 
     /// The memory of the run, shared with the agents it calls.

@@ -91,6 +91,15 @@ pub enum Event<'a> {
         /// What the call used
         usage: &'a Usage,
     },
+    /// A script or tool came to its end and something is to be seen of it
+    Noticed {
+        /// The node
+        node: &'a str,
+        /// What happened, or what it wrote to standard error
+        text: &'a str,
+        /// What to do about it, if it is a warning
+        help: Option<&'a str>,
+    },
     /// A person is asked
     Asked {
         /// The question

@@ -29,7 +29,7 @@ pub use event::Event;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use outcome::{Outcome, RunError};
 pub use ports::{
-    Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Observer, People,
+    Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Notice, Observer, People,
     PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, Ports, ScriptCall, Scripts, SharedState, ToolCall,
     Tools, Web, WebCall, WebReply, WebReport,
 };

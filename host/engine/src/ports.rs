@@ -165,12 +165,24 @@ pub struct CallReport {
     pub result: Result<String, CallError>,
     /// Who used what for it
     pub account: Account,
+    /// What people should see of it although it came to its end
+    pub notices: Vec<Notice>,
+}
+
+/// Something that people should see of a call that came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// What happened, or what was written to standard error
+    pub text: String,
+    /// What to do about it, if it is to be a warning
+    pub help: Option<String>,
 }
 
 impl CallReport {
     /// The report of a call that did not come to anybody.
     pub fn failed(reason: impl Into<String>) -> Self {
-        CallReport { result: Err(CallError::Failed(reason.into())), account: Account::default() }
+        let result = Err(CallError::Failed(reason.into()));
+        CallReport { result, account: Account::default(), notices: Vec::new() }
     }
 }
 
@@ -214,6 +226,8 @@ pub struct ToolCall<'a> {
     pub answers: &'a [String],
     /// The state it may read
     pub state: SharedState,
+    /// The graph's variables
+    pub variables: Arc<[(Key, String)]>,
     /// What the run may still use
     pub budget_scope: Arc<BudgetScope>,
 }

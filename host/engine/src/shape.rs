@@ -39,11 +39,3 @@ pub(crate) fn check_input(graph: &Graph, given: &RunInput) -> Result<(), String>
     fits("input_schema", schema, &value)
         .map_err(|problem| format!("the input does not fit the `input_schema`: {problem}"))
 }
-
-/// Looks at a result: where a form is declared, it is the text of a JSON value of that form.
-pub(crate) fn check_output(graph: &Graph, output: &str) -> Result<(), String> {
-    let Some(schema) = &graph.output_schema else { return Ok(()) };
-    let wrong = |problem: String| format!("the result does not fit the `output_schema`: {problem}");
-    let value = parse_json(output).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
-    fits("output_schema", schema, &value).map_err(wrong)
-}

@@ -6,6 +6,9 @@
 
 use crate::value::{Key, List, Object, Value};
 
+/// What was given with a message beside its text.
+const ADDITIONAL: &str = "additional_kwargs";
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
@@ -51,6 +54,34 @@ pub fn message(speaker: Speaker, content: impl Into<Value>) -> Object {
         message.insert("tool_calls", Value::List(List::default()));
     }
     message
+}
+
+/// What a person answered, as a message of theirs. An answer may be a message already, the text of a JSON object with a text as
+/// `content` and more about it as `additional_kwargs`; anything else is the content.
+pub fn of_person(answer: &str) -> Object {
+    let plain = || message(Speaker::Human, answer);
+    let Ok(Value::Object(given)) = crate::value::parse_json(answer) else { return plain() };
+    let is_known = |name: &str| matches!(name, "content" | "type" | "role" | ADDITIONAL);
+    let is_persons = |word: &Value| word.as_text().and_then(Speaker::of_word) == Some(Speaker::Human);
+    let words = ["type", "role"].into_iter().filter_map(|name| given.get(name));
+    let (content, more) = (given.get("content"), given.get(ADDITIONAL));
+    let fits = given.iter().all(|(name, _)| is_known(name)) && words.into_iter().all(is_persons);
+    match (content, more) {
+        (Some(content @ Value::Text(_)), more) if fits && more.is_none_or(|more| more.as_object().is_some()) => {
+            let mut message = message(Speaker::Human, content.clone());
+            if let Some(more) = more {
+                message.insert(ADDITIONAL, more.clone());
+            }
+            message
+        }
+        _ => plain(),
+    }
+}
+
+/// A field that every message has and that is empty where nothing was given.
+pub fn implied_field(value: &Value, field: &str) -> Option<Value> {
+    let is_implied = matches!(field, ADDITIONAL | "response_metadata") && speaker(value).is_some();
+    is_implied.then(|| Value::Object(Object::default()))
 }
 
 /// Who speaks in a value, if it is a message.

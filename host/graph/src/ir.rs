@@ -59,8 +59,6 @@ pub struct Graph {
     pub open_state: Vec<Key>,
     /// A JSON schema that structured input has to fit: values of the state, or a text that is a JSON object
     pub input_schema: Option<Value>,
-    /// A JSON schema that the result has to fit, which then is the text of a JSON value
-    pub output_schema: Option<Value>,
     /// Where the reason of a failure is written when the run goes on after it
     pub failure_record: FailureRecord,
     /// What models may load when they need it
@@ -73,6 +71,8 @@ pub struct Graph {
     pub reducers: HashMap<Key, Reducer>,
     /// Values that whoever runs the graph gives once per run
     pub variables: Vec<Variable>,
+    /// The variable that is the time at which the run began, unless whoever runs the graph gives it
+    pub start_time: Option<Key>,
     /// When nodes run side by side, what they see of each other, and when a run is over
     pub scheduling: Scheduling,
     /// Caps on the whole run
@@ -463,13 +463,13 @@ impl Graph {
             conversation: None,
             open_state: Vec::new(),
             input_schema: None,
-            output_schema: None,
             failure_record: FailureRecord::default(),
             skills: None,
             kept: None,
             results: None,
             reducers: HashMap::new(),
             variables: Vec::new(),
+            start_time: None,
             scheduling: Scheduling::default(),
             limits: RunLimits {
                 visits_per_node: None,

@@ -77,6 +77,20 @@ impl Template {
         Template { parts }
     }
 
+    /// The same template with texts in the place of the references for which `fill` has one. Such a text is data: braces in it
+    /// are no references.
+    #[must_use]
+    pub fn filled(mut self, fill: impl Fn(&str) -> Option<String>) -> Self {
+        for part in &mut self.parts {
+            if let Part::Reference(path) = part
+                && let Some(text) = fill(path.as_str())
+            {
+                *part = Part::Text(text.into());
+            }
+        }
+        self
+    }
+
     /// The text that this template is, with every reference in the shortest way to write it.
     pub fn source(&self) -> String {
         let part = |part: &Part| match part {

@@ -20,6 +20,9 @@
 //! [imports]                          # what import paths of a sherma file mean here: a tool, a hook plugin, a file
 //! "my_package.tools.get_weather" = "weather/forecast"
 //!
+//! [python]                           # folders or virtual environments with packages that Python tools may import
+//! path = [".venv"]
+//!
 //! [secrets]                          # where values come from; otherwise HOTCELL_SECRET_NAME in the environment
 //! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
 //! ```
@@ -47,8 +50,16 @@ pub struct Settings {
     secrets: BTreeMap<String, SecretSource>,
     hooks: HookSettings,
     imports: BTreeMap<String, String>,
+    python: PythonSettings,
     #[serde(skip)]
     distrusted: bool,
+}
+
+/// Where Python tools find packages.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct PythonSettings {
+    path: Vec<PathBuf>,
 }
 
 /// Which hooks there are, and what their failure means.
@@ -115,6 +126,9 @@ impl Settings {
         for grants in settings.grants.values_mut() {
             *grants = std::mem::take(grants).relative_to(folder);
         }
+        for path in &mut settings.python.path {
+            *path = folder.join(&*path);
+        }
         settings.ceiling().map_err(|error| form(format!("`[ceiling]`: {error}")))?;
         for name in settings.budget.keys() {
             settings
@@ -134,6 +148,7 @@ impl Settings {
         self.plugins.clear();
         self.hooks = HookSettings::default();
         self.imports.clear();
+        self.python = PythonSettings::default();
         self.distrusted = true;
         self
     }
@@ -141,7 +156,7 @@ impl Settings {
     /// Whether trusting these settings would change anything.
     pub(crate) fn wish_for_something(&self) -> bool {
         let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
-        let given = !self.grants.is_empty() || !self.secrets.is_empty();
+        let given = !self.grants.is_empty() || !self.secrets.is_empty() || !self.python.path.is_empty();
         given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
     }
 
@@ -174,6 +189,9 @@ impl Settings {
         }
         for (path, meaning) in &self.imports {
             all.push(format!("the import path `{path}` means `{meaning}`"));
+        }
+        for path in &self.python.path {
+            all.push(format!("Python tools may import, and read, everything in `{}`", path.display()));
         }
         match self.hooks.order.as_deref() {
             Some([]) => all.push("no hook is told anything".to_owned()),
@@ -225,6 +243,11 @@ impl Settings {
     /// The import paths of which the operator says what they mean.
     pub fn imports(&self) -> impl Iterator<Item = &str> {
         self.imports.keys().map(String::as_str)
+    }
+
+    /// Folders and virtual environments with packages that Python tools may import.
+    pub fn python_path(&self) -> &[PathBuf] {
+        &self.python.path
     }
 
     /// The names that have an entry of any kind.

@@ -58,6 +58,7 @@ pub(crate) fn write(context: &LoadContext, path: &Path, loading: &Loading<'_>) -
         servers: &project.servers,
         hooks: &listed,
         python: project.tools.python(),
+        tools: &project.tools,
         settings: project.said.settings(),
         project: &folder,
     };

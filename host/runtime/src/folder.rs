@@ -6,11 +6,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_budget::{Budget, Bytes};
-use hotcell_cells::{Terms, fetch};
+use hotcell_cells::{Grants, Terms, fetch};
 use hotcell_dialects::{
-    AgentFolder, ComponentState, DeclaredServer, FileState, Import, Imported, KnowledgeBase, PluginNodeState,
+    AgentFolder, ComponentState, DeclaredServer, FileState, Import, Imported, KnowledgeBase, OwnTool, PluginNodeState,
     ServerState, Surroundings, ToolState,
 };
+use hotcell_engine::Tools as _;
 use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
 use url::Url;
@@ -20,9 +21,9 @@ use crate::hooks::HookList;
 use crate::knowledge::AgentKnowledge;
 use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
-use crate::python::PythonTools;
+use crate::python::{Place, ProjectModules, PythonTools, working_folder};
 use crate::servers::AgentServers;
-use crate::tools::explain;
+use crate::tools::{AgentTools, explain};
 
 /// What is granted to the file of an agent itself: variables of the environment that it may name.
 pub(crate) const FILE_GRANTS: &str = "agent";
@@ -33,6 +34,12 @@ pub(crate) const CONFIG_FILE: &str = "config.yaml";
 
 /// The file of an agent that is named for what it is.
 pub(crate) const AGENT_FILE: &str = "agent.yaml";
+/// The files of a folder that define its agent's own tools.
+const OWN_TOOLS: [&str; 2] = ["tools.sh", "tools.py"];
+/// The same in a language that is not supported.
+const OWN_TYPESCRIPT: &str = "tools.ts";
+/// The shipped plugin whose granted folder is where an agent without tools of its own works.
+const BUILT_IN_FOLDERS: [&str; 2] = ["fs", "execute_command"];
 /// Bytes of a text that a source names.
 const MAX_TEXT: u64 = 4 << 20;
 
@@ -44,6 +51,8 @@ pub(crate) fn both_files(folder: &Path) -> bool {
 pub(crate) struct AgentSurroundings<'a> {
     context: &'a LoadContext,
     folder: &'a Path,
+    /// What import paths of Python may mean
+    modules: ProjectModules,
     reach: Reach<'a>,
 }
 
@@ -53,6 +62,7 @@ pub(crate) struct Reach<'a> {
     pub(crate) servers: &'a AgentServers,
     pub(crate) hooks: &'a HookList,
     pub(crate) python: &'a PythonTools,
+    pub(crate) tools: &'a AgentTools,
     pub(crate) settings: &'a Settings,
     /// The folder that the settings are for: that of the agent, or of the one to which it belongs
     pub(crate) project: &'a Path,
@@ -60,7 +70,7 @@ pub(crate) struct Reach<'a> {
 
 impl<'a> AgentSurroundings<'a> {
     pub(crate) fn new(context: &'a LoadContext, folder: &'a Path, reach: Reach<'a>) -> Self {
-        AgentSurroundings { context, folder, reach }
+        AgentSurroundings { context, folder, modules: ProjectModules::around(folder), reach }
     }
 
     /// Whether a path below the folder is there, links followed.
@@ -102,20 +112,44 @@ impl<'a> AgentSurroundings<'a> {
             ToolState::Missing => {}
         }
         let mut searched = vec![self.plugins("the tool", name)];
-        for file in files_of(module, ".py").filter(|_| said.is_none()) {
+        if said.is_some() {
+            return Imported::Missing { searched };
+        }
+        // As Python finds it, from the root of the project; else by the end of its name, beside the agent.
+        if let Some(found) = self.modules.find(module).filter(|found| found.file.ends_with(".py")) {
+            return self.python_function(&found.file, Some(module), function);
+        }
+        searched.extend(self.modules.searched(module));
+        for file in files_of(module, ".py").skip(1) {
             if self.script(&file) == FileState::Present {
                 return self.python_tool(&file, function);
             }
             searched.push(format!("`{file}`"));
         }
+        searched.dedup();
         Imported::Missing { searched }
     }
 
-    fn python_tool(&self, file: &str, function: &str) -> Imported {
-        // What is granted to a file is granted to the one that the operator named, from where they named it.
+    /// A file of the folder as the settings of the project name it: what is granted to a file is granted to the one that the
+    /// operator named, from where they named it.
+    fn path_in_project(&self, file: &str) -> String {
         let file = self.folder.join(file);
-        let file = file.strip_prefix(self.reach.project).unwrap_or(&file).to_string_lossy();
-        match self.reach.python.tool(self.context, self.reach.project, self.reach.settings, &file, function) {
+        file.strip_prefix(self.reach.project).unwrap_or(&file).to_string_lossy().into_owned()
+    }
+
+    fn python_tool(&self, file: &str, function: &str) -> Imported {
+        self.python_function(file, None, function)
+    }
+
+    /// What files with tools are loaded with.
+    fn place<'p>(&'p self, module: Option<&'p str>) -> Place<'p> {
+        let Reach { settings, project, .. } = self.reach;
+        Place { context: self.context, folder: project, settings, modules: &self.modules, module }
+    }
+
+    fn python_function(&self, file: &str, module: Option<&str>, function: &str) -> Imported {
+        let file = self.path_in_project(file);
+        match self.reach.python.tool(&self.place(module), &file, function) {
             Ok(name) => Imported::Usable(name),
             Err(reason) => Imported::Unusable(reason),
         }
@@ -174,7 +208,11 @@ impl Surroundings for AgentSurroundings<'_> {
     fn tool(&self, name: &str) -> ToolState {
         match self.reach.registry.tool(name) {
             Ok(_) => ToolState::Usable,
-            Err(NoTool::Missing) => ToolState::Missing,
+            Err(NoTool::Missing) => match self.reach.python.load_carried(&self.place(None), name) {
+                Some(Ok(())) => ToolState::Usable,
+                Some(Err(reason)) => ToolState::Unusable(reason),
+                None => ToolState::Missing,
+            },
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
         }
     }
@@ -219,8 +257,44 @@ impl Surroundings for AgentSurroundings<'_> {
         plugin_nodes::component(self.reach.registry, plugin, component_type)
     }
 
-    fn own_tool(&self, _name: &str) -> bool {
-        false
+    fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
+        let mut tools: Vec<OwnTool> = Vec::new();
+        for file in OWN_TOOLS.iter().filter(|file| self.script(file) == FileState::Present) {
+            let path = self.path_in_project(file);
+            let found = self.reach.python.all(&self.place(None), &path)?;
+            for (name, full_name) in found {
+                if let Some(twice) = tools.iter().find(|tool| tool.name == name) {
+                    let (first, second) = (&twice.full_name, &full_name);
+                    return Err(format!("two tools are called `{name}`: `{first}` and `{second}`; rename one of them"));
+                }
+                tools.push(OwnTool { name, full_name });
+            }
+        }
+        if tools.is_empty() && self.script(OWN_TYPESCRIPT) == FileState::Present {
+            return Err(format!(
+                "`{OWN_TYPESCRIPT}` is not supported: an agent's own tools are read from `{}`",
+                OWN_TOOLS.join("` and `")
+            ));
+        }
+        Ok(tools)
+    }
+
+    fn is_sealed_shell(&self, tool: &str) -> bool {
+        self.reach.tools.is_carried(tool)
+    }
+
+    fn shown_tool(&self, tool: &str) -> Option<(String, String)> {
+        let told = self.reach.tools.describe(tool)?;
+        Some((told.name, told.description))
+    }
+
+    fn working_folder(&self) -> String {
+        let own = OWN_TOOLS.iter().map(|file| self.path_in_project(file));
+        let granted = own.chain(BUILT_IN_FOLDERS.iter().map(|name| (*name).to_owned())).find_map(|name| {
+            let grants = self.reach.settings.grants(&name);
+            grants.fs.first().map(|granted| granted.guest.clone())
+        });
+        granted.unwrap_or_else(|| working_folder(&Grants::default()).to_owned())
     }
 
     fn model(&self, name: &str) -> Option<bool> {

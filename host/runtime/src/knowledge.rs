@@ -333,6 +333,7 @@ impl Loader for ByTool {
             arguments: &arguments,
             answers: &[],
             state: SharedState::new(Default::default()),
+            variables: Arc::default(),
             budget_scope: Arc::new(BudgetScope::default()),
         };
         match tools.call(call).await.result {

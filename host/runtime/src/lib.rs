@@ -16,6 +16,7 @@ mod host;
 mod knowledge;
 mod live;
 mod load;
+mod notices;
 mod plugin_nodes;
 mod plugin_registry;
 mod python;

@@ -1,26 +1,42 @@
-//! Functions of a Python file as tools. The file is run in the Python cell, as it is: there it is described, by its type
-//! hints and doc strings, and there it is called. Nothing here reads its text.
+//! Functions of a script file as tools. The file is run in the cell of its language, as it is: there it is described, by its
+//! type hints and doc strings or by its comments, and there it is called. Nothing here reads its text.
+
+mod modules;
+mod packages;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::BudgetScope;
-use hotcell_cells::{Cells, ScriptCall, StateView, Terms};
+use hotcell_cells::{Cells, Grants, ScriptCall, StateView, Terms};
 use hotcell_engine::{CallError, CallReport};
+use hotcell_graph::Key;
 use hotcell_models::ToolSpec;
 use hotcell_plugins::Settings;
+use indexmap::IndexMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::context::LoadContext;
-use crate::scripts::LoadedScript;
+use crate::python::modules::Modules;
+pub(crate) use crate::python::modules::ProjectModules;
+use crate::python::packages::packages;
+use crate::scripts::{LoadedScript, exported};
 use crate::settle::{into_report, settle};
 
-/// What the cell runs: it loads the file, and describes or calls its functions.
-const HARNESS: &str = include_str!("python_tool.py");
-/// What the full name of such a tool begins with: `py:file/function`.
-const PREFIX: &str = "py:";
+/// What the cells run: it loads the file, and describes or calls its functions. Each with what the full names of its tools begin
+/// with, `py:file/function`, which is also the extension of the files.
+const HARNESSES: [(&str, &str); 2] = [("py:", include_str!("python/tool.py")), ("sh:", include_str!("shell_tool.sh"))];
+
+/// What the text that runs is called where it shows: it is no file of the agent.
+const HARNESS: &str = "hotcell-harness";
+
+/// The tools that come with hotcell itself, with the files that define them.
+const CARRIED: [(&str, &str, &str); 1] =
+    [("execute_command", "execute_command.sh", include_str!("execute_command.sh"))];
+/// How often a file may name further modules, each time after those that it named before were looked for.
+const MAX_ROUNDS: usize = 64;
 
 /// The Python files of an agent whose functions are tools.
 #[derive(Clone)]
@@ -35,20 +51,39 @@ type Files = BTreeMap<String, Result<Arc<PythonFile>, String>>;
 /// One file.
 struct PythonFile {
     script: LoadedScript,
-    tools: BTreeMap<String, Described>,
+    tools: IndexMap<String, Described>,
+    /// What belongs to every call beside what is wanted of it
+    wanted: Value,
 }
 
 /// What the cell says of a function.
 #[derive(Clone, Deserialize)]
 #[serde(untagged)]
 enum Described {
-    Tool { description: String, parameters: Value },
-    Broken { error: String },
+    Tool {
+        description: String,
+        parameters: Value,
+        /// Whether the file itself defines it
+        #[serde(default = "yes")]
+        own: bool,
+    },
+    Broken {
+        error: String,
+    },
 }
 
+/// What the cell says of a file.
 #[derive(Deserialize)]
-struct DescribedFile {
-    tools: BTreeMap<String, Described>,
+#[serde(rename_all = "lowercase")]
+enum Description {
+    Tools(IndexMap<String, Described>),
+    /// Names of modules that have to be looked for first
+    Needs(Vec<String>),
+    Error(String),
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What a call came to, as the cell says it.
@@ -58,6 +93,18 @@ enum Outcome {
     Value(Value),
     Asks(String),
     Error(String),
+}
+
+/// Where a file is looked for, and what it may need.
+pub(crate) struct Place<'a> {
+    pub(crate) context: &'a LoadContext,
+    /// The folder that the settings are for, and to which names of files are relative
+    pub(crate) folder: &'a Path,
+    pub(crate) settings: &'a Settings,
+    /// What the file's own imports may mean
+    pub(crate) modules: &'a ProjectModules,
+    /// The dotted name by which the file was found; none if it was named itself
+    pub(crate) module: Option<&'a str>,
 }
 
 /// What the harness is told.
@@ -80,7 +127,7 @@ impl PythonTools {
 
     /// Whether a name is that of a function of a file.
     pub(crate) fn is_function(name: &str) -> bool {
-        name.starts_with(PREFIX)
+        prefix(name).is_some()
     }
 
     fn files(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<PythonFile>, String>>> {
@@ -89,29 +136,26 @@ impl PythonTools {
 
     /// Whether functions of that file are tools.
     pub(crate) fn has(&self, file: &str) -> bool {
-        self.files().contains_key(file)
+        let carried = CARRIED.iter().find(|(name, ..)| *name == file).map(|(_, file, _)| *file);
+        self.files().contains_key(carried.unwrap_or(file))
     }
 
-    /// The full name of a function of a file in `folder`; the file is loaded and described when it is first asked for.
-    pub(crate) fn tool(
-        &self,
-        context: &LoadContext,
-        folder: &Path,
-        settings: &Settings,
-        file: &str,
-        function: &str,
-    ) -> Result<String, String> {
-        let known = self.files().get(file).cloned();
-        let loaded = match known {
-            Some(loaded) => loaded,
-            None => {
-                let loaded = self.load(context, folder, settings, file).map(Arc::new);
-                self.files().insert(file.to_owned(), loaded.clone());
-                loaded
-            }
-        }?;
+    /// The full name of a tool that comes with hotcell itself, if there is one of that name.
+    pub(crate) fn carried(&self, name: &str) -> Option<String> {
+        CARRIED.iter().find(|(carried, ..)| *carried == name).map(|(name, file, _)| full_name(file, name))
+    }
+
+    /// Loads such a tool, so that it can be described and called.
+    pub(crate) fn load_carried(&self, place: &Place<'_>, name: &str) -> Option<Result<(), String>> {
+        let (_, file, _) = CARRIED.iter().find(|(carried, ..)| *carried == name)?;
+        Some(self.file(place, file).map(|_| ()))
+    }
+
+    /// The full name of a function of a file; the file is loaded and described when it is first asked for.
+    pub(crate) fn tool(&self, place: &Place<'_>, file: &str, function: &str) -> Result<String, String> {
+        let loaded = self.file(place, file)?;
         match loaded.tools.get(function) {
-            Some(Described::Tool { .. }) => Ok(format!("{PREFIX}{file}/{function}")),
+            Some(Described::Tool { .. }) => Ok(full_name(file, function)),
             Some(Described::Broken { error }) => Err(format!("`{function}` of `{file}` can be no tool: {error}")),
             None => {
                 let near = hotcell_graph::closest(function, loaded.tools.keys().map(String::as_str));
@@ -121,16 +165,73 @@ impl PythonTools {
         }
     }
 
-    fn load(
+    /// The names and the full names of all functions of a file that are tools, in its order.
+    pub(crate) fn all(&self, place: &Place<'_>, file: &str) -> Result<Vec<(String, String)>, String> {
+        let loaded = self.file(place, file)?;
+        let usable = |(function, described): (&String, &Described)| match described {
+            Described::Tool { .. } => Ok((function.clone(), full_name(file, function))),
+            Described::Broken { error } => Err(format!("`{function}` of `{file}` can be no tool: {error}")),
+        };
+        let own = |described: &Described| !matches!(described, Described::Tool { own: false, .. });
+        loaded.tools.iter().filter(|(_, described)| own(described)).map(usable).collect()
+    }
+
+    fn file(&self, place: &Place<'_>, file: &str) -> Result<Arc<PythonFile>, String> {
+        let known = self.files().get(file).cloned();
+        known.unwrap_or_else(|| {
+            let loaded = self.load(place, file).map(Arc::new);
+            self.files().insert(file.to_owned(), loaded.clone());
+            loaded
+        })
+    }
+
+    fn load(&self, place: &Place<'_>, file: &str) -> Result<PythonFile, String> {
+        let Place { context, folder, settings, .. } = place;
+        let (runtime, environment) = (context.cell_runtime(), context.environment());
+        let carried = CARRIED.iter().find(|(_, carried, _)| *carried == file);
+        let mut script = match carried {
+            Some((name, _, source)) => LoadedScript::carried(runtime, name, "sh", source, settings, environment)?,
+            None => LoadedScript::load(&self.cells, runtime, folder, file, settings, environment)?,
+        };
+        let agent =
+            folder.join(file).parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let mut wanted = json!({ "agent": agent, "folder": working_folder(&script.terms.grants) });
+        let source = script.source.as_deref().unwrap_or_default();
+        if !file.ends_with(".py") {
+            wanted["file"] = file.into();
+            wanted["source"] = source.into();
+            return match self.describe_file(context, &script, file, wanted.clone())? {
+                Description::Tools(tools) => Ok(PythonFile { script, tools, wanted }),
+                Description::Needs(_) => Err(format!("`{file}` cannot be described")),
+                Description::Error(reason) => Err(format!("`{file}` cannot be loaded: {reason}")),
+            };
+        }
+        let mut modules = Modules::of(file, place.module, source, place.modules)?;
+        let packages = packages(context, settings)?;
+        wanted["module"] = modules.name().into();
+        wanted["packages"] = packages.iter().map(|granted| granted.guest.as_str()).collect();
+        let mut grants = Grants::clone(&script.terms.grants);
+        grants.fs.extend(packages);
+        script.terms.grants = Arc::new(grants);
+        for _ in 0..MAX_ROUNDS {
+            wanted["modules"] = modules.to_json();
+            match self.describe_file(context, &script, file, wanted.clone())? {
+                Description::Needs(names) => modules.look_for(&names)?,
+                Description::Tools(tools) => return Ok(PythonFile { script, tools, wanted }),
+                Description::Error(reason) => return Err(format!("`{file}` cannot be loaded: {reason}")),
+            }
+        }
+        Err(format!("`{file}` cannot be loaded: its imports lead on and on"))
+    }
+
+    fn describe_file(
         &self,
         context: &LoadContext,
-        folder: &Path,
-        settings: &Settings,
+        script: &LoadedScript,
         file: &str,
-    ) -> Result<PythonFile, String> {
-        let script =
-            LoadedScript::load(&self.cells, context.cell_runtime(), folder, file, settings, context.environment())?;
-        let call = script_call(&script, file, json!({}), script.terms.clone());
+        wanted: Value,
+    ) -> Result<Description, String> {
+        let call = script_call(file, &wanted, script.terms.clone())?;
         let (cells, cell) = (self.cells.clone(), script.cell.clone());
         let report = context.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
         // Nobody runs yet: what describing costs is bounded by the file's own budget.
@@ -139,18 +240,16 @@ impl PythonTools {
             CallError::Failed(reason) => format!("`{file}` cannot be loaded: {reason}"),
             CallError::Asks(_) => format!("`{file}` asks a question while it is loaded"),
         })?;
-        let described: DescribedFile =
-            serde_json::from_str(&answer).map_err(|error| format!("`{file}` cannot be described: {error}"))?;
-        Ok(PythonFile { script, tools: described.tools })
+        serde_json::from_str(&answer).map_err(|error| format!("`{file}` cannot be described: {error}"))
     }
 
-    /// The file and the function of a full name.
+    /// The file and the function of the full name of a function of a Python file.
     pub(crate) fn place(name: &str) -> Option<(&str, &str)> {
-        name.strip_prefix(PREFIX)?.rsplit_once('/')
+        name.strip_prefix("py:")?.rsplit_once('/')
     }
 
     fn find(&self, name: &str) -> Option<(Arc<PythonFile>, String, String)> {
-        let (file, function) = PythonTools::place(name)?;
+        let (file, function) = name.strip_prefix(prefix(name)?)?.rsplit_once('/')?;
         let loaded = self.files().get(file)?.clone().ok()?;
         Some((loaded, file.to_owned(), function.to_owned()))
     }
@@ -158,7 +257,9 @@ impl PythonTools {
     /// What a model is told about a function, by its full name.
     pub(crate) fn describe(&self, name: &str) -> Option<ToolSpec> {
         let (file, _, function) = self.find(name)?;
-        let Some(Described::Tool { description, parameters }) = file.tools.get(&function).cloned() else { return None };
+        let Some(Described::Tool { description, parameters, .. }) = file.tools.get(&function).cloned() else {
+            return None;
+        };
         Some(ToolSpec { name: function, description, parameters })
     }
 
@@ -168,6 +269,7 @@ impl PythonTools {
         name: &str,
         arguments: &str,
         answers: &[String],
+        variables: &[(Key, String)],
         budget_scope: &BudgetScope,
     ) -> CallReport {
         let Some((loaded, file, function)) = self.find(name) else {
@@ -182,8 +284,15 @@ impl PythonTools {
             Ok(budget) => budget,
             Err(overdrawn) => return CallReport::failed(overdrawn.to_string()),
         };
-        let wanted = json!({ "function": function, "arguments": arguments, "answers": answers });
-        let call = script_call(&loaded.script, &file, wanted, terms);
+        terms.env.extend(exported(variables));
+        let mut wanted = loaded.wanted.clone();
+        wanted["function"] = function.into();
+        wanted["arguments"] = arguments;
+        wanted["answers"] = answers.into();
+        let call = match script_call(&file, &wanted, terms) {
+            Ok(call) => call,
+            Err(reason) => return CallReport::failed(reason),
+        };
         let mut report = into_report(&file, self.cells.run_script(&loaded.script.cell, call).await, budget_scope);
         report.result = report.result.and_then(|answer| match serde_json::from_str(&answer) {
             Ok(Outcome::Value(value)) => Ok(value.to_string()),
@@ -195,14 +304,32 @@ impl PythonTools {
     }
 }
 
-fn script_call(script: &LoadedScript, file: &str, mut wanted: Value, terms: Terms) -> ScriptCall {
-    wanted["file"] = file.into();
-    wanted["source"] = script.source.as_deref().unwrap_or_default().into();
-    ScriptCall {
-        // What it is called in messages; the text that runs is the harness, which names the file itself.
-        file_name: file.to_owned(),
-        source: Some(HARNESS.into()),
+/// What the full name of a function begins with, if it is one.
+fn prefix(name: &str) -> Option<&'static str> {
+    HARNESSES.iter().map(|(prefix, _)| *prefix).find(|prefix| name.starts_with(prefix))
+}
+
+fn full_name(file: &str, function: &str) -> String {
+    let extension = file.rsplit('.').next().unwrap_or_default();
+    format!("{extension}:{file}/{function}")
+}
+
+/// The folder in which functions work, as they see it: the first that was granted to them.
+pub(crate) fn working_folder(grants: &Grants) -> &str {
+    grants.fs.first().map_or("/tmp", |granted| &granted.guest)
+}
+
+fn script_call(file: &str, wanted: &Value, terms: Terms) -> Result<ScriptCall, String> {
+    let extension = file.rsplit('.').next().unwrap_or_default();
+    let harness = HARNESSES.iter().find(|(prefix, _)| prefix.strip_suffix(':') == Some(extension));
+    let Some((_, harness)) = harness else {
+        return Err(format!("`{file}` can have no tools: it is no `.py` and no `.sh`"));
+    };
+    Ok(ScriptCall {
+        // The text that runs is the harness, which names the file itself.
+        file_name: HARNESS.to_owned(),
+        source: Some((*harness).into()),
         state: Arc::new(Wanted(wanted.to_string().into())),
         terms,
-    }
+    })
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use hotcell_budget::Budget;
 use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
 use hotcell_engine::{CallReport, ScriptCall, Scripts, SharedState};
+use hotcell_graph::Key;
 use hotcell_plugins::Settings;
 
 use crate::cells::CellRuntime;
@@ -62,6 +63,28 @@ impl LoadedScript {
             let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
             (cell, Some(Arc::from(text)))
         };
+        Self::of(cell, source, file, settings, environment)
+    }
+
+    /// A script with this text, which comes with hotcell and is granted what is granted to `name`.
+    pub(crate) fn carried(
+        cell_runtime: &CellRuntime,
+        name: &str,
+        extension: &str,
+        source: &str,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<Self, String> {
+        Self::of(cell_runtime.interpreter(extension)?, Some(source.into()), name, settings, environment)
+    }
+
+    fn of(
+        cell: Cell,
+        source: Option<Arc<str>>,
+        file: &str,
+        settings: &Settings,
+        environment: &Environment,
+    ) -> Result<Self, String> {
         let base = match cell.script_kind() {
             Some(ScriptKind::Interpreter) => Budget::interpreter(),
             // A compiled program gets the time its node has; fuel and memory are what bounds it.
@@ -117,6 +140,11 @@ fn command_budget() -> Budget {
     Budget { fuel: Budget::interpreter().fuel, wall_clock: Budget::interpreter().wall_clock, ..Budget::default() }
 }
 
+/// The variables of a graph as its scripts find them in their environment.
+pub(crate) fn exported(variables: &[(Key, String)]) -> impl Iterator<Item = (String, String)> {
+    variables.iter().map(|(name, value)| (format!("LLM_AGENT_VAR_{}", name.to_uppercase()), value.clone()))
+}
+
 /// The granted variables of the host, with their values.
 pub(crate) fn granted_variables(grants: &Grants, environment: &Environment) -> Vec<(String, String)> {
     grants.env.iter().filter_map(|name| Some((name.clone(), environment.get(name)?))).collect()
@@ -134,9 +162,7 @@ impl Scripts for AgentScripts {
             return CallReport::failed(reason);
         };
         let mut terms = script.terms.clone();
-        for (name, value) in call.variables.iter() {
-            terms.env.push((format!("LLM_AGENT_VAR_{}", name.to_uppercase()), value.clone()));
-        }
+        terms.env.extend(exported(&call.variables));
         if let Some(timeout) = call.timeout {
             terms.budget.wall_clock = timeout;
         }

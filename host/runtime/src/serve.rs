@@ -156,6 +156,7 @@ impl ToolCatalog {
                 arguments: &arguments,
                 answers: &answers,
                 state: SharedState::new(Default::default()),
+                variables: Arc::default(),
                 budget_scope: Arc::new(BudgetScope::default()),
             };
             let report = tokio::select! {

@@ -229,7 +229,7 @@ impl AgentServers {
         let result = self.call_connected(&reachable, function, arguments, answers).await;
         let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
         budget_scope.spend(&usage);
-        CallReport { result, account: Account::of(format!("{PREFIX}{server}"), usage) }
+        CallReport { result, account: Account::of(format!("{PREFIX}{server}"), usage), notices: Vec::new() }
     }
 
     async fn call_connected(

@@ -8,6 +8,8 @@ use hotcell_budget::{Account, BudgetScope};
 use hotcell_cells::{CellError, LogListener, Report};
 use hotcell_engine::{CallError, CallReport};
 
+use crate::notices;
+
 /// Puts what a plugin or script logs into the log, while it runs.
 pub(crate) fn log_of(name: &str) -> LogListener {
     let name = name.to_owned();
@@ -50,6 +52,8 @@ pub(crate) fn settle<T>(name: &str, report: Report<T>, budget_scope: &BudgetScop
 
 /// The same for calls whose result is a text.
 pub(crate) fn into_report(name: &str, report: Report<String>, budget_scope: &BudgetScope) -> CallReport {
+    // What failed says itself what it wrote.
+    let notices = if report.result.is_ok() { notices::of(name, &report.stderr) } else { Vec::new() };
     let (result, account) = settle(name, report, budget_scope);
-    CallReport { result, account }
+    CallReport { result, account, notices }
 }

@@ -1,5 +1,6 @@
 //! Tools of plugins as the engine sees them, and the run as a plugin sees it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -77,6 +78,20 @@ impl AgentTools {
         Ok((cell, terms))
     }
 
+    /// The name under which a tool is known here: one that comes with hotcell itself is meant where no plugin has one of that
+    /// name.
+    fn resolve<'n>(&self, name: &'n str) -> Cow<'n, str> {
+        match self.python.carried(name) {
+            Some(carried) if self.is_carried(name) => carried.into(),
+            _ => name.into(),
+        }
+    }
+
+    /// Whether a name is that of a tool that comes with hotcell itself, and of no plugin's.
+    pub(crate) fn is_carried(&self, name: &str) -> bool {
+        self.python.carried(name).is_some() && matches!(self.registry.tool(name), Err(NoTool::Missing))
+    }
+
     pub(crate) fn registry(&self) -> &PluginRegistry {
         &self.registry
     }
@@ -96,6 +111,7 @@ pub(crate) fn explain(name: &str, problem: &NoTool) -> String {
 #[async_trait]
 impl Tools for AgentTools {
     fn describe(&self, name: &str) -> Option<ToolSpec> {
+        let name = &*self.resolve(name);
         if AgentServers::is_function(name) {
             return self.servers.describe(name);
         }
@@ -113,11 +129,16 @@ impl Tools for AgentTools {
     }
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        let name = self.resolve(call.name);
+        let call = ToolCall { name: &name, ..call };
         if AgentServers::is_function(call.name) {
             return self.servers.call(call.name, call.arguments, call.answers, &call.budget_scope).await;
         }
         if PythonTools::is_function(call.name) {
-            return self.python.call(call.name, call.arguments, call.answers, &call.budget_scope).await;
+            return self
+                .python
+                .call(call.name, call.arguments, call.answers, &call.variables, &call.budget_scope)
+                .await;
         }
         let found = match self.registry.tool(call.name) {
             Ok(found) => found,

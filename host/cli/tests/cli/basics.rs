@@ -35,6 +35,14 @@ fn a_run_is_narrated_and_its_result_printed() {
 }
 
 #[test]
+fn what_failed_inside_a_script_that_went_on_is_seen() {
+    let graph = GREETING.replace("greet.js", "greet.sh");
+    let script =
+        "source \"$(dirname \"$0\")/../../.shared/utils.sh\"\nno-such --program\necho '{\"greeting\": \"hi\"}'\n";
+    insta::assert_snapshot!(Desk::with(&graph, &[("greet.sh", script)]).told(&["run", ".", "Ada"]));
+}
+
+#[test]
 fn quiet_leaves_the_result_alone() {
     let desk = greeting();
     let output = desk.output(&["run", "graph.yaml", "Ada", "--var", "language=fr", "--quiet"]);

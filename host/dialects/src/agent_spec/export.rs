@@ -129,10 +129,8 @@ impl<'g> Exporter<'g> {
             let limits = format!("the graph limits its runs, and the limits of {made} are those of whoever runs it");
             self.differences.push(limits);
         }
-        for (schema, what) in [(&graph.input_schema, "what it is given"), (&graph.output_schema, "its result")] {
-            if schema.is_some() {
-                self.problems.push(format!("the graph checks {what} by a schema, which {made} does not"));
-            }
+        if graph.input_schema.is_some() {
+            self.problems.push(format!("the graph checks what it is given by a schema, which {made} does not"));
         }
         if graph.skills.is_some() {
             self.problems.push("the graph has skills, which the specification does not know".to_owned());

@@ -104,7 +104,7 @@ impl<'d> Reader<'d> {
     /// The fields of a mapping; none, with an error, if it is something else.
     pub fn fields<'r>(&'r self, node: &'d Node, owner: Owner) -> Option<Fields<'r, 'd>> {
         match &node.kind {
-            Kind::Map(entries) => Some(Fields { reader: self, owner, entries, known: Vec::new() }),
+            Kind::Map(entries) => Some(Fields { reader: self, owner, entries, known: Vec::new(), passed: Vec::new() }),
             _ => {
                 let mut error = Diagnostic::error(format!("{} must be a mapping, not {}", owner.what, node.describe()))
                     .at(&self.span(node.place))
@@ -185,6 +185,8 @@ pub struct Fields<'r, 'd> {
     owner: Owner,
     entries: &'d [Entry],
     known: Vec<&'static str>,
+    /// What was looked at and is none of its fields
+    passed: Vec<&'static str>,
 }
 
 impl<'r, 'd> Fields<'r, 'd> {
@@ -320,10 +322,16 @@ impl<'r, 'd> Fields<'r, 'd> {
         self.known.push(name);
     }
 
+    /// A field that is looked at and is none of the owner's: nobody is told to write it. None if there is none of that name.
+    pub fn pass(&mut self, name: &'static str) -> Option<&'d Entry> {
+        self.passed.push(name);
+        self.entries.iter().find(|entry| &*entry.key == name)
+    }
+
     /// Reports every field that was not asked for. `advice` may know better than the nearest name what to write.
     pub fn finish(self, advice: impl Fn(&str) -> Option<String>) {
         for entry in self.entries {
-            if self.known.contains(&&*entry.key) {
+            if self.known.contains(&&*entry.key) || self.passed.contains(&&*entry.key) {
                 continue;
             }
             let message = format!("`{}` is not a field of {}", entry.key, self.owner.what);

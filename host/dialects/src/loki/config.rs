@@ -6,20 +6,23 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hotcell_graph::Template;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{
     Action, AgentLoop, CallAction, CallTarget, Callable, Expression, Graph, Join, Next, Node, NodeIds, OnFailure,
     PromptPart, Update, Variable as IrVariable,
 };
+use hotcell_graph::{Braces, Template};
 
 use super::lower::{agent_loop, at_once, server_functions};
 use super::read::{model, variables};
 use super::schema::{Model, Variable};
-use super::{Declarations, INPUT_KEY, tool_name};
+use super::{
+    Declarations, INPUT_KEY, elsewhere, missing_tool_help, model_help, own_tools, placeholders, remark_on_tool,
+    start_time, tool_name,
+};
 use crate::document::Need::{Optional, Required};
-use crate::document::{Document, Fields, Kind, Owner, Place, Reader, SourceText};
+use crate::document::{Document, Kind, Owner, Place, Reader, SourceText};
 use crate::surroundings::{ServerState, Surroundings, ToolState};
 
 /// The node that asks the model, and the one that ends the run.
@@ -90,9 +93,7 @@ fn read(reader: &Reader<'_>) -> Option<Config> {
     let servers = fields.texts("mcp_servers", Optional).unwrap_or_default();
     let starters = fields.texts("conversation_starters", Optional).unwrap_or_default();
     let variables = variables(&mut fields);
-    for (flag, why) in OFF {
-        refuse_if_on(&mut fields, flag, why);
-    }
+    elsewhere::of_tool_loop(&mut fields);
     if let Some(documents) = fields.texts("documents", Optional)
         && let Some(first) = documents.first()
     {
@@ -119,36 +120,38 @@ fn read(reader: &Reader<'_>) -> Option<Config> {
     })
 }
 
-/// What agents with a tool loop may have switched on elsewhere, and what to do instead.
-const OFF: [(&str, &str); 3] = [
-    ("dynamic_instructions", "write the instructions down, or put what changes into variables"),
-    ("can_spawn_agents", "call other agents from a graph, with `agent` nodes"),
-    ("auto_continue", "an agent goes on while it asks for tools and ends with its answer"),
-];
-
-fn refuse_if_on(fields: &mut Fields<'_, '_>, name: &'static str, instead: &str) {
-    let Some(flag) = fields.flag(name, Optional) else { return };
-    if flag.value {
-        let error = fields.error(format!("`{name}: true` is not supported"), &flag.span).help(instead);
-        fields.reader().report(error);
-    }
-}
-
 fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) {
     if let Some(model) = &config.model.name
         && surroundings.model(model) == Some(false)
     {
         let error = Diagnostic::error(format!("the model `{}` does not exist", &**model));
-        reader.report(error.at(&model.span).help("models are named `provider:model`"));
+        reader.report(error.at(&model.span).help(model_help(model)));
     }
-    for tool in &config.tools {
+    let own = own_tools(surroundings);
+    for tool in config.tools.iter().filter(|tool| own.iter().all(|own| own.name != tool_name(tool))) {
         let error = match surroundings.tool(tool_name(tool)) {
-            ToolState::Usable => continue,
+            ToolState::Usable => {
+                remark_on_tool(tool, surroundings).into_iter().for_each(|remark| reader.report(remark));
+                continue;
+            }
             ToolState::Missing => Diagnostic::error(format!("the tool `{}` is not known to the host", &**tool))
-                .help("put its component into the plugins folder"),
+                .help(missing_tool_help(tool_name(tool))),
             ToolState::Unusable(reason) => Diagnostic::error(reason),
         };
         reader.report(error.at(&tool.span));
+    }
+    if let Err(reason) = surroundings.own_tools() {
+        reader.report(Diagnostic::error(reason).at(&config.span));
+    }
+    if let Some(text) = &config.instructions {
+        for braces in Braces::find(text) {
+            let name = braces.path.as_ref().map(hotcell_graph::Path::as_str).unwrap_or_default();
+            let is_variable = config.variables.iter().any(|variable| &*variable.name.value == name);
+            if placeholders::is_placeholder(name) && !placeholders::is_known(name, true) && !is_variable {
+                let error = Diagnostic::error(format!("nothing fills the placeholder `{{{{{name}}}}}`"));
+                reader.report(error.at(&text.span_of(braces.range)).help(placeholders::help(name, true)));
+            }
+        }
     }
     for server in &config.servers {
         let error = match surroundings.mcp_server(server) {
@@ -163,16 +166,28 @@ fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) 
 }
 
 fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
-    let mut tools: Vec<String> = config.tools.iter().map(|tool| tool_name(tool).to_owned()).collect();
+    // A tool of the agent's own is meant before one of the host's with the same name.
+    let own = own_tools(surroundings);
+    let of_host =
+        config.tools.iter().map(|tool| tool_name(tool)).filter(|name| own.iter().all(|own| own.name != *name));
+    let mut tools: Vec<String> = of_host.map(str::to_owned).collect();
+    tools.extend(own.iter().map(|own| own.full_name.clone()));
     tools.extend(config.servers.iter().flat_map(|server| server_functions(server, surroundings)));
     let mut seen = HashSet::new();
     tools.retain(|tool| seen.insert(tool.clone()));
-    // Only variables are filled in: any other braces in instructions are the author's own.
-    let is_variable = |name: Option<&str>| config.variables.iter().any(|variable| Some(&*variable.name.value) == name);
+    // Only variables and placeholders are filled in: any other braces in instructions are the author's own.
+    let is_filled = |name: Option<&str>| {
+        let is_variable = config.variables.iter().any(|variable| Some(&*variable.name.value) == name);
+        is_variable || name.is_some_and(|name| placeholders::is_known(name, true))
+    };
+    let instructions = |text: &SourceText| {
+        let template = Template::parse_only(text, is_filled);
+        Expression::Lenient(template.filled(|name| placeholders::for_model(name, &tools, surroundings)))
+    };
+    let instructions = config.instructions.as_ref().map(instructions);
     let reference = |key: &str| Expression::Lenient(Template::parse(&format!("{{{{{key}}}}}")));
     let mut prompt = vec![PromptPart::text("`prompt`", Speaker::Human, reference(INPUT_KEY))];
-    if let Some(text) = &config.instructions {
-        let instructions = Expression::Lenient(Template::parse_only(text, is_variable));
+    if let Some(instructions) = instructions {
         prompt.insert(0, PromptPart::text("`instructions`", Speaker::System, instructions));
     }
     let agent = AgentLoop {
@@ -187,6 +202,7 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
         failure_prefix: None,
         bind: "output",
     };
+    let names_time = config.instructions.as_ref().is_some_and(|text| text.contains(placeholders::NOW));
     let ids = NodeIds::new(NODES);
     let [agent, end] = NODES;
     let node = |id: &str, kind: &'static str, action: Action, next: Vec<_>| Node {
@@ -217,6 +233,8 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
             description: variable.description.to_string(),
             default: variable.default.as_deref().map(str::to_owned),
         })
+        .chain(names_time.then(start_time))
         .collect();
+    graph.start_time = names_time.then(|| placeholders::NOW.into());
     Some(graph)
 }

@@ -18,7 +18,7 @@ use indexmap::{IndexMap, IndexSet};
 use super::schema::{
     Agent, Approval, Body, Input, Llm, Map, Node, PluginNode, PluginValues, Rag, Route, Schema, Script, Source, Tree,
 };
-use super::{INPUT_KEY, mcp_function, tool_name};
+use super::{INPUT_KEY, mcp_function, own_tools, placeholders, start_time, tool_name};
 use crate::document::SourceText;
 use crate::surroundings::{CALLBACK, PluginNodeState, SYNC, ServerState, Surroundings};
 
@@ -50,6 +50,10 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
             default: variable.default.as_deref().map(str::to_owned),
         })
         .collect();
+    if needs_start_time(source) {
+        graph.variables.push(start_time());
+        graph.start_time = Some(placeholders::NOW.into());
+    }
     let visits =
         VisitCap { visits: source.settings.max_loop_iterations, origin: CapOrigin::Setting("max_loop_iterations") };
     graph.limits = RunLimits {
@@ -63,6 +67,15 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
     graph.model = source.model.settings();
     graph.log_state = source.settings.log_state_snapshots;
     Some(graph)
+}
+
+/// Whether a text of the graph names the time at which the run began. Agents that it calls may.
+fn needs_start_time(source: &Source) -> bool {
+    let names_it = |node: &Node| {
+        let texts = node.templates().into_iter().chain(node.updates.iter().map(|update| &update.value));
+        texts.into_iter().any(|text| text.contains(placeholders::NOW))
+    };
+    source.nodes.iter().any(|node| matches!(node.body, Body::Agent(_)) || names_it(node))
 }
 
 /// Every name of a node that a node needs.
@@ -110,7 +123,7 @@ fn lower(source: &Source, node: &Node, ids: &NodeIds, surroundings: &dyn Surroun
         Body::Map(map) => (self::map(map, ids)?, None),
         Body::PluginNode(plugin_node) => (self::plugin_node(plugin_node, surroundings), plugin_node.timeout),
         Body::End(end) => {
-            let output = end.output.as_ref().map_or_else(|| Template::parse(""), |output| Template::parse(output));
+            let output = end.output.as_ref().map_or_else(|| template(""), |output| template(output));
             (Action::End { output: Expression::Strict(output) }, None)
         }
         Body::Agent(agent) => (self::agent(agent)?, Some(agent.timeout)),
@@ -175,12 +188,16 @@ fn on_failure(node: &Node, ids: &NodeIds) -> Option<OnFailure> {
     })
 }
 
+fn template(text: &str) -> Template {
+    Template::parse(text).filled(placeholders::anywhere)
+}
+
 fn strict(text: &SourceText) -> Expression {
-    Expression::Strict(Template::parse(text))
+    Expression::Strict(template(text))
 }
 
 fn lenient(text: &SourceText) -> Expression {
-    Expression::Lenient(Template::parse(text))
+    Expression::Lenient(template(text))
 }
 
 fn script(script: &Script) -> Option<Action> {
@@ -221,10 +238,14 @@ fn llm(source: &Source, llm: &Llm, surroundings: &dyn Surroundings) -> Option<Ca
         Some(hint) => Expression::Joined(vec![text, Expression::Value(Value::from(format!("\n\n{hint}")))]),
         None => text,
     };
-    let prompt = strict(llm.prompt.as_ref()?);
+    let tools: Vec<String> = tools.into_iter().collect();
+    let told = |text: &SourceText| {
+        Expression::Strict(Template::parse(text).filled(|name| placeholders::for_model(name, &tools, surroundings)))
+    };
+    let prompt = told(llm.prompt.as_ref()?);
     let parts = match &llm.instructions {
         Some(instructions) => vec![
-            PromptPart::text("`instructions`", Speaker::System, with_hint(strict(instructions), hint)),
+            PromptPart::text("`instructions`", Speaker::System, with_hint(told(instructions), hint)),
             PromptPart::text("`prompt`", Speaker::Human, prompt),
         ],
         None => vec![PromptPart::text("`prompt`", Speaker::Human, with_hint(prompt, hint))],
@@ -274,6 +295,9 @@ fn tools_of(source: &Source, entry: &str, surroundings: &dyn Surroundings) -> Ve
         return server_functions(server, surroundings);
     }
     let name = tool_name(entry);
+    if let Some(own) = own_tools(surroundings).into_iter().find(|own| own.name == name) {
+        return vec![own.full_name];
+    }
     let declared = source.global_tools.iter().any(|tool| tool_name(tool) == name);
     let function = if declared { None } else { mcp_function(source, surroundings, name) };
     vec![function.unwrap_or_else(|| name.to_owned())]

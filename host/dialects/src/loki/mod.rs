@@ -5,8 +5,10 @@
 
 mod checks;
 mod config;
+mod elsewhere;
 mod lower;
 mod output_schema;
+mod placeholders;
 mod read;
 mod read_node;
 mod schema;
@@ -17,7 +19,7 @@ use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile, Span};
 use hotcell_graph::ir::Graph;
 
 use crate::document::{self, Document, Reader};
-use crate::surroundings::{ServerState, Surroundings};
+use crate::surroundings::{OwnTool, ServerState, Surroundings};
 
 /// What to do about an MCP server that is not configured.
 const SERVER_HELP: &str = "name it in `mcp.json`, beside this file or in your own configuration folder";
@@ -146,6 +148,57 @@ fn knowledge_base(node: &schema::Node) -> Option<KnowledgeBaseSource> {
 pub fn both_files(folder: &str) -> Diagnostic {
     Diagnostic::error(format!("the folder `{folder}` holds both `config.yaml` and `graph.yaml`"))
         .help("remove one of them: `config.yaml` is for a tool loop, `graph.yaml` for a graph")
+}
+
+/// The tools of agents of the language that plugins of hotcell's have, and the plugins.
+const SHIPPED: [(&str, &[&str]); 3] = [
+    ("fs", &["fs_cat", "fs_read", "fs_ls", "fs_glob", "fs_grep", "fs_write", "fs_patch", "fs_mkdir", "fs_rm"]),
+    ("fetch", &["fetch_url", "fetch_url_via_curl", "web_search", "web_search_loki", "web_search_coyote"]),
+    ("dates", &["get_current_time"]),
+];
+
+/// What to do about a tool that is not there.
+fn missing_tool_help(tool: &str) -> String {
+    match SHIPPED.iter().find(|(_, tools)| tools.contains(&tool)) {
+        Some((plugin, _)) => format!(
+            "`{tool}` is a tool of the plugin `{plugin}`, which ships with hotcell: `hotcell plugin add {plugin}.wasm` adds it, and \
+             `hotcell plugin grant {plugin}` says what it may do"
+        ),
+        None => "put a plugin with such a tool into the plugins folder with `hotcell plugin add FILE`".to_owned(),
+    }
+}
+
+/// What to know about a tool that can be used.
+fn remark_on_tool(tool: &document::SourceText, surroundings: &dyn Surroundings) -> Option<Diagnostic> {
+    let name = tool_name(tool);
+    let remark = Diagnostic::warning(format!("`{name}` runs in hotcell's sealed shell, never in that of this machine"));
+    let help = format!(
+        "programs that are not built in do not exist there, and of this machine's files it sees what `[grants.{name}]` in \
+         `hotcell.toml` grants"
+    );
+    surroundings.is_sealed_shell(name).then(|| remark.at(&tool.span).help(help))
+}
+
+/// What to do about a model that does not exist.
+fn model_help(model: &str) -> String {
+    match model.strip_prefix("claude:") {
+        Some(name) => format!("the provider `claude` is called `anthropic` here: write `anthropic:{name}`"),
+        None => "models are named `provider:model`; leave `model` out for the host's default".to_owned(),
+    }
+}
+
+/// The tools that files of the agent's folder define; what is wrong with them, checks report.
+fn own_tools(surroundings: &dyn Surroundings) -> Vec<OwnTool> {
+    surroundings.own_tools().unwrap_or_default()
+}
+
+/// The variable with the time at which a run begins: for whoever names it, and for the agents that are called.
+fn start_time() -> hotcell_graph::ir::Variable {
+    hotcell_graph::ir::Variable {
+        name: placeholders::NOW.into(),
+        description: "when the run began".to_owned(),
+        default: Some(String::new()),
+    }
 }
 
 /// The full name of a function of one of the file's MCP servers, `mcp:server/function`, if one has it.

@@ -8,6 +8,7 @@ use hotcell_budget::{Bytes, Fuel, RunBudget};
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::{Reducer, closest};
 
+use super::elsewhere;
 use super::read_node::node;
 use super::schema::{Model, Settings, Source, Variable};
 use crate::document::Need::{Optional, Required};
@@ -53,6 +54,7 @@ pub(super) fn source(reader: &Reader<'_>) -> Option<Source> {
         }
         None => Vec::new(),
     };
+    elsewhere::of_graph(&mut fields);
     fields.finish(|unknown| {
         let advice = match unknown {
             "documents" => "knowledge sources belong to a `rag` node",

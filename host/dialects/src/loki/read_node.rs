@@ -8,6 +8,7 @@ use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::ir::{Comparison, LengthCheck};
 
+use super::elsewhere;
 use super::output_schema::output_schema;
 use super::read::{at_least_one, duration, key, model};
 use super::schema::{
@@ -68,10 +69,11 @@ pub(super) fn node<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Node {
         "map" => map(&mut fields),
         _ => Body::End(End { output: fields.text("output", Optional) }),
     };
+    elsewhere::of_node(&mut fields);
     fields.finish(|unknown| match (unknown, kind) {
         ("fallback", _) => Some("only `script` and `llm` nodes have a fallback".into()),
         ("tools", _) => Some("only `llm` nodes choose tools".into()),
-        _ => None,
+        _ => elsewhere::advice_for_node(unknown),
     });
     node
 }

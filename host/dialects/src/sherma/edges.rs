@@ -6,8 +6,11 @@ use hotcell_graph::formula::Wanted;
 use hotcell_graph::ir::{Expression, Next, NodeIds, NodeIndex};
 
 use super::lower::Lowering;
-use super::schema::{Agent, Body, END, Edge, Route, START};
+use super::schema::{Agent, Body, END, Edge, MESSAGES, Route, START};
 use crate::document::SourceText;
+
+/// The condition that holds while the last reply asks for tools.
+const HAS_TOOL_CALLS: &str = "has_tool_calls";
 
 /// Where a run begins.
 pub(super) struct Start<'s> {
@@ -111,20 +114,32 @@ fn route(
                 None => Some(Next::To(vec![end])),
             };
             for (condition, target) in branches.iter().rev() {
-                let condition = lowering.names.compile(condition, "a condition", source, &Wanted::Condition);
+                let condition = self::condition(lowering, source, condition);
                 let then = to(target);
                 next = match (condition, then, next) {
-                    (Some(condition), Some(then), Some(otherwise)) => Some(Next::When {
-                        condition: Expression::Formula(condition),
-                        then: Box::new(then),
-                        otherwise: Box::new(otherwise),
-                    }),
+                    (Some(condition), Some(then), Some(otherwise)) => {
+                        Some(Next::When { condition, then: Box::new(then), otherwise: Box::new(otherwise) })
+                    }
                     _ => None,
                 };
             }
             next
         }
     }
+}
+
+/// A condition: a formula, or the name of the question whether the last reply asks for tools.
+fn condition(lowering: &Lowering<'_, '_, '_>, source: &SourceText, condition: &SourceText) -> Option<Expression> {
+    if is_native(condition) && lowering.agent.fields.iter().any(|field| &*field.name == MESSAGES) {
+        return Some(Expression::AsksForTools(MESSAGES.into()));
+    }
+    let formula = lowering.names.compile(condition, "a condition", source, &Wanted::Condition);
+    formula.map(Expression::Formula)
+}
+
+/// Whether a condition is a name that is no expression.
+pub(super) fn is_native(condition: &str) -> bool {
+    condition.trim() == HAS_TOOL_CALLS
 }
 
 /// The index of a target.

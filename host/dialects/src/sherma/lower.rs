@@ -127,7 +127,6 @@ impl Lowering<'_, '_, '_> {
             graph.skills = Some(Skills { all: self.source.skills.clone(), loaded_key: LOADED_SKILLS.into() });
         }
         graph.input_schema = agent.input_schema.clone();
-        graph.output_schema = agent.output_schema.clone();
         let limits = graph.limits.clone();
         graph.limits = RunLimits {
             rounds: Some(VisitCap { visits: agent.rounds, origin: CapOrigin::Setting("recursion_limit") }),
@@ -229,7 +228,7 @@ impl Lowering<'_, '_, '_> {
                     trim: false,
                     bind: "answer",
                 };
-                (Action::Ask(ask), to_messages(bound("answer")))
+                (Action::Ask(ask), to_messages(Expression::Answer("answer".into())))
             }
             Body::LoadSkills(text) => {
                 let skills = formula(text, "`skill_ids`", &Wanted::List)?;

@@ -11,6 +11,7 @@ use hotcell_graph::formula::{
 };
 use hotcell_graph::{Key, Object, Value};
 
+use super::edges::is_native;
 use super::schema::{Agent, Field, Route, Source};
 use crate::document::{Reader, SourceText};
 
@@ -75,7 +76,7 @@ fn expressions(agent: &Agent) -> Vec<&SourceText> {
     let mut all: Vec<&SourceText> = agent.nodes.iter().flat_map(|node| node.expressions()).collect();
     for edge in &agent.edges {
         if let Route::Branches { branches, .. } = &edge.route {
-            all.extend(branches.iter().map(|(condition, _)| condition));
+            all.extend(branches.iter().map(|(condition, _)| condition).filter(|condition| !is_native(condition)));
         }
     }
     all

@@ -257,9 +257,16 @@ fn hooks(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundings) -> Vec<St
     for item in fields.list("hooks", Optional).unwrap_or_default() {
         let owner = Owner { what: "a hook".into(), node: None, place: item.place };
         let Some(mut fields) = reader.fields(item, owner) else { continue };
-        not_yet(&mut fields, "url");
-        not_yet(&mut fields, "mcp");
-        if let Some(path) = fields.text("import_path", Required) {
+        let elsewhere: Vec<_> = ["url", "mcp"].into_iter().filter_map(|name| fields.entry(name, Optional)).collect();
+        for entry in &elsewhere {
+            let message = format!("a hook by `{}` is not supported: hooks are plugins here", entry.key);
+            let error = fields.error(message, &reader.span(entry.key_place));
+            reader.report(error.help(
+                "write what it does as a hook plugin, and name it with `import_path`; a guard is never left out silently",
+            ));
+        }
+        let need = if elsewhere.is_empty() { Required } else { Optional };
+        if let Some(path) = fields.text("import_path", need) {
             let help = "put a hook plugin of that name into one of these folders, name it under `hooks` in `hotcell.toml`, or say \
                         what it means with `[imports]` there; a guard is never left out silently";
             found.extend(imported(&fields, Import::Hook, &path, help, surroundings));

@@ -36,7 +36,8 @@ pub(super) fn agent(reader: &Reader<'_>, entry: &Entry, surroundings: &dyn Surro
     let owner = Owner { what: format!("the agent `{}`", entry.key), node: None, place: entry.key_place };
     let mut fields = reader.fields(node, owner)?;
     let input_schema = json_schema::read(&mut fields, "input_schema").map(|(_, schema)| schema);
-    let output_schema = json_schema::read(&mut fields, "output_schema").map(|(_, schema)| schema);
+    // It is about structured parts of answers to other agents; what a run gives is a text.
+    json_schema::read(&mut fields, "output_schema");
     let state = fields.entry("state", Optional).map(|entry| state(reader, entry)).unwrap_or_default();
     let mut agent = Agent {
         name,
@@ -47,7 +48,6 @@ pub(super) fn agent(reader: &Reader<'_>, entry: &Entry, surroundings: &dyn Surro
         rounds: ROUNDS,
         concurrency: None,
         input_schema,
-        output_schema,
     };
     if let Some(entry) = fields.entry("graph", Required) {
         let owner = Owner { what: "`graph`".into(), node: None, place: entry.key_place };

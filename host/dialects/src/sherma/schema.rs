@@ -72,7 +72,6 @@ pub(super) struct Agent {
     pub(super) rounds: u32,
     pub(super) concurrency: Option<usize>,
     pub(super) input_schema: Option<Value>,
-    pub(super) output_schema: Option<Value>,
 }
 
 #[derive(Debug)]

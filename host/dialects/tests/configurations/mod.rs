@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, Configuration, Part};
 use hotcell_dialects::{
-    AgentFolder, ComponentState, ComponentType, DeclaredServer, FileState, KnowledgeBase, PluginNodeState, ServerState,
-    Surroundings, ToolState,
+    AgentFolder, ComponentState, ComponentType, DeclaredServer, FileState, KnowledgeBase, OwnTool, PluginNodeState,
+    ServerState, Surroundings, ToolState,
 };
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile, render};
 use hotcell_graph::ir::PluginNodeKind;
@@ -86,8 +86,8 @@ impl Surroundings for World {
         }))
     }
 
-    fn own_tool(&self, _name: &str) -> bool {
-        false
+    fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
+        Ok(Vec::new())
     }
 
     fn model(&self, _name: &str) -> Option<bool> {

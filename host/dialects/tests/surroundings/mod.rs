@@ -1,8 +1,8 @@
 //! The world that the tests pretend to be in.
 
 use hotcell_dialects::{
-    AgentFolder, ComponentState, DeclaredNode, DeclaredServer, FileState, KnowledgeBase, PluginNodeState, ServerState,
-    Surroundings, ToolState,
+    AgentFolder, ComponentState, DeclaredNode, DeclaredServer, FileState, KnowledgeBase, OwnTool, PluginNodeState,
+    ServerState, Surroundings, ToolState,
 };
 use hotcell_graph::Value;
 use hotcell_graph::ir::PluginNodeKind;
@@ -55,8 +55,8 @@ impl Surroundings for Fake {
         ComponentState::Missing(None)
     }
 
-    fn own_tool(&self, name: &str) -> bool {
-        name == "own"
+    fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
+        Ok(Vec::new())
     }
 
     fn model(&self, name: &str) -> Option<bool> {

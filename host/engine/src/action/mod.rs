@@ -32,7 +32,6 @@ use crate::hook::{self, HookPoint};
 use crate::outcome::list;
 use crate::route::declared_route;
 use crate::schedule::Route;
-use crate::shape;
 use crate::telling;
 use crate::turn::NodeTurn;
 
@@ -305,7 +304,7 @@ fn end(
     let mut work = Work { graph, state, writes: Vec::new() };
     work.update(&node.updates, None)?;
     let output = output.evaluate_text(&work.state).map_err(|missing| format!("`output`: {missing}"));
-    let output = match output.and_then(|output| shape::check_output(graph, &output).map(|()| output)) {
+    let output = match output {
         Ok(output) => output,
         Err(reason) => return Err(work.stop(turn, reason)),
     };

@@ -33,6 +33,7 @@ pub(super) async fn perform(
         })
         .await;
     turn.account += report.account;
+    turn.context.notice(&node.id, &report.notices);
     let file = &action.file;
     let text = match report.result {
         Ok(text) => text,

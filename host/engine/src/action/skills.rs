@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Performed;
 use crate::context::Interruption;
 use crate::hook::{self, HookPoint};
+use crate::ports::Notice;
 use crate::telling;
 use crate::turn::NodeTurn;
 use hotcell_journal::Write;
@@ -162,6 +163,12 @@ fn named<'s>(skills: &'s Skills, arguments: &Object) -> Result<&'s Skill, String
     Err(format!("skill `{id}` has the version {}, not {wanted}", skill.version))
 }
 
+/// Tells that an entry of `skill_ids` names no skill: the others are loaded all the same.
+fn skip(turn: &NodeTurn, problem: String) {
+    let help = Some("the entry is passed over; correct `skill_ids`, or declare the skill".to_owned());
+    turn.context.notice(&turn.node, &[Notice { text: format!("`skill_ids`: {problem}"), help }]);
+}
+
 /// Loads skills because a node says so: the conversation looks as if a model had asked for them.
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -187,7 +194,14 @@ pub(super) async fn perform(
                     arguments.insert("version", version.clone());
                 }
             }
-            other => return Err(failed(format!("a skill is named by an object with `id`, not by {}", other.a_kind()))),
+            other => {
+                skip(turn, format!("a skill is named by an object with `id`, not by {}", other.a_kind()));
+                continue;
+            }
+        }
+        if let Err(problem) = named(skills, &arguments) {
+            skip(turn, problem);
+            continue;
         }
         let text = call(turn, skills, SkillTool::Load, &arguments, &mut loaded).await.map_err(failed)?;
         let id = Value::from(format!("load_skill_{}_{}", turn.place, place + 1));

@@ -117,9 +117,11 @@ async fn around(
     let changed = telling::tell(context, account, HookPoint::BeforeToolCall, event).await?;
     let changed = changed.and_then(|event| event.get("arguments").map(Value::to_json));
     let arguments = changed.as_deref().unwrap_or(arguments);
-    let budget_scope = context.budget_scope.clone();
-    let report = context.ports.tools.call(ToolCall { name: tool, arguments, answers, state, budget_scope }).await;
+    let (variables, budget_scope) = (context.variables.clone(), context.budget_scope.clone());
+    let call = ToolCall { name: tool, arguments, answers, state, variables, budget_scope };
+    let report = context.ports.tools.call(call).await;
     *account += report.account;
+    context.notice(node, &report.notices);
     let text = match report.result {
         Ok(text) => text,
         Err(CallError::Failed(reason)) => return Ok(Called { key: "error", value: Value::text(reason) }),

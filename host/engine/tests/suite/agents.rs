@@ -289,7 +289,7 @@ impl Scripts for Crowd {
         self.most.fetch_max(now, Ordering::SeqCst);
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         self.now.fetch_sub(1, Ordering::SeqCst);
-        CallReport { result: Ok("{}".into()), account: Default::default() }
+        CallReport { result: Ok("{}".into()), account: Default::default(), notices: Vec::new() }
     }
 }
 

@@ -67,7 +67,7 @@ impl Tools for Shop {
                 Ok(r#""paid""#.to_owned())
             }
         };
-        CallReport { result, account: Account::default() }
+        CallReport { result, account: Account::default(), notices: Vec::new() }
     }
 }
 

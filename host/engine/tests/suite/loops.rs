@@ -122,7 +122,7 @@ impl Tools for Shop {
             ("look", _) => Ok(call.state.all().to_string()),
             _ => Ok(r#""paid""#.to_owned()),
         };
-        CallReport { result, account: Account::default() }
+        CallReport { result, account: Account::default(), notices: Vec::new() }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::kinds::Kinds;
 use super::{EvaluationError, Fold, Node, Part, words};
+use crate::conversation::implied_field;
 use crate::template::Lookup;
 use crate::value::{Key, List, Number, Object, Value};
 
@@ -73,7 +74,10 @@ impl<'s> Evaluation<'s> {
             Node::Local(place) => Ok(self.locals.get(*place).cloned().unwrap_or_default()),
             Node::Select { operand, field } => select(&self.evaluate(operand)?, field),
             Node::Has { operand, field } => match self.evaluate(operand)? {
-                Value::Object(object) => Ok(Value::Bool(object.get(field).is_some())),
+                Value::Object(object) => {
+                    let is_there = object.get(field).is_some();
+                    Ok(Value::Bool(is_there || implied_field(&Value::Object(object), field).is_some()))
+                }
                 other => Err(words::no_fields(Kinds::of(&other), field)),
             },
             Node::HasName(name) => Ok(Value::Bool(self.scope.lookup(name).is_some())),
@@ -211,12 +215,16 @@ fn truth(value: &Value) -> Result<bool> {
 
 fn select(operand: &Value, field: &Key) -> Result<Value> {
     let Value::Object(object) = operand else { return Err(words::no_fields(Kinds::of(operand), field)) };
-    object.get(field).cloned().ok_or_else(|| words::no_key(object, field))
+    let found = object.get(field).cloned().or_else(|| implied_field(operand, field));
+    found.ok_or_else(|| words::no_key(object, field))
 }
 
 fn index(operand: &Value, index: &Value) -> Result<Value> {
     match (operand, index) {
-        (Value::Object(object), Value::Text(key)) => object.get(key).cloned().ok_or_else(|| words::no_key(object, key)),
+        (Value::Object(object), Value::Text(key)) => {
+            let found = object.get(key).cloned().or_else(|| implied_field(operand, key));
+            found.ok_or_else(|| words::no_key(object, key))
+        }
         (Value::List(list), Value::Number(Number::Int(at))) => {
             let item = usize::try_from(*at).ok().and_then(|at| list.get(at));
             item.cloned().ok_or_else(|| words::outside(*at, Some(list.len())))

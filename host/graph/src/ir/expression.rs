@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Typed;
 use super::typed::json_within;
-use crate::conversation::{as_text, last_reply, last_text, tool_calls};
+use crate::conversation::{self, as_text, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
 use crate::template::{Lookup, Missing, Template};
 use crate::types::{Mismatch, to_text};
@@ -37,6 +37,8 @@ pub enum Expression {
     AsksForTools(Key),
     /// Whether there is a number under this key that is no less than this
     AtLeast(Key, u32),
+    /// What a person answered, the text under this key, as a message of theirs
+    Answer(Key),
     /// The value under this key
     Key(Key),
     /// Whether there is a value under this key, and not `null`
@@ -129,6 +131,10 @@ impl Expression {
                 let is_enough =
                     |value: &Value| matches!(value, Value::Number(number) if number.to_f64() >= f64::from(*least));
                 Ok(Value::Bool(scope.lookup(key).is_some_and(is_enough)))
+            }
+            Expression::Answer(key) => {
+                let answer = scope.lookup(key).cloned().unwrap_or_default();
+                Ok(Value::Object(conversation::of_person(&answer.to_display())))
             }
             Expression::Key(key) => scope.lookup(key).cloned().ok_or_else(|| NoValue::Absent(format!("`{key}`"))),
             Expression::Else(first, second) => match first.evaluate(scope) {

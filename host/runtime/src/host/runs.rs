@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use hotcell_engine::{Engine, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest};
+use hotcell_graph::Value;
 use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::{Host, HostError};
@@ -65,6 +67,11 @@ impl Host {
                 given.after = Some(before.id.to_string());
                 given.depth = depth + 1;
             }
+        }
+        if let Some(name) = &agent.graph.start_time {
+            // Kept with what the run was given, so that a run that goes on is told the same time.
+            let now = || Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default().to_string();
+            given.variables.entry(name.clone()).or_insert_with(|| Value::text(now()));
         }
         let request = RunRequest {
             graph: agent.graph.clone(),

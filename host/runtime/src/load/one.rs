@@ -95,6 +95,7 @@ pub(crate) fn load_one(
         servers: &servers,
         hooks: &listed,
         python: tools.python(),
+        tools: &tools,
         settings,
         project: settled,
     };

@@ -229,7 +229,7 @@ fn what_is_wrong_with_a_python_file_is_said() {
         ("tools._sum", TOOLS, "defines no function `_sum`"),
         ("tools.spread", TOOLS, "the parameter `numbers` has no name by which it can be given"),
         ("tools.get", "def get(", "SyntaxError"),
-        ("tools.get", "import requests\n", "No module named 'requests'"),
+        ("tools.get", "import numpy\n", "No module named 'numpy'"),
         ("tools.get", "while True: pass\n", "out-of-fuel"),
     ] {
         let desk = Desk::of("agent.yaml", &talker(&format!("tools: [{{id: one, import_path: {import}}}]")));
@@ -240,7 +240,7 @@ fn what_is_wrong_with_a_python_file_is_said() {
 }
 
 #[tokio::test]
-async fn input_and_result_have_the_form_that_is_declared() {
+async fn structured_input_has_the_form_that_is_declared() {
     let object = "{type: object, properties: {n: {type: integer, minimum: 1}}, required: [n]}";
     let agent = format!(
         "manifest_version: 1\nagents:\n  desk:\n    input_schema: {object}\n    output_schema: {object}\n    state: {{fields: [{{name: \
@@ -262,7 +262,7 @@ async fn input_and_result_have_the_form_that_is_declared() {
     let text = |text: &str| RunInput { input: Some(text.to_owned()), ..RunInput::default() };
     let refused = desk.start(&host, text(r#"{"m": 1}"#), Arc::new(Nobody)).await.unwrap_err().to_string();
     assert!(refused.contains("\"n\" is a required property"), "{refused}");
-    // A message is none of these; what comes of the state it finds does not fit.
+    // A message is none of these, and what a run gives is a text: `output_schema` is for structured parts of answers.
     let report = desk.start(&host, text("hello"), Arc::new(Nobody)).await.unwrap();
-    assert!(error(&report).contains("the result does not fit the `output_schema`: /n: 0"), "{}", error(&report));
+    assert_eq!(output(&report), r#"{"n": 0}"#);
 }

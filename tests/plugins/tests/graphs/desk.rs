@@ -52,7 +52,9 @@ impl Desk {
     pub(crate) fn of(file: &'static str, text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("plugins")).unwrap();
-        std::fs::write(folder.path().join(file), text).unwrap();
+        let path = folder.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
         Desk { folder, file, callback_url: std::sync::OnceLock::new() }
     }
 

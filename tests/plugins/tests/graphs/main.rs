@@ -10,6 +10,7 @@ mod declarative;
 mod declared_hooks;
 mod desk;
 mod hooks;
+mod imports;
 mod knowledge;
 mod nodes;
 mod remote;

@@ -57,7 +57,11 @@ impl<'g> Exporter<'g> {
         let (said, others): (Vec<&Update>, Vec<&Update>) =
             node.updates.iter().partition(|update| Some(&update.key) == conversation);
         for update in &said {
-            if answer.said.is_empty() || !plain(&update.value).is_some_and(|value| is_message(&value, answer.bind)) {
+            let is_answer = match &update.value {
+                Expression::Answer(bind) => &**bind == answer.bind,
+                value => plain(value).is_some_and(|value| is_message(&value, answer.bind)),
+            };
+            if answer.said.is_empty() || !is_answer {
                 self.problem(node, "adds something else to the conversation than what it got");
             }
             for slot in answer.said {

@@ -6,8 +6,8 @@ use std::ops::Range;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::{Braces, closest, ir};
 
-use super::super::INPUT_KEY;
 use super::super::schema::{Body, Node};
+use super::super::{INPUT_KEY, placeholders};
 use super::Check;
 use crate::document::SourceText;
 
@@ -64,6 +64,7 @@ pub(super) fn references(check: &Check<'_>) {
         for template in node.templates().into_iter().chain(node.updates.iter().map(|update| &update.value)) {
             malformed(check, node, template);
         }
+        placeholders(check, node);
         let Written { keys: written, all } = &written;
         // What a script prints may be any key, and its own updates see it.
         if matches!(node.body, Body::Script(_)) {
@@ -78,6 +79,9 @@ pub(super) fn references(check: &Check<'_>) {
                 continue;
             }
             let key = &read.key;
+            if placeholders::is_placeholder(key) {
+                continue;
+            }
             if !all {
                 // A script may write it; but who writes `draft` rarely means something else by `drfat`.
                 let near = closest(key, written.iter().map(|key| &**key));
@@ -105,6 +109,28 @@ pub(super) fn references(check: &Check<'_>) {
             check.reader.report(check.warning(node, message, &read.span()).help(help));
         }
     }
+}
+
+/// Placeholders of the language that nothing fills. A graph may have keys of that form, if it declares them.
+fn placeholders(check: &Check<'_>, node: &Node) {
+    for read in own_reads(node) {
+        let (key, is_told) = (&*read.key, is_told(node, read.template));
+        let declares = |node: &Node| node.writes().iter().any(|(written, _)| &***written == key);
+        let declared = check.source.initial_state.iter().any(|(name, _)| &*name.value == key)
+            || check.source.variables.iter().any(|variable| &*variable.name.value == key)
+            || check.nodes().iter().any(declares);
+        if !placeholders::is_placeholder(key) || declared || placeholders::is_known(key, is_told) {
+            continue;
+        }
+        let message = format!("nothing fills the placeholder `{{{{{key}}}}}` of node `{}`", node.id.value);
+        check.reader.report(check.error(node, message, &read.span()).help(placeholders::help(key, is_told)));
+    }
+}
+
+/// Whether a template is what a model is told.
+fn is_told(node: &Node, template: &SourceText) -> bool {
+    let Body::Llm(llm) = &node.body else { return false };
+    llm.instructions.iter().chain(&llm.prompt).any(|text| std::ptr::eq(text, template))
 }
 
 fn scoped_elsewhere(node: &Node, key: &str) -> Option<String> {

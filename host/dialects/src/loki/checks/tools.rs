@@ -4,7 +4,7 @@ use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
 
 use super::super::schema::Body;
-use super::super::{SERVER_HELP, mcp_function, tool_name};
+use super::super::{SERVER_HELP, mcp_function, missing_tool_help, model_help, remark_on_tool, tool_name};
 use super::Check;
 use crate::document::SourceText;
 use crate::surroundings::{ServerState, ToolState};
@@ -18,27 +18,32 @@ pub(super) fn models(check: &Check<'_>) {
         inherits |= llm.model.name.is_none();
         if let Some(model) = unknown(&llm.model.name) {
             let message = format!("the model `{}` of node `{}` does not exist", &*model, node.id.value);
-            check.reader.report(check.error(node, message, &model.span).help(MODEL_HELP));
+            check.reader.report(check.error(node, message, &model.span).help(model_help(&model)));
         }
     }
     if let Some(model) = unknown(&check.source.model.name) {
         let message = format!("the model `{}` does not exist", &*model);
         let diagnostic = if inherits { Diagnostic::error(message) } else { Diagnostic::warning(message) };
-        check.reader.report(diagnostic.at(&model.span).help(MODEL_HELP));
+        check.reader.report(diagnostic.at(&model.span).help(model_help(&model)));
     }
 }
-
-const MODEL_HELP: &str = "models are named `provider:model`; leave `model` out for the host's default";
 
 pub(super) fn tools(check: &Check<'_>) {
     for tool in &check.source.global_tools {
         let warning = match check.surroundings.tool(tool_name(tool)) {
-            ToolState::Usable => continue,
+            ToolState::Usable => {
+                let remark = remark_on_tool(tool, check.surroundings);
+                remark.into_iter().for_each(|remark| check.reader.report(remark));
+                continue;
+            }
             ToolState::Missing => Diagnostic::warning(format!("the tool `{}` is not known to the host", &**tool))
-                .help("put its component into the plugins folder, or remove the entry"),
+                .help(missing_tool_help(tool_name(tool))),
             ToolState::Unusable(reason) => Diagnostic::warning(reason),
         };
         check.reader.report(warning.at(&tool.span));
+    }
+    if let Err(reason) = check.surroundings.own_tools() {
+        check.reader.report(Diagnostic::warning(reason));
     }
     for server in &check.source.mcp_servers {
         let warning = match check.surroundings.mcp_server(server) {
@@ -84,7 +89,8 @@ fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
         return Some(Diagnostic::error(format!("the MCP server of `{}` {problem}", &**tool)).help(help));
     }
     let name = tool_name(tool);
-    if check.surroundings.own_tool(name) || is_mcp_function(check, name) {
+    let own = check.surroundings.own_tools();
+    if own.as_ref().is_ok_and(|own| own.iter().any(|own| own.name == name)) || is_mcp_function(check, name) {
         return None;
     }
     if source.global_tools.iter().any(|declared| tool_name(declared) == name) {
@@ -92,15 +98,22 @@ fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
             ToolState::Usable => None,
             ToolState::Missing => Some(
                 Diagnostic::error(format!("the tool `{}` is not known to the host", &**tool))
-                    .help("put its component into the plugins folder"),
+                    .help(missing_tool_help(name)),
             ),
             ToolState::Unusable(reason) => Some(Diagnostic::error(reason)),
         };
     }
-    let near = closest(name, source.global_tools.iter().map(|declared| tool_name(declared)));
-    let help = match near {
+    // Its file may define it, if it could be read.
+    let own = match own {
+        Ok(own) => own,
+        Err(reason) => return Some(Diagnostic::error(reason)),
+    };
+    let declared = source.global_tools.iter().map(|declared| tool_name(declared));
+    let help = match closest(name, declared.chain(own.iter().map(|own| &*own.name))) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "a node can only use tools that `global_tools` or `mcp_servers` list".to_owned(),
+        None => "a node can only use tools that `global_tools` or `mcp_servers` list, or that the agent's own `tools.sh` or \
+                 `tools.py` defines"
+            .to_owned(),
     };
     Some(Diagnostic::error(format!("the tool `{}` is not among the graph's tools", &**tool)).help(help))
 }

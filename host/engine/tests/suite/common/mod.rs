@@ -126,7 +126,7 @@ impl Scripts for World {
             Some(behaviour) => behaviour(&call).map_err(CallError::Failed),
             None => Ok("{}".into()),
         };
-        CallReport { result, account: Account::of("script", usage) }
+        CallReport { result, account: Account::of("script", usage), notices: Vec::new() }
     }
 }
 

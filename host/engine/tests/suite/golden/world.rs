@@ -108,7 +108,7 @@ impl Scripts for World {
             "break" if self.is_broken => Err(CallError::Failed("die Platte ist voll 💾".into())),
             _ => Ok("{}".to_owned()),
         };
-        CallReport { result, account: used(Usage { calls: 1, ..Usage::default() }) }
+        CallReport { result, account: used(Usage { calls: 1, ..Usage::default() }), notices: Vec::new() }
     }
 }
 
@@ -126,7 +126,7 @@ impl Tools for World {
             (_, [answer]) => Ok(serde_json::to_string(answer).expect("JSON")),
             _ => Err(CallError::Asks("Wirklich löschen? ⚠".into())),
         };
-        CallReport { result, account: used(Usage { calls: 1, ..Usage::default() }) }
+        CallReport { result, account: used(Usage { calls: 1, ..Usage::default() }), notices: Vec::new() }
     }
 }
 

@@ -1,0 +1,130 @@
+//! Fields of agents in later releases of the language and its successor that have no counterpart here. One that is switched off
+//! means nothing; one that is used is refused under its own name, with the reason, because the agent would be another one
+//! without it.
+
+use hotcell_graph::diagnostic::Diagnostic;
+
+use crate::document::{Entry, Fields, Kind};
+
+/// A field, why it is refused when it is used, and the fields that only say more about it.
+struct Feature {
+    name: &'static str,
+    reason: &'static str,
+    details: &'static [&'static str],
+}
+
+const SKILLS: Feature = Feature {
+    name: "enabled_skills",
+    reason: "skills and their tools `skill__...` are not built: write what a skill says into the instructions, and its tools into \
+             `global_tools`",
+    details: &["skills_enabled", "inject_skill_instructions", "skill_instructions"],
+};
+
+/// What agents of both kinds may have.
+const OF_AGENTS: [Feature; 6] = [
+    SKILLS,
+    Feature { name: "skills", details: &[], ..SKILLS },
+    Feature {
+        name: "mcp_tools",
+        reason: "a choice among the functions of an MCP server is not built, and without it the model would have all of them: use \
+                 a graph, whose nodes list single functions in `tools`",
+        details: &[],
+    },
+    Feature {
+        name: "reasoning_effort",
+        reason: "how much a model thinks cannot be set: leave it out, or name a model that does so by itself",
+        details: &[],
+    },
+    Feature {
+        name: "memory",
+        reason: "nothing is remembered from one run to the next: keep it with a tool such as those of the plugin `files`",
+        details: &[],
+    },
+    Feature {
+        name: "dynamic_instructions",
+        reason: "write the instructions down, or put what changes into variables",
+        details: &[],
+    },
+];
+
+/// What agents with a tool loop may have beside that.
+const OF_TOOL_LOOPS: [Feature; 2] = [
+    Feature {
+        name: "auto_continue",
+        reason: "the to-do list and its tools `todo__...` are not built: leave it out, and the agent goes on while it asks for \
+                 tools and ends with its answer",
+        details: &["max_auto_continues", "inject_todo_instructions", "continuation_prompt"],
+    },
+    Feature {
+        name: "can_spawn_agents",
+        reason: "the tools `agent__...` are not built: call other agents from a graph, with `agent` nodes",
+        details: &[
+            "spawnable_agents",
+            "max_concurrent_agents",
+            "max_agent_depth",
+            "max_concurrent_jobs",
+            "inject_spawn_instructions",
+            "summarization_model",
+            "summarization_threshold",
+            "escalation_timeout",
+        ],
+    },
+];
+
+/// What is about people at a terminal of that program. Without it the agent is the same.
+const OF_ITS_TERMINAL: [(&str, &str); 2] = [
+    ("agent_session", "a run begins anew; runs of one conversation have the same `--thread`"),
+    ("enabled_macros", "macros belong to the terminal of another program"),
+];
+
+/// Looks at such fields of a graph.
+pub(super) fn of_graph(fields: &mut Fields<'_, '_>) {
+    OF_AGENTS.iter().for_each(|feature| refuse(fields, feature));
+}
+
+/// Looks at such fields of an agent with a tool loop.
+pub(super) fn of_tool_loop(fields: &mut Fields<'_, '_>) {
+    OF_AGENTS.iter().chain(&OF_TOOL_LOOPS).for_each(|feature| refuse(fields, feature));
+    for (name, instead) in OF_ITS_TERMINAL {
+        let Some(entry) = fields.pass(name).filter(|entry| is_used(entry)) else { continue };
+        let reader = fields.reader();
+        let warning = Diagnostic::warning(format!("`{name}` means nothing here")).at(&reader.span(entry.key_place));
+        reader.report(warning.help(instead));
+    }
+}
+
+/// Looks at such fields of a node.
+pub(super) fn of_node(fields: &mut Fields<'_, '_>) {
+    OF_AGENTS[..4].iter().for_each(|feature| refuse(fields, feature));
+}
+
+/// What to say of a field that nodes of the successor may have.
+pub(super) fn advice_for_node(unknown: &str) -> Option<String> {
+    let advice = match unknown {
+        "inputs" => "an agent is given its `prompt` alone: put into it what the agent needs to know",
+        "teammates" => "agents do not send each other messages: hand on what one found with `state_updates`",
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+fn refuse(fields: &mut Fields<'_, '_>, feature: &Feature) {
+    for detail in feature.details {
+        fields.pass(detail);
+    }
+    let Some(entry) = fields.pass(feature.name).filter(|entry| is_used(entry)) else { return };
+    let reader = fields.reader();
+    let error = fields.error(format!("`{}` is not supported", feature.name), &reader.span(entry.key_place));
+    reader.report(error.help(feature.reason));
+}
+
+/// Whether a field says anything else than that it is off.
+fn is_used(entry: &Entry) -> bool {
+    match &entry.value.kind {
+        Kind::Null | Kind::Bool(false) => false,
+        Kind::List(items) => !items.is_empty(),
+        Kind::Map(entries) => !entries.is_empty(),
+        Kind::Text(text) => !text.value.is_empty(),
+        _ => true,
+    }
+}

@@ -1,0 +1,7 @@
+"""Tools."""
+import psycopg
+
+
+def rows() -> list:
+    """Read the rows"""
+    return psycopg.connect().rows()
