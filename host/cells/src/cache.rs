@@ -7,11 +7,22 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
 /// Bytes that are written at once.
 const PIECE: usize = 16 << 10;
+
+/// Bytes that all entries together may have.
+const MOST_BYTES: u64 = 4 << 30;
+/// How long an entry is kept that nobody uses.
+const UNUSED_FOR: Duration = Duration::from_secs(60 * 86_400);
+/// How long a use is not noted again.
+const STALE: Duration = Duration::from_secs(86_400);
+/// What names of files begin with that are being written, and how long that may take.
+const UNFINISHED: &str = ".new-";
+const UNFINISHED_FOR: Duration = Duration::from_secs(86_400);
 
 /// A directory of compiled components.
 #[derive(Clone, Debug)]
@@ -56,7 +67,41 @@ impl Cache {
             create_private(directory).map_err(failed)?;
         }
         check_private(directory)?;
-        Ok(Self { directory: directory.to_owned() })
+        let cache = Self { directory: directory.to_owned() };
+        cache.prune(MOST_BYTES, SystemTime::now());
+        Ok(cache)
+    }
+
+    /// Removes what was not used for long, and then what was used the longest time ago until no more than `most` bytes are left.
+    /// Whoever has an entry mapped keeps it; whoever wants it again compiles it again.
+    fn prune(&self, most: u64, now: SystemTime) {
+        let used =
+            |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let is_older = |path: &Path, than: Duration| now.duration_since(used(path)).is_ok_and(|age| age > than);
+        let Ok(entries) = fs::read_dir(&self.directory) else { return };
+        let mut kept = Vec::new();
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with(UNFINISHED) && is_older(&path, UNFINISHED_FOR) {
+                let _ = fs::remove_file(&path);
+            }
+            if let Some(key) = name.strip_suffix(".cwasm") {
+                let size = path.metadata().map_or(0, |metadata| metadata.len());
+                kept.push((used(&self.stamp(key)), size, key.to_owned()));
+            }
+        }
+        kept.sort();
+        let mut total: u64 = kept.iter().map(|(_, size, _)| size).sum();
+        for (used, size, key) in kept {
+            let is_old = now.duration_since(used).is_ok_and(|age| age > UNUSED_FOR);
+            if !is_old && total <= most {
+                break;
+            }
+            // The stamp first: an entry without one counts for nothing.
+            let _ = fs::remove_file(self.stamp(&key));
+            let _ = fs::remove_file(self.entry(&key));
+            total -= size;
+        }
     }
 
     /// The entry of a component, if there is one and it is what was once written.
@@ -65,6 +110,11 @@ impl Cache {
         let stamp = fs::read_to_string(self.stamp(key)).ok()?;
         let (hash, identity) = stamp.split_once(' ')?;
         if identity == identity_of(&path)? {
+            // The stamp says when an entry was last used, to the day.
+            let is_stale = |used: SystemTime| used.elapsed().is_ok_and(|age| age > STALE);
+            if fs::metadata(self.stamp(key)).and_then(|stamp| stamp.modified()).is_ok_and(is_stale) {
+                self.write_stamp(key, hash).ok()?;
+            }
             return Some(Checked { path });
         }
         let content = fs::read(&path).ok()?;
@@ -100,7 +150,7 @@ impl Cache {
     }
 
     fn replace(&self, path: &Path, content: &[u8]) -> io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.directory)?;
+        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(&self.directory)?;
         // In small pieces: from a single large one, Linux makes large pages of its cache, and whoever maps a little of the
         // entry then has 10 to 20 MB more of it in memory.
         for piece in content.chunks(PIECE) {
@@ -198,6 +248,7 @@ fn check_private(_: &Path) -> Result<(), CacheError> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, SystemTime};
 
     use super::{Cache, CacheError};
 
@@ -235,6 +286,29 @@ mod tests {
         fs::write(folder.path().join("elsewhere"), b"machine code")?;
         fs::remove_file(&written.path)?;
         assert!(cache.find("key").is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_not_used_goes_and_the_rest_stays_within_its_share() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
+        let cache = Cache::open(&place.path().join("cells"))?;
+        let now = SystemTime::now();
+        let days_ago = |days: u64| now - Duration::from_secs(days * 86_400);
+        for (key, age) in [("new", 0), ("week", 7), ("month", 30), ("old", 61)] {
+            cache.store(key, &[0; 100])?;
+            fs::File::options().write(true).open(cache.stamp(key))?.set_modified(days_ago(age))?;
+        }
+        let unfinished = cache.directory.join(".new-x");
+        fs::write(&unfinished, "")?;
+        fs::File::options().write(true).open(&unfinished)?.set_modified(days_ago(2))?;
+        let there = || ["new", "week", "month", "old"].map(|key| cache.entry(key).exists());
+        cache.prune(1000, now);
+        assert_eq!((there(), unfinished.exists()), ([true, true, true, false], false));
+        assert!(cache.find("month").is_some(), "a use is noted");
+        cache.prune(250, now);
+        assert_eq!(there(), [true, false, true, false]);
+        assert!(cache.find("week").is_none());
         Ok(())
     }
 }

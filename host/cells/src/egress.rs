@@ -8,6 +8,7 @@ mod connection;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ use self::connection::{Metered, Resolve, System, connect};
 use crate::call::Terms;
 use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
-use crate::policy::{Capability, Decision, Request, decide};
+use crate::policy::{Capability, Decision, Request, decide, may_hold_secret};
 use crate::secrets::{self, Vault};
 use crate::services::{HttpExchange, HttpReply, HttpTape};
 
@@ -269,8 +270,18 @@ async fn go_out(
     let host = HeaderValue::from_str(&destination.authority()).map_err(|_| Error::HttpRequestUriInvalid)?;
     request.headers_mut().insert(header::HOST, host);
 
-    let with_secrets = shared.vault.is_in_use();
-    if with_secrets {
+    // Only a server that may have been sent a secret can send it back. In the answers of others nothing is looked for: whoever
+    // chooses what they answer could see by what is taken out whether it guessed a value.
+    let Destination { scheme, host, port } = destination;
+    let may_hold = |name: &&str| may_hold_secret(&shared.grants, name, *scheme, host, *port);
+    let held: Vec<&str> = shared.vault.names().filter(may_hold).collect();
+    if !held.is_empty() {
+        // A value is found where it is whole and readable.
+        for header in [header::RANGE, header::IF_RANGE, header::ACCEPT_ENCODING, header::TE] {
+            request.headers_mut().remove(header);
+        }
+    }
+    if shared.vault.is_in_use() {
         let time = shared.left();
         let filled = fill_secrets(shared, destination, request);
         request = tokio::time::timeout(time, filled).await.map_err(|_| Error::HttpResponseTimeout)??;
@@ -282,12 +293,12 @@ async fn go_out(
     let response_time = options.first_byte_timeout.unwrap_or(Duration::MAX).min(shared.left());
     let exchanged = tokio::time::timeout(response_time, exchange(stream, request));
     let (response, rest) = exchanged.await.map_err(|_| Error::HttpResponseTimeout)??;
-    if !with_secrets {
+    if held.is_empty() {
         return Ok((response, rest));
     }
     let (mut parts, body) = read_response(shared, response, rest).await?.into_parts();
-    shared.vault.scrub_headers(&mut parts.headers);
-    let body = shared.vault.scrub_bytes(body);
+    shared.vault.scrub_headers(&mut parts.headers, &held);
+    let body = shared.vault.scrub_bytes(body, &held);
     if parts.headers.contains_key(header::CONTENT_LENGTH) {
         parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     }
@@ -317,14 +328,20 @@ async fn fill_secrets(
         mentioned.filter(granted).collect()
     };
     let vault = &shared.vault;
+    let fill = |text: &[u8], allowed: &[String], encode: fn(&str) -> Cow<'_, str>| {
+        vault.fill(text, allowed, encode, shared.max_bytes).ok_or_else(|| {
+            shared.exhaust();
+            Error::HttpRequestBodySize(None)
+        })
+    };
     let (mut parts, body) = request.into_parts();
     let target = parts.uri.to_string();
-    let filled = vault.fill(target.as_bytes(), &allowed(target.as_bytes()), secrets::in_url);
+    let filled = fill(target.as_bytes(), &allowed(target.as_bytes()), secrets::in_url)?;
     parts.uri = http::Uri::try_from(filled).map_err(|_| Error::HttpRequestUriInvalid)?;
     for value in parts.headers.values_mut() {
         let allowed = allowed(value.as_bytes());
         if !allowed.is_empty() {
-            let filled = vault.fill(value.as_bytes(), &allowed, secrets::as_is);
+            let filled = fill(value.as_bytes(), &allowed, secrets::as_is)?;
             *value = HeaderValue::from_bytes(&filled).map_err(|_| Error::HttpRequestHeaderSectionSize(None))?;
             value.set_sensitive(true);
         }
@@ -336,7 +353,7 @@ async fn fill_secrets(
         kind if kind.contains("x-www-form-urlencoded") => secrets::in_url,
         _ => secrets::as_is,
     };
-    let filled = vault.fill(&body, &allowed(&body), encode);
+    let filled = fill(&body, &allowed(&body), encode)?;
     if parts.headers.remove(header::CONTENT_LENGTH).is_some() || !filled.is_empty() {
         parts.headers.insert(header::CONTENT_LENGTH, filled.len().into());
     }

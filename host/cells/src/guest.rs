@@ -16,6 +16,7 @@ use crate::call::{CellError, LogLine, StateView, Terms};
 use crate::clock::{Clock, Monotonic, Repeatable, Wall};
 use crate::contract::LogLevel;
 use crate::denials::Denials;
+use crate::directories::OpenedDirectory;
 use crate::egress::Egress;
 use crate::exchanges::{self, Exchanges};
 use crate::files;
@@ -250,14 +251,16 @@ impl GuestState {
                 Access::Read => FsPerms::ReadOnly,
                 Access::ReadWrite => FsPerms::ReadWrite,
             };
-            builder.preopened_dir(&grant.host, &grant.guest, permissions).map_err(|error| CellError::Directory {
+            let failed = |error: &dyn std::fmt::Display| CellError::Directory {
                 message: format!(
                     "cannot open the directory `{}`, which is granted to `{}` as `{}`: {error:#}",
                     grant.host.display(),
                     terms.plugin,
                     grant.guest
                 ),
-            })?;
+            };
+            let opened = OpenedDirectory::open(&grant.host).map_err(|error| failed(&error))?;
+            builder.preopened_dir(opened.path(), &grant.guest, permissions).map_err(|error| failed(&error))?;
         }
         self.wasi = Some(builder.build());
         Ok(())

@@ -115,6 +115,18 @@ pub fn decide_url(grants: &Grants, url: &Url, method: &str) -> Option<Decision> 
     Some(decide(grants, &Request::Http { scheme, host: &host, port, method }))
 }
 
+/// Decides a connection to an address that the host of a URL was resolved to; none if it is not one of a web server.
+pub fn decide_address(grants: &Grants, url: &Url, method: &str, address: IpAddr) -> Option<Decision> {
+    let scheme = match url.scheme() {
+        "http" => Scheme::Http,
+        "https" => Scheme::Https,
+        _ => return None,
+    };
+    let host = url.host()?.to_owned();
+    let port = url.port().unwrap_or(scheme.default_port());
+    Some(decide(grants, &Request::Address { scheme, host: &host, port, method, address }))
+}
+
 /// Decides one request.
 pub fn decide(grants: &Grants, request: &Request<'_>) -> Decision {
     let (allowed, capability) = match request {
@@ -161,6 +173,15 @@ pub fn decide(grants: &Grants, request: &Request<'_>) -> Decision {
         Request::Process => (grants.process, Capability::Process),
     };
     if allowed { Decision::Allow } else { Decision::Deny(capability) }
+}
+
+/// Whether a server may have been sent a secret, by this call or by any other one: what it answers may hold the value.
+pub(crate) fn may_hold_secret(grants: &Grants, name: &str, scheme: Scheme, host: &Host<String>, port: u16) -> bool {
+    let covered = |grant: &HttpGrant| {
+        let any_method = HttpGrant { methods: Vec::new(), ..grant.clone() };
+        covers(&any_method, scheme, host, port, "")
+    };
+    grants.secret.iter().any(|grant| grant.name == name && grant.servers.iter().any(covered))
 }
 
 /// The environment variables that were granted, with the values that `lookup` finds for them; what it does not find

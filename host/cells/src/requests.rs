@@ -148,8 +148,10 @@ impl Requests {
     /// What it asks for in plain words, one line each.
     pub fn in_words(&self) -> Vec<String> {
         let mut words = Vec::new();
-        let shown = |text: &str| crate::text::one_line(text, 200);
-        let because = |why: &Option<String>| why.as_ref().map(|why| format!(" ({})", shown(why))).unwrap_or_default();
+        // Nothing that decides is cut; what a plugin says of its reasons decides nothing.
+        let shown = |text: &str| crate::text::one_line(text, usize::MAX);
+        let reason = |why: &String| format!(" ({})", crate::text::one_line(why, 200));
+        let because = |why: &Option<String>| why.as_ref().map(reason).unwrap_or_default();
         for DirectoryRequest { guest, access, why } in &self.fs {
             let what = match access {
                 Access::Read => "read the files of a directory",
@@ -159,7 +161,7 @@ impl Requests {
         }
         for asked in &self.http {
             words.push(match asked {
-                HttpRequested::Server(server) => format!("send requests to `{server}`"),
+                HttpRequested::Server(server) => format!("send requests to {}", server.in_words()),
                 HttpRequested::Any(_) => "send requests to servers that you name".to_owned(),
             });
         }
@@ -167,7 +169,7 @@ impl Requests {
             words.push(format!("read the environment variable `{}`", shown(name)));
         }
         for SecretRequest { name, servers, why } in &self.secret {
-            let to: Vec<String> = servers.iter().map(|server| format!("`{server}`")).collect();
+            let to: Vec<String> = servers.iter().map(HttpGrant::in_words).collect();
             let to = if to.is_empty() { "servers that you name".to_owned() } else { to.join(", ") };
             words.push(format!("send the secret `{}` to {to}, without seeing it{}", shown(name), because(why)));
         }
@@ -201,8 +203,8 @@ impl Grants {
                 Access::Read => "read the files of",
                 Access::ReadWrite => "read, change and delete the files of",
             };
-            let host = crate::text::one_line(&grant.host.display().to_string(), 500);
-            format!("{what} `{host}`, as `{}`", crate::text::one_line(&grant.guest, 200))
+            let host = crate::text::one_line(&grant.host.display().to_string(), usize::MAX);
+            format!("{what} `{host}`, as `{}`", crate::text::one_line(&grant.guest, usize::MAX))
         };
         let mut words: Vec<String> = self.fs.iter().map(directory).collect();
         let secret =
@@ -227,6 +229,20 @@ impl Grants {
 }
 
 impl HttpGrant {
+    /// The server with all that is said of it.
+    fn in_words(&self) -> String {
+        let mut words = format!("`{self}`");
+        if !self.methods.is_empty() {
+            let methods: Vec<String> =
+                self.methods.iter().map(|name| crate::text::one_line(name, usize::MAX)).collect();
+            words.push_str(&format!(" with {} only", methods.join(", ")));
+        }
+        if self.private {
+            words.push_str(", also where its name leads into a private network");
+        }
+        words
+    }
+
     /// Whether every request that `other` covers is covered by this one.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         use crate::grants::HostGrant::{Below, Exactly};

@@ -4,31 +4,36 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 
 use crate::call::Terms;
 use crate::clock::Repeatable;
-
-/// The shortest value that is searched for in texts: shorter ones would turn up by chance.
-const MIN_SCRUBBED: usize = 4;
+use crate::reflected::Forms;
 
 /// Values of secrets by name. They are never shown, not even in debug output.
 #[derive(Clone, Default)]
-pub struct Secrets(BTreeMap<String, String>);
+pub struct Secrets(Arc<Held>);
+
+#[derive(Default)]
+struct Held {
+    values: BTreeMap<String, String>,
+    /// What to look for, made when it is first needed and kept for all calls
+    forms: OnceLock<Option<Forms>>,
+}
 
 impl Secrets {
     /// The values by name.
     pub fn new(values: impl IntoIterator<Item = (String, String)>) -> Self {
-        Self(values.into_iter().collect())
+        Self(Arc::new(Held { values: values.into_iter().collect(), forms: OnceLock::new() }))
     }
 }
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.0.values.keys()).finish()
     }
 }
 
@@ -38,19 +43,28 @@ pub(crate) struct Vault {
     nonce: u64,
     /// Names whose placeholder the guest has asked for; a placeholder carries the index.
     issued: Mutex<Vec<String>>,
+    held: Secrets,
+    /// What to look for where not all that are held are granted
+    forms: OnceLock<Option<Forms>>,
 }
 
 impl Vault {
     pub(crate) fn new(terms: &Terms, repeatable: Option<&Repeatable>) -> Self {
         let granted = |name: &String| terms.grants.secret.iter().any(|grant| grant.name == *name);
-        let values: BTreeMap<String, String> =
-            terms.secrets.0.iter().filter(|(name, _)| granted(name)).map(|(n, v)| (n.clone(), v.clone())).collect();
+        let values: BTreeMap<String, String> = terms
+            .secrets
+            .0
+            .values
+            .iter()
+            .filter(|(name, _)| granted(name))
+            .map(|(n, v)| (n.clone(), v.clone()))
+            .collect();
         let nonce = match (values.is_empty(), repeatable) {
             (true, _) => 0,
             (false, Some(repeatable)) => repeatable.seed,
             (false, None) => rand::random(),
         };
-        Self { values, nonce, issued: Mutex::default() }
+        Self { values, nonce, issued: Mutex::default(), held: terms.secrets.clone(), forms: OnceLock::new() }
     }
 
     /// The placeholder of a secret that is granted; none where the operator has not set its value.
@@ -89,53 +103,67 @@ impl Vault {
         issued.iter().enumerate().filter(|(index, _)| occurs(self.text(*index))).map(|(_, name)| name.clone()).collect()
     }
 
-    /// `text` with the values of those `allowed` in the place of their placeholders, written so that they fit.
-    pub(crate) fn fill(&self, text: &[u8], allowed: &[String], encode: fn(&str) -> Cow<'_, str>) -> Vec<u8> {
+    /// `text` with the values of those `allowed` in the place of their placeholders, written so that they fit; none if that has
+    /// more than `limit` bytes. A guest writes a placeholder as often as it likes, and a value may be long.
+    pub(crate) fn fill(
+        &self,
+        text: &[u8],
+        allowed: &[String],
+        encode: fn(&str) -> Cow<'_, str>,
+        limit: u64,
+    ) -> Option<Vec<u8>> {
         let mut filled = text.to_vec();
         for (index, name) in self.issued().iter().enumerate() {
             if let (true, Some(value)) = (allowed.contains(name), self.values.get(name)) {
-                filled = replace(&filled, self.text(index).as_bytes(), encode(value).as_bytes());
+                let (placeholder, value) = (self.text(index), encode(value));
+                let grown = value.len().saturating_sub(placeholder.len());
+                let length = filled.len().saturating_add(grown.saturating_mul(count(&filled, placeholder.as_bytes())));
+                if length as u64 > limit {
+                    return None;
+                }
+                filled = replace(&filled, placeholder.as_bytes(), value.as_bytes());
             }
         }
-        filled
+        Some(filled)
     }
 
-    /// The forms in which a server may send a value back, the longest first, and what is shown instead.
-    fn forms(&self) -> impl Iterator<Item = (String, String)> {
-        self.values.iter().filter(|(_, value)| value.len() >= MIN_SCRUBBED).flat_map(|(name, value)| {
-            let mut forms = vec![in_json(value).into_owned(), in_url(value).into_owned(), value.clone()];
-            forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-            forms.dedup();
-            forms.into_iter().map(|form| (form, shown(name)))
-        })
+    /// The secrets that have a value.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.values.keys().map(String::as_str)
     }
 
-    /// `bytes` with placeholders in the place of values.
-    pub(crate) fn scrub_bytes(&self, bytes: Bytes) -> Bytes {
-        let mut scrubbed = bytes;
-        for (form, shown) in self.forms() {
-            if find(&scrubbed, form.as_bytes()).is_some() {
-                scrubbed = replace(&scrubbed, form.as_bytes(), shown.as_bytes()).into();
-            }
+    /// `bytes` with the names of these secrets in the place of their values, in whatever form a server that reflects requests
+    /// writes them.
+    pub(crate) fn scrub_bytes(&self, bytes: Bytes, of: &[&str]) -> Bytes {
+        if of.len() == self.values.len() {
+            return self.all_forms().and_then(|forms| forms.without(&bytes)).map_or(bytes, Bytes::from);
         }
-        scrubbed
+        let values = self.values.iter().filter(|(name, _)| of.contains(&name.as_str()));
+        match Forms::of(values.map(|(name, value)| (shown(name), value.as_str())))
+            .and_then(|forms| forms.without(&bytes))
+        {
+            Some(scrubbed) => scrubbed.into(),
+            None => bytes,
+        }
     }
 
     /// `text` with the names of secrets in the place of their values.
     pub(crate) fn scrub(&self, text: String) -> String {
-        let mut scrubbed = text;
-        for (form, shown) in self.forms() {
-            if scrubbed.contains(form.as_str()) {
-                scrubbed = scrubbed.replace(form.as_str(), &shown);
-            }
+        match self.all_forms().and_then(|forms| forms.without(text.as_bytes())) {
+            Some(scrubbed) => String::from_utf8_lossy(&scrubbed).into_owned(),
+            None => text,
         }
-        scrubbed
     }
 
-    /// Takes values out of the headers of a response.
-    pub(crate) fn scrub_headers(&self, headers: &mut HeaderMap) {
+    fn all_forms(&self) -> Option<&Forms> {
+        let kept = if self.values.len() == self.held.0.values.len() { &self.held.0.forms } else { &self.forms };
+        kept.get_or_init(|| Forms::of(self.values.iter().map(|(name, value)| (shown(name), value.as_str())))).as_ref()
+    }
+
+    /// Takes the values of these secrets out of the headers of a response.
+    pub(crate) fn scrub_headers(&self, headers: &mut HeaderMap, of: &[&str]) {
         for value in headers.values_mut() {
-            let scrubbed = self.scrub_bytes(Bytes::copy_from_slice(value.as_bytes()));
+            let scrubbed = self.scrub_bytes(Bytes::copy_from_slice(value.as_bytes()), of);
             if scrubbed != value.as_bytes() {
                 *value = HeaderValue::from_bytes(&scrubbed).unwrap_or_else(|_| HeaderValue::from_static("(a secret)"));
             }
@@ -150,6 +178,16 @@ fn shown(name: &str) -> String {
 
 fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
+}
+
+fn count(text: &[u8], part: &[u8]) -> usize {
+    let mut rest = text;
+    let mut found = 0;
+    while let Some(at) = find(rest, part) {
+        found += 1;
+        rest = &rest[at + part.len()..];
+    }
+    found
 }
 
 fn replace(text: &[u8], part: &[u8], by: &[u8]) -> Vec<u8> {
@@ -213,15 +251,20 @@ mod tests {
         let text = format!("a={placeholder}&b={placeholder}");
         let allowed = vault.mentioned(text.as_bytes());
         assert_eq!(allowed, ["KEY"]);
-        let fill = |encode| String::from_utf8_lossy(&vault.fill(text.as_bytes(), &allowed, encode)).into_owned();
+        let fill = |encode| {
+            let filled = vault.fill(text.as_bytes(), &allowed, encode, 1000).unwrap_or_default();
+            String::from_utf8_lossy(&filled).into_owned()
+        };
         assert_eq!(fill(as_is), "a=s3\"cr et&b=s3\"cr et");
         assert_eq!(fill(in_json), "a=s3\\\"cr et&b=s3\\\"cr et");
         assert_eq!(fill(in_url), "a=s3%22cr+et&b=s3%22cr+et");
-        assert_eq!(vault.fill(text.as_bytes(), &[], as_is), text.as_bytes());
+        assert_eq!(vault.fill(text.as_bytes(), &[], as_is, 1000).as_deref(), Some(text.as_bytes()));
+        let many = placeholder.repeat(1000);
+        assert_eq!(vault.fill(many.as_bytes(), &allowed, as_is, 100), None);
         assert_eq!(vault.scrub("x s3\"cr et y".to_owned()), "x (secret KEY) y");
         assert_eq!(vault.scrub(r#"{"k":"s3\"cr et"}"#.to_owned()), r#"{"k":"(secret KEY)"}"#);
         assert_eq!(vault.scrub("k=s3%22cr+et&l".to_owned()), "k=(secret KEY)&l");
-        assert_eq!(&vault.scrub_bytes(bytes::Bytes::from_static(b"\xffs3\"cr et"))[..], b"\xff(secret KEY)");
+        assert_eq!(&vault.scrub_bytes(bytes::Bytes::from_static(b"\xffs3\"cr et"), &["KEY"])[..], b"\xff(secret KEY)");
     }
 
     #[test]

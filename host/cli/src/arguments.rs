@@ -196,7 +196,7 @@ pub(crate) struct Session {
     /// Replay model replies from a file written by `--record`; makes no model requests
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Trust the grants in the agent's `hotcell.toml` for this run
+    /// Trust the grants in the `hotcell.toml` of the agent's own folder for this run; not those of agents that it calls
     #[arg(long)]
     pub(crate) trust: bool,
 }
@@ -545,6 +545,9 @@ pub(crate) struct PluginTest {
     /// Send HTTP requests for real and record the responses in the cases
     #[arg(long)]
     pub(crate) record: bool,
+    /// Agree to the directories outside their folder, and with `--record` to the servers, that the cases name
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]
@@ -555,6 +558,9 @@ pub(crate) struct PluginBench {
     /// Benchmark this component instead of building one
     #[arg(long, value_name = "FILE")]
     pub(crate) component: Option<PathBuf>,
+    /// Agree to the directories outside their folder that the cases name
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use hotcell_runtime::{Event, Observer, Outcome, RunReport};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
+use crate::untrusted::json_line;
 
 /// Writes every event as a JSON line.
 pub(crate) struct JsonLines;
@@ -15,10 +16,9 @@ pub(crate) struct JsonLines;
 impl Observer for JsonLines {
     fn event(&self, event: &Event<'_>) {
         // A reader that went away must not stop the run; the `result` line reports other errors.
-        if let Ok(mut line) = serde_json::to_vec(event) {
-            line.push(b'\n');
+        if let Ok(line) = serde_json::to_string(event) {
             let mut stdout = io::stdout().lock();
-            let _ = stdout.write_all(&line).and_then(|()| stdout.flush());
+            let _ = writeln!(stdout, "{}", json_line(&line)).and_then(|()| stdout.flush());
         }
     }
 }
@@ -26,7 +26,9 @@ impl Observer for JsonLines {
 /// Writes one JSON line to standard output.
 pub(crate) fn line(value: &Value) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{value}").and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))
+    writeln!(stdout, "{}", json_line(&value.to_string()))
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Failure::output(&error))
 }
 
 /// The `result` line of a run that gave control back.

@@ -9,6 +9,7 @@ use anstyle::Style;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::arguments::ColourWhen;
+use crate::untrusted::printable;
 
 /// Standard error.
 pub(crate) struct Screen {
@@ -102,7 +103,7 @@ impl Screen {
             spinner.enable_steady_tick(Duration::from_millis(100));
             spinner
         });
-        spinner.set_message(what.to_owned());
+        spinner.set_message(printable(what));
     }
 
     /// Long work is over.
@@ -149,5 +150,5 @@ pub(crate) fn coloured(when: ColourWhen, stream: &impl anstream::stream::RawStre
 
 fn write(line: &str) {
     // Nobody is left to tell when standard error is gone.
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(line));
 }

@@ -1,6 +1,9 @@
 //! Text that guests, models and people wrote, made fit for a terminal: no control characters, nothing that hides or
 //! reorders text, not more than fits. It must not be used on text that is data for another program.
 
+/// What terminal commands begin with.
+const ESCAPE: char = '\u{1b}';
+
 /// The text on one line, at most `limit` characters; what is cut off is counted.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let mut shown = String::new();
@@ -43,6 +46,52 @@ pub(crate) fn capped(text: &str, limit: usize) -> String {
     }
 }
 
+/// The text as it may reach a terminal: with its line ends and tabs, and with the colours that hotcell itself uses. All that is
+/// printed for people goes through this, so that a name nobody thought of can move no cursor and hide no line.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(ESCAPE) {
+        shown.push_str(&lines(&rest[..start]));
+        let (sequence, after) = rest[start..].split_at(colour_at(&rest[start..]).unwrap_or(ESCAPE.len_utf8()));
+        if sequence.len() > ESCAPE.len_utf8() {
+            shown.push_str(sequence)
+        } else {
+            shown.push_str(&lines(sequence))
+        }
+        rest = after;
+    }
+    shown.push_str(&lines(rest));
+    shown
+}
+
+/// The length of a sequence that sets a colour, if the text begins with one.
+fn colour_at(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("\u{1b}[")?;
+    let end = rest.find(|character: char| !character.is_ascii_digit() && character != ';')?;
+    let known = |number: &str| {
+        matches!(number.parse::<u8>(), Ok(0..=3 | 22 | 23 | 30..=37 | 39 | 90..=97)) || number.is_empty()
+    };
+    (rest[end..].starts_with('m') && rest[..end].split(';').all(known)).then_some(end + 3)
+}
+
+/// A JSON text in which no character deceives whoever reads it on a terminal: such characters stand in strings only, and are
+/// escaped there.
+pub(crate) fn json_line(json: &str) -> String {
+    let mut line = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_deceptive(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                line.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            line.push(character);
+        }
+    }
+    line
+}
+
 /// Controls, direction overrides, and characters that cannot be seen. Joiners are left alone: many scripts and emoji
 /// need them.
 fn is_deceptive(character: char) -> bool {
@@ -71,6 +120,30 @@ mod tests {
             assert_eq!(one_line(given, 100), expected);
         }
         assert_eq!(lines("a\r\n\tb\rc\u{1b}[0m"), "a\n\tb\\u{d}c\\u{1b}[0m");
+    }
+
+    #[test]
+    fn of_what_steers_a_terminal_only_our_colours_are_left() {
+        let ours = "\u{1b}[1m\u{1b}[31merror\u{1b}[0m: \u{1b}[1;36mx\u{1b}[m";
+        assert_eq!(printable(ours), ours);
+        for (given, expected) in [
+            ("a\u{1b}[2Jb", "a\\u{1b}[2Jb"),
+            ("\u{1b}[8mhidden\u{1b}[0m", "\\u{1b}[8mhidden\u{1b}[0m"),
+            ("\u{1b}[1A\u{1b}[2Kok", "\\u{1b}[1A\\u{1b}[2Kok"),
+            ("\u{1b}]52;c;aGk=\u{7}", "\\u{1b}]52;c;aGk=\\u{7}"),
+            ("\u{9b}31m\u{202e}x\r\n\ty\u{1b}", "\\u{9b}31m\\u{202e}x\n\ty\\u{1b}"),
+            ("\u{1b}[38;5;1mx", "\\u{1b}[38;5;1mx"),
+        ] {
+            assert_eq!(printable(given), expected);
+        }
+    }
+
+    #[test]
+    fn a_json_line_says_the_same_and_steers_nothing() {
+        let value = serde_json::json!({ "a\u{1b}b": "c\u{9b}d\u{202e}e\u{7f}f\u{e0041}\u{200b}\n\"ä🙂" });
+        let line = json_line(&value.to_string());
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), value);
+        assert!(!line.chars().any(is_deceptive) && line.contains("ä🙂") && line.contains("\\udb40\\udc41"), "{line}");
     }
 
     #[test]

@@ -251,6 +251,8 @@ pub struct MutualTls {
 pub enum ServerState {
     /// It can, and has these functions
     Usable(Vec<String>),
+    /// It may be used; which functions it has is not known, because it is a program and none is started for a check
+    NotStarted,
     /// There is none of that name
     Missing,
     /// There is one and it cannot be used, for this reason

@@ -25,7 +25,8 @@ pub enum HookPoint {
     BeforeModelCall,
     /// A model answered: `node`, `reply` with `text` and `tool_calls`. The text may be changed; may be refused.
     AfterModelCall,
-    /// A tool is about to be called: `node`, `tool`, `arguments`. The arguments may be changed; may be refused, which
+    /// A tool is about to be called: `node`, `tool`, `arguments`; where a plugin calls it, `caller` and
+    /// `node` are the plugin, here and at the other points. The arguments may be changed; may be refused, which
     /// the model is told.
     BeforeToolCall,
     /// A tool answered: `node`, `tool`, `result`. The result may be changed; may be refused, which the model is told.

@@ -230,6 +230,8 @@ pub struct ToolCall<'a> {
     pub variables: Arc<[(Key, String)]>,
     /// What the run may still use
     pub budget_scope: Arc<BudgetScope>,
+    /// Who is told of what the tool calls itself
+    pub hooks: Arc<dyn Hooks>,
 }
 
 /// The tools that models may call.
@@ -259,6 +261,8 @@ pub struct PluginNodeCall<'a> {
     pub state: SharedState,
     /// What the run may still use
     pub budget_scope: Arc<BudgetScope>,
+    /// Who is told of what it calls itself
+    pub hooks: Arc<dyn Hooks>,
 }
 
 /// Where the answer of a connector belongs.

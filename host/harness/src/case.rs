@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hotcell_budget::{Bytes, Fuel};
-use hotcell_cells::Grants;
+use hotcell_cells::{DirectoryGrant, Grants};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -41,9 +41,12 @@ pub struct Case {
     /// What the plugin's store holds at the start
     #[serde(default)]
     pub kv: BTreeMap<String, String>,
-    /// What is granted, as in `hotcell.toml`
+    /// What is granted, as in `hotcell.toml`; directories are those inside the folder of the case
     #[serde(default)]
-    pub grants: Grants,
+    grants: Grants,
+    /// Directories elsewhere on this machine that the case names
+    #[serde(skip)]
+    outside: Vec<DirectoryGrant>,
     /// What the host answers to the plugin's calls
     #[serde(default)]
     pub replies: Vec<HostReply>,
@@ -205,14 +208,45 @@ pub struct CaseError {
 }
 
 impl Case {
-    /// Reads a case.
+    /// Reads a case that lies in `folder`, from which its directories are named.
     ///
     /// # Errors
-    /// When the text is not of the form; the text says what and where.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let case: Case = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    /// When the text is not of the form, or names a directory that is not there; the text says what and where.
+    pub fn parse(text: &str, folder: &Path) -> Result<Self, String> {
+        let mut case: Case = serde_json::from_str(text).map_err(|error| error.to_string())?;
         case.call()?;
+        case.sort_directories(folder)?;
         Ok(case)
+    }
+
+    /// A case comes with the plugin, from whoever wrote it: it is given directories of its own folder and no others. Links are
+    /// followed first, so that what counts is where they lead.
+    fn sort_directories(&mut self, folder: &Path) -> Result<(), String> {
+        for mut grant in std::mem::take(&mut self.grants.fs) {
+            let real = |path: &Path| {
+                path.canonicalize().map_err(|error| format!("`grants.fs`: `{}`: {error}", grant.host.display()))
+            };
+            let (own, named) = (real(folder)?, real(&folder.join(&grant.host))?);
+            let inside = named.starts_with(own);
+            grant.host = named;
+            if inside { self.grants.fs.push(grant) } else { self.outside.push(grant) }
+        }
+        Ok(())
+    }
+
+    /// The directories outside the folder of the case that it names. It is not played before [`Case::allow_outside`].
+    pub fn outside(&self) -> &[DirectoryGrant] {
+        &self.outside
+    }
+
+    /// Gives the case the directories outside its folder, because the person who plays it agrees.
+    pub fn allow_outside(&mut self) {
+        self.grants.fs.append(&mut self.outside);
+    }
+
+    /// What the case is granted.
+    pub fn grants(&self) -> &Grants {
+        &self.grants
     }
 
     /// What is called.
@@ -253,6 +287,11 @@ impl Case {
 /// When a file cannot be read or is not of the form.
 pub fn read_cases(folder: &Path) -> Result<Vec<(String, Case)>, CaseError> {
     let failed = |file: &Path, cause: String| CaseError { file: file.to_owned(), cause };
+    // What a folder of cases holds is what its author put there, and not what a link makes of the reader's own files.
+    let is_link = |path: &Path| path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink());
+    if is_link(folder) {
+        return Err(failed(folder, "it is a link; cases lie in a folder of the plugin's own".to_owned()));
+    }
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -265,8 +304,11 @@ pub fn read_cases(folder: &Path) -> Result<Vec<(String, Case)>, CaseError> {
         .collect();
     files.sort();
     let read = |file: PathBuf| {
+        if is_link(&file) {
+            return Err(failed(&file, "it is a link; put the case itself there".to_owned()));
+        }
         let text = std::fs::read_to_string(&file).map_err(|error| failed(&file, error.to_string()))?;
-        let case = Case::parse(&text).map_err(|cause| failed(&file, cause))?;
+        let case = Case::parse(&text, folder).map_err(|cause| failed(&file, cause))?;
         let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         Ok((name, case))
     };
@@ -287,10 +329,60 @@ mod tests {
             (r#"{ "tool": "a", "expect": { "outptu": 1 } }"#, "unknown variant `outptu`"),
             (r#"{ "tool": "a", "expect": { "output": 1 }, "grant": {} }"#, "unknown field `grant`"),
             (r#"{ "tool": "a", "expect": { "output": 1 }, "grants": { "htpt": [] } }"#, "unknown field `htpt`"),
+            (
+                r#"{ "tool": "a", "expect": { "output": 1 }, "grants": { "fs": [{ "host": "not-there", "guest": "/d" }] } }"#,
+                "`grants.fs`: `not-there`",
+            ),
         ];
         for (text, expected) in cases {
-            let message = Case::parse(text).map_or_else(|error| error, |_| "accepted".to_owned());
+            let message = Case::parse(text, Path::new(".")).map_or_else(|error| error, |_| "accepted".to_owned());
             assert!(message.contains(expected), "`{expected}` is not in `{message}`");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn cases_are_no_links() {
+        let machine = tempfile::tempdir().unwrap();
+        let (folder, elsewhere) = (machine.path().join("cases"), machine.path().join("elsewhere"));
+        std::fs::create_dir_all(&elsewhere).unwrap();
+        std::fs::write(elsewhere.join("a.json"), r#"{ "tool": "a", "expect": { "output": 1 } }"#).unwrap();
+        let refusal = || read_cases(&folder).map_or_else(|error| error.to_string(), |_| "accepted".to_owned());
+        std::os::unix::fs::symlink(&elsewhere, &folder).unwrap();
+        assert!(refusal().contains("cases`: it is a link"), "{}", refusal());
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink(elsewhere.join("a.json"), folder.join("a.json")).unwrap();
+        assert!(refusal().contains("a.json`: it is a link"), "{}", refusal());
+    }
+
+    #[test]
+    fn a_case_is_given_directories_of_its_own_folder_only() {
+        let machine = tempfile::tempdir().unwrap();
+        let (folder, keys) = (machine.path().join("cases"), machine.path().join("keys"));
+        for directory in [&folder.join("data/deep"), &keys] {
+            std::fs::create_dir_all(directory).unwrap();
+        }
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&keys, folder.join("link")).unwrap();
+        let case = |host: &str| {
+            let fs = serde_json::json!([{ "host": host, "guest": "/d", "access": "read-write" }]);
+            let case = serde_json::json!({ "tool": "a", "expect": { "output": 1 }, "grants": { "fs": fs } });
+            Case::parse(&case.to_string(), &folder).unwrap()
+        };
+        for inside in ["data", "data/deep", "data/../data", "../cases/data", "."] {
+            let case = case(inside);
+            assert_eq!((case.grants().fs.len(), case.outside().len()), (1, 0), "{inside}");
+        }
+        let absolute = keys.display().to_string();
+        for outside in ["..", "../keys", "data/../../keys", "/", &absolute, "link", "link/../keys"] {
+            if cfg!(not(unix)) && outside.starts_with("link") {
+                continue;
+            }
+            let mut case = case(outside);
+            assert_eq!((case.grants().fs.len(), case.outside().len()), (0, 1), "{outside}");
+            case.allow_outside();
+            assert_eq!((case.grants().fs.len(), case.outside().len()), (1, 0), "{outside}");
         }
     }
 }

@@ -36,6 +36,9 @@ pub enum HarnessError {
     /// The case is not of its form
     #[error("{0}")]
     Case(String),
+    /// The case names directories outside its own folder, and nobody agreed
+    #[error("it names directories outside its own folder: `{}`", .0.join("`, `"))]
+    Outside(Vec<String>),
 }
 
 /// What came of a case.
@@ -117,6 +120,10 @@ impl Harness {
         case: &Case,
         replies: &Arc<Replies>,
     ) -> Result<(Report<Gave>, Call), HarnessError> {
+        if !case.outside().is_empty() {
+            let named = case.outside().iter().map(|grant| grant.host.display().to_string());
+            return Err(HarnessError::Outside(named.collect()));
+        }
         let terms = terms(case, replies, cell);
         let call = case.call().map_err(HarnessError::Case)?;
         let report = match call.clone() {
@@ -160,7 +167,7 @@ pub(crate) fn terms(case: &Case, replies: &Arc<Replies>, cell: &Cell) -> Terms {
     };
     let name = cell.description().map_or("plugin", |description| description.name.as_str());
     Terms {
-        grants: Arc::new(case.grants.clone()),
+        grants: Arc::new(case.grants().clone()),
         config: Arc::new(case.config.clone()),
         budget,
         secrets: Secrets::new(case.secrets.clone()),

@@ -21,7 +21,10 @@ mod server;
 mod settings;
 mod text;
 
-pub use client::{ClientEvents, Progress, Server, ToolInfo, ToolReply, Unattended, http_client};
+pub use client::{
+    AddressCheck, ClientEvents, HttpClient, Progress, Server, ToolInfo, ToolReply, Unattended, http_client,
+    http_client_within,
+};
 pub use error::{McpError, ServeError, SettingsError};
 pub use exchange::{Elicited, LogLevel};
 pub use server::{

@@ -58,8 +58,11 @@ impl Request {
 pub enum Server {
     /// A provider that is configured under this name
     Provider(String),
-    /// A server that speaks Chat Completions, at the address before `/chat/completions`; it is asked without a key
+    /// A server that speaks Chat Completions, at the address before `/chat/completions`; it is asked without a key, and its name
+    /// leads to no private address
     Address(String),
+    /// The same, where it was granted that its name leads into a private network
+    PrivateAddress(String),
 }
 
 /// Who speaks in a message.

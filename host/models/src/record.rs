@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{Model, ModelError, OnText, Reply, Request, untrusted::shown};
+use crate::{Model, ModelError, OnText, Reply, Request, Server, untrusted::shown};
 
 /// One line of a recording.
 #[derive(Debug, Serialize, Deserialize)]
@@ -62,7 +62,11 @@ pub(crate) fn request_key(request: &Request) -> Value {
         key["more"] = Value::Object(request.more.clone());
     }
     if let Some(server) = &request.server {
-        key["server"] = json!(server);
+        // What was granted is no part of what was asked.
+        key["server"] = match server {
+            Server::PrivateAddress(url) => json!(Server::Address(url.clone())),
+            other => json!(other),
+        };
     }
     key
 }

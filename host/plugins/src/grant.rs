@@ -184,9 +184,7 @@ impl AgentFolder {
             return Err(failed(error.to_string()));
         }
         *self = Self::open(self.path(), &Trust::Everything)?;
-        if !after.is_empty() || !self.lock.plugin.is_empty() {
-            AgentFolder::trust(self, trust)?;
-        }
+        AgentFolder::trust(self, trust)?;
         Ok(())
     }
 }

@@ -91,7 +91,7 @@ fn connect(file: Option<&Path>) -> rusqlite::Result<Connection> {
     let connection = match file {
         Some(file) => {
             // Where it cannot be made, opening the file says so.
-            let _ = file.parent().map(std::fs::create_dir_all);
+            let _ = make_private(file);
             Connection::open(file)?
         }
         None => Connection::open_in_memory()?,
@@ -100,6 +100,36 @@ fn connect(file: Option<&Path>) -> rusqlite::Result<Connection> {
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", "normal")?;
     Ok(connection)
+}
+
+/// Makes the file, and the folder that it is in, so that nobody but their user reads what plugins keep. A file that others can
+/// read since an earlier version is taken back from them.
+fn make_private(file: &Path) -> std::io::Result<()> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+
+        if let Some(folder) = folder {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        }
+        std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
+        // What SQLite puts beside the file has the permissions of the file.
+        for name in ["", "-wal", "-shm"] {
+            let mut path = file.as_os_str().to_owned();
+            path.push(name);
+            let path = PathBuf::from(path);
+            if path
+                .symlink_metadata()
+                .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o077 != 0)
+            {
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+            }
+        }
+    }
+    #[cfg(not(unix))]
+    folder.map_or(Ok(()), std::fs::create_dir_all)?;
+    Ok(())
 }
 
 struct Store {

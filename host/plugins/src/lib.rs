@@ -6,6 +6,7 @@
 
 mod atomic;
 mod catalogue;
+mod footprint;
 mod grant;
 mod kv;
 mod lock;
@@ -17,11 +18,14 @@ mod testing;
 mod trust;
 
 pub use catalogue::{Catalogue, Found, Plugin, install, uninstall};
+pub use footprint::SERVERS_FILE;
 pub use grant::{GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
 pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError};
 pub use lock::{LOCK_FILE, LockError};
-pub use settings::{SETTINGS_FILE, Settings, SettingsError, parse_grants};
+pub use settings::{
+    AGENT_GRANTS, KNOWLEDGE_GRANTS, SERVER_GRANTS, SETTINGS_FILE, Settings, SettingsError, parse_grants,
+};
 pub use signature::{KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, sign, signer_of};
 pub use standing::{AgentFolder, FolderError, Standing};
 pub use trust::{Trust, TrustError};

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use hotcell_cells::Requests;
+use hotcell_files::{FileError, Folder};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -12,6 +13,8 @@ use crate::atomic::write_atomically;
 
 /// The name of the file.
 pub const LOCK_FILE: &str = "hotcell.lock";
+/// Bytes that the file may have.
+const MAX_TEXT: u64 = 4 << 20;
 
 /// The components that grants were given to, by the names of the plugins.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -48,11 +51,10 @@ pub struct LockError {
 impl Lock {
     /// The lock of a folder; empty where there is none.
     pub(crate) fn of_folder(folder: &Path) -> Result<Self, LockError> {
-        let path = folder.join(LOCK_FILE);
-        let failed = |cause: String| LockError { path: path.clone(), cause };
-        match std::fs::read_to_string(&path) {
+        let failed = |cause: String| LockError { path: folder.join(LOCK_FILE), cause };
+        match Folder::new(folder).read_text(Path::new(LOCK_FILE), MAX_TEXT) {
             Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Lock::default()),
+            Err(FileError::Missing) => Ok(Lock::default()),
             Err(error) => Err(failed(error.to_string())),
         }
     }

@@ -23,6 +23,9 @@
 //! [python]                           # folders or virtual environments with packages that Python tools may import
 //! path = [".venv"]
 //!
+//! [callers]                          # agents that may call this one with what is granted here, as folders
+//! allow = ["../front-desk"]
+//!
 //! [secrets]                          # where values come from; otherwise HOTCELL_SECRET_NAME in the environment
 //! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
 //! ```
@@ -32,12 +35,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_budget::Budget;
-use hotcell_cells::{Grants, Secrets};
+use hotcell_cells::{Grants, Secrets, digest};
+use hotcell_files::{FileError, Folder};
 use serde::Deserialize;
 use thiserror::Error;
 
 /// The name of the file.
 pub const SETTINGS_FILE: &str = "hotcell.toml";
+/// What is granted to the file of an agent itself is granted under this name.
+pub const AGENT_GRANTS: &str = "agent";
+/// What names of grants to MCP servers begin with.
+pub const SERVER_GRANTS: &str = "mcp:";
+/// What names of grants to nodes that look things up begin with.
+pub const KNOWLEDGE_GRANTS: &str = "rag:";
+/// Bytes that the file may have.
+const MAX_TEXT: u64 = 1 << 20;
 
 /// What `hotcell.toml` says: grants, limits, settings of plugins.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -51,8 +63,25 @@ pub struct Settings {
     hooks: HookSettings,
     imports: BTreeMap<String, String>,
     python: PythonSettings,
+    callers: CallerSettings,
     #[serde(skip)]
     distrusted: bool,
+    /// Whether the agent's own file is not the one that was trusted
+    #[serde(skip)]
+    file_changed: bool,
+    /// Digests of what was trusted, by the names of files; none where nothing is pinned
+    #[serde(skip)]
+    pinned: Option<Arc<BTreeMap<String, String>>>,
+    /// Granted directories as they are written, and from which path they count
+    #[serde(skip)]
+    directories: Vec<(String, PathBuf)>,
+}
+
+/// Who may call the agent with what is granted to it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct CallerSettings {
+    allow: Vec<PathBuf>,
 }
 
 /// Where Python tools find packages.
@@ -95,7 +124,7 @@ pub enum SettingsError {
         /// The file
         path: PathBuf,
         /// Why not
-        cause: std::io::Error,
+        cause: FileError,
     },
     /// It says something that has no meaning
     #[error("`{path}` is not understood: {cause}", path = path.display())]
@@ -110,11 +139,10 @@ pub enum SettingsError {
 impl Settings {
     /// The text of a folder's settings, if it has any.
     pub(crate) fn text(folder: &Path) -> Result<Option<String>, SettingsError> {
-        let path = folder.join(SETTINGS_FILE);
-        match std::fs::read_to_string(&path) {
+        match Folder::new(folder).read_text(Path::new(SETTINGS_FILE), MAX_TEXT) {
             Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(cause) => Err(SettingsError::Read { path, cause }),
+            Err(FileError::Missing) => Ok(None),
+            Err(cause) => Err(SettingsError::Read { path: folder.join(SETTINGS_FILE), cause }),
         }
     }
 
@@ -123,8 +151,14 @@ impl Settings {
         let path = folder.join(SETTINGS_FILE);
         let form = |cause: String| SettingsError::Form { path: path.clone(), cause };
         let mut settings: Settings = toml::from_str(text).map_err(|error| form(error.to_string()))?;
-        for grants in settings.grants.values_mut() {
-            *grants = std::mem::take(grants).relative_to(folder);
+        for grant in settings.grants.values_mut().flat_map(|grants| &mut grants.fs) {
+            let named = folder.join(&grant.host);
+            settings.directories.push((grant.host.display().to_string(), named.clone()));
+            // Links are followed once, here: what is shown, pinned and opened is the directory itself.
+            grant.host = named.canonicalize().unwrap_or(named);
+        }
+        for caller in &mut settings.callers.allow {
+            *caller = folder.join(&*caller);
         }
         for path in &mut settings.python.path {
             *path = folder.join(&*path);
@@ -149,14 +183,67 @@ impl Settings {
         self.hooks = HookSettings::default();
         self.imports.clear();
         self.python = PythonSettings::default();
+        self.callers = CallerSettings::default();
+        self.directories.clear();
         self.distrusted = true;
         self
+    }
+
+    /// The same settings for an agent whose file is not the one that was trusted: nothing is granted to the file itself.
+    #[must_use]
+    pub(crate) fn of_changed_file(mut self) -> Self {
+        self.file_changed = true;
+        self
+    }
+
+    /// The same settings, which count for files with these digests.
+    #[must_use]
+    pub(crate) fn pinned_to(mut self, digests: BTreeMap<String, String>) -> Self {
+        self.pinned = Some(Arc::new(digests));
+        self
+    }
+
+    /// What is granted to a script or file of servers counts for the bytes that were looked at. Between the look and the reading
+    /// somebody may have exchanged them.
+    ///
+    /// # Errors
+    /// When these are other bytes; the text says what to do.
+    pub fn check_pinned(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+        match self.pinned.as_ref().and_then(|pinned| pinned.get(name)) {
+            Some(pinned) if *pinned != digest(bytes) => Err(format!(
+                "`{name}` was changed a moment ago, after it was found to be the one that is trusted; try again"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether anything is granted to what an agent's file itself names: requests, variables, servers, addresses of documents.
+    pub(crate) fn grants_to_agent_files(&self) -> bool {
+        self.grants.iter().any(|(name, grants)| is_for_agent_files(name) && *grants != Grants::default())
+    }
+
+    /// Granted directories: as they are written, and from which path they count.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.directories.iter().map(|(written, host)| (written.as_str(), host.as_path()))
+    }
+
+    /// What import paths mean.
+    pub(crate) fn import_meanings(&self) -> impl Iterator<Item = &str> {
+        self.imports.values().map(String::as_str)
+    }
+
+    /// Whether the agent in the folder `caller` may call this one with what is granted here.
+    pub(crate) fn admits(&self, caller: &Path) -> bool {
+        let real = |path: &Path| path.canonicalize().ok();
+        let Some(caller) = real(caller) else { return false };
+        self.callers.allow.iter().any(|allowed| real(allowed).is_some_and(|allowed| allowed == caller))
     }
 
     /// Whether trusting these settings would change anything.
     pub(crate) fn wish_for_something(&self) -> bool {
         let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
-        let given = !self.grants.is_empty() || !self.secrets.is_empty() || !self.python.path.is_empty();
+        let given = !self.grants.is_empty() || !self.secrets.is_empty();
+        let given = given || !self.python.path.is_empty() || !self.callers.allow.is_empty();
         given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
     }
 
@@ -193,6 +280,12 @@ impl Settings {
         for path in &self.python.path {
             all.push(format!("Python tools may import, and read, everything in `{}`", path.display()));
         }
+        for (limit, value) in &self.ceiling {
+            all.push(format!("no call has more than {value} as its `{limit}`, not even one of your own plugins"));
+        }
+        for caller in &self.callers.allow {
+            all.push(format!("the agent in `{}` may call this one with what is granted here", caller.display()));
+        }
         match self.hooks.order.as_deref() {
             Some([]) => all.push("no hook is told anything".to_owned()),
             Some(order) => all.push(format!("only these hooks are told what happens: `{}`", order.join("`, `"))),
@@ -213,7 +306,7 @@ impl Settings {
         let granted = self.grants.get(plugin).map(|grants| grants.secret.as_slice()).unwrap_or_default();
         let value = |name: &str| match self.secrets.get(name) {
             Some(SecretSource::Env(variable)) => environment(variable),
-            Some(SecretSource::File(path)) => match std::fs::read_to_string(path) {
+            Some(SecretSource::File(path)) => match hotcell_files::read_text(path, MAX_TEXT) {
                 Ok(text) => Some(text.trim_end_matches(['\r', '\n']).to_owned()),
                 Err(error) => {
                     tracing::warn!(target: "hotcell::plugin", "secret `{name}`: cannot read `{}`: {error}", path.display());
@@ -255,6 +348,12 @@ impl Settings {
         self.grants.keys().chain(self.budget.keys()).chain(self.plugins.keys()).map(String::as_str)
     }
 
+    /// What is granted to something that an agent's own file describes: its requests and variables ([`AGENT_GRANTS`]), its MCP
+    /// servers, its documents. Nothing, where the file is not the one that was trusted.
+    pub fn grants_of_file(&self, name: &str) -> Arc<Grants> {
+        if self.file_changed { Arc::default() } else { self.grants(name) }
+    }
+
     /// What is granted to a script or plugin.
     pub fn grants(&self, name: &str) -> Arc<Grants> {
         self.grants.get(name).cloned().map(Arc::new).unwrap_or_default()
@@ -281,6 +380,11 @@ impl Settings {
     fn ceiling(&self) -> Result<Budget, String> {
         overlay(Budget::unlimited(), &self.ceiling)
     }
+}
+
+/// Whether grants of that name go to what an agent's own file describes.
+pub(crate) fn is_for_agent_files(name: &str) -> bool {
+    name == AGENT_GRANTS || name.starts_with(SERVER_GRANTS) || name.starts_with(KNOWLEDGE_GRANTS)
 }
 
 /// Grants in the form they have under `[grants.NAME]`.

@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use hotcell_cells::{Requests, digest};
+use hotcell_budget::Budget;
+use hotcell_cells::{Grants, Requests, digest};
 use thiserror::Error;
 
 use crate::catalogue::{Catalogue, Plugin};
+use crate::footprint::Footprint;
 use crate::lock::{Lock, LockError};
 use crate::settings::{SETTINGS_FILE, Settings, SettingsError};
 use crate::signature::{SignaturePolicy, signer_of};
-use crate::trust::{Trust, TrustError};
+use crate::trust::{Pinned, Trust, TrustError};
 
 /// What the operator said about the plugins and scripts of one folder.
 #[derive(Clone, Debug)]
@@ -20,6 +22,12 @@ pub struct AgentFolder {
     written: Settings,
     text: Option<String>,
     trusted: bool,
+    /// Whether the operator trusts the folder, and not only that there is nothing to trust
+    by_operator: bool,
+    /// What was pinned, where what counts is pinned
+    footprint: Option<Box<Footprint>>,
+    /// What is different from what was trusted
+    changes: Vec<String>,
     /// What counts of `hotcell.lock`.
     pub(crate) lock: Lock,
     /// What is written in it, whether it is trusted or not.
@@ -38,6 +46,9 @@ pub enum FolderError {
     /// The list of trusted folders cannot be used
     #[error(transparent)]
     Trust(#[from] TrustError),
+    /// Somebody changed the folder while the operator looked at it
+    #[error("`{SETTINGS_FILE}` was changed a moment ago; look at it again")]
+    ChangedMeanwhile,
 }
 
 /// Whether a plugin may be used.
@@ -78,11 +89,51 @@ impl AgentFolder {
         // A lock that came with the folder pins what the folder likes: it counts only together with the settings.
         let lock = Lock::of_folder(path)?;
         let says_nothing = !written.wish_for_something() && lock == Lock::default();
-        let trusted = says_nothing || trust.covers(path, &pin(text.as_deref(), &lock));
-        let written_lock = lock.clone();
-        let (settings, lock) =
-            if trusted { (written.clone(), lock) } else { (written.clone().distrusted(), Lock::default()) };
-        Ok(Self { path: path.to_owned(), settings, written, text, trusted, lock, written_lock })
+        let (by_operator, footprint, changes) = match trust.pinned(path) {
+            Pinned::All => (true, None, Vec::new()),
+            Pinned::To(footprint) => {
+                let changes = footprint.changes(path, &written);
+                (changes.is_empty(), Some(footprint), changes)
+            }
+            Pinned::Before => {
+                let before = "it was trusted by a version of hotcell that looked at less of the folder";
+                (false, None, if says_nothing { Vec::new() } else { vec![before.to_owned()] })
+            }
+            Pinned::Nothing => (false, None, Vec::new()),
+        };
+        let said = Self {
+            path: path.to_owned(),
+            settings: match &footprint {
+                Some(footprint) if by_operator => written.clone().pinned_to(footprint.digests()),
+                _ => written.clone(),
+            },
+            written,
+            text,
+            trusted: true,
+            by_operator,
+            footprint: footprint.filter(|_| by_operator),
+            changes,
+            lock: lock.clone(),
+            written_lock: lock,
+        };
+        Ok(if says_nothing || by_operator { said } else { said.distrusted() })
+    }
+
+    /// The same folder as it counts where nobody trusts it.
+    #[must_use]
+    fn distrusted(mut self) -> Self {
+        self.settings = self.settings.distrusted();
+        self.lock = Lock::default();
+        self.footprint = None;
+        self.trusted = false;
+        self.by_operator = false;
+        self
+    }
+
+    /// The same folder as it counts for an agent whose caller it does not admit: as if nobody trusted it.
+    #[must_use]
+    pub fn for_a_stranger(self) -> Self {
+        self.distrusted()
     }
 
     /// A folder about which nothing is said.
@@ -93,6 +144,9 @@ impl AgentFolder {
             written: Settings::default(),
             text: None,
             trusted: true,
+            by_operator: false,
+            footprint: None,
+            changes: Vec::new(),
             lock: Lock::default(),
             written_lock: Lock::default(),
         }
@@ -118,6 +172,69 @@ impl AgentFolder {
         self.trusted
     }
 
+    /// Whether the operator trusts the folder as it is. There may be nothing in it to trust, and they trust it not.
+    pub fn is_trusted_by_operator(&self) -> bool {
+        self.by_operator
+    }
+
+    /// What is different from what the operator trusted, in plain words; empty where nobody ever trusted it.
+    pub fn changes(&self) -> &[String] {
+        &self.changes
+    }
+
+    /// Whether anything is granted here that an agent of another folder could use by calling this one.
+    pub fn grants_something(&self) -> bool {
+        self.settings.all_grants().values().any(|grants| *grants != Grants::default())
+    }
+
+    /// Whether the agent in the folder `caller` may call this one with what is granted here.
+    pub fn admits(&self, caller: &Path) -> bool {
+        self.settings.admits(caller)
+    }
+
+    /// The settings as they count for the agent's file with these bytes, and whether something that is granted to such a file
+    /// is held back because it is not the one that was trusted.
+    pub fn settings_for_file(&self, file: &Path, bytes: &[u8]) -> (Settings, bool) {
+        let held = self.settings.grants_to_agent_files() && !self.is_pinned(file, bytes);
+        (if held { self.settings.clone().of_changed_file() } else { self.settings.clone() }, held)
+    }
+
+    /// Whether a file of the folder is the one that was trusted; also where nothing is pinned, because all is trusted.
+    pub fn is_pinned(&self, file: &Path, bytes: &[u8]) -> bool {
+        let Some(footprint) = &self.footprint else { return true };
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let (folder, file) = (real(&self.path), real(&self.path.join(file)));
+        let name = file.strip_prefix(folder).ok().and_then(Path::to_str);
+        name.is_some_and(|name| footprint.has(name, bytes))
+    }
+
+    /// The limits of a plugin in the file `component`. What a folder that the operator does not trust says of limits counts for
+    /// its own plugins, and not for those of others: with no lines to log, a guard of the user's could not say what it saw.
+    ///
+    /// # Errors
+    /// When a limit is not of its form; the text names it.
+    pub fn budget(&self, component: &Path, name: &str, base: Budget) -> Result<Budget, String> {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let own = real(component).starts_with(real(&self.path));
+        if own || self.by_operator { self.settings.budget(name, base) } else { Ok(base) }
+    }
+
+    /// Identifies everything that decides in the folder what may happen, as it is now.
+    pub fn fingerprint(&self) -> String {
+        let footprint = Footprint::of(&self.path, &self.written);
+        digest(serde_json::to_string(&footprint).unwrap_or_default().as_bytes())
+    }
+
+    /// What trust in the folder is pinned to beside the words of [`AgentFolder::wishes`], in plain words and in full.
+    pub fn pinned_in_words(&self) -> Vec<String> {
+        let footprint = Footprint::of(&self.path, &self.written);
+        let mut words = footprint.servers(&self.path);
+        let directory = |(written, real)| format!("the directory `{written}` is `{real}`");
+        words.extend(footprint.directories().map(directory));
+        words.extend(footprint.files().map(|file| format!("`{file}` counts as it is now")));
+        words
+    }
+
     /// What `hotcell.toml` would change if it were trusted, in plain words: the name of a script or plugin (empty for
     /// what concerns the whole folder), and a line for each thing.
     pub fn wishes(&self) -> Vec<(String, Vec<String>)> {
@@ -134,20 +251,25 @@ impl AgentFolder {
         self.lock.plugin.contains_key(name) || self.written.all_grants().contains_key(name)
     }
 
-    /// Trusts `hotcell.toml` as it is now.
+    /// Trusts the folder as it is now.
     ///
     /// # Errors
-    /// When there is no such file, or the list of trusted folders cannot be written.
+    /// When a file of it cannot be used, was changed since this was opened, or the list of trusted folders cannot be written.
     pub fn trust(&mut self, trust: &Trust) -> Result<(), FolderError> {
-        let lock = Lock::of_folder(&self.path)?;
-        if self.text.is_none() && lock == Lock::default() {
-            return Err(TrustError::Nothing { folder: self.path.clone() }.into());
+        // What the operator looked at is what is trusted.
+        if Settings::text(&self.path)? != self.text {
+            return Err(FolderError::ChangedMeanwhile);
         }
-        trust.set(&self.path, Some(&pin(self.text.as_deref(), &lock)))?;
+        let lock = Lock::of_folder(&self.path)?;
+        let footprint = Footprint::of(&self.path, &self.written);
+        trust.set(&self.path, Some(&footprint))?;
         self.written_lock = lock.clone();
         self.lock = lock;
         self.trusted = true;
-        self.settings = self.written.clone();
+        self.by_operator = true;
+        self.changes.clear();
+        self.settings = self.written.clone().pinned_to(footprint.digests());
+        self.footprint = Some(Box::new(footprint));
         Ok(())
     }
 
@@ -198,10 +320,4 @@ fn check_signature(file: &Path, looked_at: &str, signatures: &SignaturePolicy) -
         return Err("it was changed a moment ago; try again".to_owned());
     }
     signer_of(file, &bytes, &signatures.keys).map(drop).map_err(|error| error.to_string())
-}
-
-/// What pins the text of `hotcell.toml` and what `hotcell.lock` says.
-fn pin(text: Option<&str>, lock: &Lock) -> String {
-    let locked = serde_json::to_string(lock).unwrap_or_default();
-    digest(format!("{}\0{locked}", text.unwrap_or_default()).as_bytes())
 }

@@ -1,21 +1,28 @@
-//! Folders whose `hotcell.toml` the operator trusts, each pinned to the digest of that file.
+//! Folders that the operator trusts, each pinned to everything in it that decides what may happen.
 //!
 //! A folder that somebody else made may bring a `hotcell.toml` of its own. What that file grants is only a wish until
-//! the operator has said `hotcell trust DIR`; a changed file is a new wish.
+//! the operator has said `hotcell trust DIR`; whatever decides and was changed since is a new wish.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hotcell_files::FileError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::atomic::write_atomically;
+use crate::footprint::Footprint;
+
+/// Bytes that the list may have.
+const MAX_LIST: u64 = 64 << 20;
 
 /// Which folders may grant something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Those in this file
     Listed(PathBuf),
+    /// Those in this file, and the folder of each agent that the person names, as it is: not those of agents that it calls
+    Named(PathBuf),
     /// All: for programs that embed hotcell and write the folders themselves
     Everything,
 }
@@ -31,30 +38,53 @@ pub enum TrustError {
         /// Why not
         cause: String,
     },
-    /// The folder has nothing to trust
-    #[error("`{folder}` has no `hotcell.toml`, so there is nothing to trust", folder = folder.display())]
-    Nothing {
-        /// The folder
-        folder: PathBuf,
-    },
 }
 
 /// The list as it stands in its file.
 #[derive(Default, Serialize, Deserialize)]
 struct List {
-    /// The digest of `hotcell.toml` by the folder it lies in
-    #[serde(default)]
+    /// What was pinned by versions that pinned `hotcell.toml` and the lock alone
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     trusted: BTreeMap<String, String>,
+    /// What decided in each folder
+    #[serde(default)]
+    folder: BTreeMap<String, Footprint>,
+}
+
+/// What is known of a folder.
+pub(crate) enum Pinned {
+    /// Everything in it counts
+    All,
+    /// What was there when the operator trusted it counts
+    To(Box<Footprint>),
+    /// It was trusted by a version that pinned less
+    Before,
+    /// Nobody trusts it
+    Nothing,
 }
 
 impl Trust {
-    /// Whether the folder's settings with this digest are trusted.
-    pub(crate) fn covers(&self, folder: &Path, digest: &str) -> bool {
+    /// The trust in the agent that the person names.
+    #[must_use]
+    pub fn of_named(&self) -> Self {
         match self {
-            Trust::Everything => true,
-            Trust::Listed(file) => {
-                read(file).is_ok_and(|list| list.trusted.get(&key(folder)).is_some_and(|known| known == digest))
-            }
+            Trust::Named(_) => Trust::Everything,
+            other => other.clone(),
+        }
+    }
+
+    /// What is pinned for a folder.
+    pub(crate) fn pinned(&self, folder: &Path) -> Pinned {
+        let file = match self {
+            Trust::Everything => return Pinned::All,
+            Trust::Listed(file) | Trust::Named(file) => file,
+        };
+        let Ok(mut list) = read(file) else { return Pinned::Nothing };
+        let key = key(folder);
+        match list.folder.remove(&key) {
+            Some(footprint) => Pinned::To(Box::new(footprint)),
+            None if list.trusted.contains_key(&key) => Pinned::Before,
+            None => Pinned::Nothing,
         }
     }
 
@@ -66,16 +96,18 @@ impl Trust {
         self.set(folder, None)
     }
 
-    /// Trusts the folder's settings as they are now, or no longer.
+    /// Trusts a folder with this, or no longer.
     ///
     /// # Errors
     /// When the list cannot be written.
-    pub(crate) fn set(&self, folder: &Path, digest: Option<&str>) -> Result<(), TrustError> {
-        let Trust::Listed(file) = self else { return Ok(()) };
+    pub(crate) fn set(&self, folder: &Path, footprint: Option<&Footprint>) -> Result<(), TrustError> {
+        let (Trust::Listed(file) | Trust::Named(file)) = self else { return Ok(()) };
         let mut list = read(file)?;
-        match digest {
-            Some(digest) => list.trusted.insert(key(folder), digest.to_owned()),
-            None => list.trusted.remove(&key(folder)),
+        let key = key(folder);
+        list.trusted.remove(&key);
+        match footprint {
+            Some(footprint) => list.folder.insert(key, footprint.clone()),
+            None => list.folder.remove(&key),
         };
         let failed = |cause: String| TrustError::File { path: file.clone(), cause };
         let text = toml::to_string(&list).map_err(|error| failed(error.to_string()))?;
@@ -90,9 +122,9 @@ fn key(folder: &Path) -> String {
 
 fn read(file: &Path) -> Result<List, TrustError> {
     let failed = |cause: String| TrustError::File { path: file.to_path_buf(), cause };
-    match std::fs::read_to_string(file) {
+    match hotcell_files::read_text(file, MAX_LIST) {
         Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(List::default()),
+        Err(FileError::Missing) => Ok(List::default()),
         Err(error) => Err(failed(error.to_string())),
     }
 }
@@ -102,17 +134,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_trusted_with_the_file_it_had() {
+    fn a_folder_is_found_however_one_comes_there() {
         let place = tempfile::tempdir().unwrap();
         let trust = Trust::Listed(place.path().join("config/trust.toml"));
         let folder = place.path().join("agent");
         std::fs::create_dir(&folder).unwrap();
-        assert!(!trust.covers(&folder, "a"));
-        trust.set(&folder, Some("a")).unwrap();
-        assert!(trust.covers(&folder, "a") && trust.covers(&folder.join("../agent"), "a"));
-        assert!(!trust.covers(&folder, "b"));
+        let is_pinned = |folder: &Path| matches!(trust.pinned(folder), Pinned::To(_));
+        assert!(!is_pinned(&folder));
+        trust.set(&folder, Some(&Footprint::default())).unwrap();
+        assert!(is_pinned(&folder) && is_pinned(&folder.join("../agent")));
         trust.set(&folder, None).unwrap();
-        assert!(!trust.covers(&folder, "a"));
+        assert!(!is_pinned(&folder));
+    }
+
+    #[test]
+    fn what_an_earlier_version_pinned_is_told_apart_and_kept_for_other_folders() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("trust.toml");
+        let (one, two) = (key(&place.path().join("one")), key(&place.path().join("two")));
+        std::fs::write(&file, format!("[trusted]\n'{one}' = 'abc'\n'{two}' = 'abc'\n")).unwrap();
+        let trust = Trust::Listed(file);
+        assert!(matches!(trust.pinned(Path::new(&one)), Pinned::Before));
+        trust.set(Path::new(&one), Some(&Footprint::default())).unwrap();
+        assert!(matches!(trust.pinned(Path::new(&one)), Pinned::To(_)));
+        assert!(matches!(trust.pinned(Path::new(&two)), Pinned::Before));
     }
 
     #[test]
@@ -121,8 +166,8 @@ mod tests {
         let file = place.path().join("trust.toml");
         std::fs::write(&file, "trusted = 7").unwrap();
         let trust = Trust::Listed(file.clone());
-        assert!(!trust.covers(place.path(), "a"));
-        assert!(trust.set(place.path(), Some("a")).is_err());
+        assert!(matches!(trust.pinned(place.path()), Pinned::Nothing));
+        assert!(trust.set(place.path(), Some(&Footprint::default())).is_err());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "trusted = 7");
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotcell_cells::Grants;
 use hotcell_dialects::Dialect;
-use hotcell_engine::Callee;
+use hotcell_engine::{Callee, Hooks};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_graph::ir::Graph;
@@ -42,6 +42,8 @@ pub struct Agent {
     /// What is granted to its file
     pub(crate) grants: Arc<Grants>,
     pub(crate) family: Arc<AgentRegistry>,
+    /// Those of its hooks that did not come with its folder
+    pub(crate) operators_hooks: Arc<dyn Hooks>,
 }
 
 impl fmt::Debug for Agent {

@@ -1,6 +1,6 @@
 //! The agents that a run may call, at any depth, and what has to be there before it starts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use hotcell_engine::{Agents, Callee, Hooks};
@@ -13,6 +13,8 @@ use crate::knowledge::AgentKnowledge;
 #[derive(Default)]
 pub(crate) struct AgentRegistry {
     agents: HashMap<Key, Result<Callee, String>>,
+    /// Those that do not admit whoever calls them: their events are none of the hooks' business that came with the caller
+    behind_border: HashSet<Key>,
     knowledge: Vec<Arc<AgentKnowledge>>,
 }
 
@@ -25,6 +27,11 @@ impl AgentRegistry {
     pub(crate) fn add(&mut self, name: Key, agent: Result<Callee, String>, knowledge: Arc<AgentKnowledge>) {
         self.agents.insert(name, agent);
         self.add_knowledge(knowledge);
+    }
+
+    /// Tells only the operator's own hooks of what the agent does.
+    pub(crate) fn put_behind_border(&mut self, name: Key) {
+        self.behind_border.insert(name);
     }
 
     /// Adds what an agent looks things up in.
@@ -63,11 +70,14 @@ fn guarded(mut agent: Callee, guards: &Arc<dyn Hooks>) -> Callee {
 pub(crate) struct GuardedAgents {
     pub(crate) family: Arc<AgentRegistry>,
     pub(crate) guards: Arc<dyn Hooks>,
+    /// Those of the guards that did not come with the folder of whoever calls
+    pub(crate) operators_guards: Arc<dyn Hooks>,
 }
 
 impl Agents for GuardedAgents {
     fn find(&self, name: &str) -> Result<Callee, String> {
         let agent = self.family.agents.get(name).ok_or("it is not there")?;
-        agent.clone().map(|agent| guarded(agent, &self.guards))
+        let guards = if self.family.behind_border.contains(name) { &self.operators_guards } else { &self.guards };
+        agent.clone().map(|agent| guarded(agent, guards))
     }
 }

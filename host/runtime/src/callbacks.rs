@@ -1,8 +1,10 @@
 //! Answers that other systems send later: each belongs to a session that a connector handed over, and is committed in the
 //! run that waits for it, as a person's answer would be.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hotcell_engine::{RunError, RunReport};
@@ -18,14 +20,17 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::host::{Host, HostError, Session};
 
 /// The largest answer, in bytes.
 const LARGEST_BODY: usize = 1 << 20;
-/// The most connections at a time; more have to wait.
-const MOST_CONNECTIONS: usize = 64;
+/// The most connections at a time. For one more, the oldest is closed that has not shown the session of an open request.
+const MOST_CONNECTIONS: usize = 256;
+/// How long the head of a request may take to arrive.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// How long a request may take to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 /// How long an answer waits for its run where that is still busy: it may come before the request was done with.
@@ -73,6 +78,10 @@ impl Host {
     pub async fn answer_callback(&self, session: &str, body: &str) -> Result<RunId, CallbackError> {
         let (run, _) = session.split_once('.').ok_or(CallbackError::Unknown)?;
         let record = self.journal().find(run).await?;
+        // People may shorten the name of a run; a session has it in full.
+        if record.id.as_str() != run {
+            return Err(CallbackError::Unknown);
+        }
         let open = match callback_state(&self.journal().history(&record.id).await?.whole()?, session) {
             CallbackState::Unknown => return Err(CallbackError::Unknown),
             CallbackState::Answered => return Err(CallbackError::Answered),
@@ -94,17 +103,22 @@ pub type OnResumed = Arc<dyn Fn(&RunId, &Result<RunReport, HostError>) + Send + 
 ///
 /// An answer is a `POST` of JSON to any path, with its session as `Authorization: Bearer SESSION` or `?session=SESSION`.
 pub async fn serve_callbacks(host: Host, listener: TcpListener, session: Session, told: OnResumed) {
-    let taking = Taking { host, session: session.clone(), told, runs: TaskTracker::new() };
+    let taking = Taking { host, session: session.clone(), told, runs: TaskTracker::new(), strangers: Arc::default() };
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let shutdown = session.cancel;
     taking.take_up().await;
-    while let Some(Ok(place)) = shutdown.run_until_cancelled(room.clone().acquire_owned()).await {
-        let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await else { break };
+    while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, _)) => {
-                let (taking, shutdown) = (taking.clone(), shutdown.clone());
+                if room.available_permits() == 0 {
+                    taking.strangers.close_oldest();
+                }
+                let Some(Ok(place)) = shutdown.run_until_cancelled(room.clone().acquire_owned()).await else { break };
+                let stranger = taking.strangers.add(&shutdown);
+                let taking = taking.clone();
                 taking.runs.clone().spawn(async move {
-                    shutdown.run_until_cancelled(connection(stream, taking)).await;
+                    let end = stranger.end.clone();
+                    end.run_until_cancelled(connection(stream, taking, stranger)).await;
                     drop(place);
                 });
             }
@@ -125,16 +139,65 @@ struct Taking {
     session: Session,
     told: OnResumed,
     runs: TaskTracker,
+    strangers: Arc<Strangers>,
 }
 
-async fn connection(stream: TcpStream, taking: Taking) {
+/// Connections over which nobody has shown a session yet, the oldest first. Whoever opens many of them closes his own.
+#[derive(Default)]
+struct Strangers {
+    next: AtomicU64,
+    waiting: Mutex<BTreeMap<u64, CancellationToken>>,
+}
+
+/// One of them, for as long as it is one.
+struct Stranger {
+    number: u64,
+    /// Ends the connection
+    end: CancellationToken,
+    all: Arc<Strangers>,
+}
+
+impl Strangers {
+    fn add(self: &Arc<Self>, shutdown: &CancellationToken) -> Stranger {
+        let (number, end) = (self.next.fetch_add(1, Ordering::Relaxed), shutdown.child_token());
+        self.waiting().insert(number, end.clone());
+        Stranger { number, end, all: self.clone() }
+    }
+
+    fn close_oldest(&self) {
+        if let Some((_, oldest)) = self.waiting().pop_first() {
+            oldest.cancel();
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, CancellationToken>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stranger {
+    /// It has shown a session: it stays until it has its reply.
+    fn is_known(&self) {
+        self.all.waiting().remove(&self.number);
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.is_known();
+    }
+}
+
+async fn connection(stream: TcpStream, taking: Taking, stranger: Stranger) {
+    let stranger = Arc::new(stranger);
     let service = service_fn(move |request| {
-        let taking = taking.clone();
-        async move { Ok::<_, Infallible>(taking.respond(request).await) }
+        let (taking, stranger) = (taking.clone(), stranger.clone());
+        async move { Ok::<_, Infallible>(taking.respond(request, &stranger).await) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(ARRIVES_WITHIN)
+        .header_read_timeout(HEAD_WITHIN)
+        .keep_alive(false)
         .serve_connection(TokioIo::new(stream), service);
     if let Err(error) = served.await {
         tracing::debug!(%error, "a connection ended early");
@@ -169,8 +232,8 @@ impl Taking {
         });
     }
 
-    async fn respond(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
-        match self.take(request).await {
+    async fn respond(&self, request: Request<Incoming>, stranger: &Stranger) -> Response<Full<Bytes>> {
+        match self.take(request, stranger).await {
             Ok(run) => {
                 let reply = reply(StatusCode::ACCEPTED, &json!({ "run": run.as_str() }));
                 self.resume(run);
@@ -181,7 +244,7 @@ impl Taking {
     }
 
     /// Commits the answer that a request carries.
-    async fn take(&self, request: Request<Incoming>) -> Result<RunId, (StatusCode, String)> {
+    async fn take(&self, request: Request<Incoming>, stranger: &Stranger) -> Result<RunId, (StatusCode, String)> {
         let refuse = |status: StatusCode, reason: &str| (status, reason.to_owned());
         if request.method() != Method::POST {
             return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "an answer is sent with POST"));
@@ -205,6 +268,9 @@ impl Taking {
         let text = std::str::from_utf8(&body).ok().filter(|text| serde_json::from_str::<Value>(text).is_ok());
         let text = text.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the answer is no JSON"))?;
         let mut answered = self.host.answer_callback(&session, text).await;
+        if !matches!(answered, Err(CallbackError::Unknown)) {
+            stranger.is_known();
+        }
         if let (Err(CallbackError::Early), Some((run, _))) = (&answered, session.split_once('.')) {
             // It is ready at the latest when nobody works on it any more.
             let run = RunId::from(run.to_owned());
@@ -248,4 +314,23 @@ fn reply(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
         response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("10"));
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_stranger_goes_first_and_whoever_is_known_stays() {
+        let (strangers, shutdown) = (Arc::new(Strangers::default()), CancellationToken::new());
+        let [first, second, third] = [0; 3].map(|_| strangers.add(&shutdown));
+        first.is_known();
+        strangers.close_oldest();
+        assert_eq!([&first, &second, &third].map(|one| one.end.is_cancelled()), [false, true, false]);
+        drop(third);
+        strangers.close_oldest();
+        assert!(strangers.waiting().is_empty() && !first.end.is_cancelled());
+        shutdown.cancel();
+        assert!(first.end.is_cancelled());
+    }
 }

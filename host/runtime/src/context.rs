@@ -35,6 +35,8 @@ pub(crate) struct Parts {
     /// What is remembered of plugins from one look to the next
     pub(crate) index: Option<PathBuf>,
     pub(crate) trust: Trust,
+    /// Whether MCP servers that are programs may be started
+    pub(crate) starts_programs: bool,
     pub(crate) signatures: SignaturePolicy,
     pub(crate) stores: StoresChoice,
     pub(crate) opened_stores: OnceLock<Stores>,
@@ -133,6 +135,15 @@ impl LoadContext {
     /// What the operator said about an agent's folder.
     pub(crate) fn agent_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
         AgentFolder::open(folder, &self.0.trust)
+    }
+
+    /// What the operator said about the folder of an agent that they name.
+    pub(crate) fn named_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
+        AgentFolder::open(folder, &self.0.trust.of_named())
+    }
+
+    pub(crate) fn starts_programs(&self) -> bool {
+        self.0.starts_programs
     }
 
     pub(crate) fn trust(&self) -> &Trust {

@@ -12,6 +12,7 @@ use crate::agent::{LoadFailure, Loading, NotConverted};
 use crate::context::LoadContext;
 use crate::folder::{AgentSurroundings, Reach};
 use crate::hooks::HookList;
+use crate::load::asked::Asked;
 use crate::load::load;
 use crate::load::locate::{folder_to_show, parts, path_to_show, read};
 use crate::load::project::ProjectContext;
@@ -19,7 +20,7 @@ use crate::python::PythonTools;
 
 /// The agent at `path` in the Open Agent Specification, and where that behaves in another way.
 pub(crate) fn convert(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<Exported, NotConverted> {
-    let (file, text) = read(path)?;
+    let (file, text) = read(path, None)?;
     if recognise(&path_to_show(path, &file), &text) == Some(Dialect::AgentSpec) {
         return Ok(Exported { text: write(context, path, loading)?, differences: Vec::new() });
     }
@@ -45,13 +46,14 @@ fn found(full: &str, spoken: &str) -> Found {
 
 /// The configuration of the Open Agent Specification at `path`, written as JSON.
 pub(crate) fn write(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
-    let (file, text) = read(path)?;
+    let (file, text) = read(path, None)?;
     let name = path_to_show(path, &file);
     let source = Arc::new(SourceFile { name, text });
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
     let mut diagnostics = Vec::new();
     let told = HookList::default();
-    let project = ProjectContext::of(context, &folder, &told, &folder_to_show(path, &file), &mut diagnostics);
+    let project =
+        ProjectContext::of(context, &folder, Asked::Person, &told, &folder_to_show(path, &file), &mut diagnostics);
     let listed = project.hooks.list();
     let reach = Reach {
         registry: &project.registry,

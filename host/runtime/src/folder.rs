@@ -12,6 +12,7 @@ use hotcell_dialects::{
     ServerState, Surroundings, ToolState,
 };
 use hotcell_engine::Tools as _;
+use hotcell_files::{Entry, FileError, Folder};
 use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
 use url::Url;
@@ -80,12 +81,21 @@ impl<'a> AgentSurroundings<'a> {
         if !inside(Path::new(path)) {
             return FileState::Outside;
         }
-        let (Ok(found), Ok(folder)) =
-            (std::fs::canonicalize(self.folder.join(path)), std::fs::canonicalize(self.folder))
-        else {
-            return FileState::Missing;
-        };
-        if found.starts_with(folder) { FileState::Present } else { FileState::Outside }
+        match self.root().entry(&self.folder.join(path)) {
+            Entry::File | Entry::Folder => FileState::Present,
+            Entry::Special | Entry::Missing => FileState::Missing,
+            Entry::Outside => FileState::Outside,
+        }
+    }
+
+    /// The folder that no path in a file of the agent leaves.
+    fn root(&self) -> Folder {
+        Folder::new(self.reach.project)
+    }
+
+    /// Whether there is such a file in the project.
+    fn is_file(&self, path: &str) -> bool {
+        self.root().entry(&self.folder.join(path)) == Entry::File
     }
 
     /// The plugins' folders, as the places where something was searched.
@@ -164,7 +174,7 @@ impl<'a> AgentSurroundings<'a> {
                 files_of(path, ".yaml").chain(beside).collect()
             }
         };
-        match candidates.iter().find(|file| self.folder.join(file).is_file()) {
+        match candidates.iter().find(|file| self.is_file(file)) {
             Some(file) => Imported::Usable(file.clone()),
             None => Imported::Missing { searched: candidates.iter().map(|file| format!("`{file}`")).collect() },
         }
@@ -182,7 +192,8 @@ impl<'a> AgentSurroundings<'a> {
             }
         }
         let budget = Budget { http_requests: 8, http_bytes: Bytes(MAX_TEXT), ..Budget::default() };
-        let terms = Terms { grants: self.reach.settings.grants(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
+        let terms =
+            Terms { grants: self.reach.settings.grants_of_file(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
         let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
         String::from_utf8(fetched.bytes).map(Arc::from).map_err(|_| "it is not UTF-8 text".to_owned())
     }
@@ -196,7 +207,7 @@ impl<'a> AgentSurroundings<'a> {
 impl Surroundings for AgentSurroundings<'_> {
     fn script(&self, path: &str) -> FileState {
         match self.state(path) {
-            FileState::Present if !self.folder.join(path).is_file() => FileState::Missing,
+            FileState::Present if !self.is_file(path) => FileState::Missing,
             state => state,
         }
     }
@@ -241,12 +252,12 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn declare_server(&self, server: &DeclaredServer) -> ServerState {
-        self.reach.servers.declare(server, |name| self.reach.settings.grants(name));
+        self.reach.servers.declare(server, |name| self.reach.settings.grants_of_file(name));
         self.reach.servers.state(&server.name)
     }
 
     fn note_server(&self, server: &DeclaredServer) {
-        self.reach.servers.declare(server, |name| self.reach.settings.grants(name));
+        self.reach.servers.declare(server, |name| self.reach.settings.grants_of_file(name));
     }
 
     fn node_types(&self, name: &str) -> Vec<String> {
@@ -337,29 +348,21 @@ impl Surroundings for AgentSurroundings<'_> {
         if path.contains("://") {
             return self.fetch(path, within);
         }
-        let of_the_system = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            _ => error.to_string(),
-        };
-        let file = std::fs::canonicalize(self.folder.join(path)).map_err(of_the_system)?;
+        let said = |error: FileError| error.to_string();
+        let file = self.folder.join(path);
         if let Some(within) = within {
-            let folder = std::fs::canonicalize(self.folder.join(within)).map_err(of_the_system)?;
-            if !file.starts_with(folder) {
+            let (file, folder) = (self.root().real_path(&file), self.root().real_path(&self.folder.join(within)));
+            if !file.map_err(said)?.starts_with(folder.map_err(said)?) {
                 return Err("it leads out of its folder".to_owned());
             }
         }
-        let size = std::fs::metadata(&file).map_err(of_the_system)?.len();
-        if size > MAX_TEXT {
-            return Err(format!("it has {size} bytes, and {MAX_TEXT} are the most that is read"));
-        }
-        std::fs::read_to_string(&file).map(Arc::from).map_err(of_the_system)
+        self.root().read_text(&file, MAX_TEXT).map(Arc::from).map_err(said)
     }
 
     fn variable(&self, name: &str) -> Option<String> {
         // A file that came with a folder gets at no variable that was not granted to it.
-        let said = || self.context.agent_folder(self.folder);
-        let granted = || said().is_ok_and(|said| said.settings().grants(FILE_GRANTS).env.iter().any(|one| one == name));
-        let may = *self.context.trust() == Trust::Everything || granted();
+        let granted = self.reach.settings.grants_of_file(FILE_GRANTS).env.iter().any(|one| one == name);
+        let may = granted || *self.context.trust() == Trust::Everything;
         may.then(|| self.context.environment().get(name)).flatten()
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_cells::{HookCall, Verdict};
-use hotcell_engine::{CallError, HookPoint, HookVerdict, Hooks};
+use hotcell_engine::{CallError, HookPoint, HookVerdict, Hooks, Nobody};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Value};
@@ -26,10 +26,13 @@ pub(crate) struct AgentHooks {
 pub(crate) struct HookList(HashSet<(String, String)>);
 
 /// One hook plugin.
+#[derive(Clone)]
 struct Hook {
     plugin: String,
     digest: String,
     points: Vec<HookPoint>,
+    /// Its component lies in the agent's folder, from wherever that came
+    of_folder: bool,
     /// What it guards goes on when it fails
     optional: bool,
 }
@@ -84,7 +87,8 @@ impl AgentHooks {
                 continue;
             }
             let optional = settings.is_optional_hook(&name);
-            hooks.push(Hook { plugin: name.clone(), digest, points: points.collect(), optional });
+            let of_folder = registry.is_of_folder(registered);
+            hooks.push(Hook { plugin: name.clone(), digest, points: points.collect(), of_folder, optional });
         }
         (AgentHooks { tools, hooks }, diagnostics)
     }
@@ -95,6 +99,12 @@ impl AgentHooks {
         let place =
             |hook: &Hook| names.iter().position(|name| is_called(&hook.plugin, name)).map_or(0, |place| place + 1);
         self.hooks.sort_by_key(place);
+    }
+
+    /// Those that are not of the agent's own folder, but the operator's for all folders.
+    pub(crate) fn of_operator(&self) -> Self {
+        let hooks = self.hooks.iter().filter(|hook| !hook.of_folder).cloned().collect();
+        AgentHooks { tools: self.tools.clone(), hooks }
     }
 
     /// Who is told.
@@ -113,7 +123,9 @@ impl AgentHooks {
     ) -> Result<Verdict, String> {
         let registry = self.tools.registry();
         let registered = registry.plugin(&hook.plugin).ok_or("it is gone")?;
-        let (cell, terms) = self.tools.prepare(registered, 0, budget_scope)?;
+        // A hook that were told of its own calls would never end.
+        let nobody: Arc<dyn Hooks> = Arc::new(Nobody);
+        let (cell, terms) = self.tools.prepare(registered, 0, budget_scope, &nobody)?;
         let event = Value::Object(event.clone()).to_json();
         let call = HookCall { point: point.name().to_owned(), event, terms };
         let (result, used) = settle(&hook.plugin, registry.cells().call_hook(&cell, call).await, budget_scope);

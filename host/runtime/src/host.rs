@@ -109,6 +109,10 @@ impl Host {
             // Without a configuration folder there is no such file, and nothing is trusted.
             None => Trust::Listed(config_file("trust.toml").unwrap_or_default()),
         };
+        let trust = match trust {
+            Trust::Listed(file) if options.trust_named => Trust::Named(file),
+            other => other,
+        };
         let user = match options.signatures {
             Some(signatures) => UserConfig { signatures, ..UserConfig::default() },
             None => UserConfig::read()?,
@@ -125,7 +129,8 @@ impl Host {
         let user_plugins =
             options.user_plugins.or_else(|| dirs::data_dir().map(|folder| folder.join("hotcell").join(PLUGIN_FOLDER)));
         let environment = options.environment;
-        let providers = Arc::new(Providers::from_environment(&|name| environment.get(name))?);
+        let providers = Providers::from_environment(&|name| environment.get(name))?;
+        let providers = Arc::new(providers.with_private_addresses(hotcell_cells::policy::is_private));
         let model: Arc<dyn Model> = match &options.model_source {
             ModelSource::Providers => providers.clone(),
             ModelSource::Record(file) => Arc::new(Recorder::wrap(providers.clone(), file)?),
@@ -140,6 +145,7 @@ impl Host {
             user_plugins: user_plugins.filter(|folder| !folder.as_os_str().is_empty()),
             index: dirs::cache_dir().map(|folder| folder.join("hotcell").join("plugins.json")),
             trust,
+            starts_programs: options.starts_programs,
             signatures: user.signatures,
             stores: options.stores,
             opened_stores: OnceLock::new(),

@@ -1,5 +1,7 @@
 //! Loading an agent: the file of a folder, everything it names, every agent it may call, and everything that is wrong.
 
+pub(crate) mod asked;
+mod callees;
 mod front_end;
 pub(crate) mod locate;
 mod one;
@@ -18,6 +20,7 @@ use crate::agent_registry::{AgentRegistry, GuardedAgents};
 use crate::context::LoadContext;
 use crate::hooks::HookList;
 use crate::knowledge::AgentKnowledge;
+use crate::load::asked::Asked;
 use crate::load::one::{LoadRequest, LoadedAgent, load_one};
 use crate::load::origin::{Origin, source};
 
@@ -29,40 +32,12 @@ pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) ->
         Which::Any => Choice::Any,
         Which::Named(name) => Choice::Named(name),
     };
-    let wanted = LoadRequest { path, choice, project: None, components: loading.components };
-    let (mut one, mut diagnostics) = load_one(context, wanted, &HookList::default())?;
+    let asked = Asked::Person;
+    let wanted = LoadRequest { path, choice, project: None, asked, components: loading.components };
+    let (one, mut diagnostics) = load_one(context, wanted, &HookList::default())?;
     let mut digests = vec![one.digest.clone()];
     let mut family = children(context, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
-    let mut names = std::mem::take(&mut one.calls);
-    // By name, because all agents lie side by side: each is loaded once, however they call each other.
-    while let Some((name, of_checked)) = names.pop() {
-        if family.knows(&name) {
-            continue;
-        }
-        let folder = one.folder.parent().unwrap_or(&one.folder).join(&*name);
-        // Where the caller is checked before it runs, what is wrong with an agent keeps the run from starting.
-        match load_one(
-            context,
-            LoadRequest { path: &folder, choice: Choice::Only, project: None, components: &[] },
-            &one.hooks,
-        ) {
-            Ok((child, found)) => {
-                diagnostics.extend(found);
-                digests.push(child.digest);
-                names.extend(child.calls);
-                family.add(name, Ok(child.callee), child.knowledge);
-            }
-            Err(failure) => {
-                let reason = failure.to_string();
-                let mut found = failure.diagnostics;
-                if !of_checked {
-                    found.clear();
-                }
-                diagnostics.extend(found);
-                family.add(name, Err(reason), Arc::new(AgentKnowledge::none()));
-            }
-        }
-    }
+    callees::load_into(&mut family, context, &one, &mut digests, &mut diagnostics);
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return Err(LoadFailure { diagnostics });
     }
@@ -85,6 +60,7 @@ pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) ->
         own: one.callee,
         grants: one.grants,
         family: Arc::new(family),
+        operators_hooks: one.operators_hooks,
     })
 }
 
@@ -111,7 +87,9 @@ fn children(
     for Child { name, path, span } in &one.children {
         let path_of_child = one.folder.join(path);
         let choice = Choice::Preferred(name);
-        let wanted = LoadRequest { path: &path_of_child, choice, project: Some(project), components: &[] };
+        // It belongs to the same folder, whose grants are asked for by whoever asked for the first.
+        let asked = Asked::Person;
+        let wanted = LoadRequest { path: &path_of_child, choice, project: Some(project), asked, components: &[] };
         let refused = |message: String| Diagnostic::error(message).at(span);
         if std::fs::canonicalize(wanted.path).is_ok_and(|file| above.contains(&file)) {
             let error = refused(format!("the agents of `{path}` and of this file contain each other"));
@@ -126,7 +104,8 @@ fn children(
                 let own = children(context, &child, project, above, digests, diagnostics);
                 above.pop();
                 let guards = child.callee.hooks.clone();
-                let agents = Arc::new(GuardedAgents { family: Arc::new(own), guards });
+                let of_child = Arc::new(own);
+                let agents = Arc::new(GuardedAgents { family: of_child, operators_guards: guards.clone(), guards });
                 let callee = Callee { agents: Some(agents), ..child.callee };
                 family.add(name.clone(), Ok(callee), child.knowledge);
             }

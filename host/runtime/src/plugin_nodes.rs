@@ -116,7 +116,7 @@ impl PluginNodes for AgentTools {
             Err(NoPluginNode::Held(reason)) => return failed(reason),
         };
         let plugin = found.registered.plugin.description.name.clone();
-        let (cell, terms) = match self.prepare(found.registered, 0, &call.budget_scope) {
+        let (cell, terms) = match self.prepare(found.registered, 0, &call.budget_scope, &call.hooks) {
             Ok(prepared) => prepared,
             Err(reason) => return failed(reason),
         };

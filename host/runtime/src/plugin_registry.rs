@@ -32,6 +32,8 @@ pub(crate) struct PluginRegistry {
     tools: HashMap<String, Vec<ToolPlace>>,
     /// Where other systems send answers that come later
     callback_url: Option<String>,
+    /// The folder of the agent
+    folder: PathBuf,
 }
 
 /// Which tool of which plugin.
@@ -90,6 +92,12 @@ pub(crate) enum NoTool {
 }
 
 impl PluginRegistry {
+    /// Whether the component of a plugin lies in the agent's folder, and not in one of the operator's.
+    pub(crate) fn is_of_folder(&self, registered: &RegisteredPlugin) -> bool {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        real(&registered.file).starts_with(real(&self.folder))
+    }
+
     /// Puts up the plugins of a catalogue as they stand in an agent's folder. What is broken is a warning and stops
     /// nothing else.
     pub(crate) fn new(context: &LoadContext, catalogue: &Catalogue, folder: &AgentFolder) -> (Self, Vec<Diagnostic>) {
@@ -98,6 +106,7 @@ impl PluginRegistry {
             cells: context.cell_runtime().cells().clone(),
             plugins: BTreeMap::new(),
             tools: HashMap::new(),
+            folder: folder.path().to_owned(),
             callback_url: environment.get(CALLBACK_URL).filter(|url| !url.is_empty()),
         };
         let mut diagnostics = Vec::new();
@@ -111,7 +120,7 @@ impl PluginRegistry {
         for (file, plugin, standing) in folder.standings(catalogue, context.signatures()) {
             let name = plugin.description.name.clone();
             let settings = folder.settings();
-            let budget = match settings.budget(&name, Budget::default()) {
+            let budget = match folder.budget(file, &name, Budget::default()) {
                 Ok(budget) => budget,
                 Err(reason) => {
                     diagnostics.push(Diagnostic::error(format!("budget of plugin `{name}`: {reason}")));

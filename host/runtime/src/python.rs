@@ -22,7 +22,7 @@ use crate::context::LoadContext;
 use crate::python::modules::Modules;
 pub(crate) use crate::python::modules::ProjectModules;
 use crate::python::packages::packages;
-use crate::scripts::{LoadedScript, exported};
+use crate::scripts::{self, LoadedScript, exported};
 use crate::settle::{into_report, settle};
 
 /// What the cells run: it loads the file, and describes or calls its functions. Each with what the full names of its tools begin
@@ -191,7 +191,10 @@ impl PythonTools {
         let carried = CARRIED.iter().find(|(_, carried, _)| *carried == file);
         let mut script = match carried {
             Some((name, _, source)) => LoadedScript::carried(runtime, name, "sh", source, settings, environment)?,
-            None => LoadedScript::load(&self.cells, runtime, folder, file, settings, environment)?,
+            None => {
+                let place = scripts::Place { project: folder, folder };
+                LoadedScript::load(&self.cells, context, place, file, settings)?
+            }
         };
         let agent =
             folder.join(file).parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());

@@ -8,15 +8,19 @@ use async_trait::async_trait;
 use hotcell_budget::Budget;
 use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
 use hotcell_engine::{CallReport, ScriptCall, Scripts, SharedState};
+use hotcell_files::{FileError, Folder};
 use hotcell_graph::Key;
 use hotcell_plugins::Settings;
 
 use crate::cells::CellRuntime;
+use crate::context::LoadContext;
 use crate::environment::Environment;
 use crate::settle::{into_report, log_of};
 
 /// Bytes that the text of a script may have.
 const MAX_SOURCE: u64 = 8 << 20;
+/// Bytes that a compiled script may have.
+const MAX_COMPONENT: u64 = 256 << 20;
 
 /// The scripts of an agent, loaded.
 pub(crate) struct AgentScripts {
@@ -34,21 +38,35 @@ pub(crate) struct LoadedScript {
     pub(crate) terms: Terms,
 }
 
+/// Where the files of an agent are.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The folder that no path leaves
+    pub(crate) project: &'a Path,
+    /// The folder, in it, from which paths are read
+    pub(crate) folder: &'a Path,
+}
+
 impl LoadedScript {
-    /// Loads the file at `file`, relative to `folder`. The error says why it cannot be run.
+    /// Loads the file at `file`. The error says why it cannot be run.
     pub(crate) fn load(
         cells: &Cells,
-        cell_runtime: &CellRuntime,
-        folder: &Path,
+        context: &LoadContext,
+        place: Place<'_>,
         file: &str,
         settings: &Settings,
-        environment: &Environment,
     ) -> Result<Self, String> {
-        let path = folder.join(file);
+        let (cell_runtime, environment) = (context.cell_runtime(), context.environment());
+        let path = place.folder.join(file);
+        let read = |limit: u64| {
+            let bytes = Folder::new(place.project).read(&path, limit).map_err(|error| unreadable(&path, &error))?;
+            settings.check_pinned(file, &bytes)?;
+            Ok::<_, String>(bytes)
+        };
         let extension =
             path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
         let (cell, source) = if extension == "wasm" {
-            let bytes = std::fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+            let bytes = read(MAX_COMPONENT)?;
             let cell = cells.load(file, &bytes).map_err(|error| error.to_string())?;
             if cell.script_kind().is_none() {
                 return Err(format!("`{file}` is no script: it exports neither `run-script` nor a WASI command"));
@@ -56,11 +74,9 @@ impl LoadedScript {
             (cell, None)
         } else {
             let cell = cell_runtime.interpreter(&extension)?;
-            let size = std::fs::metadata(&path).map_err(|error| unreadable(&path, &error))?.len();
-            if size > MAX_SOURCE {
-                return Err(format!("`{file}` has {size} bytes; a script may have {MAX_SOURCE}"));
-            }
-            let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+            let text = String::from_utf8(read(MAX_SOURCE)?).map_err(|error| {
+                format!("`{file}` is not UTF-8 text: byte {} is wrong", error.utf8_error().valid_up_to())
+            })?;
             (cell, Some(Arc::from(text)))
         };
         Self::of(cell, source, file, settings, environment)
@@ -118,19 +134,18 @@ impl AgentScripts {
         self.broken.insert(file.to_owned(), reason);
     }
 
-    /// Loads the script at `file`, relative to `folder`. The error says why it cannot be run.
+    /// Loads the script at `file`. The error says why it cannot be run.
     pub(crate) fn load(
         &mut self,
-        cell_runtime: &CellRuntime,
-        folder: &Path,
+        context: &LoadContext,
+        place: Place<'_>,
         file: &str,
         settings: &Settings,
-        environment: &Environment,
     ) -> Result<(), String> {
         if self.scripts.contains_key(file) {
             return Ok(());
         }
-        let script = LoadedScript::load(&self.cells, cell_runtime, folder, file, settings, environment)?;
+        let script = LoadedScript::load(&self.cells, context, place, file, settings)?;
         self.scripts.insert(file.to_owned(), script);
         Ok(())
     }
@@ -150,7 +165,7 @@ pub(crate) fn granted_variables(grants: &Grants, environment: &Environment) -> V
     grants.env.iter().filter_map(|name| Some((name.clone(), environment.get(name)?))).collect()
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> String {
+fn unreadable(path: &Path, error: &FileError) -> String {
     format!("cannot read `{}`: {error}", path.display())
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::BudgetScope;
-use hotcell_engine::{CallError, Event, Observer, Outcome, People, RunInput, SharedState, ToolCall, Tools};
+use hotcell_engine::{CallError, Event, Nobody, Observer, Outcome, People, RunInput, SharedState, ToolCall, Tools};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::Question;
@@ -42,7 +42,7 @@ impl ToolCatalog {
     /// # Errors
     /// When what is said about the folder cannot be used.
     pub fn add_plugins(&mut self, folder: &Path) -> Result<Vec<Diagnostic>, FolderError> {
-        let said = self.host.agent_folder(folder)?;
+        let said = self.host.context().named_folder(folder)?;
         let (registry, mut diagnostics) = PluginRegistry::new(self.host.context(), &self.host.catalogue(folder), &said);
         let registry = Arc::new(registry);
         let servers = AgentServers::none(self.host.context().connections());
@@ -158,6 +158,7 @@ impl ToolCatalog {
                 state: SharedState::new(Default::default()),
                 variables: Arc::default(),
                 budget_scope: Arc::new(BudgetScope::default()),
+                hooks: Arc::new(Nobody),
             };
             let report = tokio::select! {
                 biased;

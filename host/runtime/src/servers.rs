@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Usage};
-use hotcell_cells::policy::{Decision, Request, decide, decide_url};
+use hotcell_cells::policy::{Decision, Request, decide, decide_address, decide_url};
 use hotcell_cells::{Denial, Grants};
 use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
 use hotcell_engine::{CallError, CallReport};
@@ -35,7 +35,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// can be awaited.
 #[derive(Default)]
 pub(crate) struct Connections {
-    open: Mutex<Vec<(ServerSettings, Arc<Connected>)>>,
+    open: Mutex<Vec<(ServerSettings, Arc<Grants>, Arc<Connected>)>>,
     runtime: OnceLock<Result<Runtime, String>>,
 }
 
@@ -66,18 +66,24 @@ impl Connections {
         receiver.recv().map_err(|_| "it ended abnormally".to_owned())
     }
 
-    /// The server with these settings; one that could not be reached is tried again the next time.
-    fn connect(&self, settings: &ServerSettings) -> Result<Arc<Connected>, String> {
+    /// The server with these settings and grants; one that could not be reached is tried again the next time.
+    fn connect(&self, settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Arc<Connected>, String> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, connected)) = open.iter().find(|(known, _)| known == settings) {
+        if let Some((.., connected)) = open.iter().find(|(known, with, _)| known == settings && with == grants) {
             return Ok(connected.clone());
         }
         let asking = Arc::new(Asking::default());
         let (wanted, events) = (settings.clone(), asking.clone());
-        let connected = self.wait_for(async move { Server::connect(wanted, events).await })?;
+        let client = client(settings, grants)?;
+        let connected = self.wait_for(async move {
+            match client {
+                Some(client) => Server::connect_through(client, wanted, events).await,
+                None => Server::connect(wanted, events).await,
+            }
+        })?;
         let connected = connected.map_err(|error| error.to_string())?;
         let connected = Arc::new(Connected { server: connected, asking });
-        open.push((settings.clone(), connected.clone()));
+        open.push((settings.clone(), grants.clone(), connected.clone()));
         Ok(connected)
     }
 }
@@ -95,8 +101,10 @@ impl Drop for Connections {
 /// A file that names servers.
 pub(crate) struct ServersFile<'a> {
     pub(crate) file: PathBuf,
-    /// What it may use of the environment, as `${NAME}`
-    pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
+    /// Reads its text; nothing where there is no such file
+    pub(crate) text: &'a dyn Fn() -> Result<Option<String>, String>,
+    /// What a server may use of the environment, as `${NAME}`
+    pub(crate) variable: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
 /// The servers within reach of one agent.
@@ -104,6 +112,8 @@ pub(crate) struct ServersFile<'a> {
 pub(crate) struct AgentServers {
     connections: Arc<Connections>,
     servers: Arc<Mutex<Servers>>,
+    /// Whether those that are programs are started
+    starts_programs: bool,
 }
 
 /// By their names, the servers that may be used, and why others may not.
@@ -112,6 +122,7 @@ type Servers = BTreeMap<String, Result<Arc<Reachable>, String>>;
 /// A server that may be used.
 struct Reachable {
     settings: ServerSettings,
+    grants: Arc<Grants>,
     /// What models see before the names of its functions
     prefix: String,
     /// How long one call may take
@@ -122,21 +133,22 @@ struct Reachable {
 impl AgentServers {
     /// No servers.
     pub(crate) fn none(connections: Arc<Connections>) -> Self {
-        AgentServers { connections, servers: Arc::default() }
+        AgentServers { connections, servers: Arc::default(), starts_programs: false }
     }
 
     /// The servers that the files name, with what was granted to each. The text is what is wrong with a file.
     pub(crate) fn new(
         connections: Arc<Connections>,
+        starts_programs: bool,
         files: &[ServersFile<'_>],
         grants: impl Fn(&str) -> Arc<Grants>,
     ) -> (Self, Vec<String>) {
         let mut servers = BTreeMap::new();
         let mut problems = Vec::new();
-        for ServersFile { file, variable } in files {
-            let text = match std::fs::read_to_string(file) {
-                Ok(text) => text,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+        for ServersFile { file, text, variable } in files {
+            let text = match text() {
+                Ok(Some(text)) => text,
+                Ok(None) => continue,
                 Err(error) => {
                     problems.push(format!("cannot read `{}`: {error}", file.display()));
                     continue;
@@ -154,7 +166,7 @@ impl AgentServers {
                 Err(error) => problems.push(format!("`{}`: {error}", file.display())),
             }
         }
-        (AgentServers { connections, servers: Arc::new(Mutex::new(servers)) }, problems)
+        (AgentServers { connections, servers: Arc::new(Mutex::new(servers)), starts_programs }, problems)
     }
 
     /// Adds a server that the agent's own file describes; it counts before those of other files.
@@ -178,6 +190,7 @@ impl AgentServers {
         match self.find(name) {
             None => ServerState::Missing,
             Some(Err(reason)) => ServerState::Unusable(reason),
+            Some(Ok(reachable)) if !self.may_connect(&reachable) => ServerState::NotStarted,
             Some(Ok(reachable)) => match self.connected(&reachable) {
                 Ok(connected) => {
                     ServerState::Usable(connected.server.tools().iter().map(|tool| tool.name.clone()).collect())
@@ -267,8 +280,16 @@ impl AgentServers {
         }
     }
 
+    /// Whether the server is no program, or programs may be started.
+    fn may_connect(&self, reachable: &Reachable) -> bool {
+        self.starts_programs || !matches!(reachable.settings.transport, Transport::Stdio { .. })
+    }
+
     fn connected(&self, reachable: &Reachable) -> Result<Arc<Connected>, String> {
-        reachable.connected.get_or_init(|| self.connections.connect(&reachable.settings)).clone()
+        if !self.may_connect(reachable) {
+            return Err(format!("the MCP server `{}` is a program, and none is started here", reachable.settings.name));
+        }
+        reachable.connected.get_or_init(|| self.connections.connect(&reachable.settings, &reachable.grants)).clone()
     }
 }
 
@@ -305,6 +326,19 @@ fn settings_of(server: &DeclaredServer) -> Result<ServerSettings, String> {
     Ok(ServerSettings { name: server.name.clone(), transport, limits: Limits::default() })
 }
 
+/// The way to a service: to addresses that the policy allows. A program has none.
+fn client(settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Option<hotcell_mcp::HttpClient>, String> {
+    let (Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. }) = &settings.transport else {
+        return Ok(None);
+    };
+    let (url, grants) = (url.clone(), grants.clone());
+    let allowed = move |address| {
+        let decision = decide_address(&grants, &url, "POST", address);
+        decision.is_some_and(|decision| decision.is_allowed())
+    };
+    hotcell_mcp::http_client_within(settings, Arc::new(allowed)).map(Some).map_err(|error| error.to_string())
+}
+
 /// Asks the policy whether a server may be used; the error says what would allow it.
 fn permit(
     settings: ServerSettings,
@@ -320,7 +354,9 @@ fn permit(
             .ok_or_else(|| format!("the address of `{name}` is not one of a web server"))?,
     };
     match decision {
-        Decision::Allow => Ok(Arc::new(Reachable { settings, prefix, timeout, connected: OnceLock::new() })),
+        Decision::Allow => {
+            Ok(Arc::new(Reachable { settings, grants: granted, prefix, timeout, connected: OnceLock::new() }))
+        }
         Decision::Deny(capability) => {
             let denial = Denial { plugin: name, capability };
             Err(format!("the MCP server `{}` may not be used here: {denial}", settings.name))

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
-use hotcell_engine::{CallReport, ToolCall, Tools};
+use hotcell_engine::{CallReport, HookPoint, HookVerdict, Hooks, ToolCall, Tools};
+use hotcell_graph::value::parse_json;
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -50,8 +51,9 @@ impl AgentTools {
         answers: &[String],
         depth: u32,
         budget_scope: &Arc<BudgetScope>,
+        hooks: &Arc<dyn Hooks>,
     ) -> Result<hotcell_cells::Report<String>, String> {
-        let (cell, terms) = self.prepare(found.registered, depth, budget_scope)?;
+        let (cell, terms) = self.prepare(found.registered, depth, budget_scope, hooks)?;
         let call = hotcell_cells::ToolCall {
             tool: found.tool.name.clone(),
             arguments: arguments.to_owned(),
@@ -61,19 +63,26 @@ impl AgentTools {
         Ok(self.registry.cells().call_tool(&cell, call).await)
     }
 
-    /// The compiled plugin and the terms of one call of it, `depth` calls of plugins deep.
+    /// The compiled plugin and the terms of one call of it, `depth` calls of plugins deep. The hooks are told of what it calls
+    /// itself: of every call in a run, whoever makes it.
     pub(crate) fn prepare(
         &self,
         registered: &RegisteredPlugin,
         depth: u32,
         budget_scope: &Arc<BudgetScope>,
+        hooks: &Arc<dyn Hooks>,
     ) -> Result<(Cell, Terms), String> {
         let cell = self.registry.cell(registered)?;
         let mut terms = registered.terms.clone();
         terms.budget = budget_scope.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
         terms.depth = depth;
         if terms.grants.llm || !terms.grants.tool.is_empty() {
-            terms.services = Some(Arc::new(RunServices { tools: self.clone(), budget_scope: budget_scope.clone() }));
+            terms.services = Some(Arc::new(RunServices {
+                tools: self.clone(),
+                budget_scope: budget_scope.clone(),
+                hooks: hooks.clone(),
+                caller: registered.plugin.description.name.clone(),
+            }));
         }
         Ok((cell, terms))
     }
@@ -145,7 +154,7 @@ impl Tools for AgentTools {
             Err(problem) => return CallReport::failed(explain(call.name, &problem)),
         };
         let plugin = found.registered.plugin.description.name.clone();
-        match self.call_found(found, call.arguments, call.answers, 0, &call.budget_scope).await {
+        match self.call_found(found, call.arguments, call.answers, 0, &call.budget_scope, &call.hooks).await {
             Ok(report) => into_report(&plugin, report, &call.budget_scope),
             Err(reason) => CallReport::failed(reason),
         }
@@ -182,9 +191,45 @@ enum PluginRole {
 struct RunServices {
     tools: AgentTools,
     budget_scope: Arc<BudgetScope>,
+    /// Who is told
+    hooks: Arc<dyn Hooks>,
+    /// The plugin
+    caller: String,
 }
 
 impl RunServices {
+    /// Tells the hooks what the plugin is about to do, or what came of it: what they made of the entry `what`, if they changed it.
+    async fn tell(
+        &self,
+        point: HookPoint,
+        entries: Value,
+        what: &str,
+        account: &mut Vec<(String, Usage)>,
+    ) -> Result<Option<Value>, ServiceError> {
+        if !self.hooks.listens(point) {
+            return Ok(None);
+        }
+        let mut event = json!({ "node": self.caller, "caller": self.caller });
+        if let (Some(event), Value::Object(entries)) = (event.as_object_mut(), entries) {
+            event.extend(entries);
+        }
+        let event = match parse_json(&event.to_string()) {
+            Ok(hotcell_graph::Value::Object(event)) => event,
+            _ => return Err(ServiceError::Other("the event for hooks cannot be written".to_owned())),
+        };
+        let (verdict, used) = self.hooks.tell(point, event, &self.budget_scope).await;
+        account.extend(used.iter().map(|(who, usage)| (who.to_owned(), usage.clone())));
+        match verdict {
+            HookVerdict::Proceed => Ok(None),
+            HookVerdict::Change(event) => {
+                Ok(event.get(what).and_then(|value| serde_json::from_str(&value.to_json()).ok()))
+            }
+            HookVerdict::Refuse(reason) => {
+                Err(ServiceError::Denied(format!("refused at `{}`: {reason}", point.name())))
+            }
+        }
+    }
+
     async fn ask_model(&self, request: &str, account: &mut Vec<(String, Usage)>) -> Result<Value, ServiceError> {
         let wrong = |message: String| ServiceError::InvalidInput(message);
         let request: PluginRequest =
@@ -219,13 +264,27 @@ impl RunServices {
                 "Answer with one JSON value that fits this schema, and nothing else:\n{schema}"
             )));
         }
+        let told: Vec<Value> =
+            messages.iter().map(|message| json!({ "role": message.role, "content": message.content })).collect();
+        let told = json!({ "model": name.to_string(), "messages": told, "tools": [] });
+        if let Some(changed) = self.tell(HookPoint::BeforeModelCall, told, "messages", account).await? {
+            let contents: Vec<&str> =
+                changed.as_array().into_iter().flatten().filter_map(|message| message["content"].as_str()).collect();
+            if contents.len() != messages.len() {
+                let wrong = "a hook at `before-model-call` may change the contents of messages, not which there are";
+                return Err(ServiceError::Denied(wrong.to_owned()));
+            }
+            for (message, content) in messages.iter_mut().zip(contents) {
+                content.clone_into(&mut message.content);
+            }
+        }
         let called = Request {
             temperature: request.temperature,
             max_tokens: request.max_tokens,
             ..Request::new(name.clone(), messages)
         };
         self.budget_scope.may_ask_model().map_err(|overdrawn| ServiceError::Unavailable(overdrawn.to_string()))?;
-        let reply = self.tools.model.complete(called, None).await.map_err(|error| match error.is_transient() {
+        let mut reply = self.tools.model.complete(called, None).await.map_err(|error| match error.is_transient() {
             true => ServiceError::Unavailable(error.to_string()),
             false => ServiceError::Other(error.to_string()),
         })?;
@@ -237,6 +296,12 @@ impl RunServices {
         };
         self.budget_scope.spend(&used);
         account.push((name.to_string(), used));
+        let told = json!({ "reply": { "text": reply.content, "tool_calls": [] } });
+        if let Some(changed) = self.tell(HookPoint::AfterModelCall, told, "reply", account).await?
+            && let Some(text) = changed["text"].as_str()
+        {
+            text.clone_into(&mut reply.content);
+        }
         let mut answer = json!({
             "text": reply.content,
             "model": name.to_string(),
@@ -270,20 +335,38 @@ impl Services for RunServices {
             Err(problem) => return refused(ServiceError::Denied(explain(name, &problem))),
         };
         let plugin = found.registered.plugin.description.name.clone();
+        let mut usage = Vec::new();
+        let parsed: Value = serde_json::from_str(arguments).unwrap_or_else(|_| arguments.into());
+        let told = json!({ "tool": name, "arguments": parsed });
+        let arguments = match self.tell(HookPoint::BeforeToolCall, told, "arguments", &mut usage).await {
+            Ok(None) => arguments.to_owned(),
+            Ok(Some(changed)) => changed.to_string(),
+            Err(error) => return ServiceReply { result: Err(error), usage },
+        };
         // Boxed, because a tool may call tools.
-        let report = match Box::pin(self.tools.call_found(found, arguments, &[], depth, &self.budget_scope)).await {
+        let called = self.tools.call_found(found, &arguments, &[], depth, &self.budget_scope, &self.hooks);
+        let report = match Box::pin(called).await {
             Ok(report) => report,
-            Err(reason) => return refused(ServiceError::Unavailable(reason)),
+            Err(reason) => return ServiceReply { result: Err(ServiceError::Unavailable(reason)), usage },
         };
         self.budget_scope.spend(&report.usage);
-        let mut usage = report.nested;
+        usage.extend(report.nested);
         usage.push((plugin, report.usage));
-        let result = report.result.map_err(|error| match error {
+        let mut result = report.result.map_err(|error| match error {
             hotcell_cells::CellError::Suspended { question } => ServiceError::Denied(format!(
                 "a tool that a plugin calls cannot put questions, and it asked: {question}"
             )),
             other => ServiceError::Other(other.to_string()),
         });
+        if let Ok(text) = &result {
+            let answered: Value = serde_json::from_str(text).unwrap_or_else(|_| text.as_str().into());
+            let told = json!({ "tool": name, "result": answered });
+            match self.tell(HookPoint::AfterToolCall, told, "result", &mut usage).await {
+                Ok(None) => {}
+                Ok(Some(changed)) => result = Ok(changed.to_string()),
+                Err(error) => result = Err(error),
+            }
+        }
         ServiceReply { result, usage }
     }
 }

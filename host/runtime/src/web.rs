@@ -1,12 +1,13 @@
 //! What an agent's own file sends: requests over HTTP, and the addresses of models that it names. Both go by the grants of
 //! the agent (`[grants.agent]`) and through the one policy.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes};
-use hotcell_cells::policy::{Decision, decide_url};
+use hotcell_cells::policy::{Decision, decide_address, decide_url};
 use hotcell_cells::{Denial, Grants, OwnRequest, Terms};
 use hotcell_engine::{Web, WebCall, WebReply, WebReport};
 use hotcell_graph::Value;
@@ -82,11 +83,18 @@ fn to_request(call: WebCall) -> Result<OwnRequest, String> {
     Ok(OwnRequest { method, url: url.to_string(), headers, body })
 }
 
-/// Whether the agent may send the words of its conversation to this address.
-fn permit(grants: &Grants, address: &str) -> Result<(), String> {
+/// Whether the agent may send the words of its conversation to this address: the server to ask.
+fn permit(grants: &Grants, address: &str) -> Result<Server, String> {
     let url = url::Url::parse(address).map_err(|error| format!("it is no address: {error}"))?;
     match decide_url(grants, &url, "POST") {
-        Some(Decision::Allow) => Ok(()),
+        Some(Decision::Allow) => {
+            // Any private address stands for all: the policy tells them from public ones and not from each other.
+            let private = decide_address(grants, &url, "POST", Ipv4Addr::LOCALHOST.into());
+            Ok(match private {
+                Some(Decision::Allow) => Server::PrivateAddress(address.to_owned()),
+                _ => Server::Address(address.to_owned()),
+            })
+        }
         Some(Decision::Deny(capability)) => Err(Denial { plugin: FILE_GRANTS.to_owned(), capability }.to_string()),
         None => Err("it is not the address of a web server".to_owned()),
     }
@@ -102,12 +110,15 @@ pub(crate) struct AgentModel {
 
 #[async_trait]
 impl Model for AgentModel {
-    async fn complete(&self, request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
-        if let Some(Server::Address(address)) = &request.server
-            && !self.providers.has_one_server()
-        {
-            permit(&self.grants, address)
-                .map_err(|reason| ModelError::InvalidRequest { provider: address.clone(), reason })?;
+    async fn complete(&self, mut request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        let named = match &request.server {
+            Some(Server::Address(address)) if !self.providers.has_one_server() => Some(address.clone()),
+            _ => None,
+        };
+        if let Some(address) = named {
+            let permitted = permit(&self.grants, &address);
+            let refused = |reason| ModelError::InvalidRequest { provider: address.clone(), reason };
+            request.server = Some(permitted.map_err(refused)?);
         }
         self.model.complete(request, on_text).await
     }

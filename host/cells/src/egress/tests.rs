@@ -164,6 +164,48 @@ async fn attack_53_towards_another_server_a_placeholder_stays_what_it_is() -> Te
 }
 
 #[tokio::test]
+async fn attack_55_a_server_that_may_have_a_secret_is_asked_for_whole_and_readable_answers() -> TestResult {
+    let server = serve(answer("200 OK", "", "dmFsdWUtb2YtdGhlLWtleQ== is what you stored with POST")).await?;
+    let address = server.address;
+    let grants = format!(
+        "http = ['http://{address}']\nsecret = [{{ name = 'KEY', servers = [{{ url = 'http://{address}', methods = ['POST'] }}] }}]"
+    );
+    let egress = egress(&grants, &Budget::default());
+    let request = HttpRequest::get(format!("http://{address}/"))
+        .header("range", "bytes=3-9")
+        .header("if-range", "x")
+        .header("accept-encoding", "gzip")
+        .body(Full::default().map_err(Error::from).boxed_unsync())?;
+    let (response, _) = send(egress.shared.clone(), request, Default::default()).await?;
+    let body = response.into_body().collect().await?.to_bytes();
+    let body = String::from_utf8_lossy(&body);
+    assert!(body.starts_with("(secret KEY)") && body.ends_with("== is what you stored with POST"), "{body}");
+    let request = server.request.lock().map(|request| request.clone()).unwrap_or_default();
+    for header in ["range", "accept-encoding"] {
+        assert!(!request.contains(header), "{request}");
+    }
+    Ok(())
+}
+
+/// By what is taken out of its answers, a server that never had the secret could be used to guess it.
+#[tokio::test]
+async fn attack_55_nothing_is_taken_out_of_what_others_answer() -> TestResult {
+    let server = serve(answer("200 OK", "x-told: value-of-the-key\r\n", "value-of-the-key")).await?;
+    let grants = format!(
+        "http = ['http://{}']\nsecret = [{{ name = 'KEY', servers = ['https://elsewhere.example'] }}]",
+        server.address
+    );
+    let egress = egress(&grants, &Budget::default());
+    egress.shared.vault.placeholder("KEY").ok_or("it is granted")?;
+    let request = HttpRequest::get(format!("http://{}/", server.address))
+        .body(Full::default().map_err(Error::from).boxed_unsync())?;
+    let (response, _) = send(egress.shared.clone(), request, Default::default()).await?;
+    assert_eq!(response.headers()["x-told"], "value-of-the-key");
+    assert_eq!(&response.into_body().collect().await?.to_bytes()[..], b"value-of-the-key");
+    Ok(())
+}
+
+#[tokio::test]
 async fn attack_46_a_redirect_is_an_answer_and_not_followed() -> TestResult {
     let elsewhere = serve(answer("200 OK", "", "elsewhere")).await?;
     let location = format!("location: http://{}/\r\n", elsewhere.address);

@@ -3,14 +3,19 @@
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{Loading, NotConverted, Which};
 
-use super::{Context, HostArguments, print};
+use super::{Context, HostArguments, print_data};
 use crate::arguments::Convert;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::lines;
 
 pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Failure> {
-    let host =
-        context.host(HostArguments { plugins: arguments.plugins, without_runs: true, ..HostArguments::default() })?;
+    let host = context.host(HostArguments {
+        plugins: arguments.plugins,
+        without_runs: true,
+        // What a tool takes is written into the configuration, and only its server knows it.
+        starts_programs: true,
+        ..HostArguments::default()
+    })?;
     let agent = arguments.agent.as_deref().map_or(Which::Only, Which::Named);
     let converted = host.convert(&arguments.path, &Loading { agent, components: &arguments.parts.components });
     context.screen.worked();
@@ -32,7 +37,7 @@ pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Fai
         context.screen.warning(&lines(difference));
     }
     let Some(output) = arguments.output else {
-        print(&converted.text)?;
+        print_data(&converted.text)?;
         return Ok(Exit::Done);
     };
     std::fs::write(&output, converted.text)

@@ -12,7 +12,7 @@ use hotcell_runtime::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Context, HostArguments, print, quoted};
+use super::{Context, HostArguments, print_data, quoted};
 use crate::arguments::Session;
 use crate::events::{self, JsonLines};
 use crate::exit::{Exit, Failure};
@@ -58,6 +58,7 @@ impl<'a> Drive<'a> {
             source: Some(source),
             quiet,
             trust,
+            starts_programs: true,
             interactive,
             ..HostArguments::default()
         })?;
@@ -204,8 +205,7 @@ impl<'a> Drive<'a> {
 
     /// The result as it is for a program, without control characters for a terminal.
     fn print_output(&self, output: &str) -> Result<(), Failure> {
-        use std::io::IsTerminal;
-        if std::io::stdout().is_terminal() { print(&lines(output)) } else { print(output) }
+        print_data(output)
     }
 
     fn tell_how_to_answer(&self, report: &RunReport, questions: &[Question]) {

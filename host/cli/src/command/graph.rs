@@ -2,7 +2,7 @@
 
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::{Context, HostArguments, print, wait};
+use super::{Context, HostArguments, print_data, wait};
 use crate::arguments::{Graph, PictureFormat};
 use crate::exit::{Exit, Failure};
 use crate::picture::{History, Picture};
@@ -41,7 +41,7 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
         PictureFormat::Dot => picture.dot(),
     };
     let Some(output) = arguments.output else {
-        print(&text)?;
+        print_data(&text)?;
         return Ok(Exit::Done);
     };
     std::fs::write(&output, text)

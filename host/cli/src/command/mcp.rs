@@ -20,6 +20,7 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
         // Standard error is where clients look for what went wrong; progress bars are for terminals.
         quiet: true,
         trust: arguments.trust,
+        starts_programs: true,
         ..HostArguments::default()
     })?;
     let screen = &context.screen;

@@ -19,7 +19,6 @@ use std::sync::Arc;
 
 use clap::CommandFactory;
 use hotcell_graph::diagnostic::render;
-use hotcell_runtime::plugins::Trust;
 use hotcell_runtime::{
     Agent, Environment, Host, HostError, HostOptions, JournalChoice, JournalError, LoadFailure, ModelSource, Progress,
     RunError,
@@ -28,7 +27,7 @@ use hotcell_runtime::{
 use crate::arguments::{Arguments, Command, Completions, Global};
 use crate::exit::{Exit, Failure};
 use crate::screen::{Screen, coloured};
-use crate::untrusted::{lines, one_line};
+use crate::untrusted::{lines, one_line, printable};
 
 /// Does what the command line asks for.
 pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit, Failure> {
@@ -61,8 +60,10 @@ struct HostArguments {
     model: Option<String>,
     /// Whether progress is left out
     quiet: bool,
-    /// Whether every folder may grant what it says
+    /// Whether the folder of the agent that is named may grant what it says; not those of agents that it calls
     trust: bool,
+    /// Whether MCP servers that are programs may be started
+    starts_programs: bool,
     /// Who answers requests to models
     source: Option<ModelSource>,
     /// Whether a person is there who can be asked before a run begins
@@ -101,7 +102,8 @@ impl Context {
             journal,
             plugins: arguments.plugins,
             interactive: arguments.interactive,
-            trust: arguments.trust.then_some(Trust::Everything),
+            trust_named: arguments.trust,
+            starts_programs: arguments.starts_programs,
             model_source: arguments.source.unwrap_or(ModelSource::Providers),
             environment,
             progress: (!arguments.quiet).then(|| Arc::new(progress) as Arc<dyn Fn(&Progress) + Send + Sync>),
@@ -163,8 +165,17 @@ impl Context {
     }
 }
 
-/// Writes text to standard output, ending with a line end.
+/// Writes text for people to standard output, ending with a line end.
 fn print(text: &str) -> Result<(), Failure> {
+    write_out(&printable(text))
+}
+
+/// Writes data to standard output as it is, unless that is a terminal; ends with a line end.
+fn print_data(text: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() { print(text) } else { write_out(text) }
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     write!(stdout, "{text}{end}").and_then(|()| stdout.flush()).map_err(|error| Failure::output(&error))

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hotcell_graph::{List, Object, Value};
 use hotcell_runtime::RunRecord;
-use hotcell_runtime::plugins::{LOCK_FILE, SETTINGS_FILE};
+use hotcell_runtime::plugins::{AgentFolder, Trust};
 
 use crate::arguments::Session;
 
@@ -12,8 +12,6 @@ const MODEL: &str = "model";
 const PLUGINS: &str = "plugins";
 const STRICT: &str = "strict";
 const TRUST: &str = "trust";
-/// What decides in an agent's folder what may happen. Trust is remembered for these texts and no others.
-const DECIDING: [&str; 3] = [SETTINGS_FILE, LOCK_FILE, "mcp.json"];
 
 /// What of the options of a run of the agent at `path` counts for all of it.
 pub(super) fn of(session: &Session, path: &Path) -> Object {
@@ -41,19 +39,16 @@ pub(super) fn of(session: &Session, path: &Path) -> Object {
     origin
 }
 
-/// The digest of what a folder decides, as it stands now.
+/// Identifies what decides in a folder, as it is now. Trust is remembered for this and nothing else.
 fn digest(folder: &Path) -> String {
-    let texts: Vec<Vec<u8>> =
-        DECIDING.iter().map(|file| std::fs::read(folder.join(file)).unwrap_or_default()).collect();
-    let each: Vec<String> = texts.iter().map(|text| hotcell_harness::digest(text)).collect();
-    hotcell_harness::digest(each.join(" ").as_bytes())
+    AgentFolder::open(folder, &Trust::Everything).map(|folder| folder.fingerprint()).unwrap_or_default()
 }
 
 /// Whether a run was started with trust, and what it was given to is still the same.
 fn is_still_trusted(origin: &Object) -> bool {
     let text = |name: &str| origin.get(TRUST)?.as_object()?.get(name)?.as_text();
     match (text("folder"), text("digest")) {
-        (Some(folder), Some(trusted)) => digest(Path::new(folder)) == trusted,
+        (Some(folder), Some(trusted)) => !trusted.is_empty() && digest(Path::new(folder)) == trusted,
         _ => false,
     }
 }
@@ -78,20 +73,24 @@ pub(super) fn restored(record: &RunRecord, mut session: Session) -> Session {
 
 #[cfg(test)]
 mod tests {
+    use hotcell_runtime::plugins::{LOCK_FILE, SERVERS_FILE, SETTINGS_FILE};
+
     use super::*;
 
     #[test]
     fn trust_is_remembered_for_what_was_trusted() {
         let folder = tempfile::tempdir().unwrap();
         let settings = folder.path().join(SETTINGS_FILE);
-        std::fs::write(&settings, "[grants.a]\n").unwrap();
+        std::fs::write(&settings, "[grants.'a.py']\nkv = true\n").unwrap();
+        std::fs::write(folder.path().join("a.py"), "first").unwrap();
         let session = Session { trust: true, ..Session::default() };
         for path in [folder.path().to_owned(), folder.path().join("graph.yaml")] {
             let origin = of(&session, &path);
             assert!(is_still_trusted(&origin));
-            for file in DECIDING {
+            for file in [SETTINGS_FILE, LOCK_FILE, SERVERS_FILE, "a.py"] {
                 let before = std::fs::read(folder.path().join(file)).ok();
-                std::fs::write(folder.path().join(file), "[grants.b]\nfs = []\n").unwrap();
+                let text = if file == LOCK_FILE { "[plugin.b]\ndigest = 'x'\n" } else { "[grants.b]\nfs = []\n" };
+                std::fs::write(folder.path().join(file), text).unwrap();
                 assert!(!is_still_trusted(&origin), "{file}");
                 match before {
                     Some(before) => std::fs::write(folder.path().join(file), before).unwrap(),

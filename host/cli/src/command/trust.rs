@@ -16,31 +16,34 @@ pub(super) fn perform(context: &Context, arguments: &Trust) -> Result<Exit, Fail
         return Ok(Exit::Done);
     }
     let mut folder = host.agent_folder(&arguments.folder)?;
-    if folder.is_trusted() {
-        print(&match folder.wishes().is_empty() {
-            true => format!("there is nothing in `{shown}` that would have to be trusted"),
-            false => format!("the `{SETTINGS_FILE}` of `{shown}` is trusted already"),
-        })?;
+    if folder.is_trusted_by_operator() {
+        print(&format!("`{shown}` is trusted already, as it is now"))?;
         return Ok(Exit::Done);
     }
+    let screen = &context.screen;
+    // Nothing of what is decided on is cut.
+    let all = |text: &str| one_line(text, usize::MAX);
+    if !folder.changes().is_empty() {
+        screen.line("since it was trusted:");
+        folder.changes().iter().for_each(|change| screen.line(&format!("  - {}", all(change))));
+    }
     for (name, wishes) in folder.wishes() {
-        context.screen.line(&match name.is_empty() {
+        screen.line(&match name.is_empty() {
             true => "for all plugins".to_owned(),
-            false => format!("`{}` may", one_line(&name, 200)),
+            false => format!("`{}` may", all(&name)),
         });
-        for wish in wishes {
-            context.screen.line(&format!("  - {}", one_line(&wish, 500)));
-        }
+        wishes.iter().for_each(|wish| screen.line(&format!("  - {}", all(wish))));
     }
     for (name, digest) in folder.pins() {
-        let (name, digest) = (one_line(name, 200), one_line(digest, 100));
-        context.screen.line(&format!("grants to `{name}` count for the component {digest}"));
+        screen.line(&format!("grants to `{}` count for the component {}", all(name), all(digest)));
     }
+    folder.pinned_in_words().iter().for_each(|line| screen.line(&all(line)));
+    screen.line("its agent may call the agents in the folders beside it, with what is granted to them");
     if !arguments.yes {
-        context.confirm(&format!("Trust the `{SETTINGS_FILE}` of `{shown}` with this?"))?;
+        context.confirm(&format!("Trust `{shown}` with this, as it is now?"))?;
     }
     folder.trust(host.trust())?;
-    print(&format!("the `{SETTINGS_FILE}` of `{shown}` is trusted, as it is now"))?;
+    print(&format!("`{shown}` is trusted, as it is now"))?;
     Ok(Exit::Done)
 }
 

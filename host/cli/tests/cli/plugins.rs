@@ -55,6 +55,41 @@ fn a_plugin_is_added_looked_at_granted_and_removed() {
     assert!(text(&desk.output(&["plugin", "list"])).contains("there are no plugins here"));
 }
 
+/// A plugin comes with its cases: playing them hands it nothing of the machine that the person did not agree to.
+#[test]
+fn cases_get_no_directory_outside_their_folder_unless_the_person_agrees() {
+    let desk = desk();
+    put(&desk, "p/w.wasm", &weather("{}"));
+    desk.write("keys/id", "private");
+    let case = r#"{"tool":"forecast","expect":{"output":1},"grants":{"fs":[{"host":"HOST","guest":"/d"}]}}"#;
+    let keys = desk.path("keys").display().to_string();
+    for host in ["../../keys", &keys, "link"] {
+        desk.write("p/cases/a.json", &case.replace("HOST", host));
+        #[cfg(unix)]
+        if host == "link" {
+            std::os::unix::fs::symlink(&keys, desk.path("p/cases/link")).unwrap();
+        }
+        for command in ["test", "bench"] {
+            let output = desk.output(&["plugin", command, "p", "--component", "p/w.wasm"]);
+            let told = text(&output);
+            assert_eq!(output.status.code(), Some(2), "{told}");
+            assert!(told.contains("read the files of") && told.contains("keys`, as `/d`"), "{told}");
+            assert!(told.contains("nobody is there to confirm it"), "{told}");
+        }
+        let agreed = text(&desk.output(&["plugin", "test", "p", "--component", "p/w.wasm", "--yes"]));
+        assert!(!agreed.contains("confirm"), "{agreed}");
+    }
+    desk.write("p/cases/data/x", "");
+    desk.write("p/cases/a.json", &case.replace("HOST", "data"));
+    let own = text(&desk.output(&["plugin", "test", "p", "--component", "p/w.wasm"]));
+    assert!(!own.contains("confirm"), "{own}");
+    let http = r#"{"tool":"forecast","expect":{"output":1},"grants":{"http":["http://169.254.169.254"]}}"#;
+    desk.write("p/cases/a.json", http);
+    let record = ["plugin", "test", "p", "--component", "p/w.wasm", "--record"];
+    let told = text(&desk.output(&record));
+    assert!(told.contains("http://169.254.169.254") && told.contains("nobody is there to confirm it"), "{told}");
+}
+
 #[test]
 fn an_update_that_asks_for_more_needs_consent_again() {
     let desk = desk();
@@ -115,4 +150,59 @@ fn only_signed_plugins_count_where_the_user_says_so() {
     assert!(!verified.contains("signature"), "{verified}");
     put(&desk, "plugins/weather.wasm", &weather(r#"{"ask":true}"#));
     assert!(text(&desk.output(&verify)).contains("or the file was changed after it was signed"));
+}
+
+/// What is granted counts for what was shown, and whatever differs is said, by the command and where it matters.
+#[test]
+fn what_changes_after_a_yes_is_told_and_needs_another() {
+    let graph = "name: x\nversion: \"1.0\"\nstart: a\nnodes:\n  a: { type: script, script: scripts/a.sh, next: done }\n  \
+                 done: { type: end, output: \"{{said}}\" }\n";
+    let desk = Desk::with(graph, &[("a.sh", "echo '{\"said\": \"one\"}'")]);
+    desk.write("data/x", "");
+    let http = "http = [{ url = 'https://x.org', methods = ['GET'], private = true }]";
+    desk.write(
+        "hotcell.toml",
+        &format!("[grants.'scripts/a.sh']\n{http}\nfs = [{{ host = 'data', guest = '/data' }}]\n"),
+    );
+    desk.write("mcp.json", r#"{"mcpServers":{"s":{"command":"python3","args":["server.py"]}}}"#);
+    let shown = text(&desk.output(&["trust", ".", "--yes"]));
+    for expected in [
+        "send requests to `https://x.org` with GET only, also where its name leads into a private network",
+        "the MCP server `s` is {\"command\":\"python3\",\"args\":[\"server.py\"]}",
+        "`scripts/a.sh` counts as it is now",
+        "the directory `data` is `",
+        "is trusted, as it is now",
+    ] {
+        assert!(shown.contains(expected), "`{expected}` is not in {shown}");
+    }
+    let left_out = "what it grants is left out";
+    assert!(!text(&desk.output(&["check", "."])).contains(left_out));
+    desk.write("scripts/a.sh", "echo '{\"said\": \"two\"}'");
+    let told = text(&desk.output(&["check", "."]));
+    assert!(told.contains(left_out) && told.contains("`scripts/a.sh` was changed"), "{told}");
+    let told = text(&desk.output(&["trust", "."]));
+    assert!(told.contains("since it was trusted:") && told.contains("`scripts/a.sh` was changed"), "{told}");
+    assert!(told.contains("nobody is there to confirm it"), "{told}");
+    desk.output(&["trust", ".", "--yes"]);
+    assert!(!text(&desk.output(&["check", "."])).contains(left_out));
+}
+
+/// Whatever a stranger calls things, a terminal shows it and does not do it.
+#[test]
+fn names_steer_no_terminal() {
+    let name = "x\u{1b}[2J\u{9b}31m\u{202e}";
+    let graph =
+        format!("name: \"{name}\"\nstart: \"{name}\"\nnodes:\n  \"{name}\": {{ type: {name}, next: \"{name}\" }}\n");
+    let desk = Desk::with(&graph, &[]);
+    desk.write(&format!("{name}/graph.yaml"), &graph);
+    let folder = desk.path(name).display().to_string();
+    for arguments in
+        [&["check", "."][..], &["check", ".", "--json"], &["run", "."], &["run", ".", "--json"], &["check", &folder]]
+    {
+        let told = text(&desk.output(arguments));
+        assert!(!told.is_empty() && !told.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'), "{told:?}");
+        for line in told.lines().filter(|line| line.starts_with('{')) {
+            assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+        }
+    }
 }

@@ -155,7 +155,7 @@ fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) 
     }
     for server in &config.servers {
         let error = match surroundings.mcp_server(server) {
-            ServerState::Usable(_) => continue,
+            ServerState::Usable(_) | ServerState::NotStarted => continue,
             ServerState::Missing => {
                 Diagnostic::error(format!("the MCP server `{}` is not configured", &**server)).help(super::SERVER_HELP)
             }

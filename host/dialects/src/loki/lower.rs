@@ -307,7 +307,7 @@ fn tools_of(source: &Source, entry: &str, surroundings: &dyn Surroundings) -> Ve
 pub(super) fn server_functions(server: &str, surroundings: &dyn Surroundings) -> Vec<String> {
     match surroundings.mcp_server(server) {
         ServerState::Usable(functions) => functions.iter().map(|function| format!("mcp:{server}/{function}")).collect(),
-        ServerState::Missing | ServerState::Unusable(_) => Vec::new(),
+        ServerState::NotStarted | ServerState::Missing | ServerState::Unusable(_) => Vec::new(),
     }
 }
 

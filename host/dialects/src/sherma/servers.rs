@@ -127,6 +127,7 @@ fn tools_of(
             };
             return functions.iter().filter(|function| !function.starts_with(HOOKS)).map(tool).collect();
         }
+        ServerState::NotStarted => return Vec::new(),
         ServerState::Missing => format!("the MCP server `{}` is not there", server.name),
         ServerState::Unusable(reason) => reason,
     };

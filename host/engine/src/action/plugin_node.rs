@@ -116,7 +116,8 @@ async fn once(
             return (used, Ok(called.into_value()));
         }
         let (plugin_node, kind, budget_scope) = (&*action.plugin_node, action.kind, context.budget_scope.clone());
-        let call = PluginNodeCall { plugin_node, kind, with, inputs, answers, callback, state, budget_scope };
+        let hooks = context.ports.hooks.clone();
+        let call = PluginNodeCall { plugin_node, kind, with, inputs, answers, callback, state, budget_scope, hooks };
         let report = context.ports.plugin_nodes.take(call).await;
         used += report.account;
         let mut outcome = Object::default();

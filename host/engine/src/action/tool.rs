@@ -118,7 +118,8 @@ async fn around(
     let changed = changed.and_then(|event| event.get("arguments").map(Value::to_json));
     let arguments = changed.as_deref().unwrap_or(arguments);
     let (variables, budget_scope) = (context.variables.clone(), context.budget_scope.clone());
-    let call = ToolCall { name: tool, arguments, answers, state, variables, budget_scope };
+    let hooks = context.ports.hooks.clone();
+    let call = ToolCall { name: tool, arguments, answers, state, variables, budget_scope, hooks };
     let report = context.ports.tools.call(call).await;
     *account += report.account;
     context.notice(node, &report.notices);

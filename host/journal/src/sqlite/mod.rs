@@ -68,7 +68,10 @@ impl SqliteStore {
     fn open_with(path: &Path, waits_for_disk: bool) -> Result<Self, JournalError> {
         let fail = |cause: String| JournalError::Store { path: path.display().to_string(), doing: "opened", cause };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(|error| fail(error.to_string()))?;
+            let mut make = std::fs::DirBuilder::new();
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut make, 0o700);
+            make.recursive(true).create(folder).map_err(|error| fail(error.to_string()))?;
         }
         if path.exists() {
             refuse_several_names(path).map_err(fail)?;

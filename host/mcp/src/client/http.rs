@@ -4,11 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error as StdError;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
@@ -32,12 +34,30 @@ const RETRY_EVERY: Duration = Duration::from_secs(60);
 /// How many requests may be under way at a time; more have to wait.
 const MOST_REQUESTS: usize = 64;
 
-/// A client for the server that these settings describe: no redirects, no second attempts, the certificates that are
-/// set, and no proxy for addresses on this machine.
+/// A way to a service over HTTP.
+pub type HttpClient = reqwest::Client;
+
+/// Whether a connection to this address may be made.
+pub type AddressCheck = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
+
+/// A client for the server that these settings describe: no redirects, no second attempts, no proxy, and the certificates that
+/// are set.
 ///
 /// # Errors
 /// A certificate or key cannot be read or used, or the settings are those of a program.
 pub fn http_client(settings: &ServerSettings) -> Result<reqwest::Client, McpError> {
+    client(settings, None)
+}
+
+/// The same, which connects to addresses that `allowed` allows and to no others, whatever the server's name means at the moment.
+///
+/// # Errors
+/// As with [`http_client`], and when the settings name an address that is not allowed.
+pub fn http_client_within(settings: &ServerSettings, allowed: AddressCheck) -> Result<reqwest::Client, McpError> {
+    client(settings, Some(allowed))
+}
+
+fn client(settings: &ServerSettings, allowed: Option<AddressCheck>) -> Result<reqwest::Client, McpError> {
     let wrong = |reason: String| McpError::Settings { server: settings.name.clone(), reason };
     let (Transport::StreamableHttp { url, tls, .. } | Transport::Sse { url, tls, .. }) = &settings.transport else {
         return Err(wrong("it is a program and is not reached over HTTP".to_owned()));
@@ -46,20 +66,41 @@ pub fn http_client(settings: &ServerSettings) -> Result<reqwest::Client, McpErro
         .tls_backend_preconfigured(tls_config(url, tls).map_err(wrong)?)
         .redirect(Policy::none())
         .retry(reqwest::retry::never())
+        .no_proxy()
         .connect_timeout(CONNECT_WITHIN.min(settings.limits.connect))
         .user_agent(concat!("hotcell/", env!("CARGO_PKG_VERSION")));
-    if is_loopback(url) {
-        builder = builder.no_proxy();
+    if let Some(allowed) = allowed {
+        // An address that is written out is not looked up.
+        let written_out = match url.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+            Some(Host::Domain(_)) | None => None,
+        };
+        if written_out.is_some_and(|address| !allowed(address)) {
+            return Err(wrong(NOT_GRANTED.to_owned()));
+        }
+        builder = builder.dns_resolver(Allowed(allowed));
     }
     builder.build().map_err(|error| wrong(explain(&error)))
 }
 
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost",
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
+/// What is said of a server whose name leads where nothing was granted.
+const NOT_GRANTED: &str = "its name leads into a private network, which is not granted; grant it with `private = true`";
+
+/// Looks names up and keeps the addresses that are allowed: the connection goes to one that was looked at.
+struct Allowed(AddressCheck);
+
+impl Resolve for Allowed {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allowed = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let kept: Vec<SocketAddr> = found.into_iter().filter(|address| allowed(address.ip())).collect();
+            if kept.is_empty() {
+                return Err(std::io::Error::other(NOT_GRANTED).into());
+            }
+            Ok(Box::new(kept.into_iter()) as Addrs)
+        })
     }
 }
 
@@ -184,6 +225,23 @@ mod tests {
         let url = Url::parse(url).expect("a URL");
         let transport = Transport::StreamableHttp { url, headers: BTreeMap::new(), tls };
         ServerSettings { name: "s".to_owned(), transport, limits: Limits::default() }
+    }
+
+    #[tokio::test]
+    async fn a_name_leads_only_where_it_is_allowed() {
+        let none: AddressCheck = Arc::new(|_| false);
+        let lookup =
+            async |allowed: AddressCheck| match Allowed(allowed).resolve("localhost".parse().expect("a name")).await {
+                Ok(found) => Ok(found.count()),
+                Err(error) => Err(error),
+            };
+        assert!(lookup(none.clone()).await.is_err_and(|error| error.to_string().contains("private = true")));
+        assert!(lookup(Arc::new(|address: IpAddr| address.is_loopback())).await.is_ok_and(|found| found > 0));
+        // What is written out is never looked up.
+        let literal = settings("http://127.0.0.1:1/mcp", TlsSettings::default());
+        let refused = http_client_within(&literal, none).expect_err("it is not allowed").to_string();
+        assert!(refused.contains("private = true"), "{refused}");
+        assert!(http_client_within(&literal, Arc::new(|_| true)).is_ok());
     }
 
     #[test]

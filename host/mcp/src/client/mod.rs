@@ -28,7 +28,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 pub use self::events::{ClientEvents, Progress, Unattended};
-pub use self::http::http_client;
+pub use self::http::{AddressCheck, HttpClient, http_client, http_client_within};
 pub use self::reply::ToolReply;
 pub use self::tools::ToolInfo;
 

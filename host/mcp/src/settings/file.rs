@@ -22,14 +22,14 @@ const LONGEST_NAME: usize = 64;
 ///
 /// Every server is either `{"command", "args"?, "env"?, "cwd"?}` or `{"url", "headers"?, "tls"?}`, with `"type"`
 /// `"stdio"`, `"http"`, `"streamable-http"` or `"sse"`. Without a type, a server with a `url` speaks Streamable HTTP.
-/// `${NAME}` in a value is replaced by what `lookup` gives for `NAME`.
+/// `${NAME}` in a value is replaced by what `lookup` gives for the server's name and `NAME`.
 ///
 /// # Errors
 /// Says which server and which field cannot be used: unknown, missing, of the wrong type, or with a variable that
 /// `lookup` does not know.
 pub fn parse_servers(
     text: &str,
-    lookup: &dyn Fn(&str) -> Option<String>,
+    lookup: &dyn Fn(&str, &str) -> Option<String>,
 ) -> Result<Vec<ServerSettings>, SettingsError> {
     let form = |reason: String| SettingsError::Form { reason };
     let entries: Entries = serde_json::from_str(text).map_err(|error| form(error.to_string()))?;
@@ -56,7 +56,8 @@ pub fn parse_servers(
             let value = serde_json::from_str(value.get()).map_err(|error| wrong(error.to_string()))?;
             fields.insert(key, value);
         }
-        let transport = Fields { server: &name, fields, lookup }.transport()?;
+        let lookup = |variable: &str| lookup(&name, variable);
+        let transport = Fields { server: &name, fields, lookup: &lookup }.transport()?;
         Ok(ServerSettings { name, transport, limits: Limits::default() })
     };
     servers.0.into_iter().map(read).collect()
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Vec<ServerSettings>, SettingsError> {
-        parse_servers(text, &|name| (name == "TOKEN").then(|| "s3cret".to_owned()))
+        parse_servers(text, &|_, name| (name == "TOKEN").then(|| "s3cret".to_owned()))
     }
 
     #[test]
@@ -228,6 +229,16 @@ mod tests {
         let Transport::StreamableHttp { tls, .. } = &servers[2].transport else { panic!("http") };
         assert_eq!(tls.client_key.as_deref(), Some(std::path::Path::new("k.pem")));
         assert!(matches!(servers[3].transport, Transport::Sse { .. }));
+    }
+
+    #[test]
+    fn a_variable_is_looked_up_for_its_server() {
+        let read = |server: &str| {
+            let text = format!(r#"{{"mcpServers": {{"{server}": {{"command": "x", "env": {{"A": "${{TOKEN}}"}}}}}}}}"#);
+            parse_servers(&text, &|server, name| (server == "mine" && name == "TOKEN").then(String::new))
+        };
+        assert!(read("mine").is_ok());
+        assert!(read("other").is_err_and(|error| error.to_string().contains("`TOKEN`")));
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod convert;
 mod settings;
 mod transport;
 
-use std::{borrow::Cow, collections::BTreeMap, time::Duration};
+use std::{borrow::Cow, collections::BTreeMap, net::IpAddr, time::Duration};
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -31,7 +31,7 @@ use rig_core::{
 use self::{
     chat::ExactChat,
     settings::{Environment, Provider},
-    transport::{Connections, Transport},
+    transport::{Connections, Transport, Way},
 };
 pub use self::{
     settings::{Protocol, ProviderSettings, Secret},
@@ -87,15 +87,19 @@ impl Providers {
     /// The providers that the environment describes, read through `lookup`.
     ///
     /// `openai`, `anthropic`, `gemini` and `deepseek` read `<NAME>_API_KEY` and `<NAME>_BASE_URL`, `ollama` reads
-    /// `OLLAMA_HOST`. `HOTCELL_MODEL` is the model for requests that name none. `HOTCELL_MODEL_URL` (with
+    /// `OLLAMA_HOST`. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
+    /// proxy is used otherwise. `HOTCELL_MODEL` is the model for requests that name none. `HOTCELL_MODEL_URL` (with
     /// `HOTCELL_MODEL_KEY`) is a server that answers every model name instead of all these.
     ///
     /// # Errors
     ///
     /// When a URL or the default model's name cannot be used.
     pub fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let Environment { providers, default_model, every_model } = settings::from_environment(lookup)?;
+        let Environment { providers, default_model, every_model, proxies } = settings::from_environment(lookup)?;
         let mut result = Self::new(HttpLimits::default());
+        if proxies {
+            result.connections = result.connections.through_proxies();
+        }
         for (name, settings) in providers {
             result = result.with_provider(&name, settings)?;
         }
@@ -104,6 +108,13 @@ impl Providers {
         }
         result.default_model = default_model;
         Ok(result)
+    }
+
+    /// Tells private addresses from public ones by this rule. Without one, only this machine counts as private.
+    #[must_use]
+    pub fn with_private_addresses(mut self, is_private: fn(IpAddr) -> bool) -> Self {
+        self.connections = self.connections.telling_private(is_private);
+        self
     }
 
     /// Adds the provider `name`, or replaces it.
@@ -158,7 +169,7 @@ impl Providers {
         let (provider, model) = self.resolve(name)?;
         let transport = self
             .connections
-            .transport(&provider.url)
+            .transport(&provider.url, Way::Operators)
             .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))?;
         Ok(ModelServer {
             model: model.to_owned(),
@@ -204,7 +215,7 @@ impl Providers {
                 let unknown = || ModelError::UnknownProvider { provider: shown(name), known: known() };
                 Cow::Borrowed(self.providers.get(name).ok_or_else(unknown)?)
             }
-            Server::Address(url) => {
+            Server::Address(url) | Server::PrivateAddress(url) => {
                 let settings =
                     ProviderSettings { protocol: Protocol::OpenAiCompatible, base_url: Some(url.clone()), key: None };
                 Cow::Owned(Provider::new(url, settings)?)
@@ -233,9 +244,15 @@ impl Providers {
     async fn ask(&self, request: &Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
         let (provider, model) = self.locate(request)?;
         let provider = &*provider;
+        let way = match &request.server {
+            _ if self.every_model.is_some() => Way::Operators,
+            Some(Server::Address(_)) => Way::Public,
+            Some(Server::PrivateAddress(_)) => Way::Private,
+            Some(Server::Provider(_)) | None => Way::Operators,
+        };
         let transport = self
             .connections
-            .transport(&provider.url)
+            .transport(&provider.url, way)
             .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))?;
         match provider.protocol {
             Protocol::Anthropic => {

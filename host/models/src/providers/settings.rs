@@ -6,6 +6,9 @@ use url::Url;
 
 use crate::{ModelError, ModelName, untrusted::shown};
 
+/// The variable that says whether proxies are used.
+const PROXY: &str = "HOTCELL_PROXY";
+
 /// A key. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -143,6 +146,8 @@ pub(super) struct Environment {
     pub(super) default_model: Option<ModelName>,
     /// The server that answers every name.
     pub(super) every_model: Option<ProviderSettings>,
+    /// Whether the proxies that the environment names are used
+    pub(super) proxies: bool,
 }
 
 /// Reads the variables; an empty one counts as not set.
@@ -175,7 +180,16 @@ pub(super) fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Resul
         key: variable("HOTCELL_MODEL_KEY").map(Secret::new),
     });
     let default_model = variable("HOTCELL_MODEL").map(|name| name.parse()).transpose()?;
-    Ok(Environment { providers, default_model, every_model })
+    let proxies = match variable(PROXY).as_deref() {
+        None => false,
+        Some("environment") => true,
+        Some(_) => {
+            let reason =
+                "it must be `environment`, for the proxies that the environment names, or not be set".to_owned();
+            return Err(ModelError::InvalidUrl { provider: PROXY.to_owned(), reason });
+        }
+    };
+    Ok(Environment { providers, default_model, every_model, proxies })
 }
 
 /// `OLLAMA_HOST` as Ollama reads it (scheme and port may be missing, and an address to listen on is no address

@@ -1,17 +1,19 @@
 //! HTTP to a provider: what is allowed on the way, and what a failure of it is called.
 //!
 //! The provider library encodes requests and decodes replies; it sends through this. So the rules are here and
-//! nowhere else: no redirects, no second attempts, a limit on bytes, on the time to connect and on silence, and
-//! no proxy for addresses on this machine.
+//! nowhere else: no redirects, no second attempts, a limit on bytes, on the time to connect and on silence, no private
+//! address where nothing grants it, and no proxy unless the operator says so.
 
 use std::{
     error::Error as StdError,
     io,
+    net::{IpAddr, SocketAddr},
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rig_core::http_client::{
     BoxedStream, Error as LibraryError, HttpClientExt, LazyBody, MultipartForm, Result as LibraryResult,
@@ -65,31 +67,90 @@ impl From<TransportError> for LibraryError {
     }
 }
 
+/// Who says where a server is, and what its name may lead to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The operator, who may mean any address
+    Operators,
+    /// The file of an agent: public addresses
+    Public,
+    /// The file of an agent, and it was granted that the name leads into a private network
+    Private,
+}
+
 /// The connections of all providers, opened when first used.
 #[derive(Debug)]
 pub(crate) struct Connections {
     limits: HttpLimits,
+    proxies: bool,
+    is_private: fn(IpAddr) -> bool,
     direct: OnceLock<reqwest::Client>,
     proxied: OnceLock<reqwest::Client>,
+    public: OnceLock<reqwest::Client>,
 }
 
 impl Connections {
     pub(crate) fn new(limits: HttpLimits) -> Self {
-        Self { limits, direct: OnceLock::new(), proxied: OnceLock::new() }
+        let is_private = |address: IpAddr| address.is_loopback();
+        let [direct, proxied, public] = [const { OnceLock::new() }; 3];
+        Self { limits, proxies: false, is_private, direct, proxied, public }
+    }
+
+    /// The same, through the proxies that the environment names.
+    pub(crate) fn through_proxies(self) -> Self {
+        Self { proxies: true, ..self }
+    }
+
+    /// The same, with a rule for addresses.
+    pub(crate) fn telling_private(self, is_private: fn(IpAddr) -> bool) -> Self {
+        Self { is_private, ..self }
     }
 
     /// A transport for requests to `url`.
-    pub(crate) fn transport(&self, url: &Url) -> Result<Transport, TransportError> {
-        let local = is_loopback(url);
-        let slot = if local { &self.direct } else { &self.proxied };
+    pub(crate) fn transport(&self, url: &Url, way: Way) -> Result<Transport, TransportError> {
+        // An address that is written out is not looked up, so that no look-up is there to refuse it.
+        let written_out = match url.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+            Some(Host::Domain(_)) | None => None,
+        };
+        if way == Way::Public && written_out.is_some_and(self.is_private) {
+            return Err(TransportError::Other(format!("`{url}` is {NOT_GRANTED}")));
+        }
+        let public = (way == Way::Public).then_some(self.is_private);
+        let (slot, proxies) = match way {
+            Way::Public => (&self.public, false),
+            Way::Operators if self.proxies && !is_loopback(url) => (&self.proxied, true),
+            Way::Operators | Way::Private => (&self.direct, false),
+        };
         let client = match slot.get() {
             Some(client) => client.clone(),
             None => {
-                let client = build_client(self.limits, local)?;
+                let client = build_client(self.limits, proxies, public)?;
                 slot.get_or_init(|| client).clone()
             }
         };
         Ok(Transport { client, limits: self.limits })
+    }
+}
+
+/// What is said of a name that leads where nothing was granted.
+const NOT_GRANTED: &str = "in a private network, which is not granted";
+
+/// Looks names up and keeps the addresses that are public: the connection goes to one that was looked at.
+struct PublicAddresses(fn(IpAddr) -> bool);
+
+impl Resolve for PublicAddresses {
+    fn resolve(&self, name: Name) -> Resolving {
+        let is_private = self.0;
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let public: Vec<SocketAddr> = found.into_iter().filter(|address| !is_private(address.ip())).collect();
+            if public.is_empty() {
+                return Err(io::Error::other(format!("`{}` is {NOT_GRANTED}", name.as_str())).into());
+            }
+            Ok(Box::new(public.into_iter()) as Addrs)
+        })
     }
 }
 
@@ -102,14 +163,16 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn build_client(limits: HttpLimits, local: bool) -> Result<reqwest::Client, TransportError> {
+fn build_client(
+    limits: HttpLimits,
+    proxies: bool,
+    public: Option<fn(IpAddr) -> bool>,
+) -> Result<reqwest::Client, TransportError> {
     let other = |error: &dyn StdError| TransportError::Other(shown(&error.to_string()));
     // The bundled roots make TLS work on machines without a certificate store; the machine's own add what its
     // owner trusts besides. A store that cannot be read adds nothing.
     let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if !local {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -123,8 +186,11 @@ fn build_client(limits: HttpLimits, local: bool) -> Result<reqwest::Client, Tran
         .connect_timeout(limits.connect_timeout)
         .read_timeout(limits.idle_timeout)
         .user_agent(concat!("hotcell/", env!("CARGO_PKG_VERSION")));
-    if local {
+    if !proxies {
         builder = builder.no_proxy();
+    }
+    if let Some(is_private) = public {
+        builder = builder.dns_resolver(PublicAddresses(is_private));
     }
     builder.build().map_err(|error| other(&error))
 }
@@ -285,10 +351,36 @@ mod tests {
     }
 
     #[test]
-    fn a_client_for_the_network_can_be_built() {
-        let connections = Connections::new(HttpLimits::default());
+    fn proxies_of_the_environment_are_used_where_the_operator_says_so() {
         let url = Url::parse("https://api.example/").expect("a URL");
-        assert!(connections.transport(&url).is_ok());
-        assert!(connections.proxied.get().is_some() && connections.direct.get().is_none());
+        let connections = Connections::new(HttpLimits::default());
+        assert!(connections.transport(&url, Way::Operators).is_ok());
+        assert!(connections.proxied.get().is_none() && connections.direct.get().is_some());
+        let connections = Connections::new(HttpLimits::default()).through_proxies();
+        for way in [Way::Operators, Way::Public, Way::Private] {
+            assert!(connections.transport(&url, way).is_ok());
+        }
+        assert!(
+            [&connections.proxied, &connections.public, &connections.direct].iter().all(|slot| slot.get().is_some())
+        );
+    }
+
+    #[tokio::test]
+    async fn a_name_in_an_agents_file_leads_to_no_private_address() {
+        let resolve = async |name: &str| match PublicAddresses(|address| address.is_loopback())
+            .resolve(name.parse().expect("a name"))
+            .await
+        {
+            Ok(found) => Ok(found.count()),
+            Err(error) => Err(error),
+        };
+        let refused = resolve("localhost").await.expect_err("it is this machine").to_string();
+        assert!(refused.contains("in a private network"), "{refused}");
+        let connections = Connections::new(HttpLimits::default());
+        let url = Url::parse("http://127.0.0.1:1/v1").expect("a URL");
+        assert!(connections.transport(&url, Way::Public).is_err());
+        assert!(
+            connections.transport(&url, Way::Private).is_ok() && connections.transport(&url, Way::Operators).is_ok()
+        );
     }
 }

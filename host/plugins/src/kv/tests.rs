@@ -266,3 +266,18 @@ fn a_store_of_a_folder_that_is_still_there_is_no_business_of_others() {
         matches!(&stores.former(&renamed).unwrap()[..], [Former::Moved { to, .. }] if *to == disk.path("utensils"))
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn what_plugins_keep_is_read_by_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("state/hotcell/stores.db");
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    drop(Stores::open(Some(&file)).unwrap());
+    assert_eq!((mode(&file), mode(file.parent().unwrap())), (0o600, 0o700));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    drop(Stores::open(Some(&file)).unwrap());
+    assert_eq!(mode(&file), 0o600, "one of an earlier version");
+}

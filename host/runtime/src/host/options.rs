@@ -20,6 +20,10 @@ pub struct HostOptions {
     pub user_plugins: Option<PathBuf>,
     /// Which folders may grant something by their own `hotcell.toml`; none means those the user has trusted
     pub trust: Option<Trust>,
+    /// Whether the folder of an agent that the person names may grant something, too
+    pub trust_named: bool,
+    /// Whether MCP servers that are programs may be started; without it their functions are not known
+    pub starts_programs: bool,
     /// Whose signatures plugins need; none means what the user's `config.toml` says
     pub signatures: Option<SignaturePolicy>,
     /// Where plugins keep data of their own
@@ -46,6 +50,8 @@ impl Default for HostOptions {
             plugins: Vec::new(),
             user_plugins: None,
             trust: None,
+            trust_named: false,
+            starts_programs: true,
             signatures: None,
             stores: StoresChoice::Default,
             environment: Environment::process(),

@@ -171,7 +171,11 @@ impl Host {
             hooks: agent.own.hooks.clone(),
             plugin_nodes: agent.own.plugin_nodes.clone(),
             knowledge: agent.own.knowledge.clone(),
-            agents: Arc::new(GuardedAgents { family: agent.family.clone(), guards: agent.own.hooks.clone() }),
+            agents: Arc::new(GuardedAgents {
+                family: agent.family.clone(),
+                guards: agent.own.hooks.clone(),
+                operators_guards: agent.operators_hooks.clone(),
+            }),
             web: agent.own.web.clone(),
         };
         Engine::new(ports, self.0.journal.clone())

@@ -10,17 +10,19 @@ use hotcell_engine::Callee;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile};
 use hotcell_graph::ir::{Action, CallTarget};
+use hotcell_plugins::AgentFolder;
 
 use crate::agent::{ComponentsFile, LoadFailure};
 use crate::context::LoadContext;
 use crate::folder::{AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, Reach, both_files};
-use crate::hooks::HookList;
+use crate::hooks::{AgentHooks, HookList};
 use crate::knowledge::AgentKnowledge;
+use crate::load::asked::Asked;
 use crate::load::front_end::FrontEndOutput;
 use crate::load::locate::{folder_to_show, parts, path_to_show, read};
 use crate::load::project::{ProjectContext, unused};
 use crate::remote;
-use crate::scripts::AgentScripts;
+use crate::scripts::{AgentScripts, Place};
 use crate::web::AgentWeb;
 
 /// An agent that is to be loaded.
@@ -30,6 +32,7 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) choice: Choice<'a>,
     /// The folder whose plugins and settings count; none means that of the file
     pub(crate) project: Option<&'a Path>,
+    pub(crate) asked: Asked,
     /// Files with parts of it
     pub(crate) components: &'a [ComponentsFile],
 }
@@ -44,6 +47,11 @@ pub(crate) struct LoadedAgent {
     pub(crate) conversation_starters: Vec<String>,
     pub(crate) digest: String,
     pub(crate) hooks: HookList,
+    /// Those of its hooks that are not of its own folder
+    pub(crate) operators_hooks: Arc<AgentHooks>,
+    pub(crate) operators_list: HookList,
+    /// What the operator said about its folder, whoever asks
+    pub(crate) said: AgentFolder,
     pub(crate) knowledge: Arc<AgentKnowledge>,
     /// The agents that its nodes call, and whether those nodes are checked before the run
     pub(crate) calls: Vec<(Key, bool)>,
@@ -61,8 +69,8 @@ pub(crate) fn load_one(
     wanted: LoadRequest<'_>,
     told: &HookList,
 ) -> Result<(LoadedAgent, Vec<Diagnostic>), LoadFailure> {
-    let LoadRequest { path, choice, project, components } = wanted;
-    let (file, text) = read(path)?;
+    let LoadRequest { path, choice, project, asked, components } = wanted;
+    let (file, text) = read(path, project)?;
     let shown = path_to_show(path, &file);
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
     let is_config = file.file_name().is_some_and(|name| name == CONFIG_FILE);
@@ -85,11 +93,23 @@ pub(crate) fn load_one(
     let mut diagnostics = Vec::new();
     let settled = project.unwrap_or(&folder);
     let shown = folder_to_show(path, &file);
-    let ProjectContext { said, registry, servers, tools, mut hooks } =
-        ProjectContext::of(context, settled, told, &shown, &mut diagnostics);
-    let settings = said.settings();
+    let ProjectContext { said, opened, registry, servers, tools, mut hooks } =
+        ProjectContext::of(context, settled, asked, told, &shown, &mut diagnostics);
+    let (settings, held_back) = said.settings_for_file(&file, source.text.as_bytes());
+    let settings = &settings;
+    if held_back {
+        let what = format!("`{}` is not as it was when its folder was trusted", path_to_show(path, &file));
+        diagnostics.push(
+            Diagnostic::warning(format!(
+                "{what}: what is granted to the file itself, its MCP servers and documents is left out"
+            ))
+            .help(format!("look at it, and decide, with `hotcell trust {shown}`")),
+        );
+    }
 
     let listed = hooks.list().and(told);
+    let operators_hooks = Arc::new(hooks.of_operator());
+    let operators_list = operators_hooks.list().and(told);
     let reach = Reach {
         registry: &registry,
         servers: &servers,
@@ -124,7 +144,7 @@ pub(crate) fn load_one(
                 }
                 _ => continue,
             };
-            match scripts.load(context.cell_runtime(), &folder, &script.file, settings, context.environment()) {
+            match scripts.load(context, Place { project: settled, folder: &folder }, &script.file, settings) {
                 Err(reason) if checked => {
                     diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
                 }
@@ -142,7 +162,7 @@ pub(crate) fn load_one(
     let Some(graph) = loaded.graph.filter(|_| !broken) else { return Err(LoadFailure { diagnostics }) };
     let tools = Arc::new(tools);
     let bases = loaded.knowledge_bases;
-    let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants(name)));
+    let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants_of_file(name)));
     let callee = Callee {
         at_once: None,
         graph: Arc::new(graph),
@@ -152,11 +172,11 @@ pub(crate) fn load_one(
         knowledge: knowledge.clone(),
         hooks: Arc::new(hooks),
         agents: None,
-        web: Arc::new(AgentWeb { grants: settings.grants(FILE_GRANTS) }),
+        web: Arc::new(AgentWeb { grants: settings.grants_of_file(FILE_GRANTS) }),
     };
     let mut remotes = Vec::with_capacity(loaded.remotes.len());
     for Remote { name, url, span } in &loaded.remotes {
-        match remote::callee(name, url, span, settings.grants(FILE_GRANTS), &callee) {
+        match remote::callee(name, url, span, settings.grants_of_file(FILE_GRANTS), &callee) {
             Ok(remote) => remotes.push((name.clone(), remote)),
             Err(reason) => diagnostics.push(Diagnostic::error(reason).at(span)),
         }
@@ -166,7 +186,7 @@ pub(crate) fn load_one(
     }
     let one = LoadedAgent {
         callee,
-        grants: settings.grants(FILE_GRANTS),
+        grants: settings.grants_of_file(FILE_GRANTS),
         remotes,
         style: loaded.style,
         names: loaded.names,
@@ -176,6 +196,9 @@ pub(crate) fn load_one(
         conversation_starters: loaded.conversation_starters,
         digest,
         hooks: listed,
+        operators_hooks,
+        operators_list,
+        said: opened,
         knowledge,
         calls,
         children: loaded.children,

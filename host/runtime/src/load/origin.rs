@@ -46,7 +46,7 @@ pub(crate) fn source(file: &Path, loading: &Loading<'_>) -> Result<String, LoadF
         });
     }
     let absolute = |part: &ComponentsFile| {
-        let (file, _) = read(&part.file)?;
+        let (file, _) = read(&part.file, None)?;
         Ok::<_, LoadFailure>(ComponentsFile { file, rename: part.rename.clone() })
     };
     let components = loading.components.iter().map(absolute).collect::<Result<_, _>>()?;

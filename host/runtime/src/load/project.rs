@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hotcell_files::{FileError, Folder};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 
@@ -10,13 +11,20 @@ use crate::context::LoadContext;
 use crate::folder::FILE_GRANTS;
 use crate::hooks::{AgentHooks, HookList};
 use crate::knowledge;
+use crate::load::asked::Asked;
 use crate::plugin_registry::PluginRegistry;
 use crate::servers::{self, AgentServers, ServersFile};
 use crate::tools::AgentTools;
 
+/// Bytes that a file of MCP servers may have.
+const MAX_SERVERS: u64 = 1 << 20;
+
 /// What lies around an agent's file and belongs to its folder.
 pub(crate) struct ProjectContext {
+    /// What counts of what the operator said about the folder
     pub(crate) said: AgentFolder,
+    /// What the operator said about it, whoever asks
+    pub(crate) opened: AgentFolder,
     pub(crate) registry: Arc<PluginRegistry>,
     pub(crate) servers: AgentServers,
     pub(crate) tools: AgentTools,
@@ -28,21 +36,37 @@ impl ProjectContext {
     pub(crate) fn of(
         context: &LoadContext,
         settled: &Path,
+        asked: Asked,
         told: &HookList,
         shown: &str,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Self {
-        let said = context.agent_folder(settled).unwrap_or_else(|error| {
+        let opened = match asked {
+            Asked::Person => context.named_folder(settled),
+            Asked::Agent | Asked::Stranger => context.agent_folder(settled),
+        };
+        let mut said = opened.unwrap_or_else(|error| {
             diagnostics.push(Diagnostic::error(error.to_string()));
             AgentFolder::unspoken(settled)
         });
+        let decide = format!("see what it would grant, and decide, with `hotcell trust {shown}`");
         if !said.is_trusted() {
-            diagnostics.push(
-                Diagnostic::warning(format!(
-                    "nobody trusts the `{SETTINGS_FILE}` of this folder: what it grants is left out"
-                ))
-                .help(format!("see what it would grant, and decide, with `hotcell trust {shown}`")),
+            let reason = match said.changes() {
+                [] => format!("nobody trusts the `{SETTINGS_FILE}` of this folder"),
+                changes => format!("this folder is not as it was when it was trusted ({})", changes.join("; ")),
+            };
+            diagnostics.push(Diagnostic::warning(format!("{reason}: what it grants is left out")).help(decide));
+        } else if asked == Asked::Stranger && said.grants_something() {
+            let reason = format!(
+                "what is granted to the agent in `{shown}` is left out, because an agent calls it that nobody trusts"
             );
+            diagnostics.push(Diagnostic::warning(reason).help(format!(
+                "name the caller's folder under `[callers]` in the `{SETTINGS_FILE}` of `{shown}`, or decide with `hotcell trust` whether the caller is trusted"
+            )));
+        }
+        let opened = said.clone();
+        if asked == Asked::Stranger && said.grants_something() {
+            said = said.for_a_stranger();
         }
         let catalogue = context.catalogue(settled);
         let (registry, found) = PluginRegistry::new(context, &catalogue, &said);
@@ -52,7 +76,7 @@ impl ProjectContext {
         let tools = AgentTools::new(registry.clone(), servers.clone(), context.model(), context.default_model());
         let (hooks, found) = AgentHooks::new(tools.clone(), said.settings(), told);
         diagnostics.extend(found);
-        ProjectContext { said, registry, servers, tools, hooks }
+        ProjectContext { said, opened, registry, servers, tools, hooks }
     }
 }
 
@@ -64,17 +88,30 @@ fn servers(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> AgentServers {
     let environment = context.environment();
-    let to_servers = |name: &&str| name.starts_with(servers::PREFIX);
-    // A file that came with a folder gets at no variable that was not granted.
-    let granted = |variable: &str| {
-        let granted =
-            settings.names().filter(to_servers).any(|name| settings.grants(name).env.iter().any(|one| one == variable));
-        granted.then(|| environment.get(variable)).flatten()
+    // A server gets at no variable that was not granted to that very server.
+    let granted = |server: &str, variable: &str| {
+        let grants = settings.grants(&format!("{}{server}", servers::PREFIX));
+        grants.env.iter().any(|one| one == variable).then(|| environment.get(variable)).flatten()
     };
-    let any = |variable: &str| environment.get(variable);
-    let mut files = vec![ServersFile { file: folder.join(servers::SERVERS_FILE), variable: &granted }];
-    files.extend(context.users_servers().map(|file| ServersFile { file: file.to_owned(), variable: &any }));
-    let (servers, problems) = AgentServers::new(context.connections(), &files, |name| settings.grants(name));
+    let any = |_: &str, variable: &str| environment.get(variable);
+    let own = || match Folder::new(folder).read_text(Path::new(servers::SERVERS_FILE), MAX_SERVERS) {
+        Ok(text) => settings.check_pinned(servers::SERVERS_FILE, text.as_bytes()).map(|()| Some(text)),
+        Err(FileError::Missing) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    };
+    let users = || match context.users_servers().map(|file| hotcell_files::read_text(file, MAX_SERVERS)) {
+        None | Some(Err(FileError::Missing)) => Ok(None),
+        Some(Ok(text)) => Ok(Some(text)),
+        Some(Err(error)) => Err(error.to_string()),
+    };
+    let mut files = vec![ServersFile { file: folder.join(servers::SERVERS_FILE), text: &own, variable: &granted }];
+    files.extend(context.users_servers().map(|file| ServersFile {
+        file: file.to_owned(),
+        text: &users,
+        variable: &any,
+    }));
+    let grants = |name: &str| settings.grants(name);
+    let (servers, problems) = AgentServers::new(context.connections(), context.starts_programs(), &files, grants);
     diagnostics.extend(problems.into_iter().map(Diagnostic::error));
     servers
 }

@@ -31,6 +31,42 @@ async fn a_hook_changes_what_its_point_allows() {
     assert_eq!(output(&report), "written");
 }
 
+/// A guard that plugins could go around by calling each other would guard nothing.
+#[tokio::test]
+async fn a_hook_is_told_of_what_plugins_call_themselves() {
+    let guarded = |point: &str| {
+        let desk = Desk::new(GRAPH);
+        let asks = json!({ "llm": true, "tool": ["other"] });
+        desk.plugin("probe", "probe", &[], asks, "llm = true\ntool = ['other']");
+        desk.plugin("second", "other", &[], json!({}), "");
+        desk.plugin("third", "more", &[point], json!({}), "");
+        desk
+    };
+    let told_of = |report: &hotcell_runtime::RunReport| {
+        report.account.iter().find(|(who, _)| *who == "third").map_or(0, |(_, used)| used.calls)
+    };
+    for point in ["before-tool-call", "after-tool-call"] {
+        let arguments = json!({ "do": "tool", "tool": "other", "arguments": { "do": "say", "text": "hello" } });
+        let (report, model) = guarded(point).run(calls("probe", arguments)).await;
+        assert_eq!((told(&model).as_str(), told_of(&report)), ("hello", 2), "{point}");
+    }
+    for point in ["before-model-call", "after-model-call"] {
+        let replies = json!([
+            { "tool_calls": [{ "name": "probe", "arguments": { "do": "model", "text": "what now?" } }] },
+            { "content": "this" },
+            { "content": "done" },
+        ]);
+        let (report, _) = guarded(point).run(replies).await;
+        assert_eq!((output(&report).as_str(), told_of(&report)), ("done", 3), "{point}");
+    }
+    // What it makes of a call is what is done.
+    let desk = guarded("after-tool-call");
+    desk.settings("[plugins.third.config]\nafter-tool-call = '{\"result\":\"kept back\"}'");
+    let arguments = json!({ "do": "tool", "tool": "other", "arguments": { "do": "say", "text": "hello" } });
+    let (_, model) = desk.run(calls("probe", arguments)).await;
+    assert_eq!(told(&model), "kept back");
+}
+
 #[tokio::test]
 async fn a_hook_refuses_and_the_run_says_which_one_and_why() {
     for point in ["before-run", "before-node", "before-model-call", "after-model-call", "after-node"] {

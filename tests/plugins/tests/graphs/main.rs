@@ -18,3 +18,4 @@ mod servers;
 mod stores;
 mod threads;
 mod transports;
+mod trust;

@@ -1,9 +1,13 @@
-//! `hotcell plugin attack`: hostile guests against this machine, this build and the limits of a folder.
+//! `hotcell plugin attack`: hostile guests against this machine, this build and the limits of a folder; and hostile folders.
+
+mod folders;
 
 use std::path::Path;
 
 use hotcell_budget::Budget;
 use hotcell_harness::{ATTACK_NAME, Attack, Attacked, NEIGHBOUR_NAME, Siege, Stop, built_in_attacks, read_attacks};
+
+use hotcell_runtime::Host;
 
 use super::{Context, Desk, print};
 use crate::arguments::PluginFolders;
@@ -66,7 +70,33 @@ pub(super) fn perform(context: &Context, hostile: Option<&Path>, folders: &Plugi
     }
     let failed = problems.len();
     print(&format!("\n{} guests were stopped as expected, {failed} were not", attacks.len() - failed))?;
+    let failed = failed + if hostile.is_none() { against_folders(&desk.host, &painted)? } else { 0 };
     Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
+}
+
+/// Tries the hostile folders, and gives how many were not stopped as expected.
+fn against_folders(host: &Host, painted: &dyn Fn(anstyle::Style, &str) -> String) -> Result<usize, Failure> {
+    let mut table = Table::new([("", Align::Left), ("FOLDER", Align::Left), ("TRIES", Align::Left)]);
+    let mut problems = Vec::new();
+    for attack in &folders::ATTACKS {
+        let (passed, said) = match attack.attempt(host) {
+            Ok(attacked) => (attacked.passed, attacked.said),
+            Err(reason) => (false, format!("it could not be made: {reason}")),
+        };
+        let word = if passed { painted(GOOD, "ok") } else { painted(ERROR, "FAIL") };
+        table.row([word, attack.name.to_owned(), attack.tries.to_owned()]);
+        if !passed {
+            let said = one_line(&said, 500);
+            problems.push(format!("{}: `{}` had to be said; it was: {said}", attack.name, attack.expects));
+        }
+    }
+    print(&format!("\n{}", table.lines(0, str::to_owned).join("\n")))?;
+    for problem in &problems {
+        print(&format!("\n{problem}"))?;
+    }
+    let failed = problems.len();
+    print(&format!("\n{} folders were stopped as expected, {failed} were not", folders::ATTACKS.len() - failed))?;
+    Ok(failed)
 }
 
 /// What is wrong about how an attack ended.

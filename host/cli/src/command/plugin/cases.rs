@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hotcell_harness::{Baseline, Case, Compared, Harness, Played, read_cases};
+use hotcell_runtime::plugins::Grants;
 use hotcell_runtime::plugins::Plugin as Component;
 
 use super::author::component_of;
@@ -13,13 +14,16 @@ use crate::exit::{Exit, Failure};
 use crate::narration::short;
 use crate::screen::{ERROR, GOOD};
 use crate::table::{Align, Table};
-use crate::untrusted::lines;
+use crate::untrusted::{lines, one_line};
 
 /// How long each case is measured.
 const MEASURED: Duration = Duration::from_millis(500);
 
 pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Failure> {
-    let project = Project::open(context, &arguments.project, arguments.component.as_deref())?;
+    let project = Project::open(context, &arguments.project, arguments.component.as_deref(), arguments.yes)?;
+    if arguments.record {
+        agree_to_requests(context, &project.cases, arguments.yes)?;
+    }
     let mut baseline = match Baseline::read(&project.folder).map_err(failed)? {
         Some(baseline) => baseline,
         None => Baseline::new(project.digest.clone(), hotcell_harness::ENGINE),
@@ -63,7 +67,7 @@ pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Fa
 }
 
 pub(super) fn bench(context: &Context, arguments: &PluginBench) -> Result<Exit, Failure> {
-    let project = Project::open(context, &arguments.project, arguments.component.as_deref())?;
+    let project = Project::open(context, &arguments.project, arguments.component.as_deref(), arguments.yes)?;
     let mut table = Table::new([
         ("CASE", Align::Left),
         ("MEDIAN", Align::Right),
@@ -110,13 +114,14 @@ struct Project {
 }
 
 impl Project {
-    fn open(context: &Context, project: &Path, component: Option<&Path>) -> Result<Self, Failure> {
+    fn open(context: &Context, project: &Path, component: Option<&Path>, yes: bool) -> Result<Self, Failure> {
         let folder = project.join("cases");
-        let cases = read_cases(&folder).map_err(|error| Failure::refused(error.to_string()))?;
+        let mut cases = read_cases(&folder).map_err(|error| Failure::refused(error.to_string()))?;
         if cases.is_empty() {
             return Err(Failure::refused(format!("there are no cases in `{}`", folder.display()))
                 .help("a case is a JSON file there, such as `{\"tool\": \"add\", \"arguments\": {\"a\": 1}, \"expect\": {\"output\": 1}}`"));
         }
+        agree_to_directories(context, &mut cases, yes)?;
         let component = match component {
             Some(component) => component.to_owned(),
             None => component_of(context, project)?,
@@ -146,6 +151,44 @@ impl Project {
         context.screen.worked();
         played.map_err(failed)
     }
+}
+
+/// Gives cases the directories outside their folder if the person agrees: they come with the plugin, and the plugin gets at
+/// them.
+fn agree_to_directories(context: &Context, cases: &mut [(String, Case)], yes: bool) -> Result<(), Failure> {
+    let mut wanted = Vec::new();
+    for (name, case) in cases.iter() {
+        let words = Grants { fs: case.outside().to_vec(), ..Grants::default() }.in_words();
+        wanted.extend(words.iter().map(|words| format!("`{name}`: {words}")));
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    agree(context, "cases of this plugin want directories outside their own folder", &wanted, yes)?;
+    cases.iter_mut().for_each(|(_, case)| case.allow_outside());
+    Ok(())
+}
+
+/// Recording sends what the plugin writes to servers that its cases name.
+fn agree_to_requests(context: &Context, cases: &[(String, Case)], yes: bool) -> Result<(), Failure> {
+    let mut wanted = Vec::new();
+    for (name, case) in cases {
+        let words = Grants { http: case.grants().http.clone(), ..Grants::default() }.in_words();
+        wanted.extend(words.iter().map(|words| format!("`{name}`: {words}")));
+    }
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    agree(context, "to record their replies, cases of this plugin", &wanted, yes)
+}
+
+/// Shows what a stranger's cases want, and asks for it.
+fn agree(context: &Context, what: &str, wanted: &[String], yes: bool) -> Result<(), Failure> {
+    context.screen.line(what);
+    for line in wanted {
+        context.screen.line(&format!("  - {}", one_line(line, usize::MAX)));
+    }
+    if yes { Ok(()) } else { context.confirm("Allow this?") }
 }
 
 /// Puts recorded replies into the file of the case, in the place of those of the same kind.

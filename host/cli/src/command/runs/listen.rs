@@ -29,6 +29,7 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
         plugins: arguments.plugins,
         model: arguments.model,
         trust: arguments.trust,
+        starts_programs: true,
         quiet: true,
         callback_url: Some(url.clone()),
         ..HostArguments::default()

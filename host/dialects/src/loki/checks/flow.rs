@@ -148,6 +148,39 @@ pub(super) fn reachable(check: &Check<'_>) {
     }
 }
 
+/// Approvals that a script can leave out: it names any node of the graph in `_next`, also one that declared edges reach by way of
+/// the approval only.
+pub(super) fn approvals(check: &Check<'_>) {
+    let Some(start) = check.source.start.as_deref().and_then(|start| check.find(start)) else { return };
+    let nodes = check.nodes();
+    for approval in (0..nodes.len()).filter(|node| matches!(nodes[*node].body, Body::Approval(_))) {
+        let mut reached = vec![false; nodes.len()];
+        reach(check, start, &mut reached);
+        let mut around = vec![false; nodes.len()];
+        around[approval] = true;
+        if start != approval {
+            reach(check, start, &mut around);
+        }
+        let named = |wanted: &dyn Fn(usize) -> bool| -> Vec<&str> {
+            (0..nodes.len()).filter(|node| *node != approval && wanted(*node)).map(|node| check.id(node)).collect()
+        };
+        let behind = named(&|node| reached[node] && !around[node] && !matches!(nodes[node].body, Body::End(_)));
+        let scripts = named(&|node| around[node] && matches!(nodes[node].body, Body::Script(_)));
+        if !reached[approval] || behind.is_empty() || scripts.is_empty() {
+            continue;
+        }
+        let node = &nodes[approval];
+        let message = format!(
+            "{} can send the run past the approval `{}` with `_next`, to {}",
+            any_of(&scripts),
+            node.id.value,
+            list(&behind)
+        );
+        let help = "a script that must not can be put into an agent of its own, which this one calls";
+        check.reader.report(check.warning(node, message, &node.id.span).help(help));
+    }
+}
+
 fn warn_of_ends(check: &Check<'_>, start: usize, reached: &[bool]) {
     let ends_the_run = |(node, reached): (&Node, &bool)| *reached && matches!(node.body, Body::End(_));
     if check.nodes().iter().zip(reached).any(ends_the_run) {

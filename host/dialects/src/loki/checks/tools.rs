@@ -47,7 +47,7 @@ pub(super) fn tools(check: &Check<'_>) {
     }
     for server in &check.source.mcp_servers {
         let warning = match check.surroundings.mcp_server(server) {
-            ServerState::Usable(_) => continue,
+            ServerState::Usable(_) | ServerState::NotStarted => continue,
             ServerState::Missing => {
                 Diagnostic::warning(format!("the MCP server `{}` is not configured", &**server)).help(SERVER_HELP)
             }
@@ -72,7 +72,7 @@ fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
         let declared = source.mcp_servers.iter().any(|declared| **declared == *server);
         let (problem, help) = if declared {
             match check.surroundings.mcp_server(server) {
-                ServerState::Usable(_) => return None,
+                ServerState::Usable(_) | ServerState::NotStarted => return None,
                 ServerState::Missing => ("is not configured", SERVER_HELP.to_owned()),
                 ServerState::Unusable(reason) => return Some(Diagnostic::error(reason)),
             }

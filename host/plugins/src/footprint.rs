@@ -1,0 +1,202 @@
+//! What decides in a folder what may happen: the operator sees it, trust is pinned to it, and nothing else counts as trusted.
+//!
+//! `hotcell.toml` alone does not decide. It grants something to a script, whose text says what becomes of that; a directory it
+//! names may be a link tomorrow; `mcp.json` says which program a granted server is. So all of it is pinned together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use hotcell_cells::digest;
+use hotcell_files::{Entry, FileError, Folder};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::lock::LOCK_FILE;
+use crate::settings::{SETTINGS_FILE, Settings, is_for_agent_files};
+
+/// The file that names MCP servers.
+pub const SERVERS_FILE: &str = "mcp.json";
+/// Bytes of a file that is pinned.
+const MAX_FILE: u64 = 256 << 20;
+/// Endings of files that may hold an agent.
+const AGENT_ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
+/// How deep, and how many, files of agents are looked for.
+const MAX_DEPTH: usize = 5;
+const MAX_AGENTS: usize = 1000;
+/// What stands in the place of a digest where there is no file.
+const ABSENT: &str = "absent";
+
+/// What decides in a folder, as it was when the operator trusted it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Footprint {
+    /// Digests by paths below the folder
+    files: BTreeMap<String, String>,
+    /// Digests of files that may hold an agent, where anything is granted to such files themselves
+    agents: BTreeMap<String, String>,
+    /// Where granted directories really are, by the paths that `hotcell.toml` has for them
+    directories: BTreeMap<String, String>,
+    /// What the operator was shown
+    shown: Vec<String>,
+}
+
+impl Footprint {
+    /// What decides in `folder` now, where `settings` are those of its `hotcell.toml`.
+    pub(crate) fn of(folder: &Path, settings: &Settings) -> Self {
+        let root = root_of(folder);
+        let digests = |names: BTreeSet<String>| names.into_iter().map(|name| (name.clone(), digest_of(&root, &name)));
+        let mut agents = BTreeSet::new();
+        if settings.grants_to_agent_files() {
+            agent_files(&root, Path::new(""), 0, &mut agents);
+        }
+        Footprint {
+            files: digests(deciding(&root, settings)).collect(),
+            agents: digests(agents).collect(),
+            directories: settings.directories().map(|(written, host)| (written.to_owned(), real(host))).collect(),
+            shown: shown(settings),
+        }
+    }
+
+    /// What is different in the folder since then, in plain words; nothing where all that decides is as it was.
+    pub(crate) fn changes(&self, folder: &Path, settings: &Settings) -> Vec<String> {
+        let root = root_of(folder);
+        let mut changes = Vec::new();
+        for (name, pinned) in &self.files {
+            let now = digest_of(&root, name);
+            if now != *pinned {
+                changes.push(match (pinned.as_str(), now.as_str()) {
+                    (ABSENT, _) => format!("`{name}` is new"),
+                    (_, ABSENT) => format!("`{name}` is gone"),
+                    _ => format!("`{name}` was changed"),
+                });
+            }
+        }
+        for name in deciding(&root, settings).into_iter().filter(|name| !self.files.contains_key(name)) {
+            changes.push(format!("`{name}` decides something now, and did not"));
+        }
+        for (written, host) in settings.directories() {
+            let now = real(host);
+            match self.directories.get(written) {
+                Some(pinned) if *pinned != now => {
+                    changes.push(format!("the granted directory `{written}` is `{now}` now; it was `{pinned}`"));
+                }
+                _ => {}
+            }
+        }
+        let wishes = shown(settings);
+        changes.extend(wishes.iter().filter(|line| !self.shown.contains(line)).map(|line| format!("new: {line}")));
+        changes.extend(self.shown.iter().filter(|line| !wishes.contains(line)).map(|line| format!("gone: {line}")));
+        changes
+    }
+
+    /// Whether the file of this name had these bytes.
+    pub(crate) fn has(&self, name: &str, bytes: &[u8]) -> bool {
+        [&self.files, &self.agents].iter().any(|pinned| pinned.get(name).is_some_and(|pinned| *pinned == digest(bytes)))
+    }
+
+    /// What `mcp.json` of the folder says of each server, in full.
+    pub(crate) fn servers(&self, folder: &Path) -> Vec<String> {
+        let text = Folder::new(folder).read(Path::new(SERVERS_FILE), MAX_FILE).unwrap_or_default();
+        let servers: Value = serde_json::from_slice(&text).unwrap_or_default();
+        let servers = servers.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
+        servers.map(|(name, server)| format!("the MCP server `{name}` is {server}")).collect()
+    }
+
+    /// Digests of the files that decide, by their names.
+    pub(crate) fn digests(&self) -> BTreeMap<String, String> {
+        self.files.clone()
+    }
+
+    /// The files that are pinned and there, by their names.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &str> {
+        let all = self.files.iter().chain(&self.agents);
+        all.filter(|(_, digest)| *digest != ABSENT).map(|(name, _)| name.as_str())
+    }
+
+    /// Where granted directories are, by how they are written.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.directories.iter().map(|(written, real)| (written.as_str(), real.as_str()))
+    }
+}
+
+/// The folder by its real path, so that files are found that are named by that.
+fn root_of(folder: &Path) -> Folder {
+    Folder::new(&folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf()))
+}
+
+/// What trusting the settings means, line by line.
+fn shown(settings: &Settings) -> Vec<String> {
+    let of_name = |(name, lines): (String, Vec<String>)| {
+        lines.into_iter().map(move |line| if name.is_empty() { line } else { format!("`{name}` may {line}") })
+    };
+    settings.wishes().into_iter().flat_map(of_name).collect()
+}
+
+/// The names of files that decide something, whether they are there or not: the three that always do, scripts that are granted
+/// something, what import paths mean, and files of the folder that `mcp.json` names as programs or their arguments.
+fn deciding(root: &Folder, settings: &Settings) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = [SETTINGS_FILE, LOCK_FILE, SERVERS_FILE].map(str::to_owned).into();
+    names.extend(settings.all_grants().keys().filter(|name| !is_for_agent_files(name)).cloned());
+    let meaning = |said: &str| said.rsplit_once(':').map_or(said, |(file, _)| file).to_owned();
+    names.extend(settings.import_meanings().map(meaning).filter(|name| root.entry(Path::new(name)) == Entry::File));
+    if let Ok(bytes) = root.read(Path::new(SERVERS_FILE), MAX_FILE)
+        && let Ok(servers) = serde_json::from_slice::<Value>(&bytes)
+    {
+        files_named_in(root, &servers, &mut names);
+    }
+    names
+}
+
+fn files_named_in(root: &Folder, value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            // `--file=server.py` names a file, too.
+            for name in [text.as_str(), text.rsplit('=').next().unwrap_or_default()] {
+                if !name.is_empty() && root.entry(Path::new(name)) == Entry::File {
+                    names.insert(name.to_owned());
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| files_named_in(root, item, names)),
+        Value::Object(fields) => fields.values().for_each(|field| files_named_in(root, field, names)),
+        _ => {}
+    }
+}
+
+/// Files below the folder that may hold an agent.
+fn agent_files(root: &Folder, below: &Path, depth: usize, names: &mut BTreeSet<String>) {
+    let Ok(entries) = std::fs::read_dir(root.path().join(below)) else { return };
+    for entry in entries.filter_map(Result::ok).take(MAX_AGENTS) {
+        let name = below.join(entry.file_name());
+        if names.len() >= MAX_AGENTS || entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && depth < MAX_DEPTH => agent_files(root, &name, depth + 1, names),
+            Ok(kind) if !kind.is_dir() => {
+                let is_agent = name.extension().is_some_and(|ending| AGENT_ENDINGS.iter().any(|one| ending == *one));
+                if let (true, Some(name)) = (is_agent, name.to_str()) {
+                    names.insert(name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The digest of a file, in hexadecimal; what cannot be read is told apart from what is not there.
+fn digest_of(root: &Folder, name: &str) -> String {
+    match root.read(Path::new(name), MAX_FILE) {
+        Ok(bytes) => digest(&bytes),
+        Err(FileError::Missing) => ABSENT.to_owned(),
+        Err(error) => format!("unreadable: {error}"),
+    }
+}
+
+/// Where a directory is, links followed.
+fn real(path: &Path) -> String {
+    path.canonicalize().map_or_else(|_| ABSENT.to_owned(), |real| real.display().to_string())
+}
+
+#[cfg(test)]
+mod tests;
