@@ -1,6 +1,5 @@
 //! `plugin.toml`: what a project says about its plugin that its code does not.
 
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -76,7 +75,7 @@ impl Manifest {
     /// Reads the manifest of the project in `directory`.
     pub(crate) fn read(directory: &Path) -> Result<Self, ManifestError> {
         let path = directory.join(FILE);
-        let text = match fs::read_to_string(&path) {
+        let text = match hotcell_files::read_text(&path, hotcell_files::MAX_TEXT) {
             Ok(text) => text,
             Err(source) => return Err(ManifestError::Read { path, source }),
         };

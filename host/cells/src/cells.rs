@@ -1,27 +1,26 @@
 //! Loading: from the bytes of a plugin, or an interpreter that hotcell carries, to a cell that can be called.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use hotcell_budget::Budget;
+use hotcell_budget::{Budget, Bytes};
 use tokio::sync::Semaphore;
-use wasi_preview1_component_adapter_provider::{
-    WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER,
-};
 use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::cache::{self, Cache, Checked};
 use crate::clock::Repeatable;
+use crate::compile::{self, CompileLimits, Source};
+use crate::cost;
 use crate::description::{self, Description, DescriptionError};
 use crate::engine;
 use crate::entries::{Entries, ScriptEntry, find_entries};
 use crate::guest::{self, GuestState};
 use crate::inspect::{InspectError, Shape, inspect};
 use crate::pool::{self, Allocation, HostEngine};
+use crate::room::{self, Room};
 
 /// Calls that are prepared for, if nothing is said.
 const DEFAULT_CALLS: usize = 64;
@@ -35,8 +34,13 @@ pub struct CellsOptions {
     pub repeatable: Option<Repeatable>,
     /// Calls that may run at once; others wait. The address space for so many is reserved at the start.
     pub max_concurrent_calls: usize,
+    /// Memory that all calls together may have: each takes its limit from it before it starts, and waits until there is
+    /// enough. None is half of what the machine has. A quarter is kept for calls that come from inside calls.
+    pub memory: Option<Bytes>,
     /// What no call may exceed, whatever budget it carries.
     pub ceiling: Budget,
+    /// What compiling a component may take, where [`compile_in_processes`](crate::compile_in_processes) was called.
+    pub compilation: CompileLimits,
     /// Is told when a component is compiled, which may take seconds.
     pub on_compile: Option<CompileListener>,
 }
@@ -47,7 +51,9 @@ impl Default for CellsOptions {
             cache_dir: None,
             repeatable: None,
             max_concurrent_calls: DEFAULT_CALLS,
+            memory: None,
             ceiling: Budget::unlimited(),
+            compilation: CompileLimits::default(),
             on_compile: None,
         }
     }
@@ -86,11 +92,14 @@ pub(crate) struct Shared {
     pub(crate) permits: Semaphore,
     /// For calls that come from inside a call.
     pub(crate) nested_permits: Semaphore,
+    pub(crate) memory: Room,
+    pub(crate) nested_memory: Room,
     pub(crate) repeatable: Option<Repeatable>,
     pub(crate) ceiling: Budget,
     linker: Linker<GuestState>,
     compatibility: String,
     cache: Option<Cache>,
+    compilation: CompileLimits,
     on_compile: Option<CompileListener>,
     loaded: Mutex<HashMap<String, Weak<Loaded>>>,
     warnings: Vec<String>,
@@ -212,6 +221,7 @@ impl Cells {
             }
             None => None,
         };
+        let memory = options.memory.unwrap_or_else(room::of_this_machine);
         let (permits, nested) = match allocation {
             Allocation::Pool(slots) => (slots.div_ceil(2).min(calls), slots / 2),
             Allocation::OnDemand => (calls, calls),
@@ -222,10 +232,13 @@ impl Cells {
                 engine,
                 permits: Semaphore::new(permits as usize),
                 nested_permits: Semaphore::new(nested as usize),
+                memory: Room::new(Bytes(memory.0 - memory.0 / 4)),
+                nested_memory: Room::new(Bytes(memory.0 / 4)),
                 repeatable: options.repeatable,
                 ceiling: options.ceiling,
                 linker,
                 cache,
+                compilation: options.compilation,
                 on_compile: options.on_compile,
                 loaded: Mutex::default(),
                 warnings,
@@ -253,11 +266,11 @@ impl Cells {
         }
         let shape = inspect(bytes).map_err(|error| LoadError::Inspect { name: name.to_owned(), error })?;
         let (component, description) = match shape {
-            Shape::Preview1Command => (self.component(name, &digest, || adapt(bytes).map(Cow::Owned))?, None),
+            Shape::Preview1Command => (self.component(name, &digest, Source::Preview1Command(bytes))?, None),
             Shape::Component { exports, descriptions, .. } => {
                 let description = description::read_for(&descriptions, &exports)
                     .map_err(|error| LoadError::Description { name: name.to_owned(), error })?;
-                (self.component(name, &digest, || Ok(Cow::Borrowed(bytes)))?, description)
+                (self.component(name, &digest, Source::Component(bytes))?, description)
             }
         };
         let entries = find_entries(&self.shared.engine, &component, name)?;
@@ -324,29 +337,22 @@ impl Cells {
         Ok(Cell { name: name.into(), loaded })
     }
 
-    /// The compiled component of `digest`: from the cache, or compiled from what `wasm` gives.
-    fn component<'a>(
-        &self,
-        name: &str,
-        digest: &str,
-        wasm: impl FnOnce() -> Result<Cow<'a, [u8]>, String>,
-    ) -> Result<Component, LoadError> {
+    /// The compiled component of `digest`: from the cache, or compiled from `source`.
+    fn component(&self, name: &str, digest: &str, source: Source<'_>) -> Result<Component, LoadError> {
         let key = cache::key(digest, &self.shared.compatibility);
         let cache = self.shared.cache.as_ref();
         if let Some(component) = cache.and_then(|cache| cache.find(&key)).and_then(|found| self.map(&found).ok()) {
             return Ok(component);
         }
+        cost::check(source.bytes()).map_err(|error| LoadError::Inspect { name: name.to_owned(), error })?;
         let failed = |detail: String| LoadError::Compile { name: name.to_owned(), detail };
-        let wasm = wasm().map_err(failed)?;
-        self.tell(&CompileEvent::Started { name: name.to_owned(), bytes: wasm.len() });
+        self.tell(&CompileEvent::Started { name: name.to_owned(), bytes: source.bytes().len() });
         let started = Instant::now();
-        let compiled = self
-            .shared
-            .engine
-            .precompile_component(&wasm)
-            .map_err(|error| failed(crate::text::one_line(&format!("{error:#}"), 500)))?;
+        let compiled =
+            compile::compile(&self.shared.engine, &self.shared.compatibility, self.shared.compilation, source);
+        // Also told of what failed: whoever shows the progress takes it away.
         self.tell(&CompileEvent::Finished { name: name.to_owned(), elapsed: started.elapsed() });
-        self.keep(&key, &compiled).map_err(failed)
+        self.keep(&key, &compiled.map_err(failed)?).map_err(failed)
     }
 
     /// The component of machine code that this program made or carries: written to the cache and mapped from there,
@@ -378,18 +384,4 @@ impl Cells {
             listener(event);
         }
     }
-}
-
-/// Turns a WASI preview 1 command into a component.
-fn adapt(module: &[u8]) -> Result<Vec<u8>, String> {
-    let encoder = wit_component::ComponentEncoder::default()
-        .validate(false)
-        .module(module)
-        .and_then(|encoder| {
-            encoder.adapter(WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_COMMAND_ADAPTER)
-        })
-        .and_then(|mut encoder| encoder.encode());
-    encoder.map_err(|error| {
-        format!("it cannot be adapted from WASI preview 1: {}", crate::text::one_line(&format!("{error:#}"), 500))
-    })
 }

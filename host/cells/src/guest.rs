@@ -27,6 +27,7 @@ use crate::output::Capture;
 use crate::policy::{Decision, Request, decide};
 use crate::secrets::Vault;
 use crate::services::{KeyValueStore, LogListener, Services};
+use crate::watch::{Watch, Watched};
 
 /// Bytes of random numbers a guest may ask for at once.
 const MAX_RANDOM: u64 = 1 << 20;
@@ -43,6 +44,7 @@ pub(crate) struct Unanswered {
 /// What the store of a call carries.
 pub(crate) struct GuestState {
     pub(crate) limiter: MemoryLimiter,
+    pub(crate) watch: Watch,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
     pub(crate) notes: Notes,
@@ -157,6 +159,7 @@ impl GuestState {
         let denials = Denials::new(&terms.plugin);
         let mut guest = Self {
             limiter: MemoryLimiter::new(budget.memory.as_usize()),
+            watch: Watch::start(budget.wall_clock),
             stdout,
             stderr,
             notes: Notes {
@@ -290,6 +293,12 @@ impl WasiSettings {
                 .insecure_random_seed(u128::from(seed));
         }
         builder
+    }
+}
+
+impl Watched for GuestState {
+    fn watch(&mut self) -> &mut Watch {
+        &mut self.watch
     }
 }
 

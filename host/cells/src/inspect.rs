@@ -58,6 +58,9 @@ const WASI_UDP_CREATE: &str = "wasi:sockets/udp-create-socket";
 /// The module that WASI preview 1 modules import.
 const PREVIEW_1: &str = "wasi_snapshot_preview1";
 
+/// What the custom sections are called in which a module describes a component.
+const COMPONENT_TYPE: &str = "component-type";
+
 /// What a plugin is, before it is compiled.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Shape<'a> {
@@ -164,14 +167,14 @@ struct Counts {
     parts: usize,
 }
 
-fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), InspectError> {
+pub(crate) fn limit(what: &'static str, found: u64, limit: u64) -> Result<(), InspectError> {
     if found <= limit {
         return Ok(());
     }
     Err(InspectError::TooLarge { what, found, limit })
 }
 
-fn invalid(error: wasmparser::BinaryReaderError) -> InspectError {
+pub(crate) fn invalid(error: wasmparser::BinaryReaderError) -> InspectError {
     // What the parser found instead of what it expected, it shows as a list of several lines.
     let words: Vec<&str> = error.message().split_whitespace().collect();
     InspectError::Invalid(format!("{} at byte {}", one_line(&words.join(" "), MAX_PROBLEM), error.offset()))
@@ -203,6 +206,8 @@ struct Names<'a> {
     imports: Vec<&'a str>,
     exports: Vec<&'a str>,
     descriptions: Vec<&'a [u8]>,
+    /// Whether a module says what component it is to become
+    has_component_type: bool,
 }
 
 impl<'a> Names<'a> {
@@ -237,6 +242,9 @@ impl<'a> Names<'a> {
             Payload::CustomSection(section) if section.name() == DESCRIPTION_SECTION => {
                 self.descriptions.push(section.data());
             }
+            Payload::CustomSection(section) if section.name().starts_with(COMPONENT_TYPE) => {
+                self.has_component_type = true
+            }
             _ => {}
         }
         limit("imports", self.imports.len() as u64, MAX_NAMES as u64 * 10)?;
@@ -258,6 +266,12 @@ impl<'a> Names<'a> {
         if let Some(import) = self.imports.iter().find(|module| **module != PREVIEW_1) {
             let hint = format!("; a core module may import only `{PREVIEW_1}`, and a component more");
             return Err(InspectError::UnknownImport { import: shown(import), hint });
+        }
+        // It would be believed when the module is made a component, and a command has nothing to say there.
+        if self.has_component_type {
+            return Err(InspectError::Invalid(format!(
+                "it is a core module with a section `{COMPONENT_TYPE}`; give the component that is made of it"
+            )));
         }
         if !self.exports.contains(&"_start") {
             return Err(InspectError::NoEntry(

@@ -38,7 +38,9 @@ mod cache;
 mod call;
 mod cells;
 mod clock;
+mod compile;
 mod contract;
+mod cost;
 mod denials;
 mod description;
 mod directories;
@@ -58,11 +60,13 @@ pub mod policy;
 mod pool;
 mod reflected;
 mod requests;
+mod room;
 mod run;
 mod secrets;
 mod services;
 mod survey;
 mod text;
+mod watch;
 
 pub use cache::{CacheError, digest};
 pub use call::{
@@ -71,6 +75,7 @@ pub use call::{
 };
 pub use cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, CompileListener, LoadError, ScriptKind};
 pub use clock::Repeatable;
+pub use compile::{CompileLimits, compile_in_processes};
 pub use contract::{CONTRACT_VERSION, LogLevel};
 pub use description::{
     ConnectorDescription, ConnectorMode, DESCRIPTION_SECTION, Description, DescriptionError, HOOK_POINTS,

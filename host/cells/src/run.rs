@@ -27,9 +27,12 @@ use crate::entries::ScriptEntry;
 use crate::guest::{GuestSetup, GuestState, Unanswered};
 use crate::output::OutputOverflow;
 use crate::policy::Denial;
+use crate::room::Place;
 use crate::secrets::Vault;
+use crate::watch::{DeadlineOver, Watcher};
 
-/// Fuel after which a guest lets others run and its deadline is looked at: some hundred microseconds.
+/// Fuel after which a guest lets others run and its deadline is looked at: some hundred microseconds. What costs no fuel
+/// is watched by [`Watcher`].
 const YIELD_INTERVAL: u64 = 2_000_000;
 /// Bytes of state that are handed over in the environment; more goes into a file.
 const MAX_STATE_VARIABLE: usize = 32_768;
@@ -203,7 +206,7 @@ impl Cells {
         budget: &Budget,
         enter: Enter,
     ) -> Report<Answer> {
-        let _permit = match self.permit(terms.depth).await {
+        let _permit = match self.permit(terms.depth, budget.memory).await {
             Ok(permit) => permit,
             Err(error) => return Report::refused(error),
         };
@@ -212,6 +215,7 @@ impl Cells {
             Ok(guest) => guest,
             Err(error) => return Report::refused(error),
         };
+        let deadline = guest.watch.deadline();
         let mut store = match self.store(guest, budget) {
             Ok(store) => store,
             Err(error) => return Report::refused(CellError::Host { message: format!("{error:#}") }),
@@ -221,19 +225,21 @@ impl Cells {
                 let instance = instance.instantiate_async(&mut store).await?;
                 enter.run(&mut store, &instance).await
             });
-            guarded(started, budget.wall_clock, work).await
+            guarded(deadline, work).await
         };
         report(store, outcome, budget, started)
     }
 
     /// A place among the calls that run at once. A call that other calls wait for does not wait itself: where
     /// everything is taken by its own callers, waiting would never end.
-    async fn permit(&self, depth: u32) -> Result<tokio::sync::SemaphorePermit<'_>, CellError> {
+    async fn permit(&self, depth: u32, memory: Bytes) -> Result<(tokio::sync::SemaphorePermit<'_>, Place), CellError> {
         if depth == 0 {
-            let shut_down = |_| CellError::Host { message: "the cells are shut down".to_owned() };
-            return self.shared.permits.acquire().await.map_err(shut_down);
+            let shut_down = || CellError::Host { message: "the cells are shut down".to_owned() };
+            let permit = self.shared.permits.acquire().await.map_err(|_| shut_down())?;
+            return Ok((permit, self.shared.memory.take(memory).await.ok_or_else(shut_down)?));
         }
-        self.shared.nested_permits.try_acquire().map_err(|_| CellError::Guest {
+        let permit = self.shared.nested_permits.try_acquire().ok();
+        permit.zip(self.shared.nested_memory.try_take(memory)).ok_or_else(|| CellError::Guest {
             kind: GuestErrorKind::Unavailable,
             message: "too many plugins call each other at the moment".to_owned(),
             metadata: Vec::new(),
@@ -243,6 +249,7 @@ impl Cells {
     fn store(&self, guest: GuestState, budget: &Budget) -> wasmtime::Result<Store<GuestState>> {
         let mut store = Store::new(&self.shared.engine, guest);
         store.limiter(|guest| &mut guest.limiter);
+        store.call_hook_async(Watcher);
         store.set_fuel(budget.fuel.0)?;
         store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
         store.set_hostcall_fuel(budget.transfer.as_usize());
@@ -465,11 +472,10 @@ enum Outcome {
 }
 
 /// Runs a call until it ends, its time is over, or the host panics. The timer is only set up for a call that waits.
-async fn guarded<C>(started: Instant, wall_clock: Duration, mut call: Pin<&mut C>) -> Outcome
+async fn guarded<C>(deadline: Option<Instant>, mut call: Pin<&mut C>) -> Outcome
 where
     C: Future<Output = wasmtime::Result<Returned>>,
 {
-    let deadline = started.checked_add(wall_clock);
     let mut timer: Option<Pin<Box<tokio::time::Sleep>>> = None;
     poll_fn(|cx| {
         if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -507,7 +513,7 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
     let denials = guest.denials.take().into_iter().map(scrub).collect();
     let stderr = vault.scrub(guest.stderr.shown(error_bytes));
     let result = match outcome {
-        Outcome::DeadlineOver => Err(limit(Limit::Deadline, format!("still running after {:?}", budget.wall_clock))),
+        Outcome::DeadlineOver => Err(deadline_over(budget)),
         Outcome::Panicked(message) => Err(CellError::Host { message }),
         Outcome::Returned(Ok(Returned::Code(0))) => printed(&guest),
         Outcome::Returned(Ok(Returned::Code(code))) => Err(CellError::Exit { code, stderr: stderr.clone() }),
@@ -571,6 +577,10 @@ fn limit(limit: Limit, detail: String) -> CellError {
     CellError::Limit { limit, detail }
 }
 
+fn deadline_over(budget: &Budget) -> CellError {
+    limit(Limit::Deadline, format!("still running after {:?}", budget.wall_clock))
+}
+
 /// Sorts an error of the engine, or takes a program's exit with code 0 as the success it is.
 fn failure(error: &wasmtime::Error, guest: &GuestState, budget: &Budget, stderr: &str) -> Result<Answer, CellError> {
     if let Some(I32Exit(code)) = error.downcast_ref::<I32Exit>() {
@@ -584,6 +594,9 @@ fn failure(error: &wasmtime::Error, guest: &GuestState, budget: &Budget, stderr:
     }
     if let Some(overflow) = error.downcast_ref::<OutputOverflow>() {
         return Err(limit(Limit::OutputTooLarge, overflow.to_string()));
+    }
+    if error.is::<DeadlineOver>() {
+        return Err(deadline_over(budget));
     }
     if matches!(error.downcast_ref::<ResourceTableError>(), Some(ResourceTableError::Full)) {
         return Err(handles(budget));

@@ -27,6 +27,7 @@ use crate::arguments::Arguments;
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
+    hotcell_runtime::compile_in_processes();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         // Whoever types a command alone wants to know what there is.

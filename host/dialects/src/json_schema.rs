@@ -2,6 +2,7 @@
 
 use hotcell_graph::Value;
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::json_schema::{JsonSchema, SchemaProblem};
 
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, Node, Place};
@@ -15,14 +16,16 @@ pub(crate) fn read<'d>(fields: &mut Fields<'_, 'd>, name: &'static str) -> Optio
         return None;
     }
     let value = node.to_value();
-    // The retriever refuses everything: a schema never makes the host fetch anything.
     let schema = serde_json::Value::from(&value);
-    if let Err(error) = jsonschema::options().offline().build(&schema) {
-        let diagnostic = match bad_reference(node, node) {
-            Some((place, reference)) => fields
+    if let Err(problem) = JsonSchema::compile(&schema) {
+        let diagnostic = match (problem, bad_reference(node, node)) {
+            (SchemaProblem::TooMuch(what), _) => fields
+                .error(format!("the `{name}` asks for too much: {what}"), &reader.span(node.place))
+                .help("refer to the same part from fewer places, and nest less"),
+            (_, Some((place, reference))) => fields
                 .error(format!("the `{name}` refers to `{reference}`, which it does not hold"), &reader.span(place))
                 .help("refer to parts of the same schema, such as `#/$defs/name`; nothing is fetched"),
-            None => invalid(fields, name, node, &error),
+            (SchemaProblem::Invalid(error), None) => invalid(fields, name, node, &error),
         };
         reader.report(diagnostic);
         return None;

@@ -2,8 +2,8 @@
 
 use hotcell_graph::Value;
 use hotcell_graph::ir::Graph;
+use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
-use jsonschema::Validator;
 
 use crate::run_input::RunInput;
 
@@ -11,22 +11,15 @@ use crate::run_input::RunInput;
 const MOST_PROBLEMS: usize = 5;
 
 /// What is wrong with a value, if something is.
-pub(crate) fn misfit(validator: &Validator, value: &Value) -> Option<String> {
-    let instance = serde_json::Value::from(value);
-    let problem = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
-        "" => error.to_string(),
-        path => format!("{path}: {error}"),
-    };
-    let problems: Vec<String> = validator.iter_errors(&instance).take(MOST_PROBLEMS).map(problem).collect();
+pub(crate) fn misfit(schema: &JsonSchema, value: &Value) -> Option<String> {
+    let problems = schema.problems_by_place(&serde_json::Value::from(value), MOST_PROBLEMS);
     (!problems.is_empty()).then(|| problems.join("; "))
 }
 
 fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), String> {
-    let validator = jsonschema::options()
-        .offline()
-        .build(&serde_json::Value::from(schema))
-        .map_err(|error| format!("`{name}` is no JSON schema: {error}"))?;
-    misfit(&validator, value).map_or(Ok(()), Err)
+    let schema = JsonSchema::compile(&serde_json::Value::from(schema))
+        .map_err(|error| format!("`{name}` is no JSON schema that can be used: {error}"))?;
+    misfit(&schema, value).map_or(Ok(()), Err)
 }
 
 /// Looks at structured input: values of the state, or a text that is a JSON object. Other texts are messages.

@@ -1,221 +1,224 @@
-//! Opens what a file names.
+//! Reading files that somebody else wrote.
 //!
-//! An agent's folder comes from a stranger, and so does every path that a file in it names. All of them are opened here, by
-//! [`Folder`]: below the folder, whatever `..`, absolute path or link is written there, and whatever somebody exchanges
-//! meanwhile. [`read`] is for files that the operator names: those may be anywhere.
+//! A path may lead to a device that never ends, a pipe that nobody writes into, a directory, or gigabytes. So there is one
+//! way to read a file: it is a regular file of at most so many bytes, and nothing of it is waited for. `.ci/reads` refuses
+//! any other way in the host.
 //!
-//! Both read regular files up to a size, so that a pipe keeps nobody waiting and a device gives no endless text.
+//! Links are followed: where they may lead is the matter of whoever makes the path.
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read as _};
-use std::path::{Component, Path, PathBuf};
+mod folder;
 
-use cap_primitives::ambient_authority;
-use cap_primitives::fs::{OpenOptions, open, open_ambient_dir};
-use thiserror::Error;
+pub use folder::{Entry, FileError, Folder};
 
-/// Why a file is not read. The texts do not repeat its path.
-#[derive(Debug, Error)]
-pub enum FileError {
-    /// There is nothing of that name
-    #[error("there is no such file")]
-    Missing,
-    /// The path leads out of the folder, as it is written or by a link
-    #[error("it leads out of the agent's folder")]
-    Outside,
-    /// It is a folder, a pipe, a device or a socket
-    #[error("it is not a regular file")]
-    NotRegular,
-    /// It has more bytes than are read
-    #[error("it has more than {limit} bytes, the most that are read")]
-    TooLarge {
-        /// The most that are read
-        limit: u64,
-    },
-    /// It is not UTF-8
-    #[error("it is not UTF-8 text: byte {at} is wrong")]
-    NotText {
-        /// The first byte that is wrong
-        at: usize,
-    },
-    /// The system refuses it
-    #[error(transparent)]
-    System(io::Error),
-}
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::path::Path;
 
-/// What a path in a folder leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    /// A regular file
-    File,
-    /// A folder
-    Folder,
-    /// A pipe, a device or a socket
-    Special,
-    /// Nothing that is there or can be looked at
-    Missing,
-    /// Something outside
-    Outside,
-}
+/// Bytes that a file may have which people write: a graph, settings, a list of servers, a case.
+pub const MAX_TEXT: u64 = 16 << 20;
+/// Bytes that a plugin may have.
+pub const MAX_COMPONENT: u64 = 96 << 20;
+/// Bytes that a recording may have.
+pub const MAX_RECORDING: u64 = 256 << 20;
 
-/// A folder, as the whole world of the files in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
-    path: PathBuf,
-}
-
-impl Folder {
-    /// The folder at `path`. Nothing is opened yet.
-    pub fn new(path: &Path) -> Self {
-        Folder { path: path.to_path_buf() }
-    }
-
-    /// Its path.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Opens the regular file that `name` leads to. `..` and links are followed as long as they stay inside; an absolute path
-    /// has to begin with that of the folder.
-    ///
-    /// # Errors
-    /// When there is no such file inside, or it is not a regular one.
-    pub fn open(&self, name: &Path) -> Result<File, FileError> {
-        let file = self.open_any(name)?;
-        if file.metadata().map_err(FileError::System)?.is_file() { Ok(file) } else { Err(FileError::NotRegular) }
-    }
-
-    /// The bytes of a file, as [`Folder::open`] opens it.
-    ///
-    /// # Errors
-    /// As with [`Folder::open`], and when it has more than `limit` bytes.
-    pub fn read(&self, name: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
-        bytes_of(self.open(name)?, limit)
-    }
-
-    /// The text of a file, as [`Folder::open`] opens it.
-    ///
-    /// # Errors
-    /// As with [`Folder::read`], and when it is not UTF-8.
-    pub fn read_text(&self, name: &Path, limit: u64) -> Result<String, FileError> {
-        text_of(self.read(name, limit)?)
-    }
-
-    /// What `name` leads to.
-    pub fn entry(&self, name: &Path) -> Entry {
-        let opened = self.open_any(name).and_then(|file| file.metadata().map_err(FileError::System));
-        match opened {
-            Ok(metadata) if metadata.is_file() => Entry::File,
-            Ok(metadata) if metadata.is_dir() => Entry::Folder,
-            Ok(_) => Entry::Special,
-            Err(FileError::Outside) => Entry::Outside,
-            Err(_) => Entry::Missing,
-        }
-    }
-
-    /// Where `name` really is, links followed: below the folder's own real path. For what takes paths alone; whatever can
-    /// take an open file is given one.
-    ///
-    /// # Errors
-    /// When there is nothing of that name inside.
-    pub fn real_path(&self, name: &Path) -> Result<PathBuf, FileError> {
-        drop(self.open_any(name)?);
-        let real = |path: &Path| path.canonicalize().map_err(error_of);
-        let (folder, found) = (real(&self.path)?, real(&self.path.join(name))?);
-        if found.starts_with(folder) { Ok(found) } else { Err(FileError::Outside) }
-    }
-
-    fn open_any(&self, name: &Path) -> Result<File, FileError> {
-        let name = match name.strip_prefix(&self.path) {
-            Ok(below) if name.is_absolute() => below,
-            _ => name,
-        };
-        if leaves(name) {
-            return Err(FileError::Outside);
-        }
-        let name = if name.as_os_str().is_empty() { Path::new(".") } else { name };
-        let folder = open_ambient_dir(&self.path, ambient_authority()).map_err(error_of)?;
-        open(&folder, name, &reading()).map_err(|error| match self.path.join(name).canonicalize() {
-            // The refusal of a path that leaves the folder is told from a missing permission by where the path leads.
-            Ok(found) if self.path.canonicalize().is_ok_and(|folder| !found.starts_with(folder)) => FileError::Outside,
-            _ => error_of(error),
-        })
-    }
-}
-
-/// Whether a path leaves its folder as it is written.
-fn leaves(path: &Path) -> bool {
-    let mut depth = 0_i64;
-    for part in path.components() {
-        match part {
-            Component::Normal(_) => depth += 1,
-            Component::ParentDir => depth -= 1,
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return true,
-        }
-        if depth < 0 {
-            return true;
-        }
-    }
-    false
-}
-
-/// The bytes of a regular file that the operator names, wherever it is.
+/// Reads a regular file of at most `limit` bytes.
 ///
 /// # Errors
-/// When there is none, it is not a regular one, or it has more than `limit` bytes.
-pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
-    let mut options = std::fs::OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, not_waiting());
-    let file = options.open(path).map_err(error_of)?;
-    if !file.metadata().map_err(FileError::System)?.is_file() {
-        return Err(FileError::NotRegular);
-    }
+/// Those of the system, and of the kind [`io::ErrorKind::InvalidInput`] for what is no regular file, or of
+/// [`io::ErrorKind::FileTooLarge`] for what is larger. The text says what it is, without the path.
+pub fn read(path: impl AsRef<Path>, limit: u64) -> io::Result<Vec<u8>> {
+    let (file, _) = open_regular(path.as_ref())?;
     bytes_of(file, limit)
 }
 
-/// The text of a regular file that the operator names, wherever it is.
+pub(crate) fn bytes_of(file: File, limit: u64) -> io::Result<Vec<u8>> {
+    let too_large = |found: u64| {
+        let message = format!("it has {found} bytes, and at most {limit} are read");
+        io::Error::new(io::ErrorKind::FileTooLarge, message)
+    };
+    let size = file.metadata()?.len();
+    if size > limit {
+        return Err(too_large(size));
+    }
+    // What the system says of the size is no more than a hint: it can grow, and files of `/proc` have none.
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large(bytes.len() as u64));
+    }
+    Ok(bytes)
+}
+
+/// Reads a regular file of at most `limit` bytes of UTF-8 text.
 ///
 /// # Errors
-/// As with [`read`], and when it is not UTF-8.
-pub fn read_text(path: &Path, limit: u64) -> Result<String, FileError> {
+/// As [`read`], and of the kind [`io::ErrorKind::InvalidData`] for what is no UTF-8.
+pub fn read_text(path: impl AsRef<Path>, limit: u64) -> io::Result<String> {
     text_of(read(path, limit)?)
 }
 
-fn reading() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    cap_primitives::fs::OpenOptionsExt::custom_flags(&mut options, not_waiting());
-    options
+pub(crate) fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8 text: byte {at} is wrong"))
+    })
 }
 
-/// Opening a pipe does not wait for whoever writes into it.
+/// Opens a regular file for reading, with what the system says about it. What is read of it is for the caller to limit.
+///
+/// # Errors
+/// Those of the system, and of the kind [`io::ErrorKind::InvalidInput`] for what is no regular file.
+pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
+    // Looked at before it is opened, because opening a device can already do something; and once more afterwards.
+    check(&std::fs::metadata(path)?)?;
+    let file = open(path)?;
+    let metadata = file.metadata()?;
+    check(&metadata)?;
+    Ok((file, metadata))
+}
+
+/// Opens a file of our own for writing, which is made if it is not there and keeps what it has: a lock, for example. A link is
+/// not followed.
+///
+/// # Errors
+/// Those of the system, and of the kind [`io::ErrorKind::InvalidInput`] for what is no regular file.
+pub fn open_own(path: &Path) -> io::Result<File> {
+    // Most systems say less clearly what is wrong with a link.
+    if let Ok(metadata) = std::fs::symlink_metadata(path) {
+        check(&metadata)?;
+    }
+    let file = open_for_writing(path)?;
+    check(&file.metadata()?)?;
+    Ok(file)
+}
+
 #[cfg(unix)]
-fn not_waiting() -> i32 {
-    rustix::fs::OFlags::NONBLOCK.bits().cast_signed()
+fn open_for_writing(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(0o666))?.into())
 }
 
-fn error_of(error: io::Error) -> FileError {
-    match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => FileError::Missing,
-        _ => FileError::System(error),
+#[cfg(not(unix))]
+fn open_for_writing(path: &Path) -> io::Result<File> {
+    File::options().create(true).truncate(false).write(true).open(path)
+}
+
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    // A pipe that takes the place of the file is opened without waiting for who writes into it.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?.into())
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+fn check(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let what = kind(metadata);
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a regular file")))
+}
+
+#[cfg(unix)]
+fn kind(metadata: &Metadata) -> &'static str {
+    use std::os::unix::fs::FileTypeExt as _;
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_symlink() => "a link",
+        () if kind.is_dir() => "a directory",
+        () if kind.is_fifo() => "a pipe",
+        () if kind.is_socket() => "a socket",
+        () if kind.is_char_device() || kind.is_block_device() => "a device",
+        () => "something else",
     }
 }
 
-fn bytes_of(file: File, limit: u64) -> Result<Vec<u8>, FileError> {
-    let size = file.metadata().map_err(FileError::System)?.len();
-    let mut bytes = Vec::with_capacity(usize::try_from(size.min(limit)).unwrap_or_default());
-    // A file may grow while it is read, and some say that they are empty.
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(FileError::System)?;
-    if bytes.len() as u64 > limit { Err(FileError::TooLarge { limit }) } else { Ok(bytes) }
+#[cfg(not(unix))]
+fn kind(metadata: &Metadata) -> &'static str {
+    if metadata.is_dir() { "a directory" } else { "something else" }
 }
 
-fn text_of(bytes: Vec<u8>) -> Result<String, FileError> {
-    String::from_utf8(bytes).map_err(|error| FileError::NotText { at: error.utf8_error().valid_up_to() })
-}
+#[cfg(all(test, unix))]
+mod tests {
+    use std::io::ErrorKind;
+    use std::path::Path;
 
-#[cfg(test)]
-mod tests;
+    use super::{open_own, read, read_text};
+
+    fn refused(path: &Path, kind: ErrorKind, part: &str) {
+        let error = read(path, 8).expect_err(&path.display().to_string());
+        assert!(error.kind() == kind && error.to_string().contains(part), "{}: {error:?}", path.display());
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RWXU).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        std::os::unix::fs::symlink(at("pipe"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("circle"), at("circle")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        refused(&at("pipe"), ErrorKind::InvalidInput, "a pipe, not a regular file");
+        refused(&at("link"), ErrorKind::InvalidInput, "a pipe");
+        refused(&at("device"), ErrorKind::InvalidInput, "a device");
+        refused(&at("socket"), ErrorKind::InvalidInput, "a socket");
+        refused(folder.path(), ErrorKind::InvalidInput, "a directory");
+        refused(Path::new("/dev/null"), ErrorKind::InvalidInput, "a device");
+        assert!(read(at("circle"), 8).is_err());
+        assert_eq!(read(at("nothing"), 8).unwrap_err().kind(), ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_may_have_as_many_bytes_as_the_limit_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "12345678").unwrap();
+        assert_eq!(read(&file, 8).unwrap(), b"12345678");
+        assert_eq!(read_text(&file, 8).unwrap(), "12345678");
+        std::fs::write(&file, "123456789").unwrap();
+        refused(&file, ErrorKind::FileTooLarge, "it has 9 bytes, and at most 8 are read");
+        // It says that it is empty and is not.
+        refused(Path::new("/proc/cpuinfo"), ErrorKind::FileTooLarge, "at most 8 are read");
+        // Most of it is not there, and it is refused before anything of it is read.
+        std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
+        refused(&file, ErrorKind::FileTooLarge, "1099511627776 bytes");
+    }
+
+    #[test]
+    fn a_file_of_our_own_is_never_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("other"), "kept").unwrap();
+        std::os::unix::fs::symlink(at("other"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, at("pipe"), rustix::fs::Mode::RWXU).unwrap();
+        for (name, what) in [("link", "a link"), ("dangling", "a link"), ("pipe", "a pipe")] {
+            let error = open_own(&at(name)).unwrap_err();
+            assert!(error.to_string().contains(what), "{name}: {error}");
+        }
+        assert!(!at("nowhere").exists());
+        open_own(&at("own")).unwrap();
+        open_own(&at("other")).unwrap();
+        assert_eq!(read_text(at("other"), 8).unwrap(), "kept");
+    }
+
+    #[test]
+    fn text_is_utf_8() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, b"ab\xff").unwrap();
+        let error = read_text(&file, 8).unwrap_err();
+        assert_eq!(
+            (error.kind(), error.to_string().as_str()),
+            (ErrorKind::InvalidData, "it is not UTF-8 text: byte 2 is wrong")
+        );
+    }
+}

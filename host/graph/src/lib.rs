@@ -7,6 +7,7 @@ pub mod conversation;
 pub mod diagnostic;
 pub mod formula;
 pub mod ir;
+pub mod json_schema;
 mod path;
 mod reach;
 mod reducer;

@@ -15,6 +15,9 @@ pub trait Lookup {
     fn lookup(&self, name: &str) -> Option<&Value>;
 }
 
+/// Bytes that a text may have which a template becomes.
+pub(crate) const MAX_EXPANDED: usize = 16 << 20;
+
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
@@ -121,11 +124,15 @@ impl Template {
         found
     }
 
-    /// Expands to text; every reference that names nothing is reported at once.
+    /// Expands to text; every reference that names nothing is reported at once. A text that has become longer than
+    /// [`MAX_EXPANDED`] is not gone on with: [`Expression`](crate::ir::Expression) refuses it.
     pub fn expand(&self, scope: &dyn Lookup) -> Result<String, Missing> {
         let mut text = String::new();
         let mut missing = Vec::new();
         for part in &self.parts {
+            if text.len() > MAX_EXPANDED {
+                break;
+            }
             match part {
                 Part::Text(literal) => text.push_str(literal),
                 Part::Reference(path) => match resolve(path, scope) {
@@ -142,6 +149,9 @@ impl Template {
     pub fn expand_lenient(&self, scope: &dyn Lookup) -> String {
         let mut text = String::new();
         for part in &self.parts {
+            if text.len() > MAX_EXPANDED {
+                break;
+            }
             match part {
                 Part::Text(literal) => text.push_str(literal),
                 Part::Reference(path) => {

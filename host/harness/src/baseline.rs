@@ -74,7 +74,7 @@ impl Baseline {
     /// When the file is there and cannot be used.
     pub fn read(folder: &Path) -> Result<Option<Self>, BaselineError> {
         let file = folder.join(BASELINE_FILE);
-        match std::fs::read_to_string(&file) {
+        match hotcell_files::read_text(&file, hotcell_files::MAX_TEXT) {
             Ok(text) => {
                 serde_json::from_str(&text).map(Some).map_err(|error| BaselineError { file, cause: error.to_string() })
             }

@@ -307,7 +307,8 @@ pub fn read_cases(folder: &Path) -> Result<Vec<(String, Case)>, CaseError> {
         if is_link(&file) {
             return Err(failed(&file, "it is a link; put the case itself there".to_owned()));
         }
-        let text = std::fs::read_to_string(&file).map_err(|error| failed(&file, error.to_string()))?;
+        let text = hotcell_files::read_text(&file, hotcell_files::MAX_TEXT)
+            .map_err(|error| failed(&file, error.to_string()))?;
         let case = Case::parse(&text, folder).map_err(|cause| failed(&file, cause))?;
         let name = file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         Ok((name, case))

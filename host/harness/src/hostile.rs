@@ -29,8 +29,6 @@ use crate::play::HarnessError;
 pub const ATTACK_NAME: &str = "hostile";
 /// The name under which limits of the neighbour can be set.
 pub const NEIGHBOUR_NAME: &str = "neighbour";
-/// Bytes that a file of an attack may have.
-const MAX_FILE: u64 = 96 << 20;
 /// How long the neighbour rests between two calls.
 const NEIGHBOUR_REST: Duration = Duration::from_millis(2);
 /// A guest that does a little work and says so.
@@ -145,11 +143,7 @@ pub fn read_attacks(folder: &Path) -> Result<Vec<Attack>, AttackError> {
     files.sort();
     let mut attacks = Vec::with_capacity(files.len());
     for file in files {
-        let metadata = std::fs::metadata(&file).map_err(|error| wrong(&file, &error))?;
-        if !metadata.is_file() || metadata.len() > MAX_FILE {
-            return Err(wrong(&file, &format!("it is no file of at most {MAX_FILE} bytes")));
-        }
-        let bytes = std::fs::read(&file).map_err(|error| wrong(&file, &error))?;
+        let bytes = hotcell_files::read(&file, hotcell_files::MAX_COMPONENT).map_err(|error| wrong(&file, &error))?;
         attacks.push(Attack::read(&file, &bytes)?);
     }
     Ok(attacks)

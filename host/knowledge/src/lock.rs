@@ -44,7 +44,7 @@ impl BuildLock {
 }
 
 fn try_lock(path: &Path) -> io::Result<Option<File>> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    let file = hotcell_files::open_own(path)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),

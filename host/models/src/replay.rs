@@ -41,8 +41,8 @@ impl Replay {
     /// When the file cannot be read or a line of it is no exchange.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ModelError> {
         let path = path.as_ref();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| recording_error(path, format!("cannot be read: {error}")))?;
+        let text = hotcell_files::read_text(path, hotcell_files::MAX_RECORDING)
+            .map_err(|error| recording_error(path, format!("cannot be read: {error}")))?;
         let mut exchanges: HashMap<String, Recorded> = HashMap::new();
         for (index, line) in text.lines().enumerate() {
             if line.trim().is_empty() {

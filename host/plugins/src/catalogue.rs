@@ -7,13 +7,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use hotcell_cells::{Description, Survey, survey};
+use hotcell_files::{MAX_COMPONENT, MAX_TEXT};
 use serde::{Deserialize, Serialize};
 
 use crate::atomic::write_atomically;
 use crate::signature::signature_file;
 
-/// Bytes that a plugin's file may have; larger ones are not even read.
-const MAX_FILE: u64 = 96 << 20;
+/// Bytes that the index of what was found may have.
+const MAX_INDEX: u64 = 256 << 20;
 /// Files that are looked at in one folder.
 const MAX_FILES: usize = 10_000;
 /// The form of the index file; one of another form is made anew.
@@ -83,8 +84,8 @@ impl Plugin {
 /// # Errors
 /// When a file cannot be read or written.
 pub fn install(file: &Path, place: &Path) -> std::io::Result<()> {
-    let bytes = std::fs::read(file)?;
-    match std::fs::read(signature_file(file)) {
+    let bytes = hotcell_files::read(file, MAX_COMPONENT)?;
+    match hotcell_files::read(signature_file(file), MAX_TEXT) {
         Ok(signature) => write_atomically(&signature_file(place), &signature)?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => remove_if_there(&signature_file(place))?,
         Err(error) => return Err(error),
@@ -199,8 +200,8 @@ fn list(folder: &Path, jobs: &mut Vec<(PathBuf, Stamp)>, refused: &mut Vec<Found
         }
         match std::fs::metadata(&file) {
             Ok(metadata) if !metadata.is_file() => refuse("it is no file".to_owned()),
-            Ok(metadata) if metadata.len() > MAX_FILE => {
-                refuse(format!("it has {} bytes, more than the {MAX_FILE} that are accepted", metadata.len()));
+            Ok(metadata) if metadata.len() > MAX_COMPONENT => {
+                refuse(format!("it has {} bytes, more than the {MAX_COMPONENT} that are accepted", metadata.len()));
             }
             Ok(metadata) => jobs.push((file, stamp(&metadata))),
             Err(error) => refuse(error.to_string()),
@@ -218,7 +219,7 @@ fn stamp(metadata: &std::fs::Metadata) -> Stamp {
 }
 
 fn look_at(file: &Path) -> Result<Survey, String> {
-    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+    let bytes = hotcell_files::read(file, MAX_COMPONENT).map_err(|error| error.to_string())?;
     survey(&bytes).map_err(|error| error.to_string())
 }
 
@@ -262,7 +263,8 @@ fn refuse_twins(found: &mut [Found]) {
 }
 
 fn read_index(file: &Path) -> HashMap<PathBuf, Remembered> {
-    let index = std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<Index>(&bytes).ok());
+    let index =
+        hotcell_files::read(file, MAX_INDEX).ok().and_then(|bytes| serde_json::from_slice::<Index>(&bytes).ok());
     match index {
         Some(index) if index.form == INDEX_FORM && index.version == env!("CARGO_PKG_VERSION") => index.files,
         _ => HashMap::new(),

@@ -40,6 +40,9 @@ use hotcell_files::{FileError, Folder};
 use serde::Deserialize;
 use thiserror::Error;
 
+/// Bytes that the file of a secret may have.
+const MAX_SECRET: u64 = 64 << 10;
+
 /// The name of the file.
 pub const SETTINGS_FILE: &str = "hotcell.toml";
 /// What is granted to the file of an agent itself is granted under this name.
@@ -306,7 +309,7 @@ impl Settings {
         let granted = self.grants.get(plugin).map(|grants| grants.secret.as_slice()).unwrap_or_default();
         let value = |name: &str| match self.secrets.get(name) {
             Some(SecretSource::Env(variable)) => environment(variable),
-            Some(SecretSource::File(path)) => match hotcell_files::read_text(path, MAX_TEXT) {
+            Some(SecretSource::File(path)) => match hotcell_files::read_text(path, MAX_SECRET) {
                 Ok(text) => Some(text.trim_end_matches(['\r', '\n']).to_owned()),
                 Err(error) => {
                     tracing::warn!(target: "hotcell::plugin", "secret `{name}`: cannot read `{}`: {error}", path.display());

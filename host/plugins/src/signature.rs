@@ -119,7 +119,8 @@ pub(crate) fn signature_file(component: &Path) -> PathBuf {
 /// When a file cannot be used or the password is wrong.
 pub fn sign(component: &Path, secret_key: &Path, password: &str) -> Result<PathBuf, SignatureError> {
     let file = |path: &Path, cause: String| SignatureError::File { path: path.to_owned(), cause };
-    let text = std::fs::read_to_string(secret_key).map_err(|error| file(secret_key, error.to_string()))?;
+    let text = hotcell_files::read_text(secret_key, hotcell_files::MAX_TEXT)
+        .map_err(|error| file(secret_key, error.to_string()))?;
     let secret = minisign::SecretKeyBox::from_string(&text)
         .and_then(|boxed| {
             if password.is_empty() {
@@ -129,7 +130,8 @@ pub fn sign(component: &Path, secret_key: &Path, password: &str) -> Result<PathB
             }
         })
         .map_err(|error| file(secret_key, error.to_string()))?;
-    let bytes = std::fs::read(component).map_err(|error| file(component, error.to_string()))?;
+    let bytes = hotcell_files::read(component, hotcell_files::MAX_COMPONENT)
+        .map_err(|error| file(component, error.to_string()))?;
     let comment = component.file_name().map(|name| format!("file:{}", name.to_string_lossy()));
     let signature = minisign::sign(None, &secret, Cursor::new(bytes), comment.as_deref(), None)
         .map_err(|error| file(component, error.to_string()))?;
@@ -144,7 +146,7 @@ pub fn sign(component: &Path, secret_key: &Path, password: &str) -> Result<PathB
 /// When there is no signature, or none by these keys.
 pub fn signer_of<'k>(component: &Path, bytes: &[u8], keys: &'k [String]) -> Result<&'k str, SignatureError> {
     let path = signature_file(component);
-    let text = match std::fs::read_to_string(&path) {
+    let text = match hotcell_files::read_text(&path, hotcell_files::MAX_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(SignatureError::Missing { path }),
         Err(error) => return Err(SignatureError::File { path, cause: error.to_string() }),

@@ -315,7 +315,7 @@ impl AgentFolder {
 
 /// The signature has to be one of the very bytes that were looked at.
 fn check_signature(file: &Path, looked_at: &str, signatures: &SignaturePolicy) -> Result<(), String> {
-    let bytes = std::fs::read(file).map_err(|error| error.to_string())?;
+    let bytes = hotcell_files::read(file, hotcell_files::MAX_COMPONENT).map_err(|error| error.to_string())?;
     if digest(&bytes) != looked_at {
         return Err("it was changed a moment ago; try again".to_owned());
     }

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use hotcell_files::FileError;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -124,7 +123,7 @@ fn read(file: &Path) -> Result<List, TrustError> {
     let failed = |cause: String| TrustError::File { path: file.to_path_buf(), cause };
     match hotcell_files::read_text(file, MAX_LIST) {
         Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
-        Err(FileError::Missing) => Ok(List::default()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(List::default()),
         Err(error) => Err(failed(error.to_string())),
     }
 }

@@ -56,7 +56,7 @@ impl UserConfig {
     fn read() -> Result<Self, HostError> {
         let Some(file) = config_file("config.toml") else { return Ok(UserConfig::default()) };
         let failed = |cause: String| HostError::Config { file: file.clone(), cause };
-        match std::fs::read_to_string(&file) {
+        match hotcell_files::read_text(&file, hotcell_files::MAX_TEXT) {
             Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(UserConfig::default()),
             Err(error) => Err(failed(error.to_string())),

@@ -24,6 +24,9 @@ use crate::load::asked::Asked;
 use crate::load::one::{LoadRequest, LoadedAgent, load_one};
 use crate::load::origin::{Origin, source};
 
+/// Agents that one may have as sub-agents or call, theirs included: two in each of which two lie are six, and so on.
+pub(crate) const MAX_AGENTS: usize = 256;
+
 /// Loads the agent at `path`, the file of an agent or the folder that holds one, and every agent that it may call.
 /// `loading.agent` is the choice among several agents of a file.
 pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
@@ -91,6 +94,14 @@ fn children(
         let asked = Asked::Person;
         let wanted = LoadRequest { path: &path_of_child, choice, project: Some(project), asked, components: &[] };
         let refused = |message: String| Diagnostic::error(message).at(span);
+        if digests.len() >= MAX_AGENTS {
+            let error =
+                refused(format!("`{path}` is not loaded: with its sub-agents this agent has more than {MAX_AGENTS}"));
+            diagnostics.push(
+                error.help("an agent that several others name is loaded for each of them; name it from fewer places"),
+            );
+            return family;
+        }
         if std::fs::canonicalize(wanted.path).is_ok_and(|file| above.contains(&file)) {
             let error = refused(format!("the agents of `{path}` and of this file contain each other"));
             diagnostics.push(error.help("an agent cannot be a sub-agent of itself, not even by way of others"));

@@ -255,7 +255,7 @@ impl PluginRegistry {
 
     fn load(&self, registered: &RegisteredPlugin) -> Result<Cell, String> {
         let name = &registered.plugin.description.name;
-        let bytes = std::fs::read(&registered.file)
+        let bytes = hotcell_files::read(&registered.file, hotcell_files::MAX_COMPONENT)
             .map_err(|error| format!("cannot read plugin `{}`: {error}", registered.file.display()))?;
         // Before anything else is done with them: a file that is half written is not worth a look.
         if digest(&bytes) != registered.plugin.survey.digest {

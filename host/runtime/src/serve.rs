@@ -8,6 +8,7 @@ use hotcell_budget::BudgetScope;
 use hotcell_engine::{CallError, Event, Nobody, Observer, Outcome, People, RunInput, SharedState, ToolCall, Tools};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::json_schema::JsonSchema;
 use hotcell_journal::Question;
 use hotcell_mcp::{CallContext, Called, Catalog, CatalogError, Elicited, OfferedTool};
 use hotcell_plugins::FolderError;
@@ -247,9 +248,8 @@ fn tool_name(agent: &Agent) -> String {
 
 fn check(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> Result<(), String> {
     // A plugin whose own schema is broken gets what it is sent.
-    let Ok(validator) = jsonschema::validator_for(&Value::Object(schema.clone())) else { return Ok(()) };
-    let arguments = Value::Object(arguments.clone());
-    let problems: Vec<String> = validator.iter_errors(&arguments).take(5).map(|error| error.to_string()).collect();
+    let Ok(schema) = JsonSchema::compile(&Value::Object(schema.clone())) else { return Ok(()) };
+    let problems = schema.problems(&Value::Object(arguments.clone()), 5);
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
 

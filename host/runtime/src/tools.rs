@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
 use hotcell_engine::{CallReport, HookPoint, HookVerdict, Hooks, ToolCall, Tools};
+use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
@@ -244,8 +245,8 @@ impl RunServices {
         };
         let schema = match &request.schema {
             Some(schema) => {
-                let validator = jsonschema::validator_for(schema)
-                    .map_err(|error| wrong(format!("`schema` is no JSON schema: {error}")))?;
+                let validator = JsonSchema::compile(schema)
+                    .map_err(|error| wrong(format!("`schema` is no JSON schema that can be used: {error}")))?;
                 Some((schema, validator))
             }
             None => None,
@@ -311,7 +312,7 @@ impl RunServices {
             let text = reply.content.trim().trim_start_matches("```json").trim_matches('`').trim();
             let value: Value = serde_json::from_str(text)
                 .map_err(|error| ServiceError::Other(format!("the model did not answer JSON: {error}")))?;
-            if let Some(problem) = validator.iter_errors(&value).next() {
+            if let Some(problem) = validator.problems(&value, 1).first() {
                 return Err(ServiceError::Other(format!("the model's answer does not fit the schema: {problem}")));
             }
             answer["value"] = value;

@@ -174,7 +174,11 @@ fn finish(directory: &Path, name: &str, bytes: Vec<u8>) -> Result<Built, BuildEr
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, BuildError> {
-    fs::read(path).map_err(|source| BuildError::Io { action: "read", path: path.to_owned(), source })
+    hotcell_files::read(path, hotcell_files::MAX_COMPONENT).map_err(|source| BuildError::Io {
+        action: "read",
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), BuildError> {

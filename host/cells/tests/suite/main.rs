@@ -9,6 +9,7 @@ mod kinds;
 mod loading;
 mod memory;
 mod mutations;
+mod native_work;
 mod output_and_logs;
 mod services;
 mod support;

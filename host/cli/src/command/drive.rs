@@ -127,10 +127,8 @@ impl<'a> Drive<'a> {
             observer: Arc::new(Everybody(observers)),
             cancel: cancel.clone(),
         };
-        let result = runtime.block_on(async {
-            stop::on_signal(screen.clone(), cancel);
-            run(self.host.clone(), session).await
-        });
+        let work = async { run(self.host.clone(), session).await };
+        let result = runtime.block_on(stop::on_signal(screen.clone(), cancel, work));
         // A question on the terminal may still be waiting for a key; nothing else outlives the run.
         runtime.shutdown_background();
         screen.worked();

@@ -39,9 +39,8 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
-    let served = runtime.block_on(async {
-        let shutdown = CancellationToken::new();
-        stop::on_signal(screen.clone(), shutdown.clone());
+    let shutdown = CancellationToken::new();
+    let work = async {
         let paths = arguments.paths.clone();
         let make: Make = Arc::new(move || {
             let mut told = Vec::new();
@@ -49,12 +48,13 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
                 .map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)))
         });
         let catalog = Arc::new(LiveCatalog::new(catalog, arguments.paths, make));
-        let Some(address) = arguments.http else { return serve_stdio(catalog, identity, shutdown).await };
+        let Some(address) = arguments.http else { return serve_stdio(catalog, identity, shutdown.clone()).await };
         let settings = HttpSettings { address, hosts: arguments.hosts, origins: arguments.origins };
         let server = serve_http(catalog, identity, settings, &shutdown).await?;
         screen.line(&format!("{count} tools at http://{}/mcp; Ctrl-C ends it", server.address()));
         server.ended().await
-    });
+    };
+    let served = runtime.block_on(stop::on_signal(screen.clone(), shutdown.clone(), work));
     runtime.shutdown_background();
     served.map(|()| Exit::Done).map_err(|error| Failure::failed(error.to_string()))
 }

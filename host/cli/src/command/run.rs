@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _, Read};
 
+use hotcell_files::MAX_TEXT;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 use hotcell_runtime::{Loading, RunInput, Which};
@@ -51,8 +52,12 @@ fn input(prompt: Option<String>) -> Result<Option<String>, Failure> {
 pub(super) fn read_input(what: &str) -> Result<String, Failure> {
     let mut text = String::new();
     io::stdin()
+        .take(MAX_TEXT + 1)
         .read_to_string(&mut text)
         .map_err(|error| Failure::refused(format!("{what} cannot be read from standard input: {error}")))?;
+    if text.len() as u64 > MAX_TEXT {
+        return Err(Failure::refused(format!("{what} on standard input is longer than {MAX_TEXT} bytes")));
+    }
     if text.ends_with('\n') {
         text.pop();
         if text.ends_with('\r') {

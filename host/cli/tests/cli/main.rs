@@ -11,6 +11,8 @@ mod desk;
 mod failures;
 mod mcp;
 mod models;
+#[cfg(unix)]
+mod odd_files;
 mod pictures;
 mod plugins;
 mod runs;

@@ -7,6 +7,7 @@ use hotcell_graph::Value;
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::ir::PluginNodeKind;
+use hotcell_graph::json_schema::JsonSchema;
 use jsonschema::Validator;
 use serde_json::{Value as Json, json};
 
@@ -169,7 +170,10 @@ impl PluginKind {
         if fields.get("additionalProperties").is_none() {
             schema["additionalProperties"] = Json::Bool(false);
         }
-        let validator = jsonschema::options().offline().build(&schema).map_err(|error| error.to_string())?;
+        let validator = JsonSchema::compile(&schema)
+            .map_err(|error| error.to_string())?
+            .into_validator()
+            .ok_or("the schema of its fields refers to itself, which is not supported")?;
         let branches = match &provided.branches[..] {
             [] if provided.kind == PluginNodeKind::Tool => Vec::new(),
             [] => vec!["next".into()],

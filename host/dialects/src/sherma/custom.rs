@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_graph::ir::{Action, Expression, PluginNodeAction, PluginNodeKind};
+use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::{Key, Object, Template, Value};
 
 use super::schema::{Agent, Custom, Node};
@@ -70,8 +71,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, node: &SourceText, surroundings:
     let metadata = Value::Object(entries.map(|entry| (Arc::clone(&entry.key), entry.value.to_value())).collect());
     let schema = serde_json::Value::from(&offered.with);
     let given = serde_json::Value::from(&metadata);
-    if let Ok(validator) = jsonschema::options().offline().build(&schema)
-        && let Some(problem) = validator.iter_errors(&given).next()
+    if let Ok(schema) = JsonSchema::compile(&schema)
+        && let Some(problem) = schema.problems(&given, 1).first()
     {
         let message = format!("the `metadata` of the node `{}` do not fit `{plugin_node}`: {problem}", &**node);
         return refuse(message, "see `hotcell plugin inspect` for what it takes".to_owned());

@@ -311,6 +311,9 @@ fn end(
     Ok(Done { writes: work.writes, state: work.state, route: Route::End, output: Some(output), failure: None })
 }
 
+/// Keys that one node may write at a time.
+const MAX_WRITES: usize = 10_000;
+
 /// Writes of one turn and the state they lead to.
 struct Work<'g> {
     graph: &'g Graph,
@@ -320,7 +323,14 @@ struct Work<'g> {
 
 impl Work<'_> {
     fn write_all(&mut self, writes: Vec<Write>) -> Result<(), Interruption> {
+        if self.writes.len() + writes.len() > MAX_WRITES {
+            return Err(Interruption::Failed(format!("it writes more than {MAX_WRITES} keys of the state at once")));
+        }
         for write in writes {
+            // Whatever made it: it goes into the journal, and a loop may make it grow.
+            write.value.check_size().map_err(|problem| {
+                Interruption::Failed(format!("the value that it writes to `{}` cannot be kept: {problem}", write.key))
+            })?;
             apply(self.graph, &mut self.state, &write).map_err(|error| Interruption::Failed(error.to_string()))?;
             self.writes.push(write);
         }

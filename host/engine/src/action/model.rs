@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::ir::{ModelServer, ModelSettings, Pattern};
+use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Server, ToolSpec};
@@ -182,8 +183,7 @@ pub(super) fn parse_arguments(arguments: &str) -> Result<Object, String> {
 pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), String> {
     let value = Value::Object(parse_arguments(arguments)?);
     // A tool whose own schema is broken is not the model's fault: its arguments go through.
-    let Ok(validator) = jsonschema::validator_for(&tool.parameters) else { return Ok(()) };
-    let instance = serde_json::Value::from(&value);
-    let problems: Vec<String> = validator.iter_errors(&instance).take(5).map(|error| error.to_string()).collect();
+    let Ok(schema) = JsonSchema::compile(&tool.parameters) else { return Ok(()) };
+    let problems = schema.problems(&serde_json::Value::from(&value), 5);
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }

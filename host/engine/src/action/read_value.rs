@@ -1,23 +1,23 @@
 //! Reading a text as a value of a schema: fences off, JSON in, schema enforced.
 
 use hotcell_graph::ir::ReadValueAction;
+use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{State, Value};
 use hotcell_journal::Write;
-use jsonschema::Validator;
 
 use super::Performed;
 use crate::context::Interruption;
 use crate::shape::misfit;
 
 /// A compiled schema.
-pub(super) struct Schema(Validator);
+pub(super) struct Schema(JsonSchema);
 
 impl Schema {
     pub(super) fn compile(schema: &Value) -> Result<Self, Interruption> {
-        jsonschema::validator_for(&serde_json::Value::from(schema))
-            .map(Schema)
-            .map_err(|error| Interruption::Failed(format!("`output_schema` is no JSON schema: {error}")))
+        JsonSchema::compile(&serde_json::Value::from(schema)).map(Schema).map_err(|error| {
+            Interruption::Failed(format!("`output_schema` is no JSON schema that can be used: {error}"))
+        })
     }
 
     /// The text as a value that satisfies the schema, or what is wrong with it.

@@ -6,6 +6,7 @@ mod attempts;
 mod calls;
 mod common;
 mod golden;
+mod growth;
 mod loops;
 mod parts;
 mod policies;

@@ -6,7 +6,7 @@ use super::Typed;
 use super::typed::json_within;
 use crate::conversation::{self, as_text, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
-use crate::template::{Lookup, Missing, Template};
+use crate::template::{Lookup, MAX_EXPANDED, Missing, Template};
 use crate::types::{Mismatch, to_text};
 use crate::value::{Key, List, Object, Value};
 
@@ -98,13 +98,27 @@ impl fmt::Display for NoValue {
     }
 }
 
+/// A text that a template became, unless it is longer than any may be.
+fn bounded(text: String) -> Result<String, NoValue> {
+    if text.len() > MAX_EXPANDED { Err(too_long()) } else { Ok(text) }
+}
+
+fn too_long() -> NoValue {
+    NoValue::Unfit(format!("the text becomes longer than {MAX_EXPANDED} bytes"))
+}
+
 impl Expression {
     /// Evaluates against a scope.
     pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, NoValue> {
         match self {
             Expression::Value(value) => Ok(value.clone()),
-            Expression::Strict(template) => Ok(template.expand(scope).map(Value::text)?),
-            Expression::Lenient(template) => Ok(template.evaluate_lenient(scope)),
+            Expression::Strict(template) => Ok(Value::text(bounded(template.expand(scope)?)?)),
+            Expression::Lenient(template) => match template.evaluate_lenient(scope) {
+                Value::Text(text) if text.len() > MAX_EXPANDED && template.single_reference().is_none() => {
+                    Err(too_long())
+                }
+                value => Ok(value),
+            },
             Expression::List(items) => {
                 let items = items.iter().map(|item| item.evaluate(scope)).collect::<Result<List, _>>()?;
                 Ok(Value::List(items))
@@ -156,6 +170,9 @@ impl Expression {
                 let mut text = String::new();
                 for part in parts {
                     text.push_str(&to_text(&part.evaluate(scope)?));
+                    if text.len() > MAX_EXPANDED {
+                        return Err(too_long());
+                    }
                 }
                 Ok(Value::text(text))
             }
@@ -178,8 +195,8 @@ impl Expression {
     pub fn evaluate_text(&self, scope: &dyn Lookup) -> Result<String, NoValue> {
         match self {
             Expression::Value(value) => Ok(value.to_display().into_owned()),
-            Expression::Strict(template) => Ok(template.expand(scope)?),
-            Expression::Lenient(template) => Ok(template.expand_lenient(scope)),
+            Expression::Strict(template) => bounded(template.expand(scope)?),
+            Expression::Lenient(template) => bounded(template.expand_lenient(scope)),
             Expression::Formula(_) => {
                 let value = self.evaluate(scope)?;
                 Ok(as_text(&value).map_or_else(|| value.to_display().into_owned(), str::to_owned))

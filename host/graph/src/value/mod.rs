@@ -6,6 +6,7 @@
 
 mod number;
 mod parse;
+mod size;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
 pub use number::Number;
 pub use parse::{JsonError, MAX_DEPTH, parse_json};
+pub use size::{MAX_SIZE, TooLarge};
 
 /// A key of an object or of the state.
 pub type Key = Arc<str>;

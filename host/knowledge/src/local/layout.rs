@@ -10,6 +10,12 @@ use super::{LocalModelError, bert::Config};
 /// The most tokens of a text, whatever the model says: the time for one grows with their square.
 const MOST_TOKENS: usize = 8192;
 
+/// The file with the numbers of the model.
+const WEIGHTS: &str = "model.safetensors";
+/// The most bytes of it, and of each other file: the largest models that a processor is good for have two billion bytes.
+const MAX_WEIGHTS: u64 = 4 << 30;
+const MAX_FILE: u64 = 64 << 20;
+
 /// How the vectors of a text's tokens become that of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Pooling {
@@ -79,7 +85,7 @@ impl Layout {
             max_length,
             lowercase: sentence.do_lower_case,
             tokenizer: files.required("tokenizer.json")?,
-            weights: files.required("model.safetensors")?,
+            weights: files.required(WEIGHTS)?,
         })
     }
 }
@@ -98,7 +104,8 @@ impl Files<'_> {
     }
 
     fn required(&self, file: &'static str) -> Result<Vec<u8>, LocalModelError> {
-        match std::fs::read(self.directory.join(file)) {
+        let limit = if file == WEIGHTS { MAX_WEIGHTS } else { MAX_FILE };
+        match hotcell_files::read(self.directory.join(file), limit) {
             Ok(bytes) => Ok(bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 Err(LocalModelError::Missing { directory: self.directory.to_owned(), file })
@@ -108,7 +115,7 @@ impl Files<'_> {
     }
 
     fn optional_json<T: DeserializeOwned>(&self, file: &'static str) -> Result<Option<T>, LocalModelError> {
-        match std::fs::read(self.directory.join(file)) {
+        match hotcell_files::read(self.directory.join(file), MAX_FILE) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes).map_err(|error| self.unusable(file, error))?)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.unusable(file, error)),

@@ -9,6 +9,7 @@ mod bert;
 mod layout;
 mod math;
 mod model;
+mod tokenizer;
 mod weights;
 
 use std::{

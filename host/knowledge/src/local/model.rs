@@ -15,7 +15,7 @@ use super::{
     LocalModelError,
     bert::Bert,
     layout::{Layout, Pooling},
-    math,
+    math, tokenizer,
     weights::Weights,
 };
 
@@ -49,7 +49,8 @@ impl Model {
             reason,
         };
         let wrong_tokenizer = |error: tokenizers::Error| unusable(&directory, "tokenizer.json", error.to_string());
-        let mut measuring = Tokenizer::from_bytes(&tokenizer).map_err(wrong_tokenizer)?;
+        let mut measuring =
+            tokenizer::read(&tokenizer).map_err(|reason| unusable(&directory, "tokenizer.json", reason))?;
         measuring.with_padding(None);
         measuring.with_truncation(None).map_err(wrong_tokenizer)?;
         let mut cutting = measuring.clone();

@@ -60,15 +60,29 @@ pub(super) fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', '{'])
 }
 
-/// `a.{md,txt}` as `a.md` and `a.txt`. Braces are not nested; a pattern without a pair of them stays as it is.
-pub(super) fn alternatives(pattern: &str) -> Vec<String> {
-    let inside = pattern.split_once('{').and_then(|(before, rest)| {
-        let (choices, after) = rest.split_once('}')?;
-        Some((before, choices, after))
-    });
-    let Some((before, choices, after)) = inside else { return vec![pattern.to_owned()] };
-    let after = alternatives(after);
-    choices.split(',').flat_map(|choice| after.iter().map(move |rest| format!("{before}{choice}{rest}"))).collect()
+/// The most patterns that one with braces stands for, and the most bytes of it: each pair of braces multiplies their number.
+pub(super) const MOST_ALTERNATIVES: usize = 1_000;
+const LONGEST_PATTERN: usize = 4_096;
+
+/// `a.{md,txt}` as `a.md` and `a.txt`. Braces are not nested; a pattern without a pair of them stays as it is. None for one
+/// that stands for more than [`MOST_ALTERNATIVES`].
+pub(super) fn alternatives(pattern: &str) -> Option<Vec<String>> {
+    if pattern.len() > LONGEST_PATTERN {
+        return None;
+    }
+    let (mut all, mut rest) = (vec![String::new()], pattern);
+    while let Some((before, inside)) = rest.split_once('{')
+        && let Some((choices, after)) = inside.split_once('}')
+    {
+        if all.len() * choices.split(',').count() > MOST_ALTERNATIVES {
+            return None;
+        }
+        let with = |begin: &String| choices.split(',').map(|choice| format!("{begin}{before}{choice}")).collect();
+        all = all.iter().flat_map(|begin| -> Vec<String> { with(begin) }).collect();
+        rest = after;
+    }
+    all.iter_mut().for_each(|begun| begun.push_str(rest));
+    Some(all)
 }
 
 #[cfg(test)]
@@ -106,8 +120,16 @@ mod tests {
 
     #[test]
     fn braces() {
-        assert_eq!(alternatives("a/*.{md,txt}"), ["a/*.md", "a/*.txt"]);
-        assert_eq!(alternatives("{a,b}{c,d}"), ["ac", "ad", "bc", "bd"]);
-        assert_eq!(alternatives("a{b"), ["a{b"]);
+        let alternatives = |pattern: &str| alternatives(pattern).map(|all| all.join(" "));
+        assert_eq!(alternatives("a/*.{md,txt}").as_deref(), Some("a/*.md a/*.txt"));
+        assert_eq!(alternatives("{a,b}{c,d}").as_deref(), Some("ac ad bc bd"));
+        assert_eq!((alternatives("a{b").as_deref(), alternatives("a}b").as_deref()), (Some("a{b"), Some("a}b")));
+        // Each pair of braces doubles what the pattern stands for.
+        assert!(alternatives(&"{a,b}".repeat(9)).is_some());
+        for pattern in
+            ["{a,b}".repeat(10), "{a,b}".repeat(64), "{a}".repeat(5_000), format!("{{{}}}", ",".repeat(2_000))]
+        {
+            assert_eq!(alternatives(&pattern), None);
+        }
     }
 }

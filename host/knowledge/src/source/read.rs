@@ -1,7 +1,6 @@
 //! The bytes of a document and what they are.
 
 use std::{
-    fs::File,
     io::{self, Read},
     path::Path,
 };
@@ -94,8 +93,8 @@ impl Raw {
 fn read_file(path: &Path, shown: &str, limit: u64) -> Result<Vec<u8>, DocumentError> {
     let document = || shown.to_owned();
     let unreadable = |error: io::Error| DocumentError::Unreadable { document: document(), reason: error.to_string() };
-    let file = File::open(path).map_err(unreadable)?;
-    let size = file.metadata().map_err(unreadable)?.len();
+    let (file, metadata) = hotcell_files::open_regular(path).map_err(unreadable)?;
+    let size = metadata.len();
     if size > limit {
         return Err(DocumentError::TooLarge { document: document(), size, limit });
     }
@@ -117,6 +116,6 @@ pub(super) fn is_binary(path: &Path) -> bool {
 
 fn sample(path: &Path) -> io::Result<Vec<u8>> {
     let mut sample = Vec::new();
-    File::open(path)?.take(SAMPLE).read_to_end(&mut sample)?;
+    hotcell_files::open_regular(path)?.0.take(SAMPLE).read_to_end(&mut sample)?;
     Ok(sample)
 }

@@ -14,6 +14,10 @@ use super::{Document, Documents, Kind, Named, Origin, SourceError, named, read};
 const MATCHING: MatchOptions =
     MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
+/// The most files and directories that are looked at, and how deep directories may lie in each other.
+const MOST_FILES: usize = 100_000;
+const DEEPEST: usize = 64;
+
 impl Documents {
     /// The documents that `entries` stand for, in their order, those of a directory or pattern sorted by path, each only
     /// where it comes first. Paths are relative to `folder` and do not leave it.
@@ -58,7 +62,7 @@ impl Search<'_> {
             Ok(path) if path.is_dir() => {
                 let shown = entry.trim_end_matches('/');
                 // The root of the file system is all slashes.
-                self.directory(&path, if shown.is_empty() { entry } else { shown })
+                self.directory(&path, if shown.is_empty() { entry } else { shown }, 0)
             }
             Ok(path) => self.file(path, entry.to_owned(), false),
             Err(SourceError::NotFound { .. }) if named::is_pattern(entry) => self.pattern(entry),
@@ -109,16 +113,22 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn directory(&mut self, path: &Path, shown: &str) -> Result<(), SourceError> {
+    fn directory(&mut self, path: &Path, shown: &str, depth: usize) -> Result<(), SourceError> {
         // A link to a directory that is being walked would never end.
         if !self.files.insert(path.to_owned()) {
             return Ok(());
         }
-        let unreadable =
-            |error: io::Error| SourceError::Unreadable { entry: shown.to_owned(), reason: error.to_string() };
+        let wrong = |reason: String| SourceError::Unreadable { entry: shown.to_owned(), reason };
+        let unreadable = |error: io::Error| wrong(error.to_string());
+        if depth > DEEPEST {
+            return Err(wrong(format!("it lies more than {DEEPEST} directories deep")));
+        }
         let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(unreadable)? {
             names.push(entry.map_err(unreadable)?.file_name());
+            if names.len() + self.files.len() > MOST_FILES {
+                return Err(wrong(format!("more than {MOST_FILES} files were found")));
+            }
         }
         names.sort();
         for name in names {
@@ -133,7 +143,7 @@ impl Search<'_> {
             let shown = format!("{}/{name}", shown.trim_end_matches('/'));
             let path = self.inside(&path.join(name), &shown)?;
             if path.is_dir() {
-                self.directory(&path, &shown)?;
+                self.directory(&path, &shown, depth + 1)?;
             } else {
                 self.file(path, shown, true)?;
             }
@@ -153,10 +163,16 @@ impl Search<'_> {
         };
         let relative = entry.strip_prefix("./").unwrap_or(entry);
         let mut matches = BTreeSet::new();
-        for pattern in named::alternatives(relative) {
+        let patterns = named::alternatives(relative).ok_or_else(|| {
+            wrong(format!("stands for more than {} patterns; list the files, or a directory", named::MOST_ALTERNATIVES))
+        })?;
+        for pattern in patterns {
             let paths = glob::glob_with(&format!("{base}{pattern}"), MATCHING);
             for path in paths.map_err(|error| wrong(format!("is no pattern: {error}")))? {
                 matches.insert(path.map_err(|error| wrong(format!("cannot be followed: {error}")))?);
+                if matches.len() > MOST_FILES {
+                    return Err(wrong(format!("matches more than {MOST_FILES} files")));
+                }
             }
         }
         let mut files = 0;

@@ -9,10 +9,12 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::{
     About, StoreError,
-    schema::{self, count},
+    schema::{self, Guard, count, failed},
     vectors, words,
 };
 
+/// The most chunks that one search gives, whatever a file asks for.
+const MAX_FOUND: usize = 10_000;
 /// How many connections are kept open for the next searches.
 const IDLE: usize = 8;
 
@@ -20,7 +22,7 @@ const IDLE: usize = 8;
 pub(crate) struct Reader {
     file: PathBuf,
     about: About,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Guarded>>,
 }
 
 /// A chunk that was found.
@@ -34,9 +36,11 @@ impl Reader {
     pub(crate) fn open(file: &Path) -> Result<Self, StoreError> {
         schema::check_magic(file)?;
         let failed = |error: rusqlite::Error| failed(file, error);
-        let connection = connect(file).map_err(failed)?;
-        schema::check_header(&connection, file)?;
-        let about = connection
+        let guarded = Guarded::connect(file).map_err(failed)?;
+        guarded.guard.begin();
+        schema::check_header(&guarded.connection, file)?;
+        let about = guarded
+            .connection
             .query_row(
                 "SELECT embedding_model, dimensions, chunk_size, chunk_overlap, top_k, reranker,
                         (SELECT count(*) FROM documents), (SELECT count(*) FROM chunks)
@@ -57,7 +61,8 @@ impl Reader {
             )
             .optional();
         let about = about.map_err(failed)?.ok_or_else(|| StoreError::Unfinished { file: file.to_owned() })?;
-        Ok(Self { file: file.to_owned(), about, idle: Mutex::new(vec![connection]) })
+        let about = About { top_k: about.top_k.min(MAX_FOUND), ..about };
+        Ok(Self { file: file.to_owned(), about, idle: Mutex::new(vec![guarded]) })
     }
 
     pub(crate) fn about(&self) -> &About {
@@ -70,13 +75,13 @@ impl Reader {
 
     /// The chunks with words of `question`, the `count` best, best first, each with its share of the question.
     pub(crate) fn by_words(&self, question: &str, count: usize) -> Result<Vec<(i64, f64)>, StoreError> {
-        self.with_connection(|connection| words::matching(connection, question, count))
+        self.with_connection(|connection| words::matching(connection, question, count.min(MAX_FOUND)))
     }
 
     /// The chunks closest to `vector`, the `count` best, best first. It has as many numbers as those of the file.
     pub(crate) fn by_vector(&self, vector: &[f32], count: usize) -> Result<Vec<i64>, StoreError> {
         let vector = vectors::normalised(vector);
-        self.with_connection(|connection| vectors::closest(connection, &vector, count))
+        self.with_connection(|connection| vectors::closest(connection, &vector, count.min(MAX_FOUND)))
     }
 
     /// The chunks of these numbers, in their order.
@@ -94,33 +99,40 @@ impl Reader {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = idle().pop();
         let failed = |error| failed(&self.file, error);
-        let connection = kept.map_or_else(|| connect(&self.file), Ok).map_err(failed)?;
-        let result = work(&connection).map_err(failed)?;
+        let guarded = match kept {
+            Some(guarded) => guarded,
+            None => {
+                let guarded = Guarded::connect(&self.file).map_err(failed)?;
+                guarded.guard.begin();
+                // The file of before may have been exchanged since it was opened.
+                schema::check_header(&guarded.connection, &self.file)?;
+                guarded
+            }
+        };
+        guarded.guard.begin();
+        let result = work(&guarded.connection).map_err(failed)?;
         let mut idle = idle();
         if idle.len() < IDLE {
-            idle.push(connection);
+            idle.push(guarded);
         }
         Ok(result)
     }
 }
 
-fn failed(file: &Path, error: rusqlite::Error) -> StoreError {
-    let reason = match error.sqlite_error_code() {
-        Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-            format!("{error}; delete it to have it built again")
-        }
-        _ => error.to_string(),
-    };
-    StoreError::Failed { file: file.to_owned(), doing: "read", reason }
+/// A connection, and what ends its work when that takes too long.
+struct Guarded {
+    connection: Connection,
+    guard: Guard,
 }
 
-/// A connection for reading. A finished file does not change: it is replaced as a whole.
-fn connect(file: &Path) -> rusqlite::Result<Connection> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(file, flags)?;
-    // The file is read and not mapped: whoever copies another one over a mapped file ends the process.
-    connection.pragma_update(None, "mmap_size", 0)?;
-    // A file from elsewhere may have views and triggers; none of them may do anything.
-    connection.pragma_update(None, "trusted_schema", false)?;
-    Ok(connection)
+impl Guarded {
+    /// A connection for reading. A finished file does not change: it is replaced as a whole.
+    fn connect(file: &Path) -> rusqlite::Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(file, flags)?;
+        // The file is read and not mapped: whoever copies another one over a mapped file ends the process.
+        connection.pragma_update(None, "mmap_size", 0)?;
+        let guard = schema::guard(&mut connection)?;
+        Ok(Self { connection, guard })
+    }
 }

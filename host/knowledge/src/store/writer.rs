@@ -76,7 +76,14 @@ impl Writer {
     /// The file as it was left, or `None` if there is none that can be gone on with.
     fn resume(file: &Path, model: &str, settings: &Settings) -> Option<Self> {
         schema::check_magic(file).ok()?;
-        let connection = Connection::open(file).ok()?;
+        // Ours has none while it is built: what a journal says is done to the file, and to others that it names.
+        let [_, log, index, journal] = with_companions(file);
+        let is_link = |path: &PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file());
+        if fs::symlink_metadata(journal).is_ok() || is_link(&log) || is_link(&index) {
+            return None;
+        }
+        let mut connection = Connection::open(file).ok()?;
+        schema::guard(&mut connection).ok()?;
         schema::check_header(&connection, file).ok()?;
         let same = connection.query_row(
             "SELECT 1 FROM about WHERE embedding_model = ?1 AND chunk_size = ?2 AND chunk_overlap = ?3",

@@ -138,6 +138,78 @@ async fn other_files_are_refused() {
     assert!(error.contains("there is no knowledge base"), "{error}");
 }
 
+/// A stranger's file may be a database that does something when it is read, or say what nothing else would.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_with_anything_more_in_it_is_refused() {
+    let (folder, build, embedder) = animals().await;
+    let endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n";
+    for change in [
+        "CREATE VIEW more AS SELECT 1".to_owned(),
+        "CREATE TABLE more (a)".to_owned(),
+        "CREATE INDEX more ON chunks (text)".to_owned(),
+        "CREATE TRIGGER more AFTER INSERT ON chunks BEGIN DELETE FROM about; END".to_owned(),
+        "ALTER TABLE chunks ADD COLUMN more TEXT".to_owned(),
+        "DROP TABLE words".to_owned(),
+        format!("DROP TABLE documents; CREATE VIEW documents AS {endless}"),
+        format!("DROP TABLE vectors; CREATE VIEW vectors (chunk, vector) AS SELECT x, x FROM ({endless})"),
+        format!(
+            "ALTER TABLE about RENAME TO old; CREATE VIEW about AS SELECT * FROM old WHERE (SELECT count(*) FROM ({endless}))"
+        ),
+    ] {
+        let path = folder.path().join("changed.db");
+        fs::copy(&build.file, &path).expect("a copy");
+        let connection = rusqlite::Connection::open(&path).expect("SQLite");
+        let change = format!("PRAGMA foreign_keys = off; {change}");
+        connection.execute_batch(&change).unwrap_or_else(|error| panic!("{change}: {error}"));
+        drop(connection);
+        let error = KnowledgeBase::open(&path, embedder.clone()).await.err().expect(&change).to_string();
+        assert!(error.contains("is not a knowledge base of hotcell"), "{change}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_file_says_of_itself_is_limited() {
+    let (folder, build, embedder) = animals().await;
+    let path = folder.path().join("greedy.db");
+    fs::copy(&build.file, &path).expect("a copy");
+    let connection = rusqlite::Connection::open(&path).expect("SQLite");
+    connection.execute_batch(&format!("UPDATE about SET top_k = {}", i64::MAX)).expect("an update");
+    drop(connection);
+    let base = KnowledgeBase::open(&path, embedder).await.expect("a knowledge base");
+    assert_eq!(base.search("molten glass", None).await.expect("passages").passages.len(), 3);
+    assert_eq!(base.search("molten glass", Some(usize::MAX)).await.expect("passages").passages.len(), 3);
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_leads_nowhere() {
+    use std::os::unix::fs::symlink;
+
+    let (folder, build, embedder) = animals().await;
+    let link = folder.path().join("link.db");
+    symlink(&build.file, &link).expect("a link");
+    let error = KnowledgeBase::open(&link, embedder.clone()).await.err().expect("an error").to_string();
+    assert!(error.contains("is not a knowledge base of hotcell"), "{error}");
+
+    // What lies beside the place of a knowledge base is ours, or taken away: nothing is written to where it leads.
+    let precious = folder.path().join("precious");
+    for (end, built) in [(".building", true), (".building-wal", true), (".building-journal", true), (".lock", false)] {
+        fs::write(&precious, "precious").expect("a file");
+        let again = hotcell_knowledge::Build { file: folder.path().join("again.db"), ..build.clone() };
+        let beside = folder.path().join(format!("again.db{end}"));
+        symlink(&precious, &beside).expect("a link");
+        let result = run(&again).await;
+        assert_eq!(result.is_ok(), built, "{end}: {result:?}");
+        if let Err(error) = result {
+            assert!(error.to_string().contains("it is a link, not a regular file"), "{error}");
+        }
+        assert_eq!(fs::read_to_string(&precious).expect("the file"), "precious", "{end}");
+        for left in [&again.file, &beside] {
+            let _ = fs::remove_file(left);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_ask_at_once() {
     let (_folder, build, _) = animals().await;

@@ -27,6 +27,8 @@ use crate::error::McpError;
 use crate::settings::{Limits, ServerSettings, TlsSettings, Transport};
 use crate::text::shown;
 
+/// Bytes that a file with certificates or a key may have.
+const MAX_CERTIFICATES: u64 = 4 << 20;
 /// How long connecting may take, unless the server has less time in all.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// The longest time between two attempts to get a lost stream back.
@@ -126,7 +128,7 @@ fn tls_config(url: &Url, tls: &TlsSettings) -> Result<rustls::ClientConfig, Stri
         .with_root_certificates(roots);
     match (&tls.client_certificate, &tls.client_key) {
         (Some(certificate), Some(key)) => {
-            let private = PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
+            let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| unusable(key, &error))?;
             let chain = certificates(certificate)?;
             config.with_client_auth_cert(chain, private).map_err(|error| unusable(certificate, &error))
         }
@@ -136,12 +138,16 @@ fn tls_config(url: &Url, tls: &TlsSettings) -> Result<rustls::ClientConfig, Stri
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match read {
+    let text = read(file)?;
+    match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if certificates.is_empty() => Err(format!("`{}` holds no certificate", file.display())),
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(unusable(file, &error)),
     }
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    hotcell_files::read(file, MAX_CERTIFICATES).map_err(|error| unusable(file, &error))
 }
 
 fn unusable(file: &Path, error: &dyn StdError) -> String {

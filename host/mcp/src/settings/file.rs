@@ -2,7 +2,7 @@
 //!
 //! A field that is not known is refused: it is either a slip or something that would silently not be done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -15,6 +15,8 @@ use super::{Limits, ServerSettings, TlsSettings, Transport};
 use crate::error::SettingsError;
 use crate::text::is_hidden;
 
+/// The most entries of an object: servers, or fields of one.
+const MOST_ENTRIES: usize = 1_000;
 /// The longest name of a server, in bytes.
 const LONGEST_NAME: usize = 64;
 
@@ -78,8 +80,12 @@ impl<'de> Deserialize<'de> for Entries {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
                 let mut entries: Vec<(String, Box<serde_json::value::RawValue>)> = Vec::new();
-                while let Some((key, value)) = map.next_entry()? {
-                    if entries.iter().any(|(known, _)| *known == key) {
+                let mut known = HashSet::new();
+                while let Some((key, value)) = map.next_entry::<String, _>()? {
+                    if entries.len() == MOST_ENTRIES {
+                        return Err(serde::de::Error::custom(format!("it has more than {MOST_ENTRIES} entries")));
+                    }
+                    if !known.insert(key.clone()) {
                         return Err(serde::de::Error::custom(format!("`{key}` is given twice")));
                     }
                     entries.push((key, value));
@@ -239,6 +245,16 @@ mod tests {
         };
         assert!(read("mine").is_ok());
         assert!(read("other").is_err_and(|error| error.to_string().contains("`TOKEN`")));
+    }
+
+    #[test]
+    fn a_list_has_so_many_servers_and_looking_for_doubles_takes_no_longer_for_many() {
+        let servers: Vec<String> = (0..200_000).map(|at| format!(r#""s{at}": {{"command": "x"}}"#)).collect();
+        let error = parse(&format!(r#"{{"mcpServers": {{{}}}}}"#, servers.join(", "))).expect_err("too many");
+        assert!(error.to_string().contains("it has more than 1000 entries"), "{error}");
+        let servers =
+            parse(&format!(r#"{{"mcpServers": {{{}}}}}"#, servers[..1_000].join(", "))).expect("a valid file");
+        assert_eq!(servers.len(), 1_000);
     }
 
     #[test]

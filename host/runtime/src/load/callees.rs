@@ -16,6 +16,7 @@ use crate::agent::LoadFailure;
 use crate::agent_registry::AgentRegistry;
 use crate::context::LoadContext;
 use crate::knowledge::AgentKnowledge;
+use crate::load::MAX_AGENTS;
 use crate::load::asked::Asked;
 use crate::load::one::{LoadRequest, LoadedAgent, load_one};
 
@@ -79,6 +80,12 @@ fn load_all(family: &AgentRegistry, context: &LoadContext, root: &LoadedAgent, s
         callees.calls.push((caller, name.clone()));
         if family.knows(&name) || callees.found.iter().any(|(known, ..)| *known == name) {
             continue;
+        }
+        if callees.found.len() >= MAX_AGENTS {
+            let message =
+                format!("`{name}` is not loaded: the agents that this one may call are more than {MAX_AGENTS}");
+            callees.found.push((name, true, Err(Diagnostic::error(message).into())));
+            break;
         }
         let is_stranger = strangers.contains(&name);
         let found = load_beside(context, root, &name, is_stranger);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::Part;
 use hotcell_dialects::loki;
-use hotcell_files::Folder;
+use hotcell_files::{FileError, Folder};
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
 
 use crate::agent::{ComponentsFile, LoadFailure};
@@ -35,7 +35,7 @@ pub(crate) fn read(path: &Path, project: Option<&Path>) -> Result<(PathBuf, Stri
     }
     let text = match root {
         Some(root) => Folder::new(root).read_text(file.strip_prefix(root).unwrap_or(&file), MAX_SOURCE),
-        None => hotcell_files::read_text(&file, MAX_SOURCE),
+        None => hotcell_files::read_text(&file, MAX_SOURCE).map_err(FileError::from),
     };
     let text = text.map_err(|error| fail(&file, &error))?;
     let file = std::fs::canonicalize(&file).map_err(|error| fail(&file, &error))?;

@@ -99,7 +99,10 @@ fn servers(
         Err(FileError::Missing) => Ok(None),
         Err(error) => Err(error.to_string()),
     };
-    let users = || match context.users_servers().map(|file| hotcell_files::read_text(file, MAX_SERVERS)) {
+    let users = || match context
+        .users_servers()
+        .map(|file| hotcell_files::read_text(file, MAX_SERVERS).map_err(FileError::from))
+    {
         None | Some(Err(FileError::Missing)) => Ok(None),
         Some(Ok(text)) => Ok(Some(text)),
         Some(Err(error)) => Err(error.to_string()),

@@ -116,7 +116,7 @@ impl ProjectModules {
         if about.len() > MAX_MODULE {
             return Err(fail(format!("it has {} bytes; a module may have {MAX_MODULE}", about.len())));
         }
-        std::fs::read_to_string(&file).map_err(|error| fail(error.to_string()))
+        hotcell_files::read_text(&file, hotcell_files::MAX_TEXT).map_err(|error| fail(error.to_string()))
     }
 }
 

@@ -222,6 +222,26 @@ async fn a_python_file_has_what_was_granted_to_that_very_file() {
     assert!(seen, "the file of the same name in another folder was granted nothing");
 }
 
+/// Each of nine levels names two of the next: without a limit more than a thousand agents would be loaded, and twenty levels
+/// would never be done with.
+#[test]
+fn sub_agents_that_multiply_are_not_all_loaded() {
+    let named = |level: usize| {
+        let next = level + 1;
+        format!("sub_agents: [{{id: a, yaml_path: l{next}a.yaml}}, {{id: b, yaml_path: l{next}b.yaml}}]")
+    };
+    let desk = Desk::of("agent.yaml", &talker(&named(0)).replace("use_tools_from_registry", "use_sub_agents_as_tools"));
+    for level in 1..12 {
+        for name in ["a", "b"] {
+            let text = talker(&named(level)).replace("desk:", &format!("{name}:"));
+            let text = text.replace("use_tools_from_registry", "use_sub_agents_as_tools");
+            desk.write(&format!("l{level}{name}.yaml"), &text);
+        }
+    }
+    let refused = desk.refusal();
+    assert!(refused.contains("with its sub-agents this agent has more than 256"), "{refused}");
+}
+
 #[test]
 fn what_is_wrong_with_a_python_file_is_said() {
     for (import, file, expected) in [

@@ -126,7 +126,7 @@ impl Project {
             Some(component) => component.to_owned(),
             None => component_of(context, project)?,
         };
-        let bytes = std::fs::read(&component)
+        let bytes = hotcell_files::read(&component, hotcell_files::MAX_COMPONENT)
             .map_err(|error| Failure::refused(format!("cannot read `{}`: {error}", component.display())))?;
         let described = Component::read(&component);
         let digest = match described {
@@ -195,7 +195,7 @@ fn agree(context: &Context, what: &str, wanted: &[String], yes: bool) -> Result<
 fn record(folder: &Path, name: &str, played: &Played) -> Result<(), Failure> {
     let file = folder.join(format!("{name}.json"));
     let wrong = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot change `{}`: {error}", file.display()));
-    let text = std::fs::read_to_string(&file).map_err(|error| wrong(&error))?;
+    let text = hotcell_files::read_text(&file, hotcell_files::MAX_TEXT).map_err(|error| wrong(&error))?;
     let mut case: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     let kept = case["replies"].as_array().cloned().unwrap_or_default();
     let mut replies: Vec<serde_json::Value> = kept.into_iter().filter(|reply| reply["call"] != "http").collect();

@@ -31,7 +31,7 @@ pub(super) fn perform(
         let name = &plugin.description.name;
         let standing = desk.standing(&found.file, plugin);
         let mut problems = explained(name, &standing, folders);
-        let bytes = std::fs::read(&found.file)
+        let bytes = hotcell_files::read(&found.file, hotcell_files::MAX_COMPONENT)
             .map_err(|error| Failure::failed(format!("cannot read `{}`: {error}", found.file.display())))?;
         if let Err(error) = desk.host.check_component(name, &bytes) {
             problems.push(one_line(&error.to_string(), 500));

@@ -52,10 +52,8 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
         })
     };
     screen.line(&format!("answers are taken at {url}; Ctrl-C ends it"));
-    runtime.block_on(async {
-        stop::on_signal(screen.clone(), cancel);
-        serve_callbacks(host, listener, session, told).await;
-    });
+    let work = serve_callbacks(host, listener, session, told);
+    runtime.block_on(stop::on_signal(screen.clone(), cancel, work));
     runtime.shutdown_background();
     Ok(Exit::Done)
 }

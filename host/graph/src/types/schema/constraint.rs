@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::keywords::{CONDITIONS, CONSTRAINTS, has_reference, schema_at};
+use crate::json_schema::JsonSchema;
 use crate::value::{Object, Value};
 
 /// Where the schema stands that the references of a condition lead into.
@@ -13,7 +14,7 @@ const ROOT: &str = "/$defs/root";
 #[derive(Clone)]
 pub(crate) struct Constraint {
     keywords: Value,
-    validator: Arc<jsonschema::Validator>,
+    validator: Arc<JsonSchema>,
 }
 
 impl Constraint {
@@ -48,7 +49,7 @@ impl Constraint {
                 object.insert("$defs", Value::Object(definitions));
             }
         }
-        match jsonschema::options().offline().build(&serde_json::Value::from(&keywords)) {
+        match JsonSchema::compile(&serde_json::Value::from(&keywords)) {
             Ok(validator) => Ok(Constraint { keywords, validator: Arc::new(validator) }),
             Err(problem) => Err(format!("not a valid JSON schema: {problem}")),
         }
@@ -57,7 +58,7 @@ impl Constraint {
     /// Why the value does not satisfy it.
     pub(in crate::types) fn violated_by(&self, value: &Value) -> Option<String> {
         let value = serde_json::Value::from(value);
-        self.validator.iter_errors(&value).next().map(|error| error.to_string())
+        self.validator.problems(&value, 1).pop()
     }
 }
 

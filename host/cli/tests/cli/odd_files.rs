@@ -1,0 +1,68 @@
+//! Files that are none: whatever lies in the place of one is refused at once and by name, and nothing waits for it.
+
+use crate::desk::Desk;
+
+const GRAPH: &str = "name: a\nstart: done\nnodes:\n  done:\n    type: end\n    output: fine\n";
+
+fn desk() -> Desk {
+    Desk::with(GRAPH, &[])
+}
+
+fn put(desk: &Desk, file: &str, what: &str) {
+    let path = desk.path(file);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let _ = std::fs::remove_file(&path);
+    match what {
+        "device" => std::os::unix::fs::symlink("/dev/zero", &path).unwrap(),
+        "pipe" => rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap(),
+        "directory" => std::fs::create_dir(&path).unwrap(),
+        // Nothing of it is on the disk.
+        _ => std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap(),
+    }
+}
+
+#[test]
+fn files_of_a_folder_that_are_no_files_are_refused_at_once() {
+    for (what, expected) in [
+        ("device", "it is a device, not a regular file"),
+        ("pipe", "it is a pipe, not a regular file"),
+        ("directory", "it is a directory, not a regular file"),
+        ("huge", "it has 1099511627776 bytes, and at most"),
+    ] {
+        for file in ["graph.yaml", "hotcell.toml", "hotcell.lock", "mcp.json"] {
+            let desk = desk();
+            put(&desk, file, what);
+            let told = desk.told(&["check", "."]);
+            assert!(told.starts_with("exit code: 2") && told.contains(expected), "{what} as {file}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_recording_that_is_no_file_is_refused_at_once() {
+    for (what, expected) in [("device", "it is a device"), ("pipe", "it is a pipe"), ("huge", "and at most")] {
+        let desk = desk();
+        put(&desk, "recording", what);
+        let told = desk.told(&["run", ".", "hi", "--replay", "recording"]);
+        assert!(told.starts_with("exit code: 2") && told.contains(expected), "{what}: {told}");
+    }
+}
+
+#[test]
+fn a_plugin_that_is_dear_to_compile_is_refused_by_name() {
+    let changes: String = (0..300).map(|local| format!("(local.set {local} (i32.const 1))")).collect();
+    let dear = format!(
+        "(module (memory (export \"memory\") 1) (func (export \"_start\") (local {}) {} {changes} {}))",
+        "i32 ".repeat(300),
+        "(loop ".repeat(150),
+        "(br_if 0 (local.get 0)))".repeat(150)
+    );
+    let graph = "name: a\nstart: dear\nnodes:\n  dear:\n    type: script\n    script: scripts/dear.wasm\n    next: done\n  done:\n    type: end\n    output: fine\n";
+    let desk = Desk::with(graph, &[]);
+    desk.write("scripts/notes.txt", "");
+    std::fs::write(desk.path("scripts/dear.wasm"), wat::parse_str(&dear).unwrap()).unwrap();
+    let told = desk.told(&["check", "."]);
+    let expected =
+        "cannot load `scripts/dear.wasm`: it has 101 loops in each other, more than the 100 that are accepted";
+    assert!(told.starts_with("exit code: 2") && told.contains(expected), "{told}");
+}

@@ -1,0 +1,64 @@
+//! Graphs that make something grow with every visit: it stops at a size, with an error that names what grew.
+
+use std::sync::Arc;
+
+use crate::common::journal::request;
+use crate::common::{World, end, graph, pass};
+use hotcell_engine::{Engine, Outcome};
+use hotcell_graph::ir::{Expression, Graph, Update};
+use hotcell_journal::MemoryStore;
+use tokio_util::sync::CancellationToken;
+
+async fn failed(graph: Graph) -> String {
+    let engine = Engine::new(Arc::new(World::default()).ports(), Arc::new(MemoryStore::default()));
+    let report = engine.start(request(&Arc::new(graph)), CancellationToken::new()).await.unwrap();
+    match report.outcome {
+        Outcome::Failed { error, .. } => error,
+        other => panic!("not failed: {other:?}"),
+    }
+}
+
+/// A node that goes on to itself and updates `x`, which begins as a text.
+fn again(update: &str) -> Graph {
+    let mut graph =
+        graph(&["grow", "done"], |ids| vec![pass(ids, "grow", &[("x", update)], &["grow"]), end(ids, "done", "{{x}}")]);
+    graph.initial_state = vec![("x".into(), "0123456789".into())];
+    graph
+}
+
+#[tokio::test]
+async fn a_template_that_grows_tenfold_per_visit_is_stopped() {
+    let error = failed(again(&"{{x}}".repeat(10))).await;
+    assert!(error.contains("update of `x`: the text becomes longer than 16777216 bytes"), "{error}");
+    // Also where every reference is as long as a text may be.
+    let error = failed(again(&"{{x}}".repeat(100_000))).await;
+    assert!(error.contains("the text becomes longer than 16777216 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn values_that_share_what_they_are_made_of_are_counted_as_they_are_written_out() {
+    let x = || Expression::Key("x".into());
+    for value in [
+        Expression::List(vec![x(), x()]),
+        Expression::Object((0..10).map(|at| (format!("k{at}").into(), x())).collect()),
+    ] {
+        let mut graph = graph(&["grow", "done"], |ids| {
+            let mut grow = pass(ids, "grow", &[], &["grow"]);
+            grow.updates = vec![Update { key: "x".into(), value: value.clone() }];
+            vec![grow, end(ids, "done", "")]
+        });
+        graph.initial_state = vec![("x".into(), "0123456789".into())];
+        let error = failed(graph).await;
+        assert!(error.contains("the value that it writes to `x` cannot be kept: it is larger than"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_writes_so_many_keys_at_once() {
+    let many: Vec<(String, String)> = (0..10_001).map(|at| (format!("k{at}"), "1".to_owned())).collect();
+    let updates: Vec<(&str, &str)> = many.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    let error =
+        failed(graph(&["many", "done"], |ids| vec![pass(ids, "many", &updates, &["done"]), end(ids, "done", "")]))
+            .await;
+    assert!(error.contains("it writes more than 10000 keys of the state at once"), "{error}");
+}

@@ -1,0 +1,392 @@
+//! JSON schemas of strangers: plugins, servers, models and files bring them, and native code works with them.
+//!
+//! A schema of a few lines can ask for more steps than there is time (`$ref`s that double), for more stack than a thread has
+//! (a chain of 100,000 of them) or for gigabytes (patterns that repeat). So there is one way to compile a schema, which says
+//! beforehand how much work it is, and one to hold a value against it, which does so for what the value multiplies.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use jsonschema::{PatternOptions, ValidationError};
+use serde_json::{Map, Value};
+
+/// Values that a schema consists of.
+const MAX_NODES: usize = 100_000;
+/// Values that it consists of where what a `$ref` refers to is written in its place, circles aside.
+const MAX_EXPANDED: u64 = 200_000;
+/// Schemas in each other, counted the same way.
+const MAX_DEPTH: usize = 128;
+/// Patterns, bytes of one, and bytes that one may take compiled.
+const MAX_PATTERNS: usize = 1_000;
+const MAX_PATTERN: usize = 4_096;
+const MAX_PATTERN_COMPILED: usize = 512 << 10;
+/// Steps of holding a value against a schema, and how deep they may lie in each other.
+const MAX_STEPS: u64 = 5_000_000;
+const MAX_STEP_DEPTH: usize = 400;
+
+/// Keywords whose values are data and no schemas.
+const DATA: [&str; 5] = ["const", "default", "enum", "example", "examples"];
+/// Keywords whose value is a schema that applies to the same value.
+const IN_PLACE: [&str; 4] = ["not", "if", "then", "else"];
+/// Keywords with a list of such schemas.
+const IN_PLACE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+/// Keywords with schemas by name, which apply where nothing but a `$ref` leads.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+/// References.
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// Why a schema cannot be used.
+#[derive(Debug)]
+pub enum SchemaProblem {
+    /// It asks for too much; says of what.
+    TooMuch(String),
+    /// It is not a valid schema, or refers to something that it does not hold. Nothing is fetched.
+    Invalid(Box<ValidationError<'static>>),
+}
+
+impl fmt::Display for SchemaProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooMuch(what) => f.write_str(what),
+            Self::Invalid(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SchemaProblem {}
+
+fn too_much<T>(what: impl Into<String>) -> Result<T, SchemaProblem> {
+    Err(SchemaProblem::TooMuch(what.into()))
+}
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct JsonSchema {
+    validator: jsonschema::Validator,
+    schema: Value,
+    /// What a value of one node costs at most; none for a schema that refers to itself, where it depends on the value.
+    expanded: Option<u64>,
+}
+
+impl JsonSchema {
+    /// Compiles a schema that is complete in itself.
+    ///
+    /// # Errors
+    /// When it is no schema, refers to what it does not hold, or asks for too much work.
+    pub fn compile(schema: &Value) -> Result<Self, SchemaProblem> {
+        let expanded = Survey::of(schema)?;
+        let patterns =
+            PatternOptions::fancy_regex().size_limit(MAX_PATTERN_COMPILED).dfa_size_limit(MAX_PATTERN_COMPILED);
+        let validator = jsonschema::options()
+            .offline()
+            .with_pattern_options(patterns)
+            .build(schema)
+            .map_err(|error| SchemaProblem::Invalid(Box::new(error)))?;
+        Ok(Self { validator, schema: schema.clone(), expanded })
+    }
+
+    /// The compiled schema itself, for who needs its errors as they are. None for one that refers to itself: how much work that
+    /// is depends on the value, which [`JsonSchema::problems`] looks at.
+    pub fn into_validator(self) -> Option<jsonschema::Validator> {
+        self.expanded.is_some().then_some(self.validator)
+    }
+
+    /// What is wrong with a value, the first `most` of it. Nothing for a value that fits.
+    pub fn problems(&self, value: &Value, most: usize) -> Vec<String> {
+        self.said(value, most, &|error| error.to_string())
+    }
+
+    /// The same, each with the path to its place in front.
+    pub fn problems_by_place(&self, value: &Value, most: usize) -> Vec<String> {
+        self.said(value, most, &|error| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            path => format!("{path}: {error}"),
+        })
+    }
+
+    fn said(&self, value: &Value, most: usize, say: &dyn Fn(ValidationError<'_>) -> String) -> Vec<String> {
+        match self.check_work(value) {
+            Ok(()) => self.validator.iter_errors(value).take(most).map(say).collect(),
+            Err(problem) => vec![problem],
+        }
+    }
+
+    /// Whether holding this value against the schema is work of reasonable size.
+    fn check_work(&self, value: &Value) -> Result<(), String> {
+        let nodes = count(value);
+        if self.expanded.is_some_and(|expanded| expanded.saturating_mul(nodes) <= MAX_STEPS) {
+            return Ok(());
+        }
+        let targets = Targets::of(&self.schema);
+        let mut walk = Walk { targets: &targets, known: HashMap::new(), open: HashSet::new(), work: 0 };
+        match walk.steps(&self.schema, value, 0) {
+            Ok(steps) if steps <= MAX_STEPS => Ok(()),
+            _ => {
+                Err("it cannot be checked: the schema takes too many steps for a value of its size and depth"
+                    .to_owned())
+            }
+        }
+    }
+}
+
+/// The values that a value consists of.
+fn count(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(count).sum::<u64>(),
+        Value::Object(entries) => 1 + entries.values().map(count).sum::<u64>(),
+        _ => 1,
+    }
+}
+
+/// What the references of a schema lead to.
+struct Targets<'v> {
+    root: &'v Value,
+    /// The address of the schema itself
+    own: &'v str,
+    anchors: HashMap<&'v str, &'v Value>,
+}
+
+impl<'v> Targets<'v> {
+    fn of(root: &'v Value) -> Self {
+        let own = root.get("$id").and_then(Value::as_str).map(|id| id.trim_end_matches('#')).unwrap_or_default();
+        let mut targets = Self { root, own, anchors: HashMap::new() };
+        targets.find_anchors(root);
+        targets
+    }
+
+    fn find_anchors(&mut self, value: &'v Value) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.find_anchors(item)),
+            Value::Object(entries) => {
+                let own = ["$anchor", "$dynamicAnchor"].iter().filter_map(|key| entries.get(*key)?.as_str());
+                self.anchors.extend(own.map(|name| (name, value)));
+                entries.values().for_each(|inner| self.find_anchors(inner));
+            }
+            _ => {}
+        }
+    }
+
+    /// None where it is not within the schema, which compiling it says.
+    fn find(&self, reference: &str) -> Option<&'v Value> {
+        let fragment = reference.strip_prefix(self.own).unwrap_or(reference);
+        let pointer = fragment.strip_prefix('#').unwrap_or(fragment);
+        match pointer {
+            "" => Some(self.root),
+            _ if pointer.starts_with('/') => {
+                self.root.pointer(pointer).or_else(|| self.root.pointer(&decoded(pointer)))
+            }
+            anchor => self.anchors.get(anchor).copied(),
+        }
+    }
+}
+
+/// A pointer without what URLs write as `%` and two digits.
+fn decoded(pointer: &str) -> String {
+    let mut bytes = Vec::with_capacity(pointer.len());
+    let mut rest = pointer.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match digits.filter(|_| *first == b'%').and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn references(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    REFERENCES.iter().filter_map(|key| schema.get(*key).and_then(Value::as_str))
+}
+
+/// How large a schema is when it is written out.
+struct Survey<'a, 'v> {
+    targets: &'a Targets<'v>,
+    /// By address: how large, and how deep
+    known: HashMap<*const Value, (u64, usize)>,
+    open: HashSet<*const Value>,
+    circular: bool,
+}
+
+impl<'v> Survey<'_, 'v> {
+    /// How large it is; none for one that refers to itself.
+    fn of(root: &'v Value) -> Result<Option<u64>, SchemaProblem> {
+        limit_structure(root, true, 0, &mut 0, &mut 0)?;
+        let targets = Targets::of(root);
+        let mut survey = Survey { targets: &targets, known: HashMap::new(), open: HashSet::new(), circular: false };
+        let (size, _) = survey.expand(root, 0)?;
+        Ok((!survey.circular).then_some(size))
+    }
+
+    fn expand(&mut self, value: &'v Value, above: usize) -> Result<(u64, usize), SchemaProblem> {
+        let key = std::ptr::from_ref(value);
+        let (inner, references): (Vec<&'v Value>, Vec<&'v str>) = match value {
+            Value::Array(items) => (items.iter().collect(), Vec::new()),
+            Value::Object(entries) => {
+                let applies = |key: &str| !DATA.contains(&key) && !DEFINITIONS.contains(&key);
+                let inner = entries.iter().filter(|(key, _)| applies(key)).map(|(_, inner)| inner).collect();
+                (inner, references(entries).collect())
+            }
+            _ => return Ok((1, 1)),
+        };
+        if let Some((size, depth)) = self.known.get(&key) {
+            deep(above + depth)?;
+            return Ok((*size, *depth));
+        }
+        if !self.open.insert(key) {
+            self.circular = true;
+            return Ok((1, 1));
+        }
+        deep(above + 1)?;
+        let (mut size, mut depth) = (1_u64, 0);
+        let targets = references.iter().filter_map(|reference| self.targets.find(reference));
+        for inner in inner.into_iter().chain(targets.collect::<Vec<_>>()) {
+            let (more, below) = self.expand(inner, above + 1)?;
+            size = size.saturating_add(more);
+            depth = depth.max(below);
+            if size > MAX_EXPANDED {
+                return too_much(format!("with its references written out it has more than {MAX_EXPANDED} parts"));
+            }
+        }
+        self.open.remove(&key);
+        self.known.insert(key, (size, depth + 1));
+        Ok((size, depth + 1))
+    }
+}
+
+fn deep(depth: usize) -> Result<(), SchemaProblem> {
+    // A schema, the list it is in and the keyword of that are three levels.
+    match depth > MAX_DEPTH * 3 {
+        true => too_much(format!("with its references written out it is more than {MAX_DEPTH} schemas deep")),
+        false => Ok(()),
+    }
+}
+
+/// Counts the values and patterns of a schema.
+fn limit_structure(
+    value: &Value,
+    is_root: bool,
+    depth: usize,
+    nodes: &mut usize,
+    patterns: &mut usize,
+) -> Result<(), SchemaProblem> {
+    *nodes += 1;
+    if *nodes > MAX_NODES {
+        return too_much(format!("it has more than {MAX_NODES} parts"));
+    }
+    deep(depth)?;
+    let mut pattern = |text: &str| {
+        *patterns += 1;
+        match () {
+            () if *patterns > MAX_PATTERNS => too_much(format!("it has more than {MAX_PATTERNS} patterns")),
+            () if text.len() > MAX_PATTERN => too_much(format!("a pattern of it is longer than {MAX_PATTERN} bytes")),
+            () => Ok(()),
+        }
+    };
+    match value {
+        Value::Array(items) => {
+            items.iter().try_for_each(|item| limit_structure(item, false, depth + 1, nodes, patterns))
+        }
+        Value::Object(entries) => {
+            if let Some(text) = entries.get("pattern").and_then(Value::as_str) {
+                pattern(text)?;
+            }
+            if let Some(Value::Object(named)) = entries.get("patternProperties") {
+                named.keys().try_for_each(|text| pattern(text))?;
+            }
+            if !is_root && entries.get("$id").is_some_and(Value::is_string) && references_or_shapes(entries) {
+                return too_much("a schema with an `$id` of its own lies in it, which is not supported");
+            }
+            entries
+                .iter()
+                .filter(|(key, _)| !DATA.contains(&key.as_str()))
+                .try_for_each(|(_, inner)| limit_structure(inner, false, depth + 1, nodes, patterns))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether an object is a schema rather than a list of properties, one of which is called `$id`.
+fn references_or_shapes(entries: &Map<String, Value>) -> bool {
+    entries.keys().any(|key| REFERENCES.contains(&key.as_str()) || DEFINITIONS.contains(&key.as_str()))
+}
+
+/// Goes through a schema and a value as holding the one against the other does, without doing it.
+struct Walk<'a, 'v> {
+    targets: &'a Targets<'v>,
+    /// By the addresses of schema and value
+    known: HashMap<(*const Value, *const Value), u64>,
+    open: HashSet<(*const Value, *const Value)>,
+    /// What this itself has done
+    work: u64,
+}
+
+/// It is too much.
+struct Beyond;
+
+impl<'v> Walk<'_, 'v> {
+    fn steps(&mut self, schema: &'v Value, value: &Value, depth: usize) -> Result<u64, Beyond> {
+        let Value::Object(keywords) = schema else { return Ok(1) };
+        let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        if let Some(known) = self.known.get(&pair) {
+            return Ok(*known);
+        }
+        self.work += 1;
+        if depth > MAX_STEP_DEPTH || self.work > MAX_STEPS {
+            return Err(Beyond);
+        }
+        if !self.open.insert(pair) {
+            return Ok(1);
+        }
+        let mut steps = 1_u64;
+        for key in ["enum", "required"] {
+            steps += keywords.get(key).and_then(Value::as_array).map_or(0, |values| values.len() as u64);
+        }
+        let targets: Vec<&'v Value> =
+            references(keywords).filter_map(|reference| self.targets.find(reference)).collect();
+        let single = IN_PLACE.iter().filter_map(|key| keywords.get(*key));
+        let listed = IN_PLACE_LISTS.iter().filter_map(|key| keywords.get(*key)?.as_array()).flatten();
+        let dependent = ["dependentSchemas", "dependencies"].iter().filter_map(|key| keywords.get(*key)?.as_object());
+        let in_place = targets.into_iter().chain(single).chain(listed).chain(dependent.flat_map(Map::values));
+        for inner in in_place {
+            steps = steps.saturating_add(self.steps(inner, value, depth + 1)?);
+        }
+        match value {
+            Value::Object(entries) => {
+                let named = |key: &str| keywords.get(key).and_then(Value::as_object);
+                let patterns: Vec<&'v Value> = named("patternProperties").into_iter().flat_map(Map::values).collect();
+                let others = ["additionalProperties", "unevaluatedProperties"].map(|key| keywords.get(key));
+                for (name, inner) in entries {
+                    let own = named("properties").and_then(|properties| properties.get(name));
+                    for applied in own.into_iter().chain(patterns.iter().copied()).chain(others.into_iter().flatten()) {
+                        steps = steps.saturating_add(self.steps(applied, inner, depth + 1)?);
+                    }
+                }
+                // Names of properties are texts: their schema has nothing to go into.
+                steps = steps.saturating_add(entries.len() as u64);
+            }
+            Value::Array(items) => {
+                let lists = ["items", "prefixItems"].map(|key| keywords.get(key).and_then(Value::as_array));
+                let all = ["items", "additionalItems", "contains", "unevaluatedItems"].map(|key| keywords.get(key));
+                for (index, inner) in items.iter().enumerate() {
+                    let placed = lists.into_iter().flatten().filter_map(|list| list.get(index));
+                    for applied in placed.chain(all.into_iter().flatten()) {
+                        steps = steps.saturating_add(self.steps(applied, inner, depth + 1)?);
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.open.remove(&pair);
+        self.known.insert(pair, steps);
+        Ok(steps)
+    }
+}
+
+#[cfg(test)]
+mod tests;
