@@ -243,7 +243,9 @@ impl<'v> Survey<'_, 'v> {
             return Ok((1, 1));
         }
         deep(above + 1)?;
-        let (mut size, mut depth) = (1_u64, 0);
+        // Data is not gone into, but a value is compared with each of an `enum`.
+        let compared = value.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+        let (mut size, mut depth) = (1 + compared as u64, 0);
         let targets = references.iter().filter_map(|reference| self.targets.find(reference));
         for inner in inner.into_iter().chain(targets.collect::<Vec<_>>()) {
             let (more, below) = self.expand(inner, above + 1)?;
