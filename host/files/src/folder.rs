@@ -18,10 +18,7 @@ pub enum FileError {
     /// The path leads out of the folder, as it is written or by a link
     #[error("it leads out of the agent's folder")]
     Outside,
-    /// It is a folder, a pipe, a device or a socket
-    #[error("it is not a regular file")]
-    NotRegular,
-    /// The system refuses it, it has too many bytes, or it is not UTF-8
+    /// The system refuses it, it is no regular file, it has too many bytes, or it is not UTF-8
     #[error(transparent)]
     System(io::Error),
 }
@@ -65,7 +62,8 @@ impl Folder {
     /// When there is no such file inside, or it is not a regular one.
     pub fn open(&self, name: &Path) -> Result<File, FileError> {
         let file = self.open_any(name)?;
-        if file.metadata().map_err(FileError::System)?.is_file() { Ok(file) } else { Err(FileError::NotRegular) }
+        crate::check(&file.metadata()?)?;
+        Ok(file)
     }
 
     /// The bytes of a file, as [`Folder::open`] opens it.

@@ -118,7 +118,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn check(metadata: &Metadata) -> io::Result<()> {
+pub(crate) fn check(metadata: &Metadata) -> io::Result<()> {
     if metadata.is_file() {
         return Ok(());
     }

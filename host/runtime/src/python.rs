@@ -192,8 +192,9 @@ impl PythonTools {
         let mut script = match carried {
             Some((name, _, source)) => LoadedScript::carried(runtime, name, "sh", source, settings, environment)?,
             None => {
-                let place = scripts::Place { project: folder, folder };
-                LoadedScript::load(&self.cells, context, place, file, settings)?
+                // A file that was found as a module may lie elsewhere in the project.
+                let project = place.module.and_then(|_| place.modules.root_of(file)).unwrap_or(folder);
+                LoadedScript::load(&self.cells, context, scripts::Place { project, folder }, file, settings)?
             }
         };
         let agent =

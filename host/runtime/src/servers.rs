@@ -31,11 +31,14 @@ pub(crate) const PREFIX: &str = "mcp:";
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// A server that is connected, with the settings and grants under which it is.
+type OpenServer = (ServerSettings, Arc<Grants>, Arc<Connected>);
+
 /// The servers that a host is connected to. They live on threads of their own, because agents are loaded where nothing
 /// can be awaited.
 #[derive(Default)]
 pub(crate) struct Connections {
-    open: Mutex<Vec<(ServerSettings, Arc<Grants>, Arc<Connected>)>>,
+    open: Mutex<Vec<OpenServer>>,
     runtime: OnceLock<Result<Runtime, String>>,
 }
 

@@ -74,10 +74,10 @@ fn cases_get_no_directory_outside_their_folder_unless_the_person_agrees() {
             let told = text(&output);
             assert_eq!(output.status.code(), Some(2), "{told}");
             assert!(told.contains("read the files of") && told.contains("keys`, as `/d`"), "{told}");
-            assert!(told.contains("nobody is there to confirm it"), "{told}");
+            assert!(told.contains("confirmation needs a terminal"), "{told}");
         }
         let agreed = text(&desk.output(&["plugin", "test", "p", "--component", "p/w.wasm", "--yes"]));
-        assert!(!agreed.contains("confirm"), "{agreed}");
+        assert!(!agreed.contains("confirmation needs"), "{agreed}");
     }
     desk.write("p/cases/data/x", "");
     desk.write("p/cases/a.json", &case.replace("HOST", "data"));
@@ -87,7 +87,7 @@ fn cases_get_no_directory_outside_their_folder_unless_the_person_agrees() {
     desk.write("p/cases/a.json", http);
     let record = ["plugin", "test", "p", "--component", "p/w.wasm", "--record"];
     let told = text(&desk.output(&record));
-    assert!(told.contains("http://169.254.169.254") && told.contains("nobody is there to confirm it"), "{told}");
+    assert!(told.contains("http://169.254.169.254") && told.contains("confirmation needs a terminal"), "{told}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn what_changes_after_a_yes_is_told_and_needs_another() {
     assert!(told.contains(left_out) && told.contains("`scripts/a.sh` was changed"), "{told}");
     let told = text(&desk.output(&["trust", "."]));
     assert!(told.contains("since it was trusted:") && told.contains("`scripts/a.sh` was changed"), "{told}");
-    assert!(told.contains("nobody is there to confirm it"), "{told}");
+    assert!(told.contains("confirmation needs a terminal"), "{told}");
     desk.output(&["trust", ".", "--yes"]);
     assert!(!text(&desk.output(&["check", "."])).contains(left_out));
 }

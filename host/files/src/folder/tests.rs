@@ -79,12 +79,12 @@ fn only_regular_files_up_to_a_size_are_read() {
     assert!(text(&folder, "large").unwrap_err().to_string().contains("at most 100 are read"));
     assert_eq!(text(&folder, "full").unwrap().len(), 100);
     assert!(text(&folder, "odd").unwrap_err().to_string().contains("byte 2 is wrong"));
-    assert!(matches!(text(&folder, "sub"), Err(FileError::NotRegular)));
+    assert!(text(&folder, "sub").unwrap_err().to_string().contains("it is a directory, not a regular file"));
     assert!(matches!(text(&folder, "own.txt/x"), Err(FileError::Missing)));
     assert!(read(folder.path().join("large"), 100).is_err());
     assert!(read(folder.path(), 100).is_err());
     assert!(read(folder.path().join("none"), 100).is_err());
-    assert_eq!(read_text(&folder.path().join("own.txt"), 100).unwrap(), "own");
+    assert_eq!(read_text(folder.path().join("own.txt"), 100).unwrap(), "own");
 }
 
 /// Whoever opens a pipe to read from it waits until somebody writes into it, and a device never ends.
@@ -95,7 +95,7 @@ fn pipes_and_devices_are_not_waited_for() {
     let pipe = folder.path().join("pipe");
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    assert!(matches!(text(&folder, "pipe"), Err(FileError::NotRegular)));
+    assert!(text(&folder, "pipe").unwrap_err().to_string().contains("it is a pipe, not a regular file"));
     assert_eq!(folder.entry(Path::new("pipe")), Entry::Special);
     for path in [&*pipe, Path::new("/dev/zero")] {
         assert!(read(path, 100).is_err(), "{}", path.display());

@@ -1,7 +1,7 @@
 //! The tables of the file, and opening it.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
@@ -60,10 +60,13 @@ pub(super) const REVISIONS: &str = "
     CREATE TABLE former (run INTEGER NOT NULL, revision INTEGER NOT NULL, PRIMARY KEY (run, revision)) WITHOUT ROWID;
 ";
 
+/// How long to wait for other processes that use the file.
+const BUSY: Duration = Duration::from_secs(10);
+
 /// A connection with our settings.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.busy_timeout(BUSY)?;
     // A commit then survives the death of the process; a loss of power may take the last ones, never the file.
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
@@ -74,6 +77,19 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// Opens the file for writing: makes its tables if it is new, and brings it to this layout if it is older. The error is why it
 /// cannot be used.
 pub(super) fn open(path: &Path) -> Result<Connection, String> {
+    let begun = Instant::now();
+    loop {
+        match try_open(path) {
+            // SQLite does not wait for others everywhere while the file is made.
+            Err(error) if error.contains("database is locked") && begun.elapsed() < BUSY => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn try_open(path: &Path) -> Result<Connection, String> {
     let text = |error: rusqlite::Error| error.to_string();
     let mut connection = connect(path).map_err(text)?;
     let number = |connection: &Connection, name: &str| -> rusqlite::Result<i64> {

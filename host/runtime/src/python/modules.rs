@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use hotcell_files::{Entry, Folder};
 use serde_json::{Value, json};
 
 /// Files that mark the root of a project; the search upwards ends there.
@@ -99,6 +100,12 @@ impl ProjectModules {
         up.chain(down).collect::<Vec<_>>().join("/")
     }
 
+    /// The root below which a file lies that was found as a module; the path is relative to the agent's folder.
+    pub(crate) fn root_of(&self, file: &str) -> Option<&Path> {
+        let found = std::fs::canonicalize(self.folder.join(file)).ok()?;
+        self.roots.iter().find(|root| found.starts_with(root)).map(PathBuf::as_path)
+    }
+
     /// Where a module of that name would be, each place in words.
     pub(crate) fn searched(&self, name: &str) -> Vec<String> {
         let Some(path) = path_of(name) else { return Vec::new() };
@@ -107,16 +114,13 @@ impl ProjectModules {
 
     /// The text of a module that was found; empty for a package without a file.
     pub(crate) fn text(&self, module: &Module) -> Result<String, String> {
-        let file = self.folder.join(&module.file);
         let fail = |reason: String| format!("cannot read `{}`: {reason}", module.file);
-        let about = std::fs::metadata(&file).map_err(|error| fail(error.to_string()))?;
-        if about.is_dir() {
-            return Ok(String::new());
+        let root = self.root_of(&module.file).ok_or_else(|| fail("it leads out of the project".to_owned()))?;
+        let (root, file) = (Folder::new(root), self.folder.join(&module.file));
+        match root.entry(&file) {
+            Entry::Folder => Ok(String::new()),
+            _ => root.read_text(&file, MAX_MODULE).map_err(|error| fail(error.to_string())),
         }
-        if about.len() > MAX_MODULE {
-            return Err(fail(format!("it has {} bytes; a module may have {MAX_MODULE}", about.len())));
-        }
-        hotcell_files::read_text(&file, hotcell_files::MAX_TEXT).map_err(|error| fail(error.to_string()))
     }
 }
 

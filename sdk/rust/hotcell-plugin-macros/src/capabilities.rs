@@ -96,6 +96,8 @@ fn directories(input: ParseStream<'_>) -> Result<String> {
         if access != "read" && access != "write" {
             return Err(Error::new(access.span(), "the access to a directory is `read` or `write`"));
         }
+        // Whoever may write may read what was written: the host knows nothing in between.
+        let access = if access == "write" { "read-write" } else { "read" };
         items.push(format!("{{\"guest\":\"{}\",\"access\":\"{access}\"}}", escape(&guest.value())));
         if !content.is_empty() {
             content.parse::<Token![,]>()?;

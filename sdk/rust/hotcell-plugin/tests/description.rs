@@ -157,7 +157,7 @@ fn the_plugin_itself_is_described() -> Result<(), String> {
             "http": ["https://a.example", "http://localhost:8080"],
             "secret": [{ "name": "KEY", "why": "for \"it\"" }],
             "env": ["LANG"],
-            "fs": [{ "guest": "/data", "access": "read" }, { "guest": "/out", "access": "write" }],
+            "fs": [{ "guest": "/data", "access": "read" }, { "guest": "/out", "access": "read-write" }],
             "tool": ["search"], "kv": true, "llm": true, "ask": true, "clock": "precise", "random": "fresh",
         })
     );

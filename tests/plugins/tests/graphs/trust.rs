@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
+use hotcell_runtime::diagnostic::Severity;
 use hotcell_runtime::plugins::Trust;
 use hotcell_runtime::{Environment, Host, HostOptions, Nobody, RunInput, RunReport};
 use serde_json::{Value, json};
@@ -157,8 +158,13 @@ async fn hooks_that_came_with_a_stranger_are_not_told_of_the_agents_it_calls() {
     // The operator's own guard is told of everything.
     std::fs::rename(folders.path("stranger/plugins/spy.wasm"), folders.path("mine/spy.wasm")).unwrap();
     let options = || HostOptions { plugins: vec![folders.path("mine")], ..folders.options() };
-    let of_operator = told(&folders.run_with(options(), "stranger").await);
-    assert_eq!((of_stranger, of_operator), (2, 4), "two nodes of the caller, two of the agent that it calls");
+    let report = folders.run_with(options(), "stranger").await;
+    let of_operator = told(&report);
+    assert_eq!(
+        (of_stranger, of_operator),
+        (1, 2),
+        "a node of the caller, and one of the agent that it calls: {report:?}"
+    );
 }
 
 #[test]
@@ -230,7 +236,8 @@ fn a_look_starts_no_program_and_an_exchanged_server_is_not_started_at_all() {
     folders.trust("served");
     let looking = Host::new(HostOptions { starts_programs: false, ..folders.options() }).unwrap();
     let agent = looking.load(&folders.path("served")).unwrap_or_else(|failure| panic!("{failure}"));
-    assert!(agent.warnings.is_empty() && !trace.exists(), "{:?}", agent.warnings);
+    let warned = agent.warnings.iter().any(|found| found.severity > Severity::Note);
+    assert!(!warned && !trace.exists(), "{:?}", agent.warnings);
     // Whoever runs it starts it: this is what the next one is held against.
     let _ = folders.host().load(&folders.path("served"));
     assert!(trace.exists());
