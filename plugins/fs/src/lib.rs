@@ -205,6 +205,7 @@ fn failed(path: &str, error: &std::io::Error) -> Error {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)] // in tests that is what fails them
 mod tests {
     use hotcell_plugin::{Error, Json, json};
 
