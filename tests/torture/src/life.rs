@@ -155,7 +155,11 @@ pub(crate) fn states(text: &str, states: &mut States) {
         let Some((_, place)) = line.split_once("TRACE hotcell::graph: ") else { continue };
         let Some((node, state)) = place.split_once(": state ") else { continue };
         // A line that was cut off by death is no state.
-        if let Ok(state) = serde_json::from_str::<Value>(state) {
+        if let Ok(mut state) = serde_json::from_str::<Value>(state) {
+            // When a run began is no result of it.
+            if let Some(keys) = state.as_object_mut() {
+                keys.remove("__now__");
+            }
             states.entry(node.to_owned()).or_default().insert(state.to_string());
         }
     }
