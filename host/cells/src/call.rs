@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::LogLevel;
 use crate::grants::Grants;
 use crate::policy::Denial;
+use crate::record::RecordTerms;
 use crate::secrets::Secrets;
 use crate::services::{HttpTape, KeyValueStore, LogListener, Services};
 
@@ -47,8 +48,12 @@ pub struct Terms {
     pub services: Option<Arc<dyn Services>>,
     /// Is told each line that is logged, when it is logged.
     pub listener: Option<LogListener>,
-    /// Answers HTTP requests in the place of the network, or records them.
+    /// Answers HTTP requests in the place of the network.
     pub tape: Option<Arc<dyn HttpTape>>,
+    /// Whether and how the call is recorded, so that it can be executed again.
+    pub record: Option<RecordTerms>,
+    /// The file that the script or plugin was loaded from, for whoever looks for it later.
+    pub origin: Option<Arc<str>>,
 }
 
 impl fmt::Debug for Terms {
@@ -77,6 +82,8 @@ impl Terms {
             services: None,
             listener: None,
             tape: None,
+            record: None,
+            origin: None,
         }
     }
 }
@@ -198,6 +205,9 @@ pub struct Report<T> {
     pub stderr: String,
     /// Requests that were denied, each once, in the order of the first time.
     pub denials: Vec<Denial>,
+    /// What the call was given and took from the host, as text; none where nothing was to be recorded. See
+    /// [`Recording::read`](crate::Recording::read).
+    pub recording: Option<String>,
 }
 
 /// One line that a guest logged, safe to show.
@@ -270,6 +280,11 @@ pub enum CellError {
         /// The question.
         question: String,
     },
+    /// The call was executed again and wants something that its recording does not hold.
+    NotRecorded {
+        /// What it asks, as words after "asks".
+        wanted: String,
+    },
     /// A granted directory cannot be opened.
     Directory {
         /// Which and why.
@@ -321,6 +336,7 @@ impl fmt::Display for CellError {
             Self::Guest { message, .. } => f.write_str(message),
             Self::NotText { at } => write!(f, "the output is not UTF-8 text: byte {at} is wrong"),
             Self::Suspended { question } => write!(f, "waits for an answer to: {question}"),
+            Self::NotRecorded { wanted } => write!(f, "asks {wanted}, which the recording does not hold"),
             Self::Directory { message } | Self::WrongKind { message } => f.write_str(message),
             Self::Host { message } => write!(f, "hotcell failed: {message}"),
         }

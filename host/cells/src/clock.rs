@@ -24,13 +24,35 @@ pub struct Repeatable {
     pub seed: u64,
 }
 
+/// Takes down what a guest reads.
+pub(crate) trait ReadingsLog: Send + Sync {
+    /// A reading of the wall clock, as time since 1970.
+    fn wall(&self, reading: Duration);
+
+    /// A reading of the monotonic clock.
+    fn monotonic(&self, reading: Duration);
+}
+
+/// Says what a guest reads.
+pub(crate) trait ReadingsSource: Send + Sync {
+    /// The next reading of the wall clock, as time since 1970.
+    fn wall(&self) -> Duration;
+
+    /// The next reading of the monotonic clock.
+    fn monotonic(&self) -> Duration;
+}
+
 /// How exactly a guest may tell the time.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) enum Clock {
     /// Real time, cut to whole steps of this length.
     Real { step: Duration, started: Instant },
     /// Fixed time that moves with every reading, shared by both clocks of a call.
     Fixed { start: Duration, readings: Arc<AtomicU64> },
+    /// Another one, whose readings are recorded.
+    Recorded { clock: Box<Clock>, log: Arc<dyn ReadingsLog> },
+    /// As it was read when the call was recorded.
+    Played { step: Duration, source: Arc<dyn ReadingsSource> },
 }
 
 impl Clock {
@@ -42,6 +64,17 @@ impl Clock {
         Self::Real { step: Duration::from_nanos(1), started: Instant::now() }
     }
 
+    /// The same, with its readings recorded.
+    pub(crate) fn recorded(self, log: Arc<dyn ReadingsLog>) -> Self {
+        Self::Recorded { clock: Box::new(self), log }
+    }
+
+    /// A clock that is read as it was when the call was recorded; `precise` as it was granted then.
+    pub(crate) fn played(source: Arc<dyn ReadingsSource>, precise: bool) -> Self {
+        let step = if precise { Duration::from_nanos(1) } else { COARSE };
+        Self::Played { step, source }
+    }
+
     /// A clock that starts at `repeatable.clock`; a time before 1970 counts as 1970.
     pub(crate) fn fixed(repeatable: &Repeatable) -> Self {
         let start = repeatable.clock.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -50,8 +83,9 @@ impl Clock {
 
     fn step(&self) -> Duration {
         match self {
-            Self::Real { step, .. } => *step,
+            Self::Real { step, .. } | Self::Played { step, .. } => *step,
             Self::Fixed { .. } => STEP,
+            Self::Recorded { clock, .. } => clock.step(),
         }
     }
 
@@ -60,6 +94,12 @@ impl Clock {
         match self {
             Self::Real { step, started } => cut(started.elapsed(), *step),
             Self::Fixed { readings, .. } => fixed_step(readings),
+            Self::Recorded { clock, log } => {
+                let elapsed = clock.elapsed();
+                log.monotonic(elapsed);
+                elapsed
+            }
+            Self::Played { source, .. } => source.monotonic(),
         }
     }
 
@@ -68,6 +108,12 @@ impl Clock {
         match self {
             Self::Real { step, .. } => cut(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), *step),
             Self::Fixed { start, readings } => start.saturating_add(fixed_step(readings)),
+            Self::Recorded { clock, log } => {
+                let unix = clock.unix();
+                log.wall(unix);
+                unix
+            }
+            Self::Played { source, .. } => source.wall(),
         }
     }
 }

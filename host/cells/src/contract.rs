@@ -1,6 +1,7 @@
 //! The Rust side of `hotcell:plugin`: its types and names. It must agree with `wit/` to the letter, which the
 //! engine checks for every component that is loaded.
 
+use serde::{Deserialize, Serialize};
 use wasmtime::component::{ComponentType, Lift, Lower};
 
 /// The newest version of the contract that this host offers.
@@ -48,7 +49,7 @@ pub(crate) const HOOK: Interface = Interface::new("hook", 1);
 pub(crate) const CONNECT: Interface = Interface::new("connect", 1);
 
 /// `types.failure`.
-#[derive(Clone, Debug, ComponentType, Lift, Lower)]
+#[derive(Clone, Debug, Serialize, Deserialize, ComponentType, Lift, Lower)]
 #[component(record)]
 pub(crate) struct Failure {
     pub(crate) message: String,
@@ -56,8 +57,9 @@ pub(crate) struct Failure {
 }
 
 /// `types.error`.
-#[derive(Clone, Debug, ComponentType, Lift, Lower)]
+#[derive(Clone, Debug, Serialize, Deserialize, ComponentType, Lift, Lower)]
 #[component(variant)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum PluginError {
     #[component(name = "invalid-input")]
     InvalidInput(Failure),

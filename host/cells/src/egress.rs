@@ -25,7 +25,9 @@ use self::connection::{Metered, Resolve, System, connect};
 use crate::call::Terms;
 use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
+use crate::guest::Tape;
 use crate::policy::{Capability, Decision, Request, decide, may_hold_secret};
+use crate::recording::{Player, Recorder, play_http, record_http};
 use crate::secrets::{self, Vault};
 use crate::services::{HttpExchange, HttpReply, HttpTape};
 
@@ -36,6 +38,14 @@ const MAX_RESPONSE_HEAD: usize = 64 << 10;
 #[derive(Clone)]
 pub(crate) struct Egress {
     shared: Arc<Shared>,
+    recording: Option<OnTape>,
+}
+
+/// Where the requests of a component are recorded, or come from.
+#[derive(Clone)]
+enum OnTape {
+    Recording(Arc<Recorder>),
+    Playing(Arc<Player>),
 }
 
 /// What the requests of a call have in common.
@@ -91,7 +101,18 @@ impl Egress {
                 tape: terms.tape.clone(),
                 names,
             }),
+            recording: None,
         }
+    }
+
+    /// The same, with what a component asks recorded or taken from a recording.
+    pub(crate) fn with_tape(mut self, tape: &Tape) -> Self {
+        self.recording = match tape {
+            Tape::Off => None,
+            Tape::Recording(recorder) => Some(OnTape::Recording(recorder.clone())),
+            Tape::Playing(player) => Some(OnTape::Playing(player.clone())),
+        };
+        self
     }
 
     pub(crate) fn report(&self) -> EgressReport {
@@ -141,7 +162,14 @@ impl WasiHttpHooks for Egress {
         options: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<(), Error>> + Send>,
     ) -> Box<dyn Future<Output = Sent> + Send> {
-        Box::new(send(self.shared.clone(), request, options.unwrap_or_default()))
+        let (shared, options) = (self.shared.clone(), options.unwrap_or_default());
+        match &self.recording {
+            None => Box::new(send(shared, request, options)),
+            Some(OnTape::Recording(recorder)) => {
+                Box::new(record_http(recorder.clone(), request, move |request| send(shared, request, options)))
+            }
+            Some(OnTape::Playing(player)) => Box::new(play_http(player.clone(), request)),
+        }
     }
 }
 
@@ -233,15 +261,8 @@ async fn send(shared: Arc<Shared>, request: HttpRequest<WasiBody>, options: Requ
         headers: texts(&parts.headers),
         body: body.to_vec(),
     };
-    if let Some(replayed) = tape.replay(&exchange) {
-        let reply = replayed.map_err(|_| Error::HttpResponseIncomplete)?;
-        return response_of(reply).map(|response| -> (_, Rest) { (response, Box::new(async { Ok(()) })) });
-    }
-    let (response, rest) = go_out(&shared, &destination, HttpRequest::from_parts(parts, whole(body)), options).await?;
-    let (parts, body) = read_response(&shared, response, rest).await?.into_parts();
-    let status = parts.status.as_u16();
-    tape.record(&exchange, &HttpReply { status, headers: texts(&parts.headers), body: body.to_vec() });
-    Ok((Response::from_parts(parts, whole(body)), Box::new(async { Ok(()) })))
+    let reply = tape.reply(&exchange).map_err(|_| Error::HttpResponseIncomplete)?;
+    response_of(reply).map(|response| -> (_, Rest) { (response, Box::new(async { Ok(()) })) })
 }
 
 fn texts(headers: &http::HeaderMap) -> Vec<(String, String)> {

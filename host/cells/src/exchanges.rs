@@ -4,11 +4,12 @@
 //! what was denied. What may be sent, what it costs and what it carries is decided where it is decided for everybody,
 //! in [`egress`](crate::egress).
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use wasmtime::component::{ComponentType, Lift, Linker, Lower, ResourceTableError};
 use wasmtime_wasi_http::Error;
 
@@ -17,6 +18,7 @@ use crate::egress::{Egress, get_whole};
 use crate::fetch::{OF_THE_CONNECTION, compose};
 use crate::guest::GuestState;
 use crate::imports::{Caller, HOST_CALL_FUEL, STORE_CALL_FUEL, charge};
+use crate::recording::{Blob, HostFunction, short_digest};
 use crate::text::one_line;
 
 /// The interface, as interpreters import it.
@@ -37,18 +39,21 @@ struct Request {
 }
 
 /// `http.response`.
-#[derive(Clone, Debug, PartialEq, Eq, ComponentType, Lower)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ComponentType, Lower)]
 #[component(record)]
 struct Response {
     status: u16,
     reason: String,
+    #[serde(with = "recorded::headers")]
     headers: Headers,
+    #[serde(with = "recorded::body")]
     body: Vec<u8>,
 }
 
 /// `http.outcome`.
-#[derive(Clone, Debug, PartialEq, Eq, ComponentType, Lower)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ComponentType, Lower)]
 #[component(variant)]
+#[serde(rename_all = "kebab-case")]
 enum Outcome {
     #[component(name = "answered")]
     Answered(Response),
@@ -60,6 +65,41 @@ enum Outcome {
     TimedOut(String),
     #[component(name = "failed")]
     Failed(String),
+}
+
+/// Bytes of a response in a recording.
+mod recorded {
+    use super::Blob;
+
+    pub(super) mod body {
+        use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
+
+        use super::Blob;
+
+        pub(in super::super) fn serialize<S: Serializer>(body: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+            Blob(body.to_vec()).serialize(serializer)
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+            Blob::deserialize(deserializer).map(|Blob(body)| body)
+        }
+    }
+
+    pub(super) mod headers {
+        use serde::{Deserialize as _, Deserializer, Serializer};
+
+        use super::super::Headers;
+        use super::Blob;
+
+        pub(in super::super) fn serialize<S: Serializer>(headers: &Headers, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_seq(headers.iter().map(|(name, value)| (name, Blob(value.clone()))))
+        }
+
+        pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Headers, D::Error> {
+            let headers = Vec::<(String, Blob)>::deserialize(deserializer)?;
+            Ok(headers.into_iter().map(|(name, Blob(value))| (name, value)).collect())
+        }
+    }
 }
 
 /// A request that was started and whose outcome nobody has fetched.
@@ -89,6 +129,14 @@ impl Exchanges {
         self.open.iter().map(|open| open.bytes).sum()
     }
 
+    /// Closes the request that is done.
+    fn close(&mut self, done: Option<(u32, Outcome)>) -> Option<(u32, Outcome)> {
+        if let Some((number, _)) = &done {
+            self.open.retain(|open| open.number != *number);
+        }
+        done
+    }
+
     /// The first that is done; none if there is nothing to wait for.
     async fn next(&mut self) -> Option<(u32, Outcome)> {
         poll_fn(|cx| {
@@ -111,12 +159,15 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
         let bytes = request.bytes();
         charge(&mut store, STORE_CALL_FUEL, bytes)?;
         let guest = store.data_mut();
+        guest.take(HostFunction::HttpStart, || request.shown(), |_| ())?;
         if guest.exchanges.open.len() >= guest.max_handles {
             return Err(ResourceTableError::Full.into());
         }
         let bytes = bytes as u64;
         let outcome = guest.egress.admit(guest.exchanges.bytes().saturating_add(bytes));
         let number = match outcome {
+            // Its outcome is recorded.
+            Ok(()) if guest.tape.player().is_some() => guest.exchanges.add(bytes, pending()),
             Ok(()) => guest.exchanges.add(bytes, request.send(&guest.egress, guest.denials.clone())),
             Err(exhausted) => guest.exchanges.add(0, async move { Outcome::Failed(exhausted) }),
         };
@@ -124,11 +175,17 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
     })?;
     http.func_wrap_async("wait", |mut store: Caller<'_>, (most,): (Option<u64>,)| {
         Box::new(async move {
-            let next = store.data_mut().exchanges.next();
-            let done = match most {
-                Some(most) => tokio::time::timeout(Duration::from_nanos(most), next).await.unwrap_or_default(),
-                None => next.await,
+            let guest = store.data_mut();
+            let played = guest.tape.player().map(|player| player.take(HostFunction::HttpWait, ""));
+            let done = match (played, most) {
+                (Some(played), _) => guest.exchanges.close(played?),
+                (None, Some(most)) => {
+                    let time = Duration::from_nanos(most);
+                    tokio::time::timeout(time, guest.exchanges.next()).await.unwrap_or_default()
+                }
+                (None, None) => guest.exchanges.next().await,
             };
+            guest.tape.note(HostFunction::HttpWait, String::new, &done);
             let bytes = match &done {
                 Some((_, Outcome::Answered(response))) => size(&response.headers) + response.body.len(),
                 _ => 0,
@@ -149,6 +206,13 @@ fn size(headers: &Headers) -> usize {
 }
 
 impl Request {
+    /// The request as it is found again in a recording.
+    fn shown(&self) -> String {
+        let headers = self.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_slice()]);
+        let digest = short_digest(headers.chain([self.body.as_slice()]));
+        format!("{} {} {digest}", self.method.to_ascii_uppercase(), self.url)
+    }
+
     fn bytes(&self) -> usize {
         self.method.len() + self.url.len() + size(&self.headers) + self.body.len()
     }

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotcell_budget::{Budget, Usage};
-use rand::SeedableRng as _;
-use rand::rngs::SmallRng;
+use rand::rngs::{SmallRng, StdRng};
+use rand::{Rng as _, SeedableRng as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
@@ -25,6 +27,7 @@ use crate::imports;
 use crate::limiter::MemoryLimiter;
 use crate::output::Capture;
 use crate::policy::{Decision, Request, decide};
+use crate::recording::{Begun, HostFunction, Player, Random, Recorder, key_of, random_key};
 use crate::secrets::Vault;
 use crate::services::{KeyValueStore, LogListener, Services};
 use crate::watch::{Watch, Watched};
@@ -67,12 +70,61 @@ pub(crate) struct GuestState {
     /// What other plugins and models used on behalf of this call.
     pub(crate) nested: Vec<(String, Usage)>,
     pub(crate) depth: u32,
+    /// Where what the guest takes from the host is recorded, or comes from.
+    pub(crate) tape: Tape,
     listener: Option<LogListener>,
     table: ResourceTable,
     /// Built when the guest first uses WASI, because many plugins never do.
     wasi: Option<WasiCtx>,
     wasi_settings: WasiSettings,
     http: WasiHttpCtx,
+}
+
+/// Whether a call is to be recorded, or executed again.
+pub(crate) enum Taping {
+    /// Neither
+    Off,
+    /// It is recorded
+    Record(Box<Begun>),
+    /// It is executed again, with this in the place of the host
+    Play(Arc<Player>),
+}
+
+impl Taping {
+    pub(crate) fn new(player: Option<Arc<Player>>, begun: Option<Begun>) -> Self {
+        match (player, begun) {
+            (Some(player), _) => Self::Play(player),
+            (None, Some(begun)) => Self::Record(Box::new(begun)),
+            (None, None) => Self::Off,
+        }
+    }
+}
+
+/// Whether a call is recorded, or executed again.
+pub(crate) enum Tape {
+    /// Neither
+    Off,
+    /// What it takes from the host is recorded
+    Recording(Arc<Recorder>),
+    /// What it takes from the host is what was recorded
+    Playing(Arc<Player>),
+}
+
+impl Tape {
+    /// What was recorded, where the call is executed again.
+    pub(crate) fn player(&self) -> Option<&Arc<Player>> {
+        match self {
+            Self::Playing(player) => Some(player),
+            Self::Off | Self::Recording(_) => None,
+        }
+    }
+
+    /// Records a reply, where the call is recorded.
+    pub(crate) fn note<T: Serialize>(&self, from: HostFunction, asked: impl FnOnce() -> String, gave: &T) {
+        if let Self::Recording(recorder) = self {
+            recorder.note(from, asked(), gave);
+        }
+    }
 }
 
 /// The lines a guest logged.
@@ -101,7 +153,7 @@ struct WasiSettings {
     args: Vec<String>,
     env: Vec<(String, String)>,
     clock: Option<Clock>,
-    seed: Option<u64>,
+    random: Option<Random>,
 }
 
 /// What differs between the kinds of calls.
@@ -118,6 +170,8 @@ pub(crate) struct GuestSetup {
     pub(crate) stdout_is_result: bool,
     /// Whether the placeholders of secrets are variables, for guests that cannot ask for one.
     pub(crate) secrets_in_env: bool,
+    /// Whether it is recorded, or executed again.
+    pub(crate) taping: Taping,
 }
 
 impl GuestState {
@@ -133,7 +187,14 @@ impl GuestState {
     ) -> Result<Self, CellError> {
         let stderr = Capture::tail(budget.error_bytes.0);
         let stdout = if setup.stdout_is_result { Capture::whole(budget.output.0) } else { stderr.clone() };
-        let vault = Arc::new(Vault::new(terms, repeatable));
+        let player = match &setup.taping {
+            Taping::Play(player) => Some(player.clone()),
+            Taping::Off | Taping::Record(_) => None,
+        };
+        let vault = Arc::new(match &player {
+            Some(player) => Vault::played(player.secrets.as_ref()),
+            None => Vault::new(terms, repeatable),
+        });
         let mut env = terms.env.clone();
         if setup.secrets_in_env {
             let placeholders = vault.placeholders();
@@ -142,15 +203,28 @@ impl GuestState {
             env.extend(placeholders);
         }
         env.extend(setup.env);
-        let clock = match repeatable {
-            Some(repeatable) => Some(Clock::fixed(repeatable)),
-            None if decide(&terms.grants, &Request::PreciseClock).is_allowed() => Some(Clock::precise()),
-            None => None,
+        let is_precise = || decide(&terms.grants, &Request::PreciseClock).is_allowed();
+        let mut clock = match (&player, repeatable) {
+            (Some(player), _) => Some(Clock::played(player.clone(), is_precise())),
+            (None, Some(repeatable)) => Some(Clock::fixed(repeatable)),
+            (None, None) if is_precise() => Some(Clock::precise()),
+            (None, None) => None,
         };
-        let seed = match repeatable {
-            Some(repeatable) => Some(repeatable.seed),
-            None if decide(&terms.grants, &Request::FreshRandom).is_allowed() => None,
-            None => Some(0),
+        let random = match (&player, repeatable) {
+            (Some(player), _) => Some(player.random.clone()),
+            (None, Some(repeatable)) => Some(Random::Seed(repeatable.seed)),
+            (None, None) if !decide(&terms.grants, &Request::FreshRandom).is_allowed() => Some(Random::default()),
+            // What comes from a key can be had again, and is as hard to foresee.
+            (None, None) => matches!(setup.taping, Taping::Record(_)).then(random_key),
+        };
+        let tape = match setup.taping {
+            Taping::Off => Tape::Off,
+            Taping::Play(player) => Tape::Playing(player),
+            Taping::Record(begun) => {
+                let recorder = Recorder::new(*begun, terms, budget, random.clone().unwrap_or_default(), &vault);
+                clock = Some(clock.unwrap_or_else(Clock::coarse).recorded(recorder.clone()));
+                Tape::Recording(recorder)
+            }
         };
         let mut table = ResourceTable::new();
         table.set_max_capacity(budget.handles as usize);
@@ -168,7 +242,7 @@ impl GuestState {
                 max_lines: budget.log_lines,
                 max_bytes: budget.log_line_bytes.as_usize(),
             },
-            egress: Egress::new(terms, budget, denials.clone(), vault.clone()),
+            egress: Egress::new(terms, budget, denials.clone(), vault.clone()).with_tape(&tape),
             exchanges: Exchanges::default(),
             max_handles: budget.handles as usize,
             grants: terms.grants.clone(),
@@ -182,16 +256,37 @@ impl GuestState {
             vault,
             nested: Vec::new(),
             depth: terms.depth,
+            tape,
             listener: terms.listener.clone(),
             table,
             wasi: None,
-            wasi_settings: WasiSettings { args: vec![setup.program], env, clock, seed },
+            wasi_settings: WasiSettings { args: vec![setup.program], env, clock, random },
             http,
         };
         if setup.scratch.is_some() || !terms.grants.fs.is_empty() {
             guest.open_directories(setup.scratch, terms)?;
         }
         Ok(guest)
+    }
+
+    /// What a function of the host gives: what `live` does, which is recorded where the call is, or what was recorded.
+    pub(crate) fn take<T: Serialize + DeserializeOwned>(
+        &self,
+        from: HostFunction,
+        asked: impl FnOnce() -> String,
+        live: impl FnOnce(&Self) -> T,
+    ) -> wasmtime::Result<T> {
+        if let Tape::Playing(player) = &self.tape {
+            return player.take(from, &asked()).map_err(wasmtime::Error::new);
+        }
+        let gave = live(self);
+        self.tape.note(from, asked, &gave);
+        Ok(gave)
+    }
+
+    /// The whole state as one JSON object.
+    pub(crate) fn all_of_state(&self) -> Arc<str> {
+        self.state.as_ref().map_or_else(|| Arc::from("{}"), |state| state.all())
     }
 
     /// The name of the program that runs, as it is told itself.
@@ -286,11 +381,22 @@ impl WasiSettings {
             .allow_udp(false)
             .allow_ip_name_lookup(false)
             .allow_blocking_current_thread(true);
-        if let Some(seed) = self.seed {
-            builder
-                .secure_random(SmallRng::seed_from_u64(seed))
-                .insecure_random(SmallRng::seed_from_u64(seed.wrapping_add(1)))
-                .insecure_random_seed(u128::from(seed));
+        match self.random.take() {
+            Some(Random::Seed(seed)) => {
+                builder
+                    .secure_random(SmallRng::seed_from_u64(seed))
+                    .insecure_random(SmallRng::seed_from_u64(seed.wrapping_add(1)))
+                    .insecure_random_seed(u128::from(seed));
+            }
+            Some(Random::Key(key)) => {
+                let mut others = StdRng::from_seed(key_of(&key));
+                let insecure_seed = u128::from(others.next_u64()) << 64 | u128::from(others.next_u64());
+                builder
+                    .insecure_random(SmallRng::seed_from_u64(others.next_u64()))
+                    .secure_random(others)
+                    .insecure_random_seed(insecure_seed);
+            }
+            None => {}
         }
         builder
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hotcell_budget::Usage;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use wasmtime::component::{Linker, LinkerInstance};
 use wasmtime::{StoreContextMut, Trap};
 
@@ -10,8 +11,9 @@ use crate::contract::{
     ASK, CONFIG, Failure, Interface, KV, LLM, LOG, LogLevel, OTHER_TOOLS, PROGRESS, PluginError, PluginResult, SECRETS,
     STATE, TYPES,
 };
-use crate::guest::{GuestState, Unanswered};
+use crate::guest::{GuestState, Tape, Unanswered};
 use crate::policy::Request;
+use crate::recording::{Blob, HostFunction, short_digest};
 use crate::services::{KeyValueStore, ServiceError, ServiceReply, Services};
 
 /// Fuel that a call of the host costs beside the guest's own instructions.
@@ -61,12 +63,17 @@ fn add(
 
 fn add_state(state: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()> {
     state.func_wrap("get", |mut store: Caller<'_>, (path,): (String,)| {
-        let value = store.data().state.as_ref().and_then(|state| state.get(&path));
+        let of_state = |guest: &GuestState| guest.state.as_ref().and_then(|state| state.get(&path));
+        let value = store.data().take(HostFunction::State, || path.clone(), of_state)?;
         charge(&mut store, HOST_CALL_FUEL, path.len() + value.as_ref().map_or(0, String::len))?;
         Ok((value,))
     })?;
     state.func_wrap("all", |mut store: Caller<'_>, (): ()| {
-        let all = store.data().state.as_ref().map_or_else(|| Arc::from("{}"), |state| state.all());
+        let guest = store.data();
+        let all = match guest.tape {
+            Tape::Off => guest.all_of_state(),
+            _ => guest.take(HostFunction::State, || "*".to_owned(), |guest| guest.all_of_state().to_string())?.into(),
+        };
         charge(&mut store, HOST_CALL_FUEL, all.len())?;
         Ok((all,))
     })
@@ -116,7 +123,9 @@ fn add_ask(ask: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()> {
 fn add_kv(kv: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()> {
     kv.func_wrap("get", |mut store: Caller<'_>, (key,): (String,)| {
         charge(&mut store, STORE_CALL_FUEL, key.len())?;
-        let value = with_store(store.data(), |kv| kv.get(&key));
+        let asked = || format!("get {key}");
+        let value = with_store(store.data(), asked, |kv| Ok(kv.get(&key)?.map(Blob)))?;
+        let value = value.map(|value| value.map(|Blob(bytes)| bytes));
         if let Ok(Some(value)) = &value {
             charge(&mut store, 0, value.len())?;
         }
@@ -124,15 +133,16 @@ fn add_kv(kv: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()> {
     })?;
     kv.func_wrap("set", |mut store: Caller<'_>, (key, value): (String, Vec<u8>)| {
         charge(&mut store, STORE_CALL_FUEL, key.len() + value.len())?;
-        Ok((with_store(store.data(), |kv| kv.set(&key, &value)),))
+        let asked = || format!("set {key} {}", short_digest([value.as_slice()]));
+        Ok((with_store(store.data(), asked, |kv| kv.set(&key, &value))?,))
     })?;
     kv.func_wrap("delete", |mut store: Caller<'_>, (key,): (String,)| {
         charge(&mut store, STORE_CALL_FUEL, key.len())?;
-        Ok((with_store(store.data(), |kv| kv.delete(&key)),))
+        Ok((with_store(store.data(), || format!("delete {key}"), |kv| kv.delete(&key))?,))
     })?;
     kv.func_wrap("keys", |mut store: Caller<'_>, (prefix,): (String,)| {
         charge(&mut store, STORE_CALL_FUEL, prefix.len())?;
-        let keys = with_store(store.data(), |kv| kv.keys(&prefix, MAX_KEYS));
+        let keys = with_store(store.data(), || format!("keys {prefix}"), |kv| kv.keys(&prefix, MAX_KEYS))?;
         if let Ok(keys) = &keys {
             charge(&mut store, 0, keys.iter().map(String::len).sum())?;
         }
@@ -140,15 +150,18 @@ fn add_kv(kv: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()> {
     })
 }
 
-fn with_store<T>(
+fn with_store<T: Serialize + DeserializeOwned>(
     guest: &GuestState,
+    asked: impl FnOnce() -> String,
     act: impl FnOnce(&dyn KeyValueStore) -> Result<T, ServiceError>,
-) -> Result<T, PluginError> {
-    guest.permit(&Request::KeyValue).map_err(denied)?;
-    match &guest.kv {
+) -> wasmtime::Result<Result<T, PluginError>> {
+    if let Err(message) = guest.permit(&Request::KeyValue) {
+        return Ok(Err(denied(message)));
+    }
+    guest.take(HostFunction::Kv, asked, |guest| match &guest.kv {
         Some(kv) => act(kv.as_ref()).map_err(PluginError::from),
         None => Err(unavailable("there is no store where this plugin runs")),
-    }
+    })
 }
 
 fn add_secrets(secrets: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()> {
@@ -170,12 +183,13 @@ fn add_llm(llm: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Result<()> {
     llm.func_wrap_async("complete", |mut store: Caller<'_>, (request,): (String,)| {
         Box::new(async move {
             charge(&mut store, STORE_CALL_FUEL, request.len())?;
-            let services = match services(store.data(), &Request::Model) {
+            let asked = || format!("request {}", short_digest([request.as_bytes()]));
+            let services = match services(store.data(), &Request::Model, HostFunction::Model, asked)? {
                 Ok(services) => services,
-                Err(error) => return Ok((Err(error),)),
+                Err(known) => return Ok((settled(&mut store, known)?,)),
             };
             let reply = services.complete(&request).await;
-            Ok((settle(&mut store, reply)?,))
+            Ok((settle(&mut store, reply, HostFunction::Model, asked)?,))
         })
     })
 }
@@ -184,31 +198,53 @@ fn add_other_tools(tools: &mut LinkerInstance<'_, GuestState>) -> wasmtime::Resu
     tools.func_wrap_async("call", |mut store: Caller<'_>, (name, arguments): (String, String)| {
         Box::new(async move {
             charge(&mut store, STORE_CALL_FUEL, name.len() + arguments.len())?;
-            let services = match services(store.data(), &Request::Tool { name: &name }) {
+            let asked = || format!("`{name}` with {}", short_digest([arguments.as_bytes()]));
+            let services = match services(store.data(), &Request::Tool { name: &name }, HostFunction::Tool, asked)? {
                 Ok(services) => services,
-                Err(error) => return Ok((Err(error),)),
+                Err(known) => return Ok((settled(&mut store, known)?,)),
             };
             let depth = store.data().depth + 1;
             let reply = services.call_tool(&name, &arguments, depth).await;
-            Ok((settle(&mut store, reply)?,))
+            Ok((settle(&mut store, reply, HostFunction::Tool, asked)?,))
         })
     })
 }
 
-/// The services of the run, if the request is granted.
-fn services(guest: &GuestState, request: &Request<'_>) -> Result<Arc<dyn Services>, PluginError> {
-    guest.permit(request).map_err(denied)?;
-    guest
-        .services
-        .clone()
-        .ok_or_else(|| unavailable("neither models nor tools are within reach where this plugin runs"))
+/// The services of the run; or what is known without them, because the request is not granted, or recorded.
+fn services(
+    guest: &GuestState,
+    request: &Request<'_>,
+    from: HostFunction,
+    asked: impl FnOnce() -> String,
+) -> wasmtime::Result<Result<Arc<dyn Services>, PluginResult>> {
+    if let Err(message) = guest.permit(request) {
+        return Ok(Err(Err(denied(message))));
+    }
+    match &guest.services {
+        Some(services) if guest.tape.player().is_none() => Ok(Ok(services.clone())),
+        _ => {
+            let nobody = || unavailable("neither models nor tools are within reach where this plugin runs");
+            Ok(Err(guest.take(from, asked, |_| Err(nobody()))?))
+        }
+    }
 }
 
 /// Notes what a service used, and takes the price of its answer.
-fn settle(store: &mut Caller<'_>, reply: ServiceReply) -> wasmtime::Result<PluginResult> {
-    let nested: &mut Vec<(String, Usage)> = &mut store.data_mut().nested;
-    nested.extend(reply.usage);
+fn settle(
+    store: &mut Caller<'_>,
+    reply: ServiceReply,
+    from: HostFunction,
+    asked: impl FnOnce() -> String,
+) -> wasmtime::Result<PluginResult> {
+    let guest = store.data_mut();
+    guest.nested.extend(reply.usage);
     let result = reply.result.map_err(PluginError::from);
+    guest.tape.note(from, asked, &result);
+    settled(store, result)
+}
+
+/// Takes the price of an answer.
+fn settled(store: &mut Caller<'_>, result: PluginResult) -> wasmtime::Result<PluginResult> {
     charge(store, 0, result.as_ref().map_or(0, String::len))?;
     Ok(result)
 }

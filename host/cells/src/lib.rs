@@ -58,6 +58,9 @@ mod limiter;
 mod output;
 pub mod policy;
 mod pool;
+mod record;
+mod recording;
+mod reexecute;
 mod reflected;
 mod requests;
 mod room;
@@ -88,6 +91,9 @@ pub use grants::{
 };
 pub use inspect::InspectError;
 pub use policy::{Capability, Denial};
+pub use record::{RECORDING_BYTES, RecordTerms};
+pub use recording::{Called, Difference, Gap, Gave, HostFunction, RECORDING_LAYOUT, Recording, RecordingError, Taken};
+pub use reexecute::Reexecuted;
 pub use requests::{AnyServer, DirectoryRequest, HttpRequested, Requests, SecretRequest};
 pub use secrets::Secrets;
 pub use services::{

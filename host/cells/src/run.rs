@@ -24,9 +24,10 @@ use crate::contract::{
     GuestCallback, GuestReply, GuestRequest, GuestVerdict, Outcome as GuestOutcome, PluginError, PluginResult,
 };
 use crate::entries::ScriptEntry;
-use crate::guest::{GuestSetup, GuestState, Unanswered};
+use crate::guest::{GuestSetup, GuestState, Tape, Taping, Unanswered};
 use crate::output::OutputOverflow;
 use crate::policy::Denial;
+use crate::recording::{Begun, Called, Ended, Gap, Gave, NotRecorded, Player};
 use crate::room::Place;
 use crate::secrets::Vault;
 use crate::watch::{DeadlineOver, Watcher};
@@ -58,6 +59,11 @@ impl Cells {
     ///
     /// The call waits for its turn when too many run at once; that is not part of its wall-clock time.
     pub async fn run_script(&self, cell: &Cell, call: ScriptCall) -> Report<String> {
+        self.script(cell, call, None).await
+    }
+
+    /// The same; with a player, from a recording.
+    pub(crate) async fn script(&self, cell: &Cell, call: ScriptCall, player: Option<Arc<Player>>) -> Report<String> {
         let budget = call.terms.budget.clamp(&self.shared.ceiling);
         let Some(entry) = cell.loaded.entries.script else {
             return Report::refused(CellError::WrongKind {
@@ -67,9 +73,14 @@ impl Cells {
         if let Err(error) = check_depth(&call.terms, &budget) {
             return Report::refused(error);
         }
+        let begun =
+            Begun::new(cell.digest(), &call.terms, || Called::Script { file: call.file_name.clone(), state: None });
+        let taping = Taping::new(player, begun.map(|begun| begun.with_source(call.source.as_deref())));
         let setup = match entry {
-            ScriptEntry::Plugin(_) => Ok((None, plugin_setup(call.file_name.clone(), Some(call.state.clone()), None))),
-            ScriptEntry::Command(_) | ScriptEntry::Interpreter(_) => command_setup(&call),
+            ScriptEntry::Plugin(_) => {
+                Ok((None, plugin_setup(call.file_name.clone(), Some(call.state.clone()), None, taping)))
+            }
+            ScriptEntry::Command(_) | ScriptEntry::Interpreter(_) => command_setup(&call, taping),
         };
         let (state_file, setup) = match setup {
             Ok(setup) => setup,
@@ -101,6 +112,11 @@ impl Cells {
     /// Where the tool puts a question for which [`ToolCall::answers`] holds no answer, the result is
     /// [`CellError::Suspended`]; call again with the answer added.
     pub async fn call_tool(&self, cell: &Cell, call: ToolCall) -> Report<String> {
+        self.tool(cell, call, None).await
+    }
+
+    /// The same; with a player, from a recording.
+    pub(crate) async fn tool(&self, cell: &Cell, call: ToolCall, player: Option<Arc<Player>>) -> Report<String> {
         let budget = call.terms.budget.clamp(&self.shared.ceiling);
         let (Some(entry), Some(description)) = (cell.loaded.entries.tool, cell.description()) else {
             return Report::refused(CellError::WrongKind { message: format!("`{}` has no tools", cell.name()) });
@@ -113,13 +129,22 @@ impl Cells {
         if let Err(error) = check_depth(&call.terms, &budget) {
             return Report::refused(error);
         }
-        let setup = plugin_setup(cell.name().to_owned(), None, Some(call.answers));
+        let begun = Begun::new(cell.digest(), &call.terms, || {
+            let (tool, arguments, answers) = (call.tool.clone(), call.arguments.clone(), call.answers.clone());
+            Called::Tool { tool, arguments, answers }
+        });
+        let setup = plugin_setup(cell.name().to_owned(), None, Some(call.answers), Taping::new(player, begun));
         let enter = Enter::Tool(entry, call.tool, call.arguments);
         self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await.map(Answer::into_text)
     }
 
     /// Runs a node of a plugin's own type. A question without answer ends it as with [`Cells::call_tool`].
     pub async fn run_node(&self, cell: &Cell, call: NodeCall) -> Report<NodeOutcome> {
+        self.node(cell, call, None).await
+    }
+
+    /// The same; with a player, from a recording.
+    pub(crate) async fn node(&self, cell: &Cell, call: NodeCall, player: Option<Arc<Player>>) -> Report<NodeOutcome> {
         let budget = call.terms.budget.clamp(&self.shared.ceiling);
         let described =
             cell.description().is_some_and(|all| all.nodes.iter().any(|node| node.node_type == call.node_type));
@@ -135,7 +160,12 @@ impl Cells {
         if let Err(error) = check_depth(&call.terms, &budget) {
             return Report::refused(error);
         }
-        let setup = plugin_setup(cell.name().to_owned(), Some(call.state), Some(call.answers));
+        let begun = Begun::new(cell.digest(), &call.terms, || {
+            let (node_type, fields) = (call.node_type.clone(), call.fields.clone());
+            Called::Node { node_type, fields, inputs: call.inputs.clone(), answers: call.answers.clone() }
+        });
+        let setup =
+            plugin_setup(cell.name().to_owned(), Some(call.state), Some(call.answers), Taping::new(player, begun));
         let enter = Enter::Node(entry, call.node_type, call.fields, call.inputs);
         self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await.map(|answer| match answer {
             Answer::Outcome(outcome) => outcome,
@@ -150,13 +180,18 @@ impl Cells {
     pub async fn instantiate(&self, cell: &Cell, terms: &Terms) -> Result<Duration, CellError> {
         let budget = terms.budget.clamp(&self.shared.ceiling);
         let started = Instant::now();
-        let setup = plugin_setup(cell.name().to_owned(), None, None);
+        let setup = plugin_setup(cell.name().to_owned(), None, None, Taping::Off);
         let report = self.call(&cell.loaded.instance, setup, terms, &budget, Enter::Nothing).await;
         report.result.map(|_| started.elapsed())
     }
 
     /// Tells a hook of an event.
     pub async fn call_hook(&self, cell: &Cell, call: HookCall) -> Report<Verdict> {
+        self.hook(cell, call, None).await
+    }
+
+    /// The same; with a player, from a recording.
+    pub(crate) async fn hook(&self, cell: &Cell, call: HookCall, player: Option<Arc<Player>>) -> Report<Verdict> {
         let budget = call.terms.budget.clamp(&self.shared.ceiling);
         let Some(entry) = cell.loaded.entries.hook else {
             return Report::refused(CellError::WrongKind { message: format!("`{}` has no hooks", cell.name()) });
@@ -164,7 +199,11 @@ impl Cells {
         if let Err(error) = check_depth(&call.terms, &budget) {
             return Report::refused(error);
         }
-        let setup = plugin_setup(cell.name().to_owned(), None, None);
+        let begun = Begun::new(cell.digest(), &call.terms, || Called::Hook {
+            point: call.point.clone(),
+            event: call.event.clone(),
+        });
+        let setup = plugin_setup(cell.name().to_owned(), None, None, Taping::new(player, begun));
         let enter = Enter::Hook(entry, call.point, call.event);
         self.call(&cell.loaded.instance, setup, &call.terms, &budget, enter).await.map(|answer| match answer {
             Answer::Verdict(verdict) => verdict,
@@ -174,6 +213,16 @@ impl Cells {
 
     /// Hands a request to a connector or, with a body, what came by its callback.
     pub async fn call_connector(&self, cell: &Cell, call: ConnectorCall) -> Report<ConnectorReply> {
+        self.connector(cell, call, None).await
+    }
+
+    /// The same; with a player, from a recording.
+    pub(crate) async fn connector(
+        &self,
+        cell: &Cell,
+        call: ConnectorCall,
+        player: Option<Arc<Player>>,
+    ) -> Report<ConnectorReply> {
         let budget = call.terms.budget.clamp(&self.shared.ceiling);
         let Some((send, receive)) = cell.loaded.entries.connector else {
             return Report::refused(CellError::WrongKind { message: format!("`{}` is no connector", cell.name()) });
@@ -181,7 +230,11 @@ impl Cells {
         if let Err(error) = check_depth(&call.terms, &budget) {
             return Report::refused(error);
         }
-        let setup = plugin_setup(cell.name().to_owned(), None, None);
+        let begun = Begun::new(cell.digest(), &call.terms, || {
+            let ConnectorCall { input, config, callback, body, .. } = call.clone();
+            Called::Connector { input, config, callback, body }
+        });
+        let setup = plugin_setup(cell.name().to_owned(), None, None, Taping::new(player, begun));
         let request = GuestRequest {
             input: call.input,
             config: call.config,
@@ -206,7 +259,9 @@ impl Cells {
         budget: &Budget,
         enter: Enter,
     ) -> Report<Answer> {
-        let _permit = match self.permit(terms.depth, budget.memory).await {
+        // A call that is executed again works for nobody that waits.
+        let depth = if matches!(setup.taping, Taping::Play(_)) { 0 } else { terms.depth };
+        let _permit = match self.permit(depth, budget.memory).await {
             Ok(permit) => permit,
             Err(error) => return Report::refused(error),
         };
@@ -261,8 +316,8 @@ impl Cells {
 impl<T> Report<T> {
     /// The same report with another form of its result.
     pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Report<U> {
-        let Self { result, usage, nested, logs, dropped_log_lines, stderr, denials } = self;
-        Report { result: result.map(form), usage, nested, logs, dropped_log_lines, stderr, denials }
+        let Self { result, usage, nested, logs, dropped_log_lines, stderr, denials, recording } = self;
+        Report { result: result.map(form), usage, nested, logs, dropped_log_lines, stderr, denials, recording }
     }
 
     /// The report of a call that never reached its guest.
@@ -275,6 +330,7 @@ impl<T> Report<T> {
             dropped_log_lines: 0,
             stderr: String::new(),
             denials: Vec::new(),
+            recording: None,
         }
     }
 }
@@ -288,7 +344,12 @@ fn check_depth(terms: &Terms, budget: &Budget) -> Result<(), CellError> {
     Err(CellError::Limit { limit: Limit::TooDeep, detail })
 }
 
-fn plugin_setup(program: String, state: Option<Arc<dyn StateView>>, answers: Option<Vec<String>>) -> GuestSetup {
+fn plugin_setup(
+    program: String,
+    state: Option<Arc<dyn StateView>>,
+    answers: Option<Vec<String>>,
+    taping: Taping,
+) -> GuestSetup {
     GuestSetup {
         program,
         env: Vec::new(),
@@ -297,12 +358,13 @@ fn plugin_setup(program: String, state: Option<Arc<dyn StateView>>, answers: Opt
         answers,
         stdout_is_result: false,
         secrets_in_env: false,
+        taping,
     }
 }
 
 /// What a script finds that reads its state from the environment: `GRAPH_STATE` or, if the state is large,
 /// `GRAPH_STATE_FILE`; and placeholders of secrets under their names. The directory of the file lasts as long as what is returned.
-fn command_setup(call: &ScriptCall) -> Result<(Option<tempfile::TempDir>, GuestSetup), CellError> {
+fn command_setup(call: &ScriptCall, taping: Taping) -> Result<(Option<tempfile::TempDir>, GuestSetup), CellError> {
     let state = call.state.all();
     let mut setup = GuestSetup {
         program: call.file_name.clone(),
@@ -312,6 +374,10 @@ fn command_setup(call: &ScriptCall) -> Result<(Option<tempfile::TempDir>, GuestS
         answers: None,
         stdout_is_result: true,
         secrets_in_env: true,
+        taping: match taping {
+            Taping::Record(begun) => Taping::Record(Box::new(begun.with_state(&state))),
+            other => other,
+        },
     };
     if state.len() <= MAX_STATE_VARIABLE {
         setup.env.push(("GRAPH_STATE".to_owned(), state.as_ref().to_owned()));
@@ -339,6 +405,7 @@ enum Enter {
 }
 
 /// What a call gave, whatever was called.
+#[derive(Clone)]
 enum Answer {
     Text(String),
     Outcome(NodeOutcome),
@@ -506,11 +573,12 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
     let fuel_left = store.get_fuel().unwrap_or(0);
     let guest = store.into_data();
     let egress = guest.egress.report();
+    let exhausted = guest.tape.player().map_or(egress.exhausted, |player| player.exhausted.clone());
     let error_bytes = budget.error_bytes.as_usize();
     let vault = guest.vault.clone();
     // A guest that knows a value may have asked for something by that name.
     let scrub = |denial: Denial| denial.map_texts(|text| vault.scrub(text));
-    let denials = guest.denials.take().into_iter().map(scrub).collect();
+    let denials: Vec<Denial> = guest.denials.take().into_iter().map(scrub).collect();
     let stderr = vault.scrub(guest.stderr.shown(error_bytes));
     let result = match outcome {
         Outcome::DeadlineOver => Err(deadline_over(budget)),
@@ -527,10 +595,27 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
     };
     let result = result
         .map(|answer| answer.map_text(|text| vault.scrub(text)))
-        .map_err(|error| scrubbed(behind(error, &guest, egress.exhausted.as_deref(), budget), &vault));
+        .map_err(|error| scrubbed(behind(error, &guest, exhausted.as_deref(), budget), &vault));
+    let result = match guest.tape.player().and_then(|player| player.missing(&named(&denials))) {
+        Some(wanted) => Err(CellError::NotRecorded { wanted }),
+        None => result,
+    };
+    let fuel = budget.fuel - Fuel(fuel_left);
+    let recording = match &guest.tape {
+        Tape::Recording(recorder) => {
+            let gap = match &result {
+                Err(CellError::Limit { limit: Limit::Deadline, .. }) => Some(Gap::Deadline),
+                Err(CellError::Host { .. }) => Some(Gap::Host),
+                _ => None,
+            };
+            let (gave, denied) = (Gave::of(&result), named(&denials));
+            recorder.finish(Ended { gave, fuel, gap, denied, exhausted, vault: &vault })
+        }
+        Tape::Off | Tape::Playing(_) => None,
+    };
     let usage = Usage {
         calls: 1,
-        fuel: budget.fuel - Fuel(fuel_left),
+        fuel,
         wall_clock: started.elapsed(),
         peak_memory: Bytes::from(guest.limiter.peak()),
         output: result.as_ref().map_or(Bytes(guest.stdout.written()), |answer| Bytes::from(answer.len())),
@@ -542,7 +627,32 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
         ..Usage::default()
     };
     let dropped_log_lines = guest.notes.logged - guest.notes.lines.len() as u64;
-    Report { result, usage, nested: guest.nested, logs: guest.notes.lines, dropped_log_lines, stderr, denials }
+    Report {
+        result,
+        usage,
+        nested: guest.nested,
+        logs: guest.notes.lines,
+        dropped_log_lines,
+        stderr,
+        denials,
+        recording,
+    }
+}
+
+/// What was denied, by the names of capabilities.
+fn named(denials: &[Denial]) -> Vec<String> {
+    denials.iter().map(|denial| denial.capability.to_string()).collect()
+}
+
+impl From<Answer> for Gave {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Text(text) => text.into(),
+            Answer::Outcome(outcome) => outcome.into(),
+            Answer::Verdict(verdict) => verdict.into(),
+            Answer::Reply(reply) => reply.into(),
+        }
+    }
 }
 
 /// What a program printed, as its result.
@@ -567,6 +677,7 @@ fn scrubbed(error: CellError, vault: &Vault) -> CellError {
         }
         CellError::Suspended { question } => CellError::Suspended { question: scrub(question) },
         other @ (CellError::NotText { .. }
+        | CellError::NotRecorded { .. }
         | CellError::Directory { .. }
         | CellError::WrongKind { .. }
         | CellError::Host { .. }) => other,
@@ -588,6 +699,9 @@ fn failure(error: &wasmtime::Error, guest: &GuestState, budget: &Budget, stderr:
             0 => printed(guest),
             code => Err(CellError::Exit { code: *code, stderr: stderr.to_owned() }),
         };
+    }
+    if let Some(NotRecorded(wanted)) = error.downcast_ref::<NotRecorded>() {
+        return Err(CellError::NotRecorded { wanted: wanted.clone() });
     }
     if let Some(Unanswered { question }) = error.downcast_ref::<Unanswered>() {
         return Err(CellError::Suspended { question: crate::text::lines(question, budget.error_bytes.as_usize()) });

@@ -67,6 +67,28 @@ impl Vault {
         Self { values, nonce, issued: Mutex::default(), held: terms.secrets.clone(), forms: OnceLock::new() }
     }
 
+    /// The secrets of a call that is executed again: the same names and placeholders, and no values.
+    pub(crate) fn played(secrets: Option<&(u64, Vec<String>)>) -> Self {
+        let (nonce, names) = secrets.cloned().unwrap_or_default();
+        let values = names.into_iter().map(|name| (name, String::new())).collect();
+        Self { values, nonce, issued: Mutex::default(), held: Secrets::default(), forms: OnceLock::new() }
+    }
+
+    /// What a recording keeps of the secrets: what placeholders are made of, and names.
+    pub(crate) fn recorded(&self) -> Option<(u64, Vec<String>)> {
+        self.has_values().then(|| (self.nonce, self.values.keys().cloned().collect()))
+    }
+
+    /// Whether there is any secret.
+    pub(crate) fn has_values(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    /// Whether a value is in these bytes.
+    pub(crate) fn is_told_in(&self, bytes: &[u8]) -> bool {
+        self.all_forms().is_some_and(|forms| forms.without(bytes).is_some())
+    }
+
     /// The placeholder of a secret that is granted; none where the operator has not set its value.
     pub(crate) fn placeholder(&self, name: &str) -> Option<String> {
         self.values.get(name)?;

@@ -90,13 +90,11 @@ pub struct HttpReply {
     pub body: Vec<u8>,
 }
 
-/// A recording of HTTP, for tests. It is asked after the policy and the budget: what is not granted stays denied.
+/// Answers HTTP in the place of the network, for tests. It is asked after the policy and the budget: what is not granted stays
+/// denied.
 pub trait HttpTape: Send + Sync {
-    /// The reply that was recorded for a request, or why there is none; `None` lets the request out.
-    fn replay(&self, exchange: &HttpExchange) -> Option<Result<HttpReply, String>>;
-
-    /// Is told what came back for a request that was let out.
-    fn record(&self, exchange: &HttpExchange, reply: &HttpReply);
+    /// The reply to a request, or why there is none.
+    fn reply(&self, exchange: &HttpExchange) -> Result<HttpReply, String>;
 }
 
 /// Is told each line a guest logs, as it logs it, on the thread that runs the guest.

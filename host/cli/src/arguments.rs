@@ -278,6 +278,20 @@ pub(crate) enum Runs {
         #[arg(long)]
         json: bool,
     },
+    /// Re-execute recorded calls of a run and compare output and fuel
+    ///
+    /// Each call runs in a fresh cell with the component and script that ran it, found by digest. What it took from the
+    /// host comes from the recording; no network, store, model or clock is used. Exits with 1 if a call differs, cannot
+    /// be found, or if nothing could be re-executed.
+    Reexecute {
+        /// Run id, or a unique prefix of it
+        run: String,
+        /// Place of one call, such as `7`, or of everything within it; see `hotcell runs show` [default: all calls]
+        place: Option<String>,
+        /// Write one JSON line per call, and a summary
+        #[arg(long)]
+        json: bool,
+    },
     /// Resume a run that was interrupted or has been answered
     Resume {
         /// Run id, or a unique prefix of it
@@ -393,6 +407,8 @@ pub(crate) enum Plugin {
     Test(PluginTest),
     /// Build a plugin and benchmark the calls of its test cases
     Bench(PluginBench),
+    /// Run a changed component over the recorded calls of past runs and report what differs
+    Replay(PluginReplay),
     /// List a folder's plugins, what they provide, and whether they may be used
     List {
         #[command(flatten)]
@@ -548,6 +564,31 @@ pub(crate) struct PluginTest {
     /// Agree to the directories outside their folder, and with `--record` to the servers, that the cases name
     #[arg(long, short)]
     pub(crate) yes: bool,
+}
+
+/// The component gets the inputs of each recorded call, and the recorded replies of the host. Reported are calls that give
+/// something else, calls that ask for more than their recording holds (a capability, a key of the state, a request), and
+/// the change in fuel. Exits with 1 if a call gives something else or asks for more.
+#[derive(Debug, Args)]
+#[command(group(clap::ArgGroup::new("which").required(true)))]
+pub(crate) struct PluginReplay {
+    /// Component file
+    pub(crate) component: PathBuf,
+    /// Runs, by id or a unique prefix
+    #[arg(long, value_name = "RUN", num_args = 1.., group = "which")]
+    pub(crate) runs: Vec<String>,
+    /// All runs of this agent or graph
+    #[arg(long, value_name = "NAME", group = "which")]
+    pub(crate) agent: Option<String>,
+    /// All runs
+    #[arg(long, group = "which")]
+    pub(crate) all: bool,
+    /// Plugin or script whose calls are replayed [default: the component's own name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) of: Option<String>,
+    /// Write one JSON line per call, and a summary
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ use hotcell_graph::{Key, State};
 use hotcell_journal::{EntryPath, JournalError, RunId, RunWriter};
 use tokio::sync::Notify;
 
+use crate::call_site::CallSite;
 use crate::event::Event;
 use crate::memory::Remembered;
 use crate::outcome::{Part, RunError};
@@ -85,6 +86,11 @@ impl RunContext {
     /// Where entries about a turn belong.
     pub(crate) fn place_of(&self, turn: Turn) -> EntryPath {
         self.base.as_ref().map_or_else(|| EntryPath::of_turn(turn), |base| base.within(turn))
+    }
+
+    /// Where hooks of this graph are called: the run, or where a node called the graph.
+    pub(crate) fn site(&self) -> CallSite {
+        CallSite::new(self.writer.clone(), self.base.clone().unwrap_or_default())
     }
 
     /// The turn that a place means.

@@ -7,6 +7,8 @@ use hotcell_budget::{Account, BudgetScope};
 use hotcell_graph::{Object, Value};
 use hotcell_models::{Message, Role};
 
+use crate::call_site::CallSite;
+
 /// A point in a run at which hooks are told what happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HookPoint {
@@ -127,7 +129,13 @@ pub trait Hooks: Send + Sync {
     fn listens(&self, point: HookPoint) -> bool;
 
     /// Tells all who listen, in order; each sees what the one before made of the event.
-    async fn tell(&self, point: HookPoint, event: Object, budget_scope: &Arc<BudgetScope>) -> (HookVerdict, Account);
+    async fn tell(
+        &self,
+        point: HookPoint,
+        event: Object,
+        budget_scope: &Arc<BudgetScope>,
+        site: &CallSite,
+    ) -> (HookVerdict, Account);
 }
 
 /// An event from its entries.

@@ -7,6 +7,7 @@
 mod action;
 mod arrivals;
 mod branch;
+mod call_site;
 mod context;
 mod drive;
 mod event;
@@ -25,6 +26,7 @@ mod token;
 mod turn;
 
 pub use branch::WriteError;
+pub use call_site::CallSite;
 pub use event::Event;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use outcome::{Outcome, RunError};

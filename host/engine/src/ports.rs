@@ -11,6 +11,7 @@ use hotcell_graph::{Key, Object, Path, State, Value};
 use hotcell_models::{Model, ModelName, ToolSpec};
 use tokio::sync::Semaphore;
 
+use crate::call_site::CallSite;
 use crate::event::Event;
 use crate::hook::{HookPoint, HookVerdict, Hooks};
 use hotcell_journal::Question;
@@ -207,6 +208,8 @@ pub struct ScriptCall {
     pub timeout: Option<Duration>,
     /// What the run may still use: whoever runs the program is given from it and spends into it
     pub budget_scope: Arc<BudgetScope>,
+    /// Where it is made
+    pub site: CallSite,
 }
 
 /// Runs programs in cells.
@@ -232,6 +235,8 @@ pub struct ToolCall<'a> {
     pub budget_scope: Arc<BudgetScope>,
     /// Who is told of what the tool calls itself
     pub hooks: Arc<dyn Hooks>,
+    /// Where it is made
+    pub site: CallSite,
 }
 
 /// The tools that models may call.
@@ -263,6 +268,8 @@ pub struct PluginNodeCall<'a> {
     pub budget_scope: Arc<BudgetScope>,
     /// Who is told of what it calls itself
     pub hooks: Arc<dyn Hooks>,
+    /// Where it is made
+    pub site: CallSite,
 }
 
 /// Where the answer of a connector belongs.
@@ -338,7 +345,7 @@ impl Hooks for Nobody {
         false
     }
 
-    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<BudgetScope>) -> (HookVerdict, Account) {
+    async fn tell(&self, _: HookPoint, _: Object, _: &Arc<BudgetScope>, _: &CallSite) -> (HookVerdict, Account) {
         (HookVerdict::Proceed, Account::default())
     }
 }

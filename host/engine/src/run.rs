@@ -8,7 +8,8 @@ use hotcell_budget::{Account, BudgetScope, Usage};
 use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{
-    Entry, Fact, History, JournalError, NodeFailure, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
+    Entry, Fact, History, JournalError, NodeFailure, RecordedCall, RunHeader, RunId, RunStatus, RunStore, RunWriter,
+    Taken,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -274,6 +275,8 @@ impl RunWriter for ReadOnly {
     async fn append(&self, _: Vec<Entry>) -> Result<(), JournalError> {
         Err(JournalError::Fenced(self.0.clone()))
     }
+
+    fn record(&self, _: RecordedCall) {}
 
     async fn settled(&self) -> Result<(), JournalError> {
         Ok(())

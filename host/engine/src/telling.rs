@@ -21,7 +21,7 @@ pub(crate) async fn tell(
     if is_of_step || !hooks.listens(point) {
         return Ok(None);
     }
-    let (verdict, used) = hooks.tell(point, event(), &context.budget_scope).await;
+    let (verdict, used) = hooks.tell(point, event(), &context.budget_scope, &context.site()).await;
     *account += used;
     match verdict {
         HookVerdict::Proceed => Ok(None),

@@ -12,6 +12,7 @@ use hotcell_budget::Account;
 use hotcell_graph::{Key, Value};
 use hotcell_journal::{Entry, EntryPath, Fact, JournalError, Question, Write};
 
+use crate::call_site::CallSite;
 use crate::context::{Idle, Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
@@ -91,6 +92,11 @@ impl NodeTurn {
     /// Where the next effect runs, if it has turns of its own.
     pub(crate) fn base_of_next(&self) -> EntryPath {
         self.place.within(format_args!("agent{}", self.number))
+    }
+
+    /// Where calls of this turn are made.
+    pub(crate) fn site(&self) -> CallSite {
+        CallSite::new(self.context.writer.clone(), self.place.clone())
     }
 
     /// A place for something that has turns of its own and is no effect.

@@ -43,9 +43,9 @@ impl Harness {
         let begun = Instant::now();
         let mut call = 0;
         while call < WARM_UP + 10 || begun.elapsed() < time {
-            let replies = Arc::new(Replies::new(&case.replies, false));
+            let replies = Arc::new(Replies::new(&case.replies));
             let started = Instant::now();
-            let (report, _) = self.call(&cell, case, &replies).await?;
+            let (report, _) = self.call(&cell, case, &replies, false).await?;
             let elapsed = started.elapsed();
             if call >= WARM_UP {
                 samples.push(elapsed);
@@ -54,7 +54,7 @@ impl Harness {
             call += 1;
         }
         samples.sort();
-        let terms = terms(case, &Arc::new(Replies::new(&[], false)), &cell);
+        let terms = terms(case, &Arc::new(Replies::new(&[])), &cell);
         let mut instances = Vec::with_capacity(samples.len());
         for _ in 0..samples.len().min(1_000) {
             let instance = self.cells().instantiate(&cell, &terms).await;

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use hotcell_budget::{Budget, Usage};
+use hotcell_budget::{Budget, Bytes, Usage};
 use hotcell_cells::{
-    Cell, CellError, Cells, CellsError, CellsOptions, ConnectorCall, HookCall, LogLine, NodeCall, Repeatable, Report,
-    ScriptCall, Secrets, StateView, Terms, ToolCall,
+    Cell, CellError, Cells, CellsError, CellsOptions, ConnectorCall, HookCall, LogLine, NodeCall, RecordTerms,
+    Recording, Repeatable, Report, ScriptCall, Secrets, StateView, Terms, ToolCall,
 };
 use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::case::{Call, Case, HostReply};
 use crate::expect::{Gave, difference};
-use crate::replies::{Replies, Store};
+use crate::replies::{Replies, Store, recorded};
 
 /// The time at which every case is played: the beginning of 2026.
 const BEGINNING: Duration = Duration::from_secs(1_767_225_600);
@@ -87,8 +87,8 @@ impl Harness {
 
     async fn play_with(&self, component: &[u8], case: &Case, recording: bool) -> Result<Played, HarnessError> {
         let cell = self.cells.load("plugin", component)?;
-        let replies = Arc::new(Replies::new(&case.replies, recording));
-        let (report, call) = self.call(&cell, case, &replies).await?;
+        let replies = Arc::new(Replies::new(&case.replies));
+        let (report, call) = self.call(&cell, case, &replies, recording).await?;
         let mut problems: Vec<String> = difference(&case.expect, &report.result).into_iter().collect();
         problems.extend(replies.missing());
         if !recording {
@@ -109,7 +109,7 @@ impl Harness {
             logs: report.logs,
             stderr: report.stderr,
             backtrace,
-            recorded: replies.recorded(),
+            recorded: recording_of(report.recording.as_deref())?.as_ref().map(recorded).unwrap_or_default(),
         })
     }
 
@@ -119,12 +119,18 @@ impl Harness {
         cell: &Cell,
         case: &Case,
         replies: &Arc<Replies>,
+        recording: bool,
     ) -> Result<(Report<Gave>, Call), HarnessError> {
         if !case.outside().is_empty() {
             let named = case.outside().iter().map(|grant| grant.host.display().to_string());
             return Err(HarnessError::Outside(named.collect()));
         }
-        let terms = terms(case, replies, cell);
+        let mut terms = terms(case, replies, cell);
+        if recording {
+            // Requests go out, and what comes back is kept.
+            terms.tape = None;
+            terms.record = Some(RecordTerms { max_bytes: Bytes(u64::MAX), is_private: false });
+        }
         let call = case.call().map_err(HarnessError::Case)?;
         let report = match call.clone() {
             Call::Tool(tool, arguments) => {
@@ -155,6 +161,12 @@ impl Harness {
     pub(crate) fn cells(&self) -> &Cells {
         &self.cells
     }
+}
+
+/// What was recorded of a call.
+fn recording_of(text: Option<&str>) -> Result<Option<Recording>, HarnessError> {
+    let recording = text.map(Recording::read).transpose();
+    recording.map_err(|error| HarnessError::Case(format!("what came back cannot be kept: {error}")))
 }
 
 pub(crate) fn terms(case: &Case, replies: &Arc<Replies>, cell: &Cell) -> Terms {

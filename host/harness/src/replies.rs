@@ -1,11 +1,13 @@
-//! The host of a case: it answers what the case says, or notes down what the real world answered.
+//! The host of a case: it answers what the case says.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use hotcell_budget::Usage;
-use hotcell_cells::{HttpExchange, HttpReply, HttpTape, KeyValueStore, ServiceError, ServiceReply, Services};
+use hotcell_cells::{
+    HttpExchange, HttpReply, HttpTape, KeyValueStore, Recording, ServiceError, ServiceReply, Services,
+};
 use serde_json::{Value, json};
 
 use crate::case::{HostCall, HostReply};
@@ -14,9 +16,6 @@ use crate::case::{HostCall, HostReply};
 pub(crate) struct Replies {
     left: Mutex<Vec<HostReply>>,
     missing: Mutex<Vec<String>>,
-    /// Requests go out and what comes back is kept
-    recording: bool,
-    recorded: Mutex<Vec<HostReply>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -24,8 +23,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Replies {
-    pub(crate) fn new(replies: &[HostReply], recording: bool) -> Self {
-        Self { left: Mutex::new(replies.to_vec()), missing: Mutex::default(), recording, recorded: Mutex::default() }
+    pub(crate) fn new(replies: &[HostReply]) -> Self {
+        Self { left: Mutex::new(replies.to_vec()), missing: Mutex::default() }
     }
 
     /// The first reply that is left for such a call.
@@ -54,10 +53,6 @@ impl Replies {
     /// Replies that nobody asked for.
     pub(crate) fn unused(&self) -> Vec<HostReply> {
         locked(&self.left).clone()
-    }
-
-    pub(crate) fn recorded(&self) -> Vec<HostReply> {
-        locked(&self.recorded).clone()
     }
 }
 
@@ -103,11 +98,8 @@ fn request_of(exchange: &HttpExchange) -> Value {
 }
 
 impl HttpTape for Replies {
-    fn replay(&self, exchange: &HttpExchange) -> Option<Result<HttpReply, String>> {
-        if self.recording {
-            return None;
-        }
-        Some(self.take(HostCall::Http, &request_of(exchange)).map(|reply| {
+    fn reply(&self, exchange: &HttpExchange) -> Result<HttpReply, String> {
+        self.take(HostCall::Http, &request_of(exchange)).map(|reply| {
             let headers = reply["headers"].as_object().cloned().unwrap_or_default();
             let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             HttpReply {
@@ -115,22 +107,23 @@ impl HttpTape for Replies {
                 headers: headers.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
                 body: reply.get("body").map(text).unwrap_or_default().into_bytes(),
             }
-        }))
+        })
     }
+}
 
-    fn record(&self, exchange: &HttpExchange, reply: &HttpReply) {
-        let (method, url) = (&exchange.method, &exchange.url);
-        locked(&self.recorded).push(HostReply {
-            call: HostCall::Http,
-            request: Some(json!({ "method": method, "url": url })),
-            reply: Some(json!({
-                "status": reply.status,
-                "headers": headers(&reply.headers),
-                "body": String::from_utf8_lossy(&reply.body),
-            })),
-            error: None,
-        });
-    }
+/// What servers answered while a call was recorded, as replies of a case.
+pub(crate) fn recorded(recording: &Recording) -> Vec<HostReply> {
+    let reply = |(method, url, reply): (String, String, HttpReply)| HostReply {
+        call: HostCall::Http,
+        request: Some(json!({ "method": method, "url": url })),
+        reply: Some(json!({
+            "status": reply.status,
+            "headers": headers(&reply.headers),
+            "body": String::from_utf8_lossy(&reply.body),
+        })),
+        error: None,
+    };
+    recording.http_replies().into_iter().map(reply).collect()
 }
 
 /// The store of one case.
@@ -176,7 +169,7 @@ mod tests {
     async fn a_call_without_reply_is_said_as_the_plugin_made_it() {
         let request = Some(json!({ "name": "Find" }));
         let reply = HostReply { call: HostCall::Tool, request, reply: Some(json!(1)), error: None };
-        let replies = Replies::new(&[reply], false);
+        let replies = Replies::new(&[reply]);
         assert_eq!(replies.call_tool("Find", "{}", 0).await.result, Ok("1".to_owned()));
         let told = r#"the case has no reply left for this `tool` call: {"name":"Find","arguments":{"Key":"OSLO"}}"#;
         let called = replies.call_tool("Find", r#"{"Key":"OSLO"}"#, 0).await.result;

@@ -60,6 +60,11 @@ pub fn documents() -> io::Result<Vec<u8>> {
     zstd::decode_all(COMPRESSED)
 }
 
+/// All interpreters that were built in.
+pub fn all() -> &'static [Interpreter] {
+    embedded::INTERPRETERS
+}
+
 /// The interpreter for a file extension, which is compared without regard to case.
 pub fn for_extension(extension: &str) -> Lookup {
     let extension = extension.to_ascii_lowercase();

@@ -8,6 +8,7 @@
 //! nobody wants to keep.
 
 mod artefact;
+mod calls;
 mod encode;
 mod entry;
 mod ids;
@@ -19,6 +20,7 @@ mod sqlite;
 mod store;
 
 pub use artefact::{Artefact, Revision};
+pub use calls::{RecordedCall, StoredCall};
 pub use entry::{ClientCall, Completed, Entry, Fact, Question, RunHeader, Write};
 pub use ids::{EntryPath, RunId};
 pub use memory::MemoryStore;

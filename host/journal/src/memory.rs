@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 
 use crate::artefact::{Artefact, Revision};
+use crate::calls::{RecordedCall, StoredCall};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
 use crate::mail::Bells;
@@ -44,6 +45,7 @@ struct Run {
     /// The revisions that it was moved to, the last one last
     revised: Vec<String>,
     entries: Vec<Entry>,
+    calls: Vec<RecordedCall>,
     /// What was sent and not received
     mail: Vec<Entry>,
     status: RunStatus,
@@ -257,6 +259,10 @@ impl RunWriter for Writer {
         Ok(())
     }
 
+    fn record(&self, call: RecordedCall) {
+        locked(&self.run).calls.push(call);
+    }
+
     async fn settled(&self) -> Result<(), JournalError> {
         Ok(())
     }
@@ -297,6 +303,7 @@ impl RunStore for MemoryStore {
             header: header.clone(),
             revised: Vec::new(),
             entries: vec![Entry::of_run(Fact::Started(header.clone()))],
+            calls: Vec::new(),
             mail: Vec::new(),
             status: RunStatus::Running,
             created: now,
@@ -377,6 +384,17 @@ impl RunStore for MemoryStore {
         let run = self.run(run)?;
         let run = locked(&run);
         Ok(History { entries: run.everything(), damage: None, worked: run.worked })
+    }
+
+    async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {
+        let run = self.run(run)?;
+        let run = locked(&run);
+        let numbered = (1..).zip(&run.calls).filter(|(number, _)| *number > after).take(limit);
+        let stored = |(number, call): (u64, &RecordedCall)| {
+            let RecordedCall { place, name, body } = call.clone();
+            StoredCall { number, place, name, body: Ok(body) }
+        };
+        Ok(numbered.map(stored).collect())
     }
 
     async fn find(&self, name: &str) -> Result<RunRecord, JournalError> {

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use thiserror::Error;
 
 use crate::artefact::Revision;
+use crate::calls::{RecordedCall, StoredCall};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::projection::RunStatus;
@@ -241,6 +242,10 @@ pub trait RunStore: Send + Sync {
     /// Everything that was committed of a run, what was sent to it included.
     async fn history(&self, run: &RunId) -> Result<History, JournalError>;
 
+    /// Recordings of calls of a run, `limit` at most, in the order in which the calls ended: those whose number is higher than
+    /// `after`.
+    async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError>;
+
     /// The run whose name is, or begins with, this text.
     async fn find(&self, name: &str) -> Result<RunRecord, JournalError>;
 
@@ -277,6 +282,10 @@ pub trait RunWriter: Send + Sync {
     /// there are messages, and gives the run free. After an error nothing can be appended any more, [`JournalError::Unread`],
     /// [`JournalError::NotAsked`] and [`JournalError::NotKept`] (of the revision of [`Fact::Revised`]) apart.
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError>;
+
+    /// Takes the recording of a call. It is committed with the next entries, or when the writer is dropped; nothing is wrong
+    /// with a run whose recordings are lost.
+    fn record(&self, call: RecordedCall);
 
     /// Returns when everything that was appended is safe. Whoever lets something out of the process that follows from it
     /// waits for this.

@@ -10,6 +10,7 @@ mod footprint;
 mod grant;
 mod kv;
 mod lock;
+mod record;
 mod settings;
 mod signature;
 mod standing;
@@ -23,6 +24,7 @@ pub use grant::{GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
 pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError};
 pub use lock::{LOCK_FILE, LockError};
+pub use record::RecordSettings;
 pub use settings::{
     AGENT_GRANTS, KNOWLEDGE_GRANTS, SERVER_GRANTS, SETTINGS_FILE, Settings, SettingsError, parse_grants,
 };

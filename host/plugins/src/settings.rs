@@ -26,6 +26,11 @@
 //! [callers]                          # agents that may call this one with what is granted here, as folders
 //! allow = ["../front-desk"]
 //!
+//! [record]                           # what calls take from the host is recorded, so that they can be executed again
+//! on = true
+//! private = ["scripts/salary.py"]    # of these only digests are kept; "*" stands for all
+//! max_bytes = 1048576                # of the recording of one call
+//!
 //! [secrets]                          # where values come from; otherwise HOTCELL_SECRET_NAME in the environment
 //! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
 //! ```
@@ -35,10 +40,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_budget::Budget;
-use hotcell_cells::{Grants, Secrets, digest};
+use hotcell_cells::{Grants, RecordTerms, Secrets, digest};
 use hotcell_files::{FileError, Folder};
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::record::RecordSettings;
 
 /// Bytes that the file of a secret may have.
 const MAX_SECRET: u64 = 64 << 10;
@@ -67,6 +74,7 @@ pub struct Settings {
     imports: BTreeMap<String, String>,
     python: PythonSettings,
     callers: CallerSettings,
+    record: RecordSettings,
     #[serde(skip)]
     distrusted: bool,
     /// Whether the agent's own file is not the one that was trusted
@@ -177,7 +185,7 @@ impl Settings {
 
     /// The same settings as they count in a folder that nobody trusts: nothing is granted, no limit is above the
     /// default, and nothing is said about hooks and settings of plugins, because those may be the user's own guards, nor
-    /// about what import paths mean, because they may mean such a guard.
+    /// about what import paths mean, because they may mean such a guard, nor about recordings, which show what was done.
     #[must_use]
     pub(crate) fn distrusted(mut self) -> Self {
         self.grants.clear();
@@ -188,6 +196,7 @@ impl Settings {
         self.python = PythonSettings::default();
         self.callers = CallerSettings::default();
         self.directories.clear();
+        self.record = RecordSettings::default();
         self.distrusted = true;
         self
     }
@@ -247,6 +256,7 @@ impl Settings {
         let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
         let given = !self.grants.is_empty() || !self.secrets.is_empty();
         let given = given || !self.python.path.is_empty() || !self.callers.allow.is_empty();
+        let given = given || self.record != RecordSettings::default();
         given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
     }
 
@@ -269,6 +279,12 @@ impl Settings {
             wishes.entry(name).or_default().push("fail as a hook without stopping what it guards".to_owned());
         }
         let mut all = Vec::new();
+        for (name, line) in self.record.in_words() {
+            match name {
+                "" => all.push(line),
+                name => wishes.entry(name).or_default().push(line),
+            }
+        }
         for (name, source) in &self.secrets {
             all.push(match source {
                 SecretSource::Env(variable) => {
@@ -365,6 +381,18 @@ impl Settings {
     /// The settings that a plugin can read.
     pub fn config(&self, plugin: &str) -> Arc<BTreeMap<String, String>> {
         self.plugins.get(plugin).map(|settings| Arc::new(settings.config.clone())).unwrap_or_default()
+    }
+
+    /// How calls of a script or plugin are recorded; none if they are not.
+    pub fn record(&self, name: &str) -> Option<RecordTerms> {
+        self.record.terms(name)
+    }
+
+    /// The same where the user has decided about recordings for all folders.
+    #[must_use]
+    pub(crate) fn recorded_as(mut self, user: &RecordSettings) -> Self {
+        self.record = user.with(&self.record);
+        self
     }
 
     /// The limits of a script or plugin whose kind has the limits `base`, cut to the ceiling.

@@ -9,6 +9,7 @@ use thiserror::Error;
 use crate::catalogue::{Catalogue, Plugin};
 use crate::footprint::Footprint;
 use crate::lock::{Lock, LockError};
+use crate::record::RecordSettings;
 use crate::settings::{SETTINGS_FILE, Settings, SettingsError};
 use crate::signature::{SignaturePolicy, signer_of};
 use crate::trust::{Pinned, Trust, TrustError};
@@ -134,6 +135,13 @@ impl AgentFolder {
     #[must_use]
     pub fn for_a_stranger(self) -> Self {
         self.distrusted()
+    }
+
+    /// The same where the user has decided about recordings for all folders.
+    #[must_use]
+    pub fn recorded_as(mut self, user: &RecordSettings) -> Self {
+        self.settings = self.settings.recorded_as(user);
+        self
     }
 
     /// A folder about which nothing is said.

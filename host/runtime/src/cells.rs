@@ -40,6 +40,16 @@ impl CellRuntime {
                 return Err(format!("files ending in `.{extension}` are no scripts; use .js, .ts, .py, .sh or .wasm"));
             }
         };
+        self.load(interpreter)
+    }
+
+    /// What this hotcell carries that has this digest: an interpreter. None if it carries nothing of the kind.
+    pub(crate) fn carried(&self, digest: &str) -> Option<Result<Cell, String>> {
+        let interpreter = hotcell_interpreters::all().iter().find(|one| one.wasm_digest == digest)?;
+        Some(self.load(interpreter))
+    }
+
+    fn load(&self, interpreter: &'static Interpreter) -> Result<Cell, String> {
         let mut loaded = self.interpreters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cell) = loaded.get(interpreter.name) {
             return Ok(cell.clone());

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelName, Providers};
-use hotcell_plugins::{AgentFolder, Catalogue, FolderError, Owner, SignaturePolicy, Stores, StoresError, Trust};
+use hotcell_plugins::{
+    AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SignaturePolicy, Stores, StoresError, Trust,
+};
 
 use crate::cells::CellRuntime;
 use crate::environment::Environment;
@@ -38,6 +40,8 @@ pub(crate) struct Parts {
     /// Whether MCP servers that are programs may be started
     pub(crate) starts_programs: bool,
     pub(crate) signatures: SignaturePolicy,
+    /// What the user decided about recordings
+    pub(crate) record: RecordSettings,
     pub(crate) stores: StoresChoice,
     pub(crate) opened_stores: OnceLock<Stores>,
     /// The names of the models that exist, where that is known
@@ -134,7 +138,7 @@ impl LoadContext {
 
     /// What the operator said about an agent's folder.
     pub(crate) fn agent_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
-        AgentFolder::open(folder, &self.0.trust)
+        Ok(AgentFolder::open(folder, &self.0.trust)?.recorded_as(&self.0.record))
     }
 
     /// What the operator said about the folder of an agent that they name.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_cells::{HookCall, Verdict};
-use hotcell_engine::{CallError, HookPoint, HookVerdict, Hooks, Nobody};
+use hotcell_engine::{CallError, CallSite, HookPoint, HookVerdict, Hooks, Nobody};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Value};
@@ -118,17 +118,19 @@ impl AgentHooks {
         hook: &Hook,
         point: HookPoint,
         event: &Object,
-        budget_scope: &Arc<BudgetScope>,
+        called: (&Arc<BudgetScope>, &CallSite),
         account: &mut Account,
     ) -> Result<Verdict, String> {
+        let (budget_scope, site) = called;
         let registry = self.tools.registry();
         let registered = registry.plugin(&hook.plugin).ok_or("it is gone")?;
         // A hook that were told of its own calls would never end.
         let nobody: Arc<dyn Hooks> = Arc::new(Nobody);
-        let (cell, terms) = self.tools.prepare(registered, 0, budget_scope, &nobody)?;
+        let (cell, terms) = self.tools.prepare(registered, 0, budget_scope, (&nobody, site))?;
         let event = Value::Object(event.clone()).to_json();
         let call = HookCall { point: point.name().to_owned(), event, terms };
-        let (result, used) = settle(&hook.plugin, registry.cells().call_hook(&cell, call).await, budget_scope);
+        let report = registry.cells().call_hook(&cell, call).await;
+        let (result, used) = settle(&hook.plugin, report, budget_scope, site);
         *account += used;
         result.map_err(|error| match error {
             CallError::Failed(reason) => reason,
@@ -143,13 +145,19 @@ impl Hooks for AgentHooks {
         self.hooks.iter().any(|hook| hook.points.contains(&point))
     }
 
-    async fn tell(&self, point: HookPoint, event: Object, budget_scope: &Arc<BudgetScope>) -> (HookVerdict, Account) {
+    async fn tell(
+        &self,
+        point: HookPoint,
+        event: Object,
+        budget_scope: &Arc<BudgetScope>,
+        site: &CallSite,
+    ) -> (HookVerdict, Account) {
         let mut account = Account::default();
         let mut changed = None;
         for hook in self.hooks.iter().filter(|hook| hook.points.contains(&point)) {
             let plugin = &hook.plugin;
             let event = changed.as_ref().unwrap_or(&event);
-            let verdict = match self.tell_one(hook, point, event, budget_scope, &mut account).await {
+            let verdict = match self.tell_one(hook, point, event, (budget_scope, site), &mut account).await {
                 Ok(Verdict::Change(_)) if !point.takes_changes() => {
                     Err(format!("nothing may be changed at `{}`, and it wanted to", point.name()))
                 }
@@ -189,8 +197,14 @@ impl Hooks for Stacked {
         self.first.listens(point) || self.second.listens(point)
     }
 
-    async fn tell(&self, point: HookPoint, event: Object, budget_scope: &Arc<BudgetScope>) -> (HookVerdict, Account) {
-        let (verdict, mut account) = self.first.tell(point, event.clone(), budget_scope).await;
+    async fn tell(
+        &self,
+        point: HookPoint,
+        event: Object,
+        budget_scope: &Arc<BudgetScope>,
+        site: &CallSite,
+    ) -> (HookVerdict, Account) {
+        let (verdict, mut account) = self.first.tell(point, event.clone(), budget_scope, site).await;
         let changed = match verdict {
             HookVerdict::Refuse(_) => return (verdict, account),
             HookVerdict::Change(event) => Some(event),
@@ -199,7 +213,7 @@ impl Hooks for Stacked {
         if !self.second.listens(point) {
             return (changed.map_or(HookVerdict::Proceed, HookVerdict::Change), account);
         }
-        let (verdict, used) = self.second.tell(point, changed.clone().unwrap_or(event), budget_scope).await;
+        let (verdict, used) = self.second.tell(point, changed.clone().unwrap_or(event), budget_scope, site).await;
         account += used;
         match (verdict, changed) {
             (HookVerdict::Proceed, Some(event)) => (HookVerdict::Change(event), account),

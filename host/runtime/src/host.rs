@@ -11,7 +11,9 @@ use hotcell_cells::{CompileEvent, LoadError};
 use hotcell_dialects::agent_spec::Exported;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
 use hotcell_models::{Model, Providers, Recorder, Replay};
-use hotcell_plugins::{AgentFolder, Catalogue, FolderError, Owner, SignaturePolicy, Stores, StoresError, Trust};
+use hotcell_plugins::{
+    AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SignaturePolicy, Stores, StoresError, Trust,
+};
 
 pub use self::error::HostError;
 pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
@@ -42,6 +44,7 @@ pub fn cells_cache() -> Option<PathBuf> {
 struct UserConfig {
     signatures: SignaturePolicy,
     journal: JournalConfig,
+    record: RecordSettings,
 }
 
 /// How runs are kept.
@@ -147,6 +150,7 @@ impl Host {
             trust,
             starts_programs: options.starts_programs,
             signatures: user.signatures,
+            record: options.record.unwrap_or(user.record),
             stores: options.stores,
             opened_stores: OnceLock::new(),
             models: options.models,
@@ -272,7 +276,10 @@ mod tests {
         let read = |text: &str| toml::from_str::<UserConfig>(text);
         assert!(read("[journal]\nsafe_from_power_loss = true").is_ok_and(|user| user.journal.safe_from_power_loss));
         assert!(read("").is_ok_and(|user| !user.journal.safe_from_power_loss));
-        for wrong in ["[journal]\nsafe = true", "[journals]", "[journal]\nsafe_from_power_loss = 1"] {
+        assert!(read("[record]\non = false").is_ok_and(|user| user.record.on == Some(false)));
+        for wrong in
+            ["[journal]\nsafe = true", "[journals]", "[journal]\nsafe_from_power_loss = 1", "[record]\noff = true"]
+        {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes, Fuel};
 use hotcell_cells::{Grants, Terms};
 use hotcell_dialects::loki::KnowledgeBaseSource;
-use hotcell_engine::{CallError, Found, Knowledge, Lookup, Nobody, People, SharedState, ToolCall, Tools};
+use hotcell_engine::{CallError, CallSite, Found, Knowledge, Lookup, Nobody, People, SharedState, ToolCall, Tools};
 use hotcell_journal::Question;
 use hotcell_knowledge::{
     Build, Embedder, Endpoint, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
@@ -336,6 +336,7 @@ impl Loader for ByTool {
             variables: Arc::default(),
             budget_scope: Arc::new(BudgetScope::default()),
             hooks: Arc::new(Nobody),
+            site: CallSite::outside(),
         };
         match tools.call(call).await.result {
             Ok(text) => Ok(text_of(&text)),

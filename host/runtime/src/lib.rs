@@ -20,6 +20,8 @@ mod notices;
 mod plugin_nodes;
 mod plugin_registry;
 mod python;
+mod recordings;
+mod reexecute;
 mod remote;
 mod scripts;
 mod serve;
@@ -35,7 +37,7 @@ pub use host::{
     Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, Session, StoresChoice, cells_cache,
     state_folder,
 };
-pub use hotcell_cells::compile_in_processes;
+pub use hotcell_cells::{Difference, compile_in_processes};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
@@ -50,5 +52,6 @@ pub use hotcell_journal::{
 pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;
 pub use live::{LiveCatalog, Make};
+pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally};
 pub use serve::{ToolCatalog, agents_in};
 pub use tokio_util::sync::CancellationToken;

@@ -116,7 +116,8 @@ impl PluginNodes for AgentTools {
             Err(NoPluginNode::Held(reason)) => return failed(reason),
         };
         let plugin = found.registered.plugin.description.name.clone();
-        let (cell, terms) = match self.prepare(found.registered, 0, &call.budget_scope, &call.hooks) {
+        let told = (&call.hooks, &call.site);
+        let (cell, terms) = match self.prepare(found.registered, 0, &call.budget_scope, told) {
             Ok(prepared) => prepared,
             Err(reason) => return failed(reason),
         };
@@ -168,7 +169,7 @@ impl PluginNodes for AgentTools {
 }
 
 fn answer(plugin: &str, report: Report<String>, branch: Option<String>, call: &PluginNodeCall<'_>) -> PluginNodeReport {
-    let report = into_report(plugin, report, &call.budget_scope);
+    let report = into_report(plugin, report, &call.budget_scope, &call.site);
     PluginNodeReport {
         result: report.result.map(|outputs| PluginNodeAnswer::RunInput { outputs, branch }),
         account: report.account,

@@ -141,6 +141,8 @@ impl PluginRegistry {
                 grants,
                 budget,
                 listener: Some(log_of(&name)),
+                record: settings.record(&name),
+                origin: Some(file.to_string_lossy().into()),
                 ..Terms::new(name.clone())
             };
             for (number, tool) in plugin.description.tools.iter().enumerate() {

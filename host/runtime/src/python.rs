@@ -10,8 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::BudgetScope;
 use hotcell_cells::{Cells, Grants, ScriptCall, StateView, Terms};
-use hotcell_engine::{CallError, CallReport};
-use hotcell_graph::Key;
+use hotcell_engine::{CallError, CallReport, CallSite, ToolCall};
 use hotcell_models::ToolSpec;
 use hotcell_plugins::Settings;
 use indexmap::IndexMap;
@@ -22,6 +21,7 @@ use crate::context::LoadContext;
 use crate::python::modules::Modules;
 pub(crate) use crate::python::modules::ProjectModules;
 use crate::python::packages::packages;
+use crate::recordings;
 use crate::scripts::{self, LoadedScript, exported};
 use crate::settle::{into_report, settle};
 
@@ -235,11 +235,11 @@ impl PythonTools {
         file: &str,
         wanted: Value,
     ) -> Result<Description, String> {
-        let call = script_call(file, &wanted, script.terms.clone())?;
+        let call = script_call(file, &wanted, recordings::terms_at(&script.terms, &CallSite::outside()))?;
         let (cells, cell) = (self.cells.clone(), script.cell.clone());
         let report = context.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
         // Nobody runs yet: what describing costs is bounded by the file's own budget.
-        let (answer, _) = settle(file, report, &BudgetScope::default());
+        let (answer, _) = settle(file, report, &BudgetScope::default(), &CallSite::outside());
         let answer = answer.map_err(|error| match error {
             CallError::Failed(reason) => format!("`{file}` cannot be loaded: {reason}"),
             CallError::Asks(_) => format!("`{file}` asks a question while it is loaded"),
@@ -268,14 +268,8 @@ impl PythonTools {
     }
 
     /// Calls a function by its full name. A question without an answer ends the call; it is repeated with the answer.
-    pub(crate) async fn call(
-        &self,
-        name: &str,
-        arguments: &str,
-        answers: &[String],
-        variables: &[(Key, String)],
-        budget_scope: &BudgetScope,
-    ) -> CallReport {
+    pub(crate) async fn call(&self, call: &ToolCall<'_>) -> CallReport {
+        let ToolCall { name, arguments, answers, variables, budget_scope, site, .. } = call;
         let Some((loaded, file, function)) = self.find(name) else {
             return CallReport::failed(format!("there is no tool `{name}`"));
         };
@@ -283,7 +277,7 @@ impl PythonTools {
             Ok(arguments) => arguments,
             Err(error) => return CallReport::failed(format!("the arguments are no object: {error}")),
         };
-        let mut terms = loaded.script.terms.clone();
+        let mut terms = recordings::terms_at(&loaded.script.terms, site);
         terms.budget = match budget_scope.clamp(&terms.budget) {
             Ok(budget) => budget,
             Err(overdrawn) => return CallReport::failed(overdrawn.to_string()),
@@ -292,12 +286,13 @@ impl PythonTools {
         let mut wanted = loaded.wanted.clone();
         wanted["function"] = function.into();
         wanted["arguments"] = arguments;
-        wanted["answers"] = answers.into();
+        wanted["answers"] = (*answers).into();
         let call = match script_call(&file, &wanted, terms) {
             Ok(call) => call,
             Err(reason) => return CallReport::failed(reason),
         };
-        let mut report = into_report(&file, self.cells.run_script(&loaded.script.cell, call).await, budget_scope);
+        let report = self.cells.run_script(&loaded.script.cell, call).await;
+        let mut report = into_report(&file, report, budget_scope, site);
         report.result = report.result.and_then(|answer| match serde_json::from_str(&answer) {
             Ok(Outcome::Value(value)) => Ok(value.to_string()),
             Ok(Outcome::Asks(question)) => Err(CallError::Asks(question)),
@@ -311,6 +306,12 @@ impl PythonTools {
 /// What the full name of a function begins with, if it is one.
 fn prefix(name: &str) -> Option<&'static str> {
     HARNESSES.iter().map(|(prefix, _)| *prefix).find(|prefix| name.starts_with(prefix))
+}
+
+/// The harness that has this digest.
+pub(crate) fn harness_of(wanted: &str) -> Option<&'static str> {
+    let mut texts = HARNESSES.iter().map(|(_, text)| *text);
+    texts.find(|text| hotcell_cells::digest(text.as_bytes()) == wanted)
 }
 
 fn full_name(file: &str, function: &str) -> String {

@@ -15,6 +15,7 @@ use hotcell_plugins::Settings;
 use crate::cells::CellRuntime;
 use crate::context::LoadContext;
 use crate::environment::Environment;
+use crate::recordings;
 use crate::settle::{into_report, log_of};
 
 /// Bytes that the text of a script may have.
@@ -79,7 +80,9 @@ impl LoadedScript {
             })?;
             (cell, Some(Arc::from(text)))
         };
-        Self::of(cell, source, file, settings, environment)
+        let mut script = Self::of(cell, source, file, settings, environment)?;
+        script.terms.origin = Some(path.to_string_lossy().into());
+        Ok(script)
     }
 
     /// A script with this text, which comes with hotcell and is granted what is granted to `name`.
@@ -114,6 +117,7 @@ impl LoadedScript {
             config: settings.config(file),
             budget: settings.budget(file, base)?,
             listener: Some(log_of(file)),
+            record: settings.record(file),
             ..Terms::new(file)
         };
         Ok(LoadedScript { cell, source, terms })
@@ -176,7 +180,7 @@ impl Scripts for AgentScripts {
             let reason = self.broken.get(&call.file).map_or("it is not loaded", String::as_str);
             return CallReport::failed(reason);
         };
-        let mut terms = script.terms.clone();
+        let mut terms = recordings::terms_at(&script.terms, &call.site);
         terms.env.extend(exported(&call.variables));
         if let Some(timeout) = call.timeout {
             terms.budget.wall_clock = timeout;
@@ -197,7 +201,7 @@ impl Scripts for AgentScripts {
                 },
             )
             .await;
-        into_report(&call.file, report, &call.budget_scope)
+        into_report(&call.file, report, &call.budget_scope, &call.site)
     }
 }
 

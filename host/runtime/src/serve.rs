@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::BudgetScope;
-use hotcell_engine::{CallError, Event, Nobody, Observer, Outcome, People, RunInput, SharedState, ToolCall, Tools};
+use hotcell_engine::{
+    CallError, CallSite, Event, Nobody, Observer, Outcome, People, RunInput, SharedState, ToolCall, Tools,
+};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::json_schema::JsonSchema;
@@ -160,6 +162,7 @@ impl ToolCatalog {
                 variables: Arc::default(),
                 budget_scope: Arc::new(BudgetScope::default()),
                 hooks: Arc::new(Nobody),
+                site: CallSite::outside(),
             };
             let report = tokio::select! {
                 biased;

@@ -1,4 +1,4 @@
-//! What a call into a cell leaves behind: its bill, its log, and what kept it from succeeding.
+//! What a call into a cell leaves behind: its bill, its log, its recording, and what kept it from succeeding.
 //!
 //! Everything that a run calls is settled here, so that nobody's work is forgotten in the run's account.
 
@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_cells::{CellError, LogListener, Report};
-use hotcell_engine::{CallError, CallReport};
+use hotcell_engine::{CallError, CallReport, CallSite};
 
 use crate::notices;
+use crate::recordings;
 
 /// Puts what a plugin or script logs into the log, while it runs.
 pub(crate) fn log_of(name: &str) -> LogListener {
@@ -23,8 +24,14 @@ pub(crate) fn log_of(name: &str) -> LogListener {
 
 /// Takes what a call used out of the budget scope, and gives its result and who used what for it. What others used they have
 /// paid for themselves.
-pub(crate) fn settle<T>(name: &str, report: Report<T>, budget_scope: &BudgetScope) -> (Result<T, CallError>, Account) {
+pub(crate) fn settle<T>(
+    name: &str,
+    report: Report<T>,
+    budget_scope: &BudgetScope,
+    site: &CallSite,
+) -> (Result<T, CallError>, Account) {
     budget_scope.spend(&report.usage);
+    recordings::keep(name, report.recording, site);
     let mut account = Account::of(name, report.usage);
     for (who, usage) in report.nested {
         account.add(who, usage);
@@ -51,9 +58,14 @@ pub(crate) fn settle<T>(name: &str, report: Report<T>, budget_scope: &BudgetScop
 }
 
 /// The same for calls whose result is a text.
-pub(crate) fn into_report(name: &str, report: Report<String>, budget_scope: &BudgetScope) -> CallReport {
+pub(crate) fn into_report(
+    name: &str,
+    report: Report<String>,
+    budget_scope: &BudgetScope,
+    site: &CallSite,
+) -> CallReport {
     // What failed says itself what it wrote.
     let notices = if report.result.is_ok() { notices::of(name, &report.stderr) } else { Vec::new() };
-    let (result, account) = settle(name, report, budget_scope);
+    let (result, account) = settle(name, report, budget_scope, site);
     CallReport { result, account, notices }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
-use hotcell_engine::{CallReport, HookPoint, HookVerdict, Hooks, ToolCall, Tools};
+use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, ToolCall, Tools};
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
@@ -15,8 +15,12 @@ use serde_json::{Value, json};
 
 use crate::plugin_registry::{FoundTool, NoTool, PluginRegistry, RegisteredPlugin};
 use crate::python::PythonTools;
+use crate::recordings;
 use crate::servers::AgentServers;
 use crate::settle::into_report;
+
+/// Who is told of what a plugin calls itself, and where it was called.
+pub(crate) type Told<'a> = (&'a Arc<dyn Hooks>, &'a CallSite);
 
 /// The tools within reach of an agent, and the model that its plugins may ask.
 #[derive(Clone)]
@@ -51,10 +55,10 @@ impl AgentTools {
         arguments: &str,
         answers: &[String],
         depth: u32,
-        budget_scope: &Arc<BudgetScope>,
-        hooks: &Arc<dyn Hooks>,
+        called: (&Arc<BudgetScope>, Told<'_>),
     ) -> Result<hotcell_cells::Report<String>, String> {
-        let (cell, terms) = self.prepare(found.registered, depth, budget_scope, hooks)?;
+        let (budget_scope, told) = called;
+        let (cell, terms) = self.prepare(found.registered, depth, budget_scope, told)?;
         let call = hotcell_cells::ToolCall {
             tool: found.tool.name.clone(),
             arguments: arguments.to_owned(),
@@ -71,10 +75,10 @@ impl AgentTools {
         registered: &RegisteredPlugin,
         depth: u32,
         budget_scope: &Arc<BudgetScope>,
-        hooks: &Arc<dyn Hooks>,
+        (hooks, site): Told<'_>,
     ) -> Result<(Cell, Terms), String> {
         let cell = self.registry.cell(registered)?;
-        let mut terms = registered.terms.clone();
+        let mut terms = recordings::terms_at(&registered.terms, site);
         terms.budget = budget_scope.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
         terms.depth = depth;
         if terms.grants.llm || !terms.grants.tool.is_empty() {
@@ -82,6 +86,7 @@ impl AgentTools {
                 tools: self.clone(),
                 budget_scope: budget_scope.clone(),
                 hooks: hooks.clone(),
+                site: site.clone(),
                 caller: registered.plugin.description.name.clone(),
             }));
         }
@@ -145,18 +150,16 @@ impl Tools for AgentTools {
             return self.servers.call(call.name, call.arguments, call.answers, &call.budget_scope).await;
         }
         if PythonTools::is_function(call.name) {
-            return self
-                .python
-                .call(call.name, call.arguments, call.answers, &call.variables, &call.budget_scope)
-                .await;
+            return self.python.call(&call).await;
         }
         let found = match self.registry.tool(call.name) {
             Ok(found) => found,
             Err(problem) => return CallReport::failed(explain(call.name, &problem)),
         };
         let plugin = found.registered.plugin.description.name.clone();
-        match self.call_found(found, call.arguments, call.answers, 0, &call.budget_scope, &call.hooks).await {
-            Ok(report) => into_report(&plugin, report, &call.budget_scope),
+        let called = (&call.budget_scope, (&call.hooks, &call.site));
+        match self.call_found(found, call.arguments, call.answers, 0, called).await {
+            Ok(report) => into_report(&plugin, report, &call.budget_scope, &call.site),
             Err(reason) => CallReport::failed(reason),
         }
     }
@@ -194,6 +197,8 @@ struct RunServices {
     budget_scope: Arc<BudgetScope>,
     /// Who is told
     hooks: Arc<dyn Hooks>,
+    /// Where the plugin was called
+    site: CallSite,
     /// The plugin
     caller: String,
 }
@@ -218,7 +223,7 @@ impl RunServices {
             Ok(hotcell_graph::Value::Object(event)) => event,
             _ => return Err(ServiceError::Other("the event for hooks cannot be written".to_owned())),
         };
-        let (verdict, used) = self.hooks.tell(point, event, &self.budget_scope).await;
+        let (verdict, used) = self.hooks.tell(point, event, &self.budget_scope, &self.site).await;
         account.extend(used.iter().map(|(who, usage)| (who.to_owned(), usage.clone())));
         match verdict {
             HookVerdict::Proceed => Ok(None),
@@ -345,12 +350,14 @@ impl Services for RunServices {
             Err(error) => return ServiceReply { result: Err(error), usage },
         };
         // Boxed, because a tool may call tools.
-        let called = self.tools.call_found(found, &arguments, &[], depth, &self.budget_scope, &self.hooks);
-        let report = match Box::pin(called).await {
+        let called = (&self.budget_scope, (&self.hooks, &self.site));
+        let called = self.tools.call_found(found, &arguments, &[], depth, called);
+        let mut report = match Box::pin(called).await {
             Ok(report) => report,
             Err(reason) => return ServiceReply { result: Err(ServiceError::Unavailable(reason)), usage },
         };
         self.budget_scope.spend(&report.usage);
+        recordings::keep(&plugin, report.recording.take(), &self.site);
         usage.extend(report.nested);
         usage.push((plugin, report.usage));
         let mut result = report.result.map_err(|error| match error {

@@ -5,6 +5,7 @@
 //! user's program would, [`check`] compares. The runner must not know any case, and must not look at anything of the
 //! host but its public interface.
 
+pub mod again;
 pub mod agent_spec;
 pub mod canary;
 pub mod case_file;

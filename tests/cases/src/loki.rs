@@ -57,6 +57,9 @@ pub enum PlayError {
     /// The run did not end in time
     #[error("it did not end within {0} s")]
     Late(u64),
+    /// A call did something else when it was executed again
+    #[error("executed again from its recording, it does something else:\n{0}")]
+    OtherwiseAgain(String),
     /// The host gave up without being asked to
     #[error("the run was interrupted although nobody cancelled it")]
     Interrupted,
@@ -221,6 +224,9 @@ pub(crate) async fn run_turns(
         if observed.status == Status::Rejected {
             break;
         }
+    }
+    if let Some(reexecution) = &stage.reexecution {
+        reexecution.of(host).await.map_err(PlayError::OtherwiseAgain)?;
     }
     Ok(observed)
 }

@@ -1,11 +1,13 @@
-//! The command: `hotcell-cases [--covers TAG] [--skip TAG] [--list] PATH...`.
+//! The command: `hotcell-cases [--covers TAG] [--skip TAG] [--list] [--reexecute[=TIMES]] PATH...`.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::exit;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
+use hotcell_cases::again::Reexecution;
 use hotcell_cases::discover::{Selection, discover};
 use hotcell_cases::disputed::Disputed;
 use hotcell_cases::report;
@@ -41,6 +43,9 @@ struct Arguments {
     /// How many cases run at once; cases that depend on time always run alone
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Execute every recorded call again, this often, and compare what it gives and uses; a case with a difference fails
+    #[arg(long, value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    reexecute: Option<u32>,
     /// How long one run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
@@ -68,8 +73,10 @@ fn run(arguments: &Arguments) -> Result<i32, Box<dyn std::error::Error>> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let reexecution = arguments.reexecute.map(|times| Arc::new(Reexecution::new(times)));
+    let stage = Stage::build(runtime.handle().clone(), Duration::from_secs(arguments.timeout))?;
     let runner = Runner {
-        stage: Stage::build(runtime.handle().clone(), Duration::from_secs(arguments.timeout))?,
+        stage: Stage { reexecution: reexecution.clone(), ..stage },
         jobs: arguments.jobs.unwrap_or(cores),
         selection,
         disputed: Disputed::of_the_project(),
@@ -80,6 +87,9 @@ fn run(arguments: &Arguments) -> Result<i32, Box<dyn std::error::Error>> {
             let _ = write!(io::stderr(), "\r{done}/{all}{}", if done == all { "\r\x1b[K" } else { "" });
         }
     });
+    if let Some(reexecution) = reexecution {
+        report::again(&mut output, &reexecution.counted())?;
+    }
     let totals = report::write(&mut output, &reports, arguments.verbose)?;
     output.flush()?;
     runtime.shutdown_background();

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
+use hotcell_runtime::Tally;
+
+use crate::again::Counted;
 use crate::discover::{Content, Found, Selection};
 use crate::runner::{Report, Verdict};
 
@@ -66,6 +69,21 @@ pub fn write(output: &mut impl Write, reports: &[Report], verbose: bool) -> io::
 
 fn title(output: &mut impl Write, report: &Report) -> io::Result<()> {
     if report.title.is_empty() { Ok(()) } else { writeln!(output, "  ({})", report.title) }
+}
+
+/// Writes what executing calls again came to.
+///
+/// # Errors
+/// When the output cannot be written.
+pub fn again(output: &mut impl Write, counted: &Counted) -> io::Result<()> {
+    let Counted { recorded, tally, left } = counted;
+    let Tally { same, different, wants, unusable, .. } = tally;
+    let other = different + wants + unusable;
+    writeln!(output, "{recorded} calls recorded; executed again: {same} times the same, {other} times not")?;
+    for (reason, calls) in left {
+        writeln!(output, "{calls} cannot be executed again: {reason}")?;
+    }
+    Ok(())
 }
 
 /// Writes a line for each case that is wanted: path, dialect, tags, title.

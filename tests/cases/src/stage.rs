@@ -3,10 +3,13 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_runtime::{CancellationToken, Host, HostError, HostOptions};
 use thiserror::Error;
+
+use crate::again::Reexecution;
 
 /// What all cases share.
 #[derive(Clone)]
@@ -19,6 +22,8 @@ pub struct Stage {
     pub host: Host,
     /// Ends the servers of all cases when the stage goes
     pub end: CancellationToken,
+    /// Executes again what cases called
+    pub reexecution: Option<Arc<Reexecution>>,
 }
 
 /// Why there is no stage.
@@ -39,7 +44,7 @@ impl Stage {
     /// When WebAssembly cannot be used here or there is no folder for compiled cells.
     pub fn build(runtime: tokio::runtime::Handle, limit: Duration) -> Result<Self, StageError> {
         let host = Host::new(HostOptions { cache_dir: Some(cache()?), ..HostOptions::isolated() })?;
-        Ok(Stage { runtime, limit, host, end: CancellationToken::new() })
+        Ok(Stage { runtime, limit, host, end: CancellationToken::new(), reexecution: None })
     }
 }
 

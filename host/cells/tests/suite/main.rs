@@ -11,6 +11,7 @@ mod memory;
 mod mutations;
 mod native_work;
 mod output_and_logs;
+mod recordings;
 mod services;
 mod support;
 mod surroundings;

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::support::{cells, cells_with, error, grants, load, terms, tools};
+use crate::support::{again, cells, cells_with, error, grants, load, terms, tools};
 use async_trait::async_trait;
 use hotcell_budget::{Budget, Fuel, Usage};
 use hotcell_cells::{
-    CellError, Cells, CellsOptions, KeyValueStore, LogLevel, Report, Secrets, ServiceError, ServiceReply, Services,
-    Terms, ToolCall,
+    CellError, Cells, CellsOptions, KeyValueStore, LogLevel, RecordTerms, Report, Secrets, ServiceError, ServiceReply,
+    Services, Terms, ToolCall,
 };
 
 /// Gives back what a function with the result `result<json, error>` gave: the text, or the text of the error.
@@ -21,7 +21,13 @@ const HAND_ON: &str = r#"
 async fn call(cells: &Cells, bytes: &[u8], terms: Terms) -> Report<String> {
     let cell = load(cells, bytes);
     let (tool, arguments) = ("tool".to_owned(), r#"{"k":1}"#.to_owned());
-    cells.call_tool(&cell, ToolCall { tool, arguments, answers: Vec::new(), terms }).await
+    let is_outermost = terms.depth == 0;
+    let terms = Terms { record: Some(RecordTerms::default()), ..terms };
+    let report = cells.call_tool(&cell, ToolCall { tool, arguments, answers: Vec::new(), terms }).await;
+    if is_outermost {
+        again(cells, &cell, &report).await;
+    }
+    report
 }
 
 fn denials(report: &Report<String>) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! One module for each command, and what they share: how to come by a host, and how its errors end a command.
 
+mod again;
 mod check;
 mod convert;
 mod drive;
@@ -194,6 +195,15 @@ fn quoted(word: &str) -> String {
 /// Waits for the journal, where nothing else goes on.
 fn wait<T>(work: impl Future<Output = T>) -> T {
     futures::executor::block_on(work)
+}
+
+/// Does work on several threads, as cells need them.
+fn on_threads<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(runtime.block_on(work))
 }
 
 /// Tells about work that takes long.

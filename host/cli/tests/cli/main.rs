@@ -1,5 +1,6 @@
 //! The `hotcell` command from outside: what it prints, how it exits, and that nothing committed is ever lost.
 
+mod again;
 mod agent_spec;
 mod answers;
 mod attack;

@@ -102,7 +102,7 @@ async fn once(
 ) -> Result<Value, Interruption> {
     let Handed { action, with, inputs, state } = handed;
     let state = state.clone();
-    let node = turn.node.clone();
+    let (node, site) = (turn.node.clone(), turn.site());
     let mut with_what = vec![*with, *inputs];
     with_what.extend(answers.iter().map(String::as_str));
     with_what.extend(callback.as_ref().and_then(|callback| callback.body));
@@ -111,13 +111,14 @@ async fn once(
         let mut used = Account::default();
         if action.kind == PluginNodeKind::Tool {
             let (tool, arguments) = (&*action.plugin_node, inputs);
-            let wanted = ToolRequest { tool, spoken: tool, arguments, answers, state };
+            let wanted = ToolRequest { tool, spoken: tool, arguments, answers, state, site };
             let called = tool::call(&context, &mut used, &node, wanted).await;
             return (used, Ok(called.into_value()));
         }
         let (plugin_node, kind, budget_scope) = (&*action.plugin_node, action.kind, context.budget_scope.clone());
         let hooks = context.ports.hooks.clone();
-        let call = PluginNodeCall { plugin_node, kind, with, inputs, answers, callback, state, budget_scope, hooks };
+        let call =
+            PluginNodeCall { plugin_node, kind, with, inputs, answers, callback, state, budget_scope, hooks, site };
         let report = context.ports.plugin_nodes.take(call).await;
         used += report.account;
         let mut outcome = Object::default();

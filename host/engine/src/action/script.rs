@@ -30,6 +30,7 @@ pub(super) async fn perform(
             variables: turn.context.variables.clone(),
             timeout: node.timeout,
             budget_scope: turn.context.budget_scope.clone(),
+            site: turn.site(),
         })
         .await;
     turn.account += report.account;

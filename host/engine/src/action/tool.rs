@@ -4,6 +4,7 @@ use hotcell_budget::Account;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 
+use crate::call_site::CallSite;
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
@@ -43,6 +44,8 @@ pub(super) struct ToolRequest<'a> {
     pub(super) answers: &'a [String],
     /// The state it may read
     pub(super) state: SharedState,
+    /// Where it is called
+    pub(super) site: CallSite,
 }
 
 /// A call of a tool to its end, as effects of a turn: where the tool asks a person, it is called again with the answer.
@@ -57,7 +60,7 @@ pub(super) async fn call_to_the_end(
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let mut answers = Vec::new();
     loop {
-        let node = turn.node.clone();
+        let (node, site) = (turn.node.clone(), turn.site());
         let with: Vec<&str> = std::iter::once(arguments).chain(answers.iter().map(String::as_str)).collect();
         let deed = Deed::new("tool", tool, &with);
         let outcome = turn
@@ -65,7 +68,7 @@ pub(super) async fn call_to_the_end(
                 let (answers, state) = (&answers, state.clone());
                 async move {
                     let mut used = Account::default();
-                    let wanted = ToolRequest { tool, spoken, arguments, answers, state };
+                    let wanted = ToolRequest { tool, spoken, arguments, answers, state, site };
                     let called = call(&context, &mut used, &node, wanted).await;
                     (used, Ok(called.into_value()))
                 }
@@ -111,7 +114,7 @@ async fn around(
     node: &Key,
     wanted: ToolRequest<'_>,
 ) -> Result<Called, Interruption> {
-    let ToolRequest { tool, arguments, answers, state, .. } = wanted;
+    let ToolRequest { tool, arguments, answers, state, site, .. } = wanted;
     let parsed = || parse_json(arguments).unwrap_or_else(|_| Value::text(arguments));
     let event = || hook::event([("node", Value::Text(node.clone())), ("tool", tool.into()), ("arguments", parsed())]);
     let changed = telling::tell(context, account, HookPoint::BeforeToolCall, event).await?;
@@ -119,7 +122,7 @@ async fn around(
     let arguments = changed.as_deref().unwrap_or(arguments);
     let (variables, budget_scope) = (context.variables.clone(), context.budget_scope.clone());
     let hooks = context.ports.hooks.clone();
-    let call = ToolCall { name: tool, arguments, answers, state, variables, budget_scope, hooks };
+    let call = ToolCall { name: tool, arguments, answers, state, variables, budget_scope, hooks, site };
     let report = context.ports.tools.call(call).await;
     *account += report.account;
     context.notice(node, &report.notices);

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_engine::{
-    Agents, CallError, CallReport, Callee, Engine, HookPoint, HookVerdict, Hooks, Nobody, Outcome, People, Ports,
-    RunReport, ToolCall, Tools,
+    Agents, CallError, CallReport, CallSite, Callee, Engine, HookPoint, HookVerdict, Hooks, Nobody, Outcome, People,
+    Ports, RunReport, ToolCall, Tools,
 };
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
@@ -143,7 +143,13 @@ impl Hooks for Shop {
         self.has_hooks
     }
 
-    async fn tell(&self, point: HookPoint, event: Object, _: &Arc<BudgetScope>) -> (HookVerdict, Account) {
+    async fn tell(
+        &self,
+        point: HookPoint,
+        event: Object,
+        _: &Arc<BudgetScope>,
+        _: &CallSite,
+    ) -> (HookVerdict, Account) {
         let node = event.get("node").and_then(Value::as_text).unwrap_or_default();
         self.told.lock().expect("whole").push(format!("{} {node}", point.name()));
         let HookPoint::AfterToolCall = point else { return (HookVerdict::Proceed, Account::default()) };

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use super::Shared;
 use super::artefacts::revise;
 use super::rows::{EntryRow, index_text, insert};
+use super::{Shared, calls};
+use crate::calls::RecordedCall;
 use crate::ids::RunId;
 use crate::store::JournalError;
 
@@ -23,6 +24,8 @@ pub(super) struct Job {
     pub(super) run: i64,
     pub(super) id: RunId,
     pub(super) rows: Vec<EntryRow>,
+    /// Recordings that are committed with them
+    pub(super) calls: Vec<RecordedCall>,
     /// What the run can be found by from now on
     pub(super) text: Option<String>,
 }
@@ -150,9 +153,7 @@ impl Shared {
     fn alone(&self, connection: &mut Connection, job: &Job) -> Done {
         let done = match &job.rows[..] {
             // One statement is a transaction of its own.
-            [row] if row.change.is_none() && row.answers.is_none() && row.revises.is_none() && job.text.is_none() => {
-                add(connection, job)
-            }
+            [row] if row.stands_alone() && job.text.is_none() && job.calls.is_empty() => add(connection, job),
             _ => connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Trouble::from).and_then(
                 |transaction| {
                     let waiting = add(&transaction, job)?;
@@ -202,6 +203,7 @@ fn add(connection: &Connection, job: &Job) -> Result<Waiting, Trouble> {
             _ => Trouble::Store(error),
         })?;
     }
+    calls::insert(connection, job.run, &job.calls)?;
     if let Some(text) = &job.text {
         index_text(connection, job.run, text)?;
     }

@@ -1,7 +1,7 @@
 //! Bringing a file of an older layout to the layout of this version.
 //!
 //! Layout 2 kept what a run was started with, and how it stood, beside its entries; here they are entries. Layout 3 kept nothing of
-//! what runs were loaded from. What the file has is not changed if anything goes wrong: all of it is one transaction.
+//! what runs were loaded from, and layout 4 no recordings of calls. What the file has is not changed if anything goes wrong: all of it is one transaction.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use hotcell_graph::{Object, Value};
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use super::rows::{Tail, index_text, insert, searched, time};
-use super::schema::{REVISIONS, SCHEMA, seal};
+use super::schema::{CALLS, REVISIONS, SCHEMA, seal};
 use crate::encode::decode;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
@@ -61,8 +61,9 @@ pub(super) fn from_layout_2(connection: &mut Connection, path: &Path) -> Result<
     Ok(())
 }
 
-/// Adds the tables of revisions. A process of an older version that works on the file meanwhile is not disturbed by them.
-pub(super) fn from_layout_3(connection: &mut Connection) -> Result<(), String> {
+/// Adds the tables of revisions and of recordings. A process of an older version that works on the file meanwhile is not disturbed
+/// by them.
+pub(super) fn from_layout_3_or_4(connection: &mut Connection) -> Result<(), String> {
     let mut add = || -> rusqlite::Result<()> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         // Another process may have been first.
@@ -70,6 +71,9 @@ pub(super) fn from_layout_3(connection: &mut Connection) -> Result<(), String> {
         if layout == 3 {
             transaction.execute_batch("ALTER TABLE runs ADD COLUMN revision INTEGER")?;
             transaction.execute_batch(REVISIONS)?;
+        }
+        if matches!(layout, 3 | 4) {
+            transaction.execute_batch(CALLS)?;
             seal(&transaction)?;
         }
         transaction.commit()
@@ -111,6 +115,7 @@ fn rewrite(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     )?;
     transaction.execute_batch(SCHEMA)?;
     transaction.execute_batch(REVISIONS)?;
+    transaction.execute_batch(CALLS)?;
     let mut runs = transaction.prepare("SELECT * FROM old_runs ORDER BY number")?;
     let mut rows = runs.query([])?;
     while let Some(row) = rows.next()? {

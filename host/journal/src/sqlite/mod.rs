@@ -4,6 +4,7 @@
 //! microseconds. A loss of power may take the last commits, never the file.
 
 mod artefacts;
+mod calls;
 mod commit;
 mod migrate;
 mod owner;
@@ -26,6 +27,7 @@ use self::owner::{Owner, is_alive, wake, when_gone};
 use self::rows::{Tail, history, index_text, insert, microseconds, searched, unread};
 use self::writer::{Writer, Writers};
 use crate::artefact::Revision;
+use crate::calls::StoredCall;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::mail::Bells;
@@ -393,6 +395,12 @@ impl RunStore for SqliteStore {
             }
             Ok(history)
         })
+    }
+
+    async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {
+        let connection = self.shared.connection();
+        let (number, ..) = self.shared.number(&connection, run)?;
+        calls::read(&connection, number, after, limit).map_err(self.shared.error("read"))
     }
 
     async fn find(&self, name: &str) -> Result<RunRecord, JournalError> {

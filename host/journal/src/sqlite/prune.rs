@@ -50,6 +50,7 @@ impl Shared {
                 for run in part {
                     for text in [
                         "DELETE FROM entries WHERE run = ?1",
+                        "DELETE FROM calls WHERE run = ?1",
                         "DELETE FROM mail WHERE run = ?1",
                         "DELETE FROM timers WHERE run = ?1",
                         "DELETE FROM waits WHERE run = ?1",

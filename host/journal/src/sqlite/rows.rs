@@ -34,6 +34,13 @@ pub(super) struct EntryRow {
     pub(super) timer: Option<(String, Option<i64>)>,
 }
 
+impl EntryRow {
+    /// Whether nothing else is written for it.
+    pub(super) fn stands_alone(&self) -> bool {
+        self.change.is_none() && self.answers.is_none() && self.revises.is_none()
+    }
+}
+
 /// What an entry changes in the index of runs.
 pub(super) struct Change {
     pub(super) status: RunStatus,

@@ -8,14 +8,14 @@ use rusqlite::Connection;
 use super::migrate;
 
 /// The layout this version writes, kept in `user_version`.
-const LAYOUT: i64 = 4;
+const LAYOUT: i64 = 5;
 /// Says that a SQLite file is a journal: "hotc".
 const APPLICATION: i64 = 0x686F_7463;
 
 /// Entries hang on the number of their run, not its name: numbers grow, so a new entry goes to the end of the tree.
 ///
 /// `runs` is an index: everything in it follows from the entries. A row of `mail` whose body is null was received; it stays to
-/// say that the question has its answer. [`REVISIONS`] is made beside it.
+/// say that the question has its answer. [`REVISIONS`] and [`CALLS`] are made beside it.
 pub(super) const SCHEMA: &str = "
     CREATE TABLE runs (
         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL, source TEXT NOT NULL, thread TEXT,
@@ -58,6 +58,14 @@ pub(super) const REVISIONS: &str = "
         revision INTEGER NOT NULL, artefact INTEGER NOT NULL, PRIMARY KEY (revision, artefact)
     ) WITHOUT ROWID;
     CREATE TABLE former (run INTEGER NOT NULL, revision INTEGER NOT NULL, PRIMARY KEY (run, revision)) WITHOUT ROWID;
+";
+
+/// Recordings of calls.
+pub(super) const CALLS: &str = "
+    CREATE TABLE calls (
+        run INTEGER NOT NULL, number INTEGER NOT NULL, place TEXT NOT NULL, name TEXT NOT NULL, body BLOB NOT NULL,
+        sum INTEGER NOT NULL, PRIMARY KEY (run, number)
+    ) WITHOUT ROWID;
 ";
 
 /// How long to wait for other processes that use the file.
@@ -118,6 +126,7 @@ fn try_open(path: &Path) -> Result<Connection, String> {
                 if number(&connection, "user_version")? == 0 {
                     connection.execute_batch(SCHEMA)?;
                     connection.execute_batch(REVISIONS)?;
+                    connection.execute_batch(CALLS)?;
                     seal(&connection)?;
                 }
                 connection.execute_batch("COMMIT")
@@ -125,8 +134,8 @@ fn try_open(path: &Path) -> Result<Connection, String> {
             make().map_err(text)?;
         }
         2 if is_layout_2 => migrate::from_layout_2(&mut connection, path)?,
-        3 if application == APPLICATION => migrate::from_layout_3(&mut connection)?,
-        0 | 2 | 3 | LAYOUT => {
+        3 | 4 if application == APPLICATION => migrate::from_layout_3_or_4(&mut connection)?,
+        0 | 2..=LAYOUT => {
             return Err("it is a SQLite database of another program; name another file".to_owned());
         }
         newer if newer > LAYOUT => {

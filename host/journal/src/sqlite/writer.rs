@@ -7,9 +7,10 @@ use std::time::{Duration, Instant, SystemTime};
 use async_trait::async_trait;
 use rusqlite::TransactionBehavior;
 
-use super::Shared;
 use super::commit::{Handed, Job, take_waiting};
 use super::rows::{Tail, receive, searched, unread};
+use super::{Shared, calls};
+use crate::calls::RecordedCall;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::store::{JournalError, RunWriter};
@@ -28,6 +29,8 @@ pub(super) struct Writer {
 
 struct State {
     tail: Tail,
+    /// Recordings that are committed with the next entries
+    calls: Vec<RecordedCall>,
     /// Why nothing can be added any more
     broken: Option<JournalError>,
     is_released: bool,
@@ -56,7 +59,7 @@ impl Writer {
         // What it was given beside its text is not looked at, and may be large.
         let given = header.given.get("input").map(|input| ("input".into(), input.clone())).into_iter().collect();
         let header = RunHeader { given, ..header.clone() };
-        let state = Mutex::new(State { tail, broken: None, is_released: false });
+        let state = Mutex::new(State { tail, calls: Vec::new(), broken: None, is_released: false });
         Writer { shared, id, number, header, worked, begun: Instant::now(), state }
     }
 
@@ -75,7 +78,8 @@ impl Writer {
             rests || entries.iter().any(|entry| matches!(entry.fact, Fact::Answered { .. } | Fact::Revised { .. }));
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
         let rows = entries.into_iter().map(|entry| state.tail.next(entry, worked, now)).collect();
-        let job = Job { run: self.number, id: self.id.clone(), rows, text };
+        let calls = std::mem::take(&mut state.calls);
+        let job = Job { run: self.number, id: self.id.clone(), rows, calls, text };
         if !may_be_refused && self.shared.writers.in_company() {
             return Ok(Some(self.shared.hand_over(job)));
         }
@@ -92,6 +96,7 @@ impl Writer {
                 match error {
                     JournalError::Unread(_) | JournalError::NotAsked { .. } | JournalError::NotKept(_) => {
                         state.tail = before;
+                        state.calls = job.calls;
                     }
                     _ => state.broken = Some(error.clone()),
                 }
@@ -147,7 +152,13 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.shared.writers.0.fetch_sub(1, Ordering::Relaxed);
-        let is_released = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).is_released;
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let (is_released, calls) = (state.is_released, std::mem::take(&mut state.calls));
+        if !calls.is_empty()
+            && let Err(error) = calls::insert(&self.shared.connection(), self.number, &calls)
+        {
+            tracing::warn!(run = %self.id, %error, "recordings of calls could not be written; the run itself is whole");
+        }
         if !is_released && let Err(error) = self.release() {
             tracing::warn!(run = %self.id, %error, "the run could not be released; it is free when this process ends");
         }
@@ -165,6 +176,10 @@ impl RunWriter for Writer {
         handed.done().await.map(|_| ()).inspect_err(|error| {
             self.state().broken.get_or_insert_with(|| error.clone());
         })
+    }
+
+    fn record(&self, call: RecordedCall) {
+        self.state().calls.push(call);
     }
 
     async fn settled(&self) -> Result<(), JournalError> {

@@ -1,5 +1,6 @@
 //! What every store promises, held against all of them, and what is about the file alone.
 
+mod calls;
 mod damage;
 mod file;
 mod layouts;

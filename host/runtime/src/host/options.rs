@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hotcell_plugins::{SignaturePolicy, Trust};
+use hotcell_plugins::{RecordSettings, SignaturePolicy, Trust};
 
 use crate::environment::Environment;
 
@@ -26,6 +26,8 @@ pub struct HostOptions {
     pub starts_programs: bool,
     /// Whose signatures plugins need; none means what the user's `config.toml` says
     pub signatures: Option<SignaturePolicy>,
+    /// Whether calls are recorded; none means what the user's `config.toml` says
+    pub record: Option<RecordSettings>,
     /// Where plugins keep data of their own
     pub stores: StoresChoice,
     /// Where keys and URLs of models and granted variables come from
@@ -53,6 +55,7 @@ impl Default for HostOptions {
             trust_named: false,
             starts_programs: true,
             signatures: None,
+            record: None,
             stores: StoresChoice::Default,
             environment: Environment::process(),
             models: None,
@@ -84,6 +87,7 @@ impl HostOptions {
             user_plugins: Some(PathBuf::new()),
             trust: Some(Trust::Everything),
             signatures: Some(SignaturePolicy::default()),
+            record: Some(RecordSettings::default()),
             stores: StoresChoice::Memory,
             environment: Environment::of([("", ""); 0]),
             servers: Some(PathBuf::new()),

@@ -9,6 +9,7 @@ mod many;
 mod other;
 mod plugins;
 mod process;
+mod recording;
 mod scripts;
 mod sherma;
 mod tools;
@@ -97,6 +98,11 @@ pub(crate) fn all() -> Vec<Work> {
             name: "many-plugins",
             about: "sealed calls of 1 to 1,000 different plugins in turn, by 1 task and by 16",
             run: |rounds| Box::pin(many::plugins(rounds)),
+        },
+        Work {
+            name: "recording",
+            about: "a node that calls a tool with its call recorded and without, and 1,000 recorded calls executed again",
+            run: |rounds| Box::pin(recording::recording(rounds)),
         },
         Work {
             name: "map",

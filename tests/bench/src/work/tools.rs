@@ -16,7 +16,7 @@ use crate::table;
 
 pub(super) const TOOL: &[u8] = include_bytes!(env!("HOTCELL_BENCH_TOOL"));
 /// The plugin and its tool.
-const PLUGIN: &str = "bench";
+pub(super) const PLUGIN: &str = "bench";
 const NAME: &str = "measure";
 /// Calls of each way in one round, and nodes of the graph.
 const CALLS: usize = 50;

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::plugins::{AgentFolder, Grants, Plugin, Trust};
 use hotcell_runtime::{
-    CancellationToken, Environment, Host, HostError, HostOptions, Nobody, Outcome, People, Question, RunInput,
-    RunReport, Session,
+    Again, CallReexecuted, CancellationToken, Environment, Host, HostError, HostOptions, Nobody, Outcome, People,
+    Question, ReexecuteError, RunId, RunInput, RunReport, Session,
 };
 use serde_json::{Value, json};
 
@@ -172,7 +172,23 @@ impl Desk {
         people: Arc<dyn People>,
     ) -> Result<RunReport, HostError> {
         let agent = host.load(&self.path(self.file)).unwrap_or_else(|failure| panic!("{failure}"));
-        host.run(&agent, given, Desk::session(people)).await
+        let report = host.run(&agent, given, Desk::session(people)).await;
+        if let Ok(report) = &report {
+            again(host, &report.run).await;
+        }
+        report
+    }
+}
+
+/// Whatever a test has plugins do, they do the same when their calls are executed again from the journal. Those that have
+/// directories, or that a deadline ended, are left out.
+async fn again(host: &Host, run: &RunId) {
+    let mut told = |call: CallReexecuted| {
+        assert!(matches!(call.again, Again::Same { .. } | Again::Left(_)), "{call:?}");
+    };
+    match host.reexecute(&mut host.finder(), run, None, &mut told).await {
+        Ok(_) | Err(ReexecuteError::NothingRecorded(_)) => {}
+        Err(error) => panic!("{error}"),
     }
 }
 

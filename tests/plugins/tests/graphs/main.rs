@@ -13,6 +13,7 @@ mod hooks;
 mod imports;
 mod knowledge;
 mod nodes;
+mod recordings;
 mod remote;
 mod servers;
 mod stores;

@@ -7,7 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotcell_budget::{Budget, Limit};
-use hotcell_cells::{Cell, CellError, Cells, CellsOptions, Grants, Report, ScriptCall, StateView, Terms, ToolCall};
+use hotcell_cells::{
+    Cell, CellError, Cells, CellsOptions, Grants, RecordTerms, Recording, Report, ScriptCall, StateView, Terms,
+    ToolCall,
+};
 use wasi_preview1_component_adapter_provider::WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 
@@ -192,8 +195,24 @@ pub(crate) async fn run(cells: &Cells, cell: &Cell, budget: Budget) -> Report<St
 
 /// Runs a script with state and terms.
 pub(crate) async fn run_with(cells: &Cells, cell: &Cell, state: Arc<dyn StateView>, terms: Terms) -> Report<String> {
+    let terms = Terms { record: Some(RecordTerms::default()), ..terms };
     let call = ScriptCall { file_name: "test.wasm".to_owned(), source: None, state, terms };
-    cells.run_script(cell, call).await
+    let report = cells.run_script(cell, call).await;
+    again(cells, cell, &report).await;
+    report
+}
+
+/// Executes a recorded call again, which has to do the same to the byte and to the unit of fuel, and gives the recording.
+/// Calls that end by a deadline, or that were given directories, cannot be executed again.
+pub(crate) async fn again<T>(cells: &Cells, cell: &Cell, report: &Report<T>) -> Option<Recording> {
+    let recording = Recording::read(report.recording.as_deref()?).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(recording.fuel, report.usage.fuel);
+    if recording.gap.is_none() {
+        let again = cells.reexecute(cell, None, &recording).await;
+        assert_eq!((again.wanted, again.gave), (None, recording.gave.clone()), "{recording:?}");
+        assert_eq!(again.fuel, recording.fuel, "{recording:?}");
+    }
+    Some(recording)
 }
 
 /// Calls the tool `tool`.
@@ -202,9 +221,11 @@ pub(crate) async fn call_tool(cells: &Cells, cell: &Cell, arguments: &str, answe
         tool: "tool".to_owned(),
         arguments: arguments.to_owned(),
         answers: answers.iter().map(|answer| (*answer).to_owned()).collect(),
-        terms: Terms { grants: grants("ask = true"), ..terms(Budget::default()) },
+        terms: Terms { grants: grants("ask = true"), record: Some(RecordTerms::default()), ..terms(Budget::default()) },
     };
-    cells.call_tool(cell, call).await
+    let report = cells.call_tool(cell, call).await;
+    again(cells, cell, &report).await;
+    report
 }
 
 /// Grants from their form in `hotcell.toml`.

@@ -7,6 +7,7 @@ mod change;
 mod grant;
 mod inspect;
 mod list;
+mod replay;
 mod sign;
 mod store;
 mod verify;
@@ -27,6 +28,7 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
         Plugin::Build { project } => author::build(context, &project),
         Plugin::Test(arguments) => cases::test(context, &arguments),
         Plugin::Bench(arguments) => cases::bench(context, &arguments),
+        Plugin::Replay(arguments) => replay::perform(context, &arguments),
         Plugin::List { folders, json } => list::perform(context, &folders, json),
         Plugin::Inspect { plugin, folders, json } => inspect::perform(context, &plugin, &folders, json),
         Plugin::Add { file, folders, replace } => change::add(context, &file, &folders, replace),

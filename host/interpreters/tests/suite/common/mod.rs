@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use hotcell_budget::Budget;
-use hotcell_cells::{Cell, Cells, CellsOptions, Report, ScriptCall, StateView, Terms};
+use hotcell_cells::{Cell, Cells, CellsOptions, RecordTerms, Recording, Report, ScriptCall, StateView, Terms};
 use hotcell_interpreters::{Lookup, for_extension};
 
 /// A state that is only text.
@@ -59,6 +59,15 @@ pub(crate) async fn run(
 pub(crate) async fn run_under(extension: &str, source: &str, state: &str, terms: Terms) -> Option<Report<String>> {
     let cell = cell(extension)?;
     let file_name = format!("scripts/script.{extension}");
+    let terms = Terms { record: Some(RecordTerms::default()), ..terms };
     let call = ScriptCall { file_name, source: Some(source.into()), state: Arc::new(Text(state.into())), terms };
-    Some(cells().run_script(&cell, call).await)
+    let report = cells().run_script(&cell, call).await;
+    let recording = report.recording.as_deref().map(|text| Recording::read(text).expect("it was written just now"));
+    if let Some(recording) = recording.filter(|recording| recording.gap.is_none()) {
+        // Everything that a test does has to be the same when it is executed again from its recording.
+        let again = cells().reexecute(&cell, Some(source.into()), &recording).await;
+        assert_eq!((again.wanted, again.gave), (None, recording.gave), "{extension}: {source}");
+        assert_eq!(again.fuel, recording.fuel, "{extension}: {source}");
+    }
+    Some(report)
 }

@@ -1,0 +1,86 @@
+//! Executing a call again, from its recording: in a fresh instance, without anything of the world.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotcell_budget::{Budget, Fuel};
+
+use crate::call::{CellError, ConnectorCall, HookCall, NodeCall, Report, ScriptCall, StateView, Terms, ToolCall};
+use crate::cells::{Cell, Cells};
+use crate::recording::{Called, Gave, Player, Recording};
+
+/// How much longer than when it was recorded a call may take: the machine may be slower, and a call that hangs has to end.
+const SLOWER: u32 = 4;
+/// The least that is waited for a call.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What came of a call that was executed again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reexecuted {
+    /// What it gave
+    pub gave: Gave,
+    /// The fuel it used
+    pub fuel: Fuel,
+    /// What it asked that the recording does not hold, as words after "asks"; it was ended there
+    pub wanted: Option<String>,
+    /// The log lines, standard error and the like are not compared. This is the end of standard error, for people
+    pub stderr: String,
+}
+
+impl Cells {
+    /// Executes a call again in `cell`, which may be another component than the one that was recorded. `source` is the text
+    /// of the script, for interpreters.
+    ///
+    /// Nothing outside is asked: no network, store, model, tool, clock or file. A recording with a
+    /// [`Gap`](crate::Gap) does not hold what is needed for that; look at [`Recording::gap`] first.
+    pub async fn reexecute(&self, cell: &Cell, source: Option<Arc<str>>, recording: &Recording) -> Reexecuted {
+        let player = Some(Arc::new(Player::new(recording)));
+        let patience = recording.budget.wall_clock.saturating_mul(SLOWER).max(PATIENCE);
+        let terms = Terms {
+            grants: Arc::new(recording.grants.clone()),
+            env: recording.env.clone(),
+            config: Arc::new(recording.config.clone()),
+            budget: Budget { wall_clock: patience, ..recording.budget.clone() },
+            depth: recording.depth,
+            ..Terms::new(recording.plugin.clone())
+        };
+        match recording.call.clone() {
+            Called::Script { file, state } => {
+                let state = Arc::new(RecordedState(state.unwrap_or_default().into()));
+                summary(self.script(cell, ScriptCall { file_name: file, source, state, terms }, player).await)
+            }
+            Called::Tool { tool, arguments, answers } => {
+                summary(self.tool(cell, ToolCall { tool, arguments, answers, terms }, player).await)
+            }
+            Called::Node { node_type, fields, inputs, answers } => {
+                let state = Arc::new(RecordedState(Arc::default()));
+                summary(self.node(cell, NodeCall { node_type, fields, inputs, state, answers, terms }, player).await)
+            }
+            Called::Hook { point, event } => summary(self.hook(cell, HookCall { point, event, terms }, player).await),
+            Called::Connector { input, config, callback, body } => {
+                summary(self.connector(cell, ConnectorCall { input, config, callback, body, terms }, player).await)
+            }
+        }
+    }
+}
+
+fn summary<T: Into<Gave> + Clone>(report: Report<T>) -> Reexecuted {
+    let wanted = match &report.result {
+        Err(CellError::NotRecorded { wanted }) => Some(wanted.clone()),
+        _ => None,
+    };
+    Reexecuted { gave: Gave::of(&report.result), fuel: report.usage.fuel, wanted, stderr: report.stderr }
+}
+
+/// The state that a script is told whole; what others read of it comes from the recording by another way.
+struct RecordedState(Arc<str>);
+
+impl StateView for RecordedState {
+    fn get(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn all(&self) -> Arc<str> {
+        self.0.clone()
+    }
+}
