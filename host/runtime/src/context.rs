@@ -143,7 +143,7 @@ impl LoadContext {
 
     /// What the operator said about the folder of an agent that they name.
     pub(crate) fn named_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
-        AgentFolder::open(folder, &self.0.trust.of_named())
+        Ok(AgentFolder::open(folder, &self.0.trust.of_named())?.recorded_as(&self.0.record))
     }
 
     pub(crate) fn starts_programs(&self) -> bool {

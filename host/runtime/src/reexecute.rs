@@ -2,7 +2,6 @@
 //! what it does otherwise.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use hotcell_budget::Fuel;
@@ -190,7 +189,7 @@ impl Finder {
 
 /// A file that has to have this digest.
 fn file_of(origin: &str, wanted: &str, what: &str) -> Result<Vec<u8>, String> {
-    let bytes = match std::fs::read(Path::new(origin)) {
+    let bytes = match hotcell_files::read(origin, hotcell_files::MAX_COMPONENT) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(format!("its {what} ({}) is not at `{origin}` any more", shown(wanted)));

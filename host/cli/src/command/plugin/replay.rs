@@ -16,8 +16,8 @@ const PAGE: usize = 500;
 
 pub(super) fn perform(context: &Context, arguments: &PluginReplay) -> Result<Exit, Failure> {
     let file = &arguments.component;
-    let bytes =
-        std::fs::read(file).map_err(|error| Failure::refused(format!("cannot read `{}`: {error}", file.display())))?;
+    let bytes = hotcell_files::read(file, hotcell_files::MAX_COMPONENT)
+        .map_err(|error| Failure::refused(format!("cannot read `{}`: {error}", file.display())))?;
     let host = context.host(HostArguments::default())?;
     let loaded = host.load_for_replay(&file.to_string_lossy(), &bytes);
     context.screen.worked();
