@@ -32,9 +32,10 @@ async fn calls_of_tools_by_tools_and_of_hooks_are_recorded_where_they_were_made(
     .await;
     let shown: Vec<(&str, &str)> = all.iter().map(|(place, called, _)| (place.as_str(), called.as_str())).collect();
     let expected = [
-        ("", "hook `before-tool-call` of probe"),
-        ("1", "tool `other` of helper"),
-        ("1", "tool `probe` of probe"),
+        ("1.loop", "hook `before-tool-call` of probe"),
+        ("1.loop.2", "hook `before-tool-call` of probe"),
+        ("1.loop.2", "tool `other` of helper"),
+        ("1.loop.2", "tool `probe` of probe"),
         ("", "hook `after-run` of probe"),
     ];
     assert_eq!(shown, expected);
