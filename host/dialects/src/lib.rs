@@ -8,10 +8,12 @@ pub mod document;
 mod json_schema;
 pub mod loki;
 mod recognise;
+mod remote;
 pub mod sherma;
 mod surroundings;
 
 pub use recognise::{Dialect, recognise};
+pub use remote::Remote;
 pub use surroundings::{
     AgentFolder, CALLBACK, ComponentState, ComponentType, DeclaredNode, DeclaredServer, FileState, Import, Imported,
     KnowledgeBase, MutualTls, OwnTool, PluginNodeState, SYNC, ServerState, ServerWay, Surroundings, ToolState,

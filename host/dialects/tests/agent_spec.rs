@@ -191,6 +191,24 @@ fn every_kind_of_bad_input_is_explained() {
     });
 }
 
+/// `agent_spec/not_run` has what is good and cannot be run here, the snapshots beside it what a person sees.
+#[test]
+fn what_is_not_supported_is_refused_by_its_name() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent_spec/not_run");
+    let world = World { tools: None, plugins: BTreeSet::new(), servers: RefCell::default() };
+    snapshots_in(&folder).bind(|| {
+        for stem in ["agent", "swarm", "wayflow"] {
+            let file = source(&folder, &format!("{stem}.yaml"));
+            let (configuration, diagnostics) = agent_spec::read(&file, &[], &world);
+            let configuration = configuration.unwrap_or_else(|| panic!("{}", render(&diagnostics, false)));
+            written_and_read_again(&configuration, &[], &world);
+            let loaded = agent_spec::load(&file, &[], &world);
+            assert!(loaded.graph.is_none(), "{stem}");
+            insta::assert_snapshot!(stem, render(&loaded.diagnostics, false));
+        }
+    });
+}
+
 /// Each is refused soon and without taking memory for what it stands for.
 #[test]
 fn references_that_grow_or_nest_without_end_are_refused() {

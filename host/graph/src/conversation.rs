@@ -123,10 +123,19 @@ pub fn last_text(messages: &List) -> Option<&str> {
     replies(messages).find(|text| !text.trim().is_empty())
 }
 
+/// The text of the last message of a person.
+pub fn last_heard(messages: &List) -> Option<&str> {
+    said_by(messages, Speaker::Human).next()
+}
+
 /// The texts of a model's messages, the last one first.
 fn replies(messages: &List) -> impl Iterator<Item = &str> {
+    said_by(messages, Speaker::Ai)
+}
+
+fn said_by(messages: &List, by: Speaker) -> impl Iterator<Item = &str> {
     let messages = (0..messages.len()).rev().filter_map(|place| messages.get(place));
-    messages.filter(|message| speaker(message) == Some(Speaker::Ai)).filter_map(as_text)
+    messages.filter(move |message| speaker(message) == Some(by)).filter_map(as_text)
 }
 
 /// A value as a message: a text is one of a person.

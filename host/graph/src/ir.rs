@@ -180,11 +180,12 @@ impl Node {
     pub fn may_ask(&self) -> bool {
         match &self.action {
             Action::Ask(_) => true,
-            Action::Tool(action) => action.tool.kind == ToolKind::Client,
-            Action::AnswerCalls(action) => action
-                .tools
-                .iter()
-                .any(|offered| matches!(offered, Callable::Defined(tool) if tool.kind == ToolKind::Client)),
+            Action::Tool(action) => action.tool.kind == ToolKind::Client || action.tool.confirm,
+            Action::AnswerCalls(action) => action.tools.iter().any(|offered| match offered {
+                Callable::Defined(tool) => tool.kind == ToolKind::Client || tool.confirm,
+                Callable::Described { confirm, .. } => *confirm,
+                _ => false,
+            }),
             Action::Call(action) => action.target.graph().is_some_and(|graph| graph.may_ask()),
             Action::Map(action) => match &action.body {
                 // Of the node that is run, its own graph tells.

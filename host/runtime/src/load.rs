@@ -84,8 +84,8 @@ fn children(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> AgentRegistry {
     let mut family = AgentRegistry::default();
-    for (name, remote) in &one.remotes {
-        family.add(name.clone(), Ok(remote.clone()), Arc::new(AgentKnowledge::none()));
+    for (name, agent) in one.remotes.iter().chain(&one.members) {
+        family.add(name.clone(), Ok(agent.clone()), Arc::new(AgentKnowledge::none()));
     }
     for Child { name, path, span } in &one.children {
         let path_of_child = one.folder.join(path);

@@ -162,7 +162,7 @@ impl<'s, 'd> Builder<'s, 'd> {
 
     /// The node of the entry flow inside of which the component that is being built is.
     fn entry_node(&self) -> Option<&Frame> {
-        let is_flow = self.stack.first().is_some_and(|root| *root.component_type == *"Flow");
+        let is_flow = self.stack.first().is_some_and(|root| Schema::get().is_in(&root.component_type, "Flow"));
         self.stack.iter().skip(1).find(|frame| is_flow && frame.is_node)
     }
 
@@ -186,7 +186,11 @@ impl<'s, 'd> Builder<'s, 'd> {
         self.visited.insert(identity, Visit::Open);
         let component_type = text_of(at, COMPONENT_TYPE).unwrap_or_default();
         let version = std::mem::replace(&mut self.version, self.versions[at.document]);
-        let is_node = Schema::get().is_in(&component_type, "Node") || at.node.get(PLUGIN_NAME).is_some();
+        let is_known = Schema::get().component(&component_type).is_some();
+        let is_node = match is_known {
+            true => Schema::get().is_in(&component_type, "Node"),
+            false => at.node.get(PLUGIN_NAME).is_some(),
+        };
         self.stack.push(Frame { label, id: text_of(at, "id"), component_type, is_node, identity });
         let index = self.parts(at);
         self.stack.pop();

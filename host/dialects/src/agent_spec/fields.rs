@@ -18,6 +18,10 @@ use super::sources::{COMPONENT_TYPE, Located, REFERENCED, VERSION};
 use super::values::MayHave;
 use crate::document::{Entry, Kind as NodeKind};
 
+/// Fields of later versions that keep a configuration from being run here.
+const NOT_RUN: &[&str] =
+    &["api_type", "auth", "ca_file", "cert_file", "conversation_store_id", "key_file", "transforms"];
+
 /// What a component is made of before it is one.
 #[derive(Default)]
 pub(super) struct Draft {
@@ -40,12 +44,16 @@ impl<'d> Builder<'_, 'd> {
         if matches!(key, COMPONENT_TYPE | REFERENCED | VERSION) {
             return;
         }
-        if matches!(key, PLUGIN_NAME | PLUGIN_VERSION) && (kind.is_plugin() || is_null) {
+        if matches!(key, PLUGIN_NAME | PLUGIN_VERSION) && (kind.names_plugin() || is_null) {
             return;
         }
         draft.written.insert(Arc::clone(&entry.key), self.sources.span(at.document, entry.key_place));
         let value = at.with(&entry.value);
+        if self.is_settled(value, entry, kind) {
+            return;
+        }
         match kind.field(key) {
+            Some(FieldKind::Component(_)) if is_null && kind.takes_null(key) => {}
             Some(FieldKind::Component(family)) => {
                 if let Some(child) = self.child(value, key, &family) {
                     draft.fields.insert(Arc::clone(&entry.key), Field::Component(child));
@@ -69,7 +77,6 @@ impl<'d> Builder<'_, 'd> {
                     draft.shallow.insert(key.to_owned(), Json::from(&list.node.to_value()));
                 }
             }
-            None if self.is_later(value, entry, kind) => {}
             // The schema of the component says that there is no such field; what is in it matters to nobody.
             None => drop(draft.shallow.insert(key.to_owned(), Json::Null)),
             Some(_) => self.value_field(value, entry, kind, draft),
@@ -111,27 +118,24 @@ impl<'d> Builder<'_, 'd> {
         }
     }
 
-    /// Whether a field is one that a later version added; then all is said about it.
-    fn is_later(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind) -> bool {
+    /// Whether all is said about a field: it is one of a later version than that of the document, or has the value that means
+    /// the same as leaving it out, which documents of earlier versions have to.
+    fn is_settled(&mut self, at: Located<'d>, entry: &'d Entry, kind: &Kind) -> bool {
         let Some(field) = later::field(kind.component_type(), &entry.key) else { return false };
         let (key, since) = (&entry.key, field.since);
-        let span = self.sources.span(at.document, entry.key_place);
         if self.version() < since {
+            let span = self.sources.span(at.document, entry.key_place);
             let message =
                 format!("`{key}` is a field of {since}, and the configuration is written for {}", self.version());
-            let help = format!("remove it, or write `\"{VERSION}\": \"{since}\"`");
+            let help = if NOT_RUN.contains(&&**key) {
+                format!("remove it: {since} has it, but it would be refused when the configuration is to run")
+            } else {
+                format!("remove it, or write `\"{VERSION}\": \"{since}\"` at the top of the file")
+            };
             self.report(Diagnostic::error(message).at(&span).help(help));
             return true;
         }
-        let is_default = self.value(at, key, MayHave::Values).is_some_and(|(value, _)| field.is_default(&value));
-        if !is_default {
-            let message = format!("`{key}`, a field of {since}, is not supported in `{}`", kind.component_type());
-            let help = match &**key {
-                "api_key" => "remove it: a configuration holds no secrets, keys are given to the host".to_owned(),
-                _ => "remove it, or leave it at its default".to_owned(),
-            };
-            self.report(Diagnostic::error(message).at(&span).help(help));
-        }
-        true
+        // A reference that leads nowhere is reported where it is read.
+        at.reference().is_none() && field.is_default(&at.node.kind)
     }
 }

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use hotcell_graph::types::{Type, schema_at};
 use hotcell_graph::{List, Object, Value};
 
-use super::model::{Component, ComponentId, Property};
+use super::model::{Component, ComponentId, Piece, Property};
 use super::placeholders;
 use super::properties::{of_schema, text};
 use super::versions::Version;
 
 /// The branch of a node that just goes on, and the one that an end gives its flow where it says nothing.
 pub(super) const NEXT: &str = "next";
+/// The branch by which a node is left that caught a failure.
+pub(super) const CAUGHT: &str = "caught_exception_branch";
+/// The same of the node of the reference runtime.
+pub(super) const DEFAULT_EXCEPTION: &str = "default_exception_branch";
+/// What nodes that catch failures say of them.
+pub(super) const EXCEPTION_OUTPUTS: &[&str] = &["caught_exception_info", "exception_name", "exception_payload_name"];
 /// The branch of a branching node whose mapping has no entry for its input.
 pub(super) const DEFAULT: &str = "default";
 
@@ -45,8 +51,37 @@ pub(super) fn of<'c>(component: &Component, declared: Declared, find: &Find<'c>,
     };
     let child = |field: &str| component.child(field).map(find);
     match &*component.component_type {
-        "Agent" => Generated { inputs: in_field("system_prompt"), ..Generated::default() },
-        "Flow" => flow(component, find),
+        "Agent" | "ExtendedAgent" => Generated { inputs: in_field("system_prompt"), ..Generated::default() },
+        "AgentSpecializationParameters" => {
+            Generated { inputs: in_field("additional_instructions"), ..Generated::default() }
+        }
+        "SpecializedAgent" => {
+            let parts = [child("agent"), child("agent_specialization_parameters")];
+            let inputs = united(parts.into_iter().flatten().map(|part| &part.inputs[..]));
+            Generated {
+                inputs: Some(inputs),
+                outputs: child("agent").map(|agent| agent.outputs.clone()),
+                branches: None,
+            }
+        }
+        "ManagerWorkers" | "PluginManagerWorkers" => {
+            let manager = child("group_manager");
+            let of_manager = |declared: bool, side: fn(&Component) -> &Vec<Property>| {
+                (!declared).then(|| manager.map(|manager| side(manager).clone())).flatten()
+            };
+            Generated {
+                inputs: of_manager(declared.inputs, |manager| &manager.inputs),
+                outputs: of_manager(declared.outputs, |manager| &manager.outputs),
+                branches: None,
+            }
+        }
+        "Swarm" | "PluginSwarm" => {
+            let pairs = component.pieces.get("relationships").map(Piece::components).unwrap_or_default();
+            let agents = component.child("first_agent").into_iter().chain(pairs).map(find);
+            let inputs = (!declared.inputs).then(|| united(agents.map(|agent| &agent.inputs[..])));
+            Generated { inputs, ..Generated::default() }
+        }
+        "Flow" | "ExtendedFlow" => flow(component, find),
         "RemoteTool" => Generated { inputs: texts(request(component)), ..Generated::default() },
         "ApiNode" => Generated { inputs: texts(request(component)), branches: next(), ..Generated::default() },
         "LlmNode" => {
@@ -60,7 +95,7 @@ pub(super) fn of<'c>(component: &Component, declared: Declared, find: &Find<'c>,
             let subflow = child("subflow");
             of_child(subflow, subflow.map(|flow| ends(flow, find)))
         }
-        "MapNode" => match child("subflow") {
+        "MapNode" | "ParallelMapNode" => match child("subflow") {
             Some(subflow) => map(component, subflow),
             None => Generated { branches: next(), ..Generated::default() },
         },
@@ -73,6 +108,56 @@ pub(super) fn of<'c>(component: &Component, declared: Declared, find: &Find<'c>,
         },
         "InputMessageNode" => {
             Generated { inputs: in_field("message"), outputs: one(&component.outputs, "user_input"), branches: next() }
+        }
+        "ParallelFlowNode" | "ExtendedParallelFlowNode" => {
+            let flows = component.children("subflows").or_else(|| component.children("flows")).unwrap_or_default();
+            let flows: Vec<&Component> = flows.iter().map(|id| find(*id)).collect();
+            Generated {
+                inputs: Some(outside(component, "input_mapping", united(flows.iter().map(|flow| &flow.inputs[..])))),
+                outputs: Some(outside(component, "output_mapping", united(flows.iter().map(|flow| &flow.outputs[..])))),
+                branches: next(),
+            }
+        }
+        "CatchExceptionNode" => catching(component, child("subflow"), find, &EXCEPTION_OUTPUTS[..1], Some(CAUGHT)),
+        "PluginCatchExceptionNode" => {
+            let all = matches!(component.value("catch_all_exceptions"), Some(Value::Bool(true)));
+            catching(component, child("flow"), find, &EXCEPTION_OUTPUTS[1..], all.then_some(DEFAULT_EXCEPTION))
+        }
+        "ExtendedToolNode" => of_child(child("tool"), next()).outside(component),
+        "ExtendedAgentNode" => {
+            let mut generated = of_child(child("agent"), next()).outside(component);
+            if declared.outputs {
+                generated.outputs = None;
+            }
+            generated
+        }
+        "ExtendedLlmNode" => Generated {
+            inputs: in_field("prompt_template"),
+            outputs: if declared.outputs { None } else { one(&[], "output") },
+            branches: next(),
+        }
+        .outside(component),
+        "PluginInputMessageNode" => {
+            let field = if component.text("message_template").is_some() { "message_template" } else { "message" };
+            let outputs = one(&component.outputs, "user_provided_input");
+            Generated { inputs: in_field(field), outputs, branches: next() }.outside(component)
+        }
+        "PluginOutputMessageNode" => {
+            let field = if component.text("message").is_some() { "message" } else { "message_template" };
+            let hidden = matches!(component.value("expose_message_as_output"), Some(Value::Bool(false)));
+            let outputs = if hidden { Some(Vec::new()) } else { one(&component.outputs, "output_message") };
+            Generated { inputs: in_field(field), outputs, branches: next() }.outside(component)
+        }
+        "PluginTemplateNode" => {
+            let outputs = one(&component.outputs, "output");
+            Generated { inputs: in_field("template"), outputs, branches: next() }.outside(component)
+        }
+        "PluginConstantValuesNode" => {
+            let values = component.value("constant_values").and_then(Value::as_object);
+            let outputs = values.into_iter().flat_map(Object::iter);
+            let outputs = outputs.filter_map(|(name, value)| of_schema(name, &schema_of(value), &component.span).ok());
+            Generated { inputs: Some(Vec::new()), outputs: Some(outputs.collect()), branches: next() }
+                .outside(component)
         }
         "OutputMessageNode" => Generated { inputs: in_field("message"), outputs: Some(Vec::new()), branches: next() },
         _ => Generated::default(),
@@ -87,6 +172,75 @@ pub(super) fn gives_text(llm_node: &Component, version: Version) -> bool {
         [only] => only.ty.is_text(),
         _ => false,
     }
+}
+
+impl Generated {
+    /// With the names by which a node of the reference runtime shows them.
+    fn outside(self, component: &Component) -> Self {
+        Generated {
+            inputs: self.inputs.map(|inputs| outside(component, "input_mapping", inputs)),
+            outputs: self.outputs.map(|outputs| outside(component, "output_mapping", outputs)),
+            branches: self.branches,
+        }
+    }
+}
+
+/// Properties under the names that a mapping of a component gives them.
+fn outside(component: &Component, mapping: &str, properties: Vec<Property>) -> Vec<Property> {
+    let Some(mapping) = component.value(mapping).and_then(Value::as_object) else { return properties };
+    let renamed = |property: Property| match mapping.get(&property.title).and_then(Value::as_text) {
+        Some(name) => of_schema(name, &property.schema, &property.span).unwrap_or(property),
+        None => property,
+    };
+    properties.into_iter().map(renamed).collect()
+}
+
+/// Properties of several lists, each name once.
+fn united<'p>(lists: impl Iterator<Item = &'p [Property]>) -> Vec<Property> {
+    let mut united: Vec<Property> = Vec::new();
+    for property in lists.flatten() {
+        if united.iter().all(|known| known.title != property.title) {
+            united.push(property.clone());
+        }
+    }
+    united
+}
+
+/// The schema of values like this one.
+fn schema_of(value: &Value) -> Value {
+    let name = match value {
+        Value::Text(_) => "string",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_integer() => "integer",
+        Value::Number(_) => "number",
+        Value::List(_) => "array",
+        Value::Object(_) => "object",
+        Value::Null => "null",
+    };
+    Value::Object(std::iter::once((Arc::from("type"), name.into())).collect())
+}
+
+/// A node that runs a flow and catches its failures: what the flow gives, and what is said of a failure.
+fn catching<'c>(
+    component: &Component,
+    flow: Option<&'c Component>,
+    find: &Find<'c>,
+    said: &[&str],
+    branch: Option<&str>,
+) -> Generated {
+    let mut outputs = flow.map(|flow| flow.outputs.clone()).unwrap_or_default();
+    let null = Value::Object(std::iter::once((Arc::from("type"), "null".into())).collect());
+    let string = Value::Object(std::iter::once((Arc::from("type"), "string".into())).collect());
+    let schema: Object = [
+        (Arc::from("anyOf"), Value::List([string, null].into_iter().collect::<List>())),
+        (Arc::from("default"), Value::Null),
+    ]
+    .into_iter()
+    .collect();
+    let schema = Value::Object(schema);
+    outputs.extend(said.iter().filter_map(|title| of_schema(title, &schema, &component.span).ok()));
+    let branches = flow.map(|flow| ends(flow, find).into_iter().chain(branch.map(Arc::from)).collect());
+    Generated { inputs: flow.map(|flow| flow.inputs.clone()), outputs: Some(outputs), branches }.outside(component)
 }
 
 fn of_child(child: Option<&Component>, branches: Option<Vec<Arc<str>>>) -> Generated {

@@ -13,11 +13,11 @@ use serde_json::{Value as Json, json};
 
 use super::builder::{Builder, PLUGIN_NAME, PLUGIN_VERSION, text_of};
 use super::generated::Generated;
+use super::later;
 use super::model::{Plugin, Property};
 use super::properties;
 use super::schema::{ComponentSchema, FieldKind, Schema};
 use super::sources::{COMPONENT_TYPE, Located, VERSION};
-use super::{later, versions::Version};
 use crate::surroundings::{ComponentState, ComponentType};
 
 /// The fields that components of all plugins have.
@@ -58,11 +58,6 @@ impl Kind {
         }
     }
 
-    /// Whether a plugin provides it.
-    pub(super) fn is_plugin(&self) -> bool {
-        matches!(self, Kind::Plugin(_))
-    }
-
     /// What a field holds; none if it has no such field.
     pub(super) fn field(&self, name: &str) -> Option<FieldKind> {
         match self {
@@ -71,9 +66,25 @@ impl Kind {
         }
     }
 
+    /// Whether `null` may stand where a component does.
+    pub(super) fn takes_null(&self, field: &str) -> bool {
+        matches!(self, Kind::Standard { schema, .. } if schema.takes_null(field))
+    }
+
     /// Whether the value of a field may have components in it: in those that a plugin adds, the plugin says what belongs there.
     pub(super) fn takes_components(&self, field: &str) -> bool {
-        self.is_plugin() && !COMMON.contains(&field)
+        match self {
+            Kind::Standard { schema, .. } => matches!(schema.field(field), Some(FieldKind::Pieces(_))),
+            Kind::Plugin(_) => !COMMON.contains(&field),
+        }
+    }
+
+    /// Whether a component of this type says which plugin has its type.
+    pub(super) fn names_plugin(&self) -> bool {
+        match self {
+            Kind::Standard { schema, .. } => schema.plugin.is_some(),
+            Kind::Plugin(_) => true,
+        }
     }
 
     /// The names of its fields.
@@ -125,7 +136,7 @@ impl Kind {
 
     /// The plugin that a component of this type names.
     pub(super) fn plugin(&self, at: Located<'_>) -> Option<Plugin> {
-        self.is_plugin().then(|| Plugin {
+        self.names_plugin().then(|| Plugin {
             name: text_of(at, PLUGIN_NAME).unwrap_or_default(),
             version: text_of(at, PLUGIN_VERSION).unwrap_or_default(),
         })
@@ -214,14 +225,33 @@ impl<'d> Builder<'_, 'd> {
         };
         let plugin = text_of(at, PLUGIN_NAME).filter(|plugin| !plugin.is_empty());
         if let Some((known, schema)) = Schema::get().component(&name) {
+            if let Some(error) = self.cannot_be(known, schema, plugin.as_deref()) {
+                self.report(error.at(&span));
+                return None;
+            }
             return Some(Kind::Standard { name: known, schema });
         }
         let Some(plugin) = plugin else {
-            let error = self.unknown(&name, self.version());
+            let error = self.unknown(&name);
             self.report(error.at(&span));
             return None;
         };
         self.of_plugin(at, &name, plugin, &span)
+    }
+
+    /// Why a component whose type is known cannot be of it.
+    fn cannot_be(&self, name: &str, schema: &ComponentSchema, plugin: Option<&str>) -> Option<Diagnostic> {
+        if let Some(own) = schema.plugin.as_deref().filter(|own| plugin != Some(*own)) {
+            let error = Diagnostic::error(format!("`{name}` is a component of the plugin `{own}`"));
+            return Some(error.help(format!("write `{PLUGIN_NAME}: {own}` and `{PLUGIN_VERSION}` beside it")));
+        }
+        let (version, since) = (self.version(), later::type_since(name)?);
+        (version < since).then(|| {
+            Diagnostic::error(format!(
+                "`{name}` is a component of {since}, and the configuration is written for {version}"
+            ))
+            .help(format!("write `\"{VERSION}\": \"{since}\"` at the top of the file"))
+        })
     }
 
     fn of_plugin(&mut self, at: Located<'d>, name: &Arc<str>, plugin: Arc<str>, span: &Span) -> Option<Kind> {
@@ -254,6 +284,10 @@ impl<'d> Builder<'_, 'd> {
                     "what the plugin `{plugin}` says of its component type `{name}` cannot be used: {reason}"
                 )),
             },
+            ComponentState::Missing(_) if Schema::get().refused_plugin(name) == Some(&*plugin) => {
+                Diagnostic::error(format!("`{name}` of WayFlow's plugin `{plugin}` is not supported"))
+                    .help("`docs/agent-spec.md` says which of WayFlow's components are")
+            }
             ComponentState::Missing(near) => {
                 let error =
                     Diagnostic::error(format!("the plugin `{plugin}` with the component type `{name}` is not here"));
@@ -273,16 +307,7 @@ impl<'d> Builder<'_, 'd> {
     }
 
     /// The error for a type that the specification does not have and no plugin is named for.
-    fn unknown(&self, name: &str, version: Version) -> Diagnostic {
-        if let Some(since) = later::type_since(name) {
-            if version < since {
-                return Diagnostic::error(format!(
-                    "`{name}` is a component of {since}, and the configuration is written for {version}"
-                ))
-                .help(format!("`\"{VERSION}\": \"{since}\"` would allow it, but it is not supported"));
-            }
-            return Diagnostic::error(format!("`{name}`, a component of {since}, is not supported"));
-        }
+    fn unknown(&self, name: &str) -> Diagnostic {
         if Schema::get().is_abstract(name) {
             return Diagnostic::error(format!("`{name}` is an abstract type: no component is of it"))
                 .help("write the name of a type that belongs to it");
@@ -292,7 +317,11 @@ impl<'d> Builder<'_, 'd> {
                 "write `{PLUGIN_NAME}` and `{PLUGIN_VERSION}`; the plugin `{plugin}` provides this type"
             ));
         }
-        let known = Schema::get().component_types().chain(later::types());
+        // A type that the version does not have would be refused next.
+        let known = Schema::get().component_types().filter(|name| {
+            let (_, schema) = Schema::get().component(name).unzip();
+            schema.is_some_and(|schema| self.cannot_be(name, schema, None).is_none())
+        });
         let error = Diagnostic::error(format!("there is no component type `{name}`"));
         match closest(name, known) {
             Some(near) => error.help(format!("did you mean `{near}`?")),

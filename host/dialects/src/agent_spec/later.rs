@@ -1,12 +1,11 @@
-//! What versions after 25.4.1 added: known by name, so that a document is told what it uses and since when that exists.
-
-use hotcell_graph::Value;
+//! Since when there are the component types and fields that versions after 25.4.1 added.
 
 use super::schema::Schema;
 use super::versions::Version;
-use Version::{V25_4_2, V26_1_2, V26_3_1};
+use crate::document::Kind;
+use Version::{V25_4_1, V25_4_2, V26_1_2, V26_3_1};
 
-/// Component types that later versions added; none of them is supported.
+/// Component types that later versions added.
 const TYPES: &[(&str, Version)] = &[
     ("A2AAgent", V25_4_2),
     ("A2AConnectionConfig", V25_4_2),
@@ -51,6 +50,13 @@ const FIELDS: &[(&str, &str, Version, Default)] = &[
     ("Agent", "toolboxes", V25_4_2, Default::Empty),
     ("Agent", "human_in_the_loop", V25_4_2, Default::True),
     ("Agent", "transforms", V26_1_2, Default::Empty),
+    ("OciGenAiConfig", "provider", V25_4_1, Default::Null),
+    ("OciGenAiConfig", "api_provider", V26_1_2, Default::Text("oci")),
+    ("OllamaConfig", "api_provider", V26_1_2, Default::Text("ollama")),
+    ("VllmConfig", "api_provider", V26_1_2, Default::Text("vllm")),
+    ("OpenAiConfig", "api_provider", V26_1_2, Default::Text("openai")),
+    ("OpenAiConfig", "provider", V26_1_2, Default::Text("openai")),
+    ("OpenAiCompatibleConfig", "url", V25_4_1, Default::None),
     ("OpenAiCompatibleConfig", "api_type", V25_4_2, Default::Text("chat_completions")),
     ("OpenAiConfig", "api_type", V25_4_2, Default::Text("chat_completions")),
     ("OciGenAiConfig", "api_type", V25_4_2, Default::Text("oci")),
@@ -72,6 +78,8 @@ const FIELDS: &[(&str, &str, Version, Default)] = &[
 /// A value that means nothing.
 #[derive(Clone, Copy)]
 enum Default {
+    /// None does
+    None,
     Null,
     False,
     True,
@@ -84,11 +92,6 @@ pub(super) fn type_since(component_type: &str) -> Option<Version> {
     TYPES.iter().find(|(name, _)| *name == component_type).map(|(_, version)| *version)
 }
 
-/// The component types that later versions added.
-pub(super) fn types() -> impl Iterator<Item = &'static str> {
-    TYPES.iter().map(|(name, _)| *name)
-}
-
 /// A field that a later version added to a component type.
 pub(super) struct LaterField {
     /// Since when it exists
@@ -98,22 +101,28 @@ pub(super) struct LaterField {
 
 /// The field of that name, if a later version added it to the component type.
 pub(super) fn field(component_type: &str, name: &str) -> Option<LaterField> {
+    // What a plugin adds to a type has versions of its own, and so has the type.
+    if Schema::get().component(component_type).is_some_and(|(_, schema)| schema.plugin.is_some()) {
+        return None;
+    }
     FIELDS
         .iter()
         .find(|(family, field, ..)| *field == name && Schema::get().is_in(component_type, family))
         .map(|(.., since, default)| LaterField { since: *since, default: *default })
+        .filter(|field| field.since > V25_4_1)
 }
 
 impl LaterField {
-    /// Whether a value means the same as leaving the field out.
-    pub(super) fn is_default(&self, value: &Value) -> bool {
-        match (self.default, value) {
-            (_, Value::Null) => true,
-            (Default::False, Value::Bool(value)) => !value,
-            (Default::True, Value::Bool(value)) => *value,
-            (Default::Empty, Value::List(list)) => list.is_empty(),
-            (Default::Empty, Value::Object(object)) => object.is_empty(),
-            (Default::Text(default), Value::Text(text)) => **text == *default,
+    /// Whether what is written means the same as leaving the field out.
+    pub(super) fn is_default(&self, written: &Kind) -> bool {
+        match (self.default, written) {
+            (Default::None, _) => false,
+            (_, Kind::Null) => true,
+            (Default::False, Kind::Bool(value)) => !value,
+            (Default::True, Kind::Bool(value)) => *value,
+            (Default::Empty, Kind::List(list)) => list.is_empty(),
+            (Default::Empty, Kind::Map(entries)) => entries.is_empty(),
+            (Default::Text(default), Kind::Text(text)) => *text.value == *default,
             _ => false,
         }
     }

@@ -70,6 +70,28 @@ fn add<'v>(text: &'v str, found: &mut Vec<&'v str>) {
     }
 }
 
+/// What in a text is no placeholder and looks like one of a template language with more: filters, conditions, comments.
+pub(super) fn more_than_placeholders(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut from = 0;
+    while let Some(open) = text[from..].find('{').map(|offset| from + offset) {
+        let end = |close: &str| text[open + 2..].find(close).map(|offset| open + 2 + offset + close.len());
+        let piece = match text[open..].get(..2) {
+            Some("{%") => end("%}").map(|end| &text[open..end]),
+            Some("{#") => end("#}").map(|end| &text[open..end]),
+            Some("{{") => end("}}").map(|end| &text[open..end]).filter(|piece| {
+                let inside = piece[2..piece.len() - 2].trim_start_matches('-').trim_start();
+                // Braces of JSON, doubled for other formatters, begin with a quote.
+                names(piece).is_empty() && inside.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            }),
+            _ => None,
+        };
+        from = open + piece.map_or(1, str::len);
+        found.extend(piece.filter(|piece| !piece.contains('\n') || piece.len() < 400));
+    }
+    found
+}
+
 /// What is before the first placeholder, its name, and what is behind it.
 fn first_name(text: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
@@ -90,6 +112,19 @@ fn first_name(text: &str) -> Option<(&str, &str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_looks_like_more_than_placeholders() {
+        for (text, found) in [
+            ("a {{ x | tojson }} b {{y}}", &["{{ x | tojson }}"][..]),
+            ("{% for a in b %}{{ a.c }}{% endfor %}", &["{% for a in b %}", "{{ a.c }}", "{% endfor %}"]),
+            ("{# no #}{{- x -}}", &["{# no #}", "{{- x -}}"]),
+            ("{{\"a\": 1}} { % } {{}} {x} {{ 1 }} {{{x}}} {%", &[]),
+            ("ü{{ü|e}}", &["{{ü|e}}"]),
+        ] {
+            assert_eq!(more_than_placeholders(text), found, "{text}");
+        }
+    }
 
     #[test]
     fn names_in_double_braces_and_nothing_else() {

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use super::kinds::Kind;
 use super::later;
-use super::sources::REFERENCED;
+use super::sources::{REFERENCED, VERSION};
 use super::versions::Version;
 
 /// Validates a component whose children are replaced. `place` gives the span of a path in its text, `key` that of one of
@@ -20,7 +20,17 @@ pub(super) fn of(
     place: impl Fn(&[String]) -> Span,
     key: impl Fn(&str) -> Span,
 ) -> Vec<Diagnostic> {
-    kind.validator().iter_errors(shallow).flat_map(|error| one(&error, kind, version, &place, &key)).collect()
+    let mut problems: Vec<Diagnostic> =
+        kind.validator().iter_errors(shallow).flat_map(|error| one(&error, kind, version, &place, &key)).collect();
+    let data = &shallow["data"];
+    let takes_objects = version == Version::V25_4_1 && matches!(kind.component_type(), "RemoteTool" | "ApiNode");
+    if takes_objects && !data.is_null() && !data.is_object() {
+        let message = format!("`data` must be an object, not {}, in {version}", described(data));
+        let error = Diagnostic::error(message).at(&place(&["data".to_owned()]));
+        let next = Version::V25_4_2;
+        problems.push(error.help(format!("write an object, or `\"{VERSION}\": \"{next}\"`, which takes any value")));
+    }
+    problems
 }
 
 fn one(
@@ -34,7 +44,7 @@ fn one(
     let name = path.join(".");
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } if path.is_empty() => {
-            unexpected.iter().map(|field| unknown_field(field, kind).at(&key(field))).collect()
+            unexpected.iter().map(|field| unknown_field(field, kind, version).at(&key(field))).collect()
         }
         ValidationErrorKind::Required { property } => {
             let field = property.as_str().unwrap_or_default();
@@ -53,9 +63,7 @@ fn one(
                 described(error.instance())
             ))
             .at(&place(&path));
-            let takes_more = path.first().is_some_and(|field| field == "data") && version > Version::V25_4_1;
-            let more = format!("later versions than {} allow more here, but it is not supported", Version::V25_4_1);
-            vec![if takes_more { error.help(more) } else { error }]
+            vec![error]
         }
         ValidationErrorKind::Enum { options } => {
             let names: Vec<&str> = options.as_array().into_iter().flatten().filter_map(Json::as_str).collect();
@@ -69,13 +77,26 @@ fn one(
     }
 }
 
-fn unknown_field(field: &str, kind: &Kind) -> Diagnostic {
+/// Fields that versions before the first published one had, and what became of them.
+const FORMER: &[(&str, &str, &str)] = &[
+    ("Flow", "state", "a flow has no state of its own: pass values on with data edges"),
+    ("Agent", "agents", "an agent has `tools`: let several agents work together with `ManagerWorkers` or `Swarm`"),
+    ("Agent", "flows", "an agent has `tools`: run the flow around the agent, or in an `AgentNode` of another flow"),
+];
+
+fn unknown_field(field: &str, kind: &Kind, version: Version) -> Diagnostic {
     let component_type = kind.component_type();
     let error = Diagnostic::error(format!("`{field}` is not a field of `{component_type}`"));
-    if let Some(later) = later::field(component_type, field) {
-        return error.help(format!("it is one since {}", later.since));
+    let former = FORMER.iter().find(|(of, name, _)| *of == component_type && *name == field);
+    if let Some((_, _, instead)) = former {
+        return Diagnostic::error(format!(
+            "`{field}` was a field of `{component_type}` before {}, the first version that was published",
+            Version::V25_4_1
+        ))
+        .help(format!("remove it; {instead}"));
     }
-    let fields = kind.fields();
+    let is_known = |name: &&str| later::field(component_type, name).is_none_or(|field| field.since <= version);
+    let fields: Vec<&str> = kind.fields().into_iter().filter(is_known).collect();
     match closest(field, fields.iter().copied().chain([REFERENCED])) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => {

@@ -1,4 +1,5 @@
-//! The JSON schema of the specification, as far as a reader needs it: `schema/25.4.1.json`, made by `schema/reduce.py`.
+//! The JSON schema of the specification, as far as a reader needs it: `schema/26.3.1.json`, made by `schema/reduce.py`; and
+//! in the same form `schema/wayflow.json`, the plugin components of its reference runtime that can be run here.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -10,12 +11,16 @@ use serde_json::Value as Json;
 pub(super) struct Schema {
     components: HashMap<String, ComponentSchema>,
     families: HashMap<String, Vec<String>>,
+    /// Plugin components of the reference runtime that cannot be run here, each with its plugin
+    refused: HashMap<String, String>,
 }
 
 /// A component type.
 pub(super) struct ComponentSchema {
     /// The kind of each of its fields, in the order of the specification
     pub(super) fields: Vec<(String, FieldKind)>,
+    /// The plugin that has it, if it is none of the specification
+    pub(super) plugin: Option<String>,
     own: Json,
     validator: OnceLock<Validator>,
 }
@@ -27,6 +32,8 @@ pub(super) enum FieldKind {
     Component(String),
     /// A list of components of this family
     Components(String),
+    /// A list in which components of this family stand, in lists or beside texts
+    Pieces(String),
     /// Plain JSON
     Value,
 }
@@ -36,20 +43,35 @@ impl Schema {
     pub(super) fn get() -> &'static Schema {
         static SCHEMA: OnceLock<Schema> = OnceLock::new();
         SCHEMA.get_or_init(|| {
-            let json: Json = serde_json::from_str(include_str!("schema/25.4.1.json")).expect("it is JSON");
-            let texts = |list: &Json| {
+            let json: Json = serde_json::from_str(include_str!("schema/26.3.1.json")).expect("it is JSON");
+            let wayflow: Json = serde_json::from_str(include_str!("schema/wayflow.json")).expect("it is JSON");
+            let texts = |list: &Json| -> Vec<String> {
                 list.as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect()
             };
-            let families = entries(&json["families"]).map(|(name, types)| (name.clone(), texts(types))).collect();
-            let components =
-                entries(&json["components"]).map(|(name, own)| (name.clone(), ComponentSchema::of(own))).collect();
-            Schema { components, families }
+            let mut families: HashMap<String, Vec<String>> =
+                entries(&json["families"]).map(|(name, types)| (name.clone(), texts(types))).collect();
+            for (name, own) in entries(&wayflow["components"]) {
+                for family in texts(&own["families"]) {
+                    families.entry(family).or_default().push(name.clone());
+                }
+            }
+            let all = entries(&json["components"]).chain(entries(&wayflow["components"]));
+            let components = all.map(|(name, own)| (name.clone(), ComponentSchema::of(own))).collect();
+            let refused = entries(&wayflow["refused"])
+                .flat_map(|(plugin, types)| texts(types).into_iter().map(move |name| (name, plugin.clone())))
+                .collect();
+            Schema { components, families, refused }
         })
     }
 
     /// A concrete component type, and its name.
     pub(super) fn component(&'static self, component_type: &str) -> Option<(&'static str, &'static ComponentSchema)> {
         self.components.get_key_value(component_type).map(|(name, schema)| (name.as_str(), schema))
+    }
+
+    /// The plugin of the reference runtime that has a component type which cannot be run here.
+    pub(super) fn refused_plugin(&self, component_type: &str) -> Option<&str> {
+        self.refused.get(component_type).map(String::as_str)
     }
 
     /// The names of all concrete component types.
@@ -70,13 +92,15 @@ impl Schema {
 
 impl ComponentSchema {
     fn of(own: &Json) -> Self {
-        let kind = |field: &Json| match (field["x-component"].as_str(), field["x-components"].as_str()) {
-            (Some(family), _) => FieldKind::Component(family.to_owned()),
-            (_, Some(family)) => FieldKind::Components(family.to_owned()),
-            _ => FieldKind::Value,
+        let kind = |field: &Json| {
+            let family = |key: &str| field[key].as_str().map(str::to_owned);
+            let one = family("x-component").map(FieldKind::Component);
+            let list = family("x-components").map(FieldKind::Components);
+            one.or(list).or(family("x-pieces").map(FieldKind::Pieces)).unwrap_or(FieldKind::Value)
         };
         ComponentSchema {
             fields: entries(&own["properties"]).map(|(name, field)| (name.clone(), kind(field))).collect(),
+            plugin: own["plugin"].as_str().map(str::to_owned),
             own: own.clone(),
             validator: OnceLock::new(),
         }
@@ -86,6 +110,12 @@ impl ComponentSchema {
     /// comes: most documents use few of them.
     pub(super) fn validator(&self) -> &Validator {
         self.validator.get_or_init(|| jsonschema::options().offline().build(&self.own).expect("it is a JSON schema"))
+    }
+
+    /// Whether a field may be `null`.
+    pub(super) fn takes_null(&self, field: &str) -> bool {
+        let types = &self.own["properties"][field]["type"];
+        types.as_array().is_some_and(|types| types.iter().any(|kind| kind == "null"))
     }
 
     /// The kind of a field.
@@ -108,12 +138,15 @@ mod tests {
         for (name, component) in &schema.components {
             component.validator();
             for (field, kind) in &component.fields {
-                let (FieldKind::Component(family) | FieldKind::Components(family)) = kind else { continue };
+                let (FieldKind::Component(family) | FieldKind::Components(family) | FieldKind::Pieces(family)) = kind
+                else {
+                    continue;
+                };
                 let types = schema.families.get(family).map(Vec::as_slice).unwrap_or_default();
                 assert!(!types.is_empty(), "{name}.{field}");
                 assert!(types.iter().all(|name| schema.components.contains_key(name)), "{name}.{field}");
             }
         }
-        assert_eq!(schema.components.len(), 35);
+        assert_eq!(schema.components.values().filter(|component| component.plugin.is_none()).count(), 62);
     }
 }

@@ -7,6 +7,7 @@ use hotcell_graph::{List, Object, Value};
 
 use super::builder::{PLUGIN_NAME, PLUGIN_VERSION};
 use super::generated;
+use super::later;
 use super::model::{Component, ComponentId, Configuration, Field, Piece, Property};
 use super::schema::Schema;
 use super::sources::{COMPONENT_TYPE, REFERENCE, REFERENCED, VERSION};
@@ -136,16 +137,23 @@ impl<'c> Writer<'c> {
         if self.configuration.has_parts {
             return version;
         }
-        let is_structured = |component: &Component| {
-            &*component.component_type == "LlmNode" && !generated::gives_text(component, version)
+        let needs = |component: &Component| {
+            let kind = &*component.component_type;
+            let fields = component.fields.keys().filter_map(|field| later::field(kind, field)).map(|field| field.since);
+            let is_structured = kind == "LlmNode" && !generated::gives_text(component, version);
+            let data = component.value("data").filter(|_| matches!(kind, "RemoteTool" | "ApiNode"));
+            let is_wide = data.is_some_and(|data| !matches!(data, Value::Object(_) | Value::Null));
+            let wide = (is_structured || is_wide).then_some(Version::V25_4_2);
+            fields.chain(later::type_since(kind)).chain(wide).max()
         };
-        let later = self.configuration.components().any(|(_, component)| is_structured(component));
-        if later { Version::V25_4_2 } else { Version::V25_4_1 }
+        let written = self.configuration.components().filter(|(id, _)| self.is_written[id.0 as usize]);
+        written.filter_map(|(_, component)| needs(component)).max().unwrap_or(Version::V25_4_1)
     }
 
     fn component(&self, id: ComponentId) -> Object {
         let component = self.configuration.component(id);
-        let schema = Schema::get().component(&component.component_type).filter(|_| component.plugin.is_none());
+        let schema = Schema::get().component(&component.component_type);
+        let schema = schema.filter(|(_, schema)| schema.plugin.is_some() || component.plugin.is_none());
         let has = |field: &str| schema.is_none_or(|(_, schema)| schema.field(field).is_some());
         let mut written = Object::default();
         written.insert(COMPONENT_TYPE, Value::Text(Arc::clone(&component.component_type)));
@@ -174,7 +182,9 @@ impl<'c> Writer<'c> {
         for (name, field) in own {
             written.insert(Arc::clone(name), self.field(field));
         }
-        if schema.is_some_and(|(name, _)| name == "Flow") && component.children("data_flow_connections").is_none() {
+        if schema.is_some_and(|(name, _)| Schema::get().is_in(name, "Flow"))
+            && component.children("data_flow_connections").is_none()
+        {
             written.insert("data_flow_connections", Value::Null);
         }
         for (name, piece) in &component.pieces {

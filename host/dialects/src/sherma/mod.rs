@@ -23,6 +23,7 @@ use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile, Span};
 use hotcell_graph::ir::Graph;
 
 use crate::document::{self, Document, Reader};
+use crate::remote::Remote;
 use crate::surroundings::Surroundings;
 
 pub use names::Style;
@@ -54,17 +55,6 @@ pub struct Child {
     pub name: Key,
     /// Its file, relative to this one
     pub path: String,
-    /// Where it is declared
-    pub span: Span,
-}
-
-/// An agent at another address, which speaks the A2A protocol.
-#[derive(Clone, Debug)]
-pub struct Remote {
-    /// The name by which the graph calls it
-    pub name: Key,
-    /// Its address
-    pub url: String,
     /// Where it is declared
     pub span: Span,
 }

@@ -1,5 +1,6 @@
 //! Answering the calls of tools that a conversation ends with.
 
+mod confirm;
 mod of_graph;
 
 use std::sync::Arc;
@@ -31,6 +32,8 @@ const HAND_IN: &str =
 pub(super) struct ReachableTool {
     pub(super) spec: ToolSpec,
     kind: ReachableKind,
+    /// Whether a person has to allow each call
+    confirm: bool,
 }
 
 enum ReachableKind {
@@ -79,11 +82,19 @@ pub(super) fn within_reach(
     let tool = |name: &str| {
         let spec = turn.context.ports.tools.describe(name);
         let spec = spec.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
-        Ok::<_, Interruption>(ReachableTool { spec, kind: ReachableKind::Tool(name.to_owned()) })
+        Ok::<_, Interruption>(ReachableTool { spec, kind: ReachableKind::Tool(name.to_owned()), confirm: false })
     };
     for one in offered {
         match one {
             Callable::Tool(name) => add(tool(name)?),
+            Callable::Described { tool: full, name, description, confirm } => {
+                let mut described = ReachableTool { confirm: *confirm, ..tool(full)? };
+                described.spec.name.clone_from(name);
+                if let Some(description) = description {
+                    described.spec.description.clone_from(description);
+                }
+                add(described);
+            }
             Callable::Agent { agent, name, description } => {
                 let parameters = json!({
                     "type": "object",
@@ -91,21 +102,23 @@ pub(super) fn within_reach(
                     "required": [REQUEST],
                 });
                 let spec = ToolSpec { name: name.clone(), description: description.clone(), parameters };
-                add(ReachableTool { spec, kind: ReachableKind::Agent(agent.clone()) });
+                add(ReachableTool { spec, kind: ReachableKind::Agent(agent.clone()), confirm: false });
             }
             Callable::Skills(tool) => {
-                add(ReachableTool { spec: skills::describe(*tool), kind: ReachableKind::Skills(*tool) })
+                let (spec, kind) = (skills::describe(*tool), ReachableKind::Skills(*tool));
+                add(ReachableTool { spec, kind, confirm: false });
             }
             Callable::Defined(tool) => {
-                add(ReachableTool { spec: defined::describe(tool), kind: ReachableKind::Defined(tool.clone()) });
+                let (spec, kind) = (defined::describe(tool), ReachableKind::Defined(tool.clone()));
+                add(ReachableTool { spec, kind, confirm: tool.confirm });
             }
             Callable::Submit(submit) => {
                 let spec = ToolSpec {
                     name: submit.name.clone(),
-                    description: HAND_IN.to_owned(),
+                    description: submit.description.clone().unwrap_or_else(|| HAND_IN.to_owned()),
                     parameters: defined::parameters(&submit.outputs),
                 };
-                add(ReachableTool { spec, kind: ReachableKind::Submit(submit.clone()) });
+                add(ReachableTool { spec, kind: ReachableKind::Submit(submit.clone()), confirm: false });
             }
             Callable::LoadedSkills => {
                 let Some(skills) = &graph.skills else { continue };
@@ -128,14 +141,23 @@ pub(super) async fn perform(
     let calls = open_calls(&messages);
     let reach = within_reach(turn, graph, &action.tools, state)?;
     let shared = turn.context.seen_by_tools(state);
-    let mut of_clients = of_graph::ask_clients(turn, &reach, &calls).await?;
+    let allowed = confirm::ask(turn, &reach, &calls).await?;
+    let mut of_clients = of_graph::ask_clients(turn, &reach, &calls, &allowed).await?;
     let mut answers = List::default();
     let mut loaded = Object::default();
     let mut writes = Vec::new();
     let mut is_waiting = false;
     for (place, call) in calls.into_iter().enumerate() {
         let callable = named(&reach, &call);
-        let text = match refusal(callable, &reach, &call) {
+        let refused = match allowed.get(&place) {
+            Some(confirm::Answer::Awaited) => {
+                is_waiting = true;
+                continue;
+            }
+            Some(confirm::Answer::No) => Some(format!("error: {}", confirm::NOT_ALLOWED)),
+            Some(confirm::Answer::Yes) | None => refusal(callable, &reach, &call),
+        };
+        let text = match refused {
             Some(error) => {
                 answered(turn, &call, Some(&error));
                 error

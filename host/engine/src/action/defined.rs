@@ -1,5 +1,6 @@
 //! Tools that a graph defines itself: their inputs made ready, the work done by whoever does it.
 
+use hotcell_budget::Account;
 use hotcell_graph::ir::{Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 use hotcell_graph::types::{pointer_step, schema_at, to_text};
 use hotcell_graph::value::parse_json;
@@ -8,6 +9,7 @@ use hotcell_models::ToolSpec;
 use serde_json::json;
 
 use super::Performed;
+use super::converse::pause;
 use super::tool::{self, Called};
 use crate::context::Interruption;
 use crate::event::Event;
@@ -24,9 +26,29 @@ pub(super) async fn perform(
 ) -> Result<Performed, Interruption> {
     let inputs = action.inputs.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
     let inputs = inputs.as_object().cloned().unwrap_or_default();
+    if action.tool.confirm && !may_call(turn, &action.tool.name, &Value::Object(inputs.clone())).await? {
+        return Err(Interruption::Failed(format!("tool `{}`: {NOT_ALLOWED}", action.tool.name)));
+    }
     let value = call(turn, &action.tool, inputs, state).await?;
     let value = value.map_err(|error| Interruption::Failed(format!("tool `{}`: {error}", action.tool.name)))?;
     Ok(Performed { answer: Some((action.bind, value)), ..Performed::default() })
+}
+
+/// What is said of a call that a person did not allow.
+pub(super) const NOT_ALLOWED: &str = "the user did not allow this call";
+/// The answers to the question whether a tool may be called.
+const ANSWERS: [&str; 2] = ["approved", "rejected"];
+
+/// Asks a person whether a tool may be called.
+pub(super) async fn may_call(turn: &mut NodeTurn, tool: &str, arguments: &Value) -> Result<bool, Interruption> {
+    let question = Question {
+        node: turn.node.to_string(),
+        text: format!("May `{tool}` be called with {arguments}?"),
+        options: ANSWERS.map(str::to_owned).to_vec(),
+        ..Question::default()
+    };
+    let answer = turn.ask(question).await?;
+    Ok(answer.trim().eq_ignore_ascii_case(ANSWERS[0]))
 }
 
 /// What a model is told about a tool.
@@ -121,9 +143,19 @@ async fn web(
     let deed = Deed::new("web", &tool.name, &[&arguments]);
     let outcome = turn
         .effect(deed, |context| async move {
-            let report = context.ports.web.send(call, context.budget_scope.clone()).await;
-            let used = report.account;
-            let called = match report.result.and_then(|answer| read(request.answer, &answer)) {
+            let mut used = Account::default();
+            let mut attempt = 1;
+            let result = loop {
+                let report = context.ports.web.send(call.clone(), context.budget_scope.clone()).await;
+                used += report.account;
+                let may_pass = report.result.as_ref().is_ok_and(|reply| passes(reply.status));
+                match request.retry.as_ref().filter(|retry| may_pass && attempt < retry.attempts) {
+                    Some(retry) => tokio::time::sleep(pause(retry, attempt)).await,
+                    None => break report.result,
+                }
+                attempt += 1;
+            };
+            let called = match result.and_then(|answer| read(request.answer, &answer)) {
                 Ok(value) => Called { key: "value", value },
                 Err(problem) => Called { key: "error", value: Value::text(problem) },
             };
@@ -145,6 +177,26 @@ async fn web(
     })
 }
 
+/// Whether the reason for a status may be gone a moment later.
+fn passes(status: u16) -> bool {
+    matches!(status, 408 | 409 | 429) || (status >= 500 && status != 501)
+}
+
+/// Whether an address begins as one of these does: the same scheme and server, and a path that goes on from theirs.
+fn is_allowed(url: &str, beginnings: &[String]) -> bool {
+    let parts = |url: &str| {
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+        let (server, path) = rest.split_at(rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len()));
+        let path = path.split(['?', '#']).next().unwrap_or_default();
+        let path = if path.is_empty() { "/" } else { path };
+        (scheme.to_ascii_lowercase(), server.to_ascii_lowercase(), path.to_owned())
+    };
+    let (scheme, server, path) = parts(url);
+    beginnings.iter().map(|beginning| parts(beginning)).any(|(of_scheme, of_server, of_path)| {
+        (&scheme, &server) == (&of_scheme, &of_server) && path.starts_with(&*of_path)
+    })
+}
+
 /// The request for these inputs.
 fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
     let scope = State::from_object(inputs);
@@ -161,6 +213,10 @@ fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
     }
     if leaves_its_place(&url) {
         return Err(format!("an input makes a part of the path `.` or `..`, which would lead elsewhere: `{url}`"));
+    }
+    if let Some(allowed) = request.allowed.as_ref().filter(|allowed| !is_allowed(&url, allowed)) {
+        let all = allowed.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ");
+        return Err(format!("the address `{url}` does not begin as one that is allowed: {all}"));
     }
     let value = |what: &str, expression: &hotcell_graph::ir::Expression| {
         expression.evaluate(&scope).map_err(|error| format!("{what}: {error}"))

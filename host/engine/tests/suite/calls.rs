@@ -27,6 +27,7 @@ fn client(name: &str) -> Callable {
         description: String::new(),
         inputs: vec![slot("room", &json!({ "type": "string" }))],
         kind: ToolKind::Client,
+        confirm: false,
     }))
 }
 
@@ -36,7 +37,12 @@ fn answering(calls: &[(&str, &str)]) -> Arc<Graph> {
     let tools = vec![
         client("measure"),
         client("look"),
-        Callable::Submit(Arc::new(Submit { name: "hand_in".to_owned(), outputs, key: "filled".into() })),
+        Callable::Submit(Arc::new(Submit {
+            name: "hand_in".to_owned(),
+            description: None,
+            outputs,
+            key: "filled".into(),
+        })),
     ];
     let conversation = Key::from("talk");
     let action = AnswerCallsAction { conversation: conversation.clone(), tools, tool_failure_is_fatal: false };

@@ -235,6 +235,7 @@ fn measuring() -> Arc<Graph> {
         description: String::new(),
         inputs: vec![slot],
         kind: ToolKind::Client,
+        confirm: false,
     };
     let inputs = Expression::Object(vec![("room".into(), Expression::Value("kitchen".into()))]);
     let action = Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, bind: "answer" }));

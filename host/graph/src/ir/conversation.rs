@@ -113,6 +113,17 @@ impl Default for Retry {
 pub enum Callable {
     /// A tool that the host has
     Tool(String),
+    /// A tool that the host has, in other words
+    Described {
+        /// The tool
+        tool: String,
+        /// What the model calls it
+        name: String,
+        /// What the model is told about it; none for what the tool says itself
+        description: Option<String>,
+        /// Whether a person has to allow each call
+        confirm: bool,
+    },
     /// Another agent: it is given a text and answers with one
     Agent {
         /// The agent

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Typed;
 use super::typed::json_within;
-use crate::conversation::{self, as_text, last_reply, last_text, tool_calls};
+use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
 use crate::template::{Lookup, MAX_EXPANDED, Missing, Template};
 use crate::types::{Mismatch, to_text};
@@ -33,6 +33,8 @@ pub enum Expression {
         /// Otherwise the text may be empty, and is if there is no such message.
         required: bool,
     },
+    /// The text of the last message of a person in the conversation under this key; empty if there is none
+    LastHeard(Key),
     /// Whether the last message of the conversation under this key asks for tools
     AsksForTools(Key),
     /// Whether there is a number under this key that is no less than this
@@ -135,6 +137,10 @@ impl Expression {
                 }
                 let text = messages.and_then(last_text);
                 text.map(Value::from).ok_or_else(|| NoValue::NoReply(conversation.clone()))
+            }
+            Expression::LastHeard(conversation) => {
+                let messages = scope.lookup(conversation).and_then(Value::as_list);
+                Ok(Value::from(messages.and_then(last_heard).unwrap_or_default()))
             }
             Expression::AsksForTools(conversation) => {
                 let messages = scope.lookup(conversation).and_then(Value::as_list);

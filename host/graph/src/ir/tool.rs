@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Expression;
+use super::{Expression, Retry};
 use crate::types::Type;
 use crate::value::{Key, Value};
 
@@ -19,6 +19,8 @@ pub struct Tool {
     pub inputs: Vec<Slot>,
     /// Who does the work
     pub kind: ToolKind,
+    /// Whether a person has to allow each call
+    pub confirm: bool,
 }
 
 /// A named and typed input or output.
@@ -62,6 +64,10 @@ pub struct WebRequest {
     pub body: Expression,
     /// What is taken of the answer
     pub answer: WebAnswer,
+    /// The beginnings of addresses that may be asked; none for any
+    pub allowed: Option<Vec<String>>,
+    /// How often it is sent while that may help
+    pub retry: Option<Retry>,
 }
 
 /// What is taken of the answer to a request.
@@ -102,6 +108,8 @@ pub struct ToolAction {
 pub struct Submit {
     /// What the model calls it
     pub name: String,
+    /// What the model is told about it; none for what is told of results
+    pub description: Option<String>,
     /// What is owed
     pub outputs: Vec<Slot>,
     /// The state key that receives an object with all outputs, once those without default are there

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::loki::{self, KnowledgeBaseSource};
-use hotcell_dialects::sherma::{self, Child, Choice, Remote};
-use hotcell_dialects::{Dialect, Surroundings};
+use hotcell_dialects::sherma::{self, Child, Choice};
+use hotcell_dialects::{Dialect, Remote, Surroundings};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
 use hotcell_graph::ir::Graph;
@@ -21,6 +21,8 @@ pub(crate) struct FrontEndOutput {
     pub(crate) checked: bool,
     pub(crate) children: Vec<Child>,
     pub(crate) remotes: Vec<Remote>,
+    /// Agents of the file itself that others of its agents may ask
+    pub(crate) members: Vec<(Key, Arc<Graph>)>,
     pub(crate) names: Vec<Key>,
     /// The order of its hooks, as far as it says one
     pub(crate) hooks: Vec<String>,
@@ -31,7 +33,9 @@ pub(crate) struct FrontEndOutput {
 impl FrontEndOutput {
     /// Whether the file itself says where an agent is.
     pub(crate) fn names(&self, agent: &Key) -> bool {
-        self.children.iter().any(|child| child.name == *agent) || self.remotes.iter().any(|one| one.name == *agent)
+        self.children.iter().any(|child| child.name == *agent)
+            || self.remotes.iter().any(|one| one.name == *agent)
+            || self.members.iter().any(|(name, _)| name == agent)
     }
 
     pub(crate) fn of(
@@ -47,6 +51,8 @@ impl FrontEndOutput {
                 let loaded = agent_spec::load(source, parts, surroundings);
                 return FrontEndOutput {
                     graph: loaded.graph,
+                    members: loaded.members,
+                    remotes: loaded.remotes,
                     diagnostics: loaded.diagnostics,
                     checked: true,
                     ..FrontEndOutput::default()

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_cells::Grants;
-use hotcell_dialects::sherma::{Child, Choice, Remote};
+use hotcell_dialects::Remote;
+use hotcell_dialects::sherma::{Child, Choice};
 use hotcell_dialects::{Dialect, loki, recognise};
 use hotcell_engine::Callee;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile};
-use hotcell_graph::ir::{Action, CallTarget};
+use hotcell_graph::ir::{Action, CallTarget, Graph};
 use hotcell_plugins::AgentFolder;
 
 use crate::agent::{ComponentsFile, LoadFailure};
@@ -59,6 +60,8 @@ pub(crate) struct LoadedAgent {
     pub(crate) children: Vec<Child>,
     /// The agents that its file names by their addresses
     pub(crate) remotes: Vec<(Key, Callee)>,
+    /// The agents of the file itself that others of its agents may ask
+    pub(crate) members: Vec<(Key, Callee)>,
     pub(crate) style: Option<&'static str>,
     pub(crate) names: Vec<Key>,
 }
@@ -174,6 +177,9 @@ pub(crate) fn load_one(
         agents: None,
         web: Arc::new(AgentWeb { grants: settings.grants_of_file(FILE_GRANTS) }),
     };
+    // What is granted to the file is granted to all of its agents.
+    let member = |(name, graph): (Key, Arc<Graph>)| (name, Callee { graph, ..callee.clone() });
+    let members = loaded.members.into_iter().map(member).collect();
     let mut remotes = Vec::with_capacity(loaded.remotes.len());
     for Remote { name, url, span } in &loaded.remotes {
         match remote::callee(name, url, span, settings.grants_of_file(FILE_GRANTS), &callee) {
@@ -188,6 +194,7 @@ pub(crate) fn load_one(
         callee,
         grants: settings.grants_of_file(FILE_GRANTS),
         remotes,
+        members,
         style: loaded.style,
         names: loaded.names,
         dialect,

@@ -36,7 +36,9 @@ impl Checker<'_> {
             self.side(id, Side::Inputs, &component.inputs, inputs);
         }
         // A flow may expose less than its ends have.
-        if let Some(outputs) = generated.outputs.as_ref().filter(|_| !is_a("EndNode") && !is_a("Flow")) {
+        if let Some(outputs) =
+            generated.outputs.as_ref().filter(|_| !is_a("EndNode") && !is_a("Flow") && !is_a("ExtendedFlow"))
+        {
             self.side(id, Side::Outputs, &component.outputs, outputs);
         }
         if let Some(branches) = &generated.branches {
@@ -83,7 +85,7 @@ impl Checker<'_> {
         let component = self.component(id);
         let one = match (&*component.component_type, side) {
             ("LlmNode", Side::Outputs) => declared.is_empty() || self.written(id).version == Version::V25_4_1,
-            ("InputMessageNode", Side::Outputs) | ("BranchingNode", Side::Inputs) => true,
+            ("InputMessageNode" | "PluginInputMessageNode", Side::Outputs) | ("BranchingNode", Side::Inputs) => true,
             _ => false,
         };
         let is_llm = &*component.component_type == "LlmNode" && declared.len() > 1;
@@ -125,12 +127,15 @@ impl Checker<'_> {
         match (&*component.component_type, side) {
             ("ToolNode", _) => child("tool", "tool"),
             ("AgentNode", _) => child("agent", "agent"),
-            ("FlowNode" | "MapNode", _) => child("subflow", "flow"),
-            ("Flow", _) => child("start_node", "StartNode"),
+            ("FlowNode" | "MapNode" | "ParallelMapNode" | "CatchExceptionNode", _) => child("subflow", "flow"),
+            ("PluginCatchExceptionNode", _) => child("flow", "flow"),
+            ("ExtendedToolNode", _) => child("tool", "tool"),
+            ("ExtendedAgentNode", _) => child("agent", "agent"),
+            ("Flow" | "ExtendedFlow", _) => child("start_node", "StartNode"),
             ("StartNode" | "EndNode", Side::Inputs) => "the list of its outputs".to_owned(),
             ("StartNode" | "EndNode", Side::Outputs) => "the list of its inputs".to_owned(),
-            ("Agent", _) => "`system_prompt`".to_owned(),
-            ("LlmNode", Side::Inputs) => "`prompt_template`".to_owned(),
+            ("Agent" | "ExtendedAgent", _) => "`system_prompt`".to_owned(),
+            ("LlmNode" | "ExtendedLlmNode", Side::Inputs) => "`prompt_template`".to_owned(),
             ("InputMessageNode" | "OutputMessageNode", Side::Inputs) => "`message`".to_owned(),
             (component_type, _) => format!("the type `{component_type}`"),
         }

@@ -6,6 +6,8 @@ mod io;
 mod nodes;
 mod outputs;
 mod secrets;
+mod several;
+mod templates;
 
 use std::sync::Arc;
 
@@ -27,16 +29,22 @@ pub(super) fn check(
     for (id, component) in configuration.components() {
         checker.io(id);
         match &*component.component_type {
-            "Flow" => {
+            "Flow" | "ExtendedFlow" => {
                 let control = checker.control(id);
                 checker.data(id, &control);
                 checker.flow_outputs(id);
             }
-            "MapNode" => checker.reducers(id),
-            "ServerTool" => checker.server_tool(id),
+            "MapNode" | "ParallelMapNode" => checker.reducers(id),
+            "ServerTool" | "BuiltinTool" => checker.server_tool(id),
+            "ParallelFlowNode" | "ExtendedParallelFlowNode" => checker.side_by_side(id),
+            "CatchExceptionNode" | "PluginCatchExceptionNode" => checker.catches(id),
+            "ManagerWorkers" | "PluginManagerWorkers" => checker.team(id),
+            "ExtendedAgent" => checker.extended_agent(id),
+            "Swarm" | "PluginSwarm" => checker.swarm(id),
             _ => {}
         }
         checker.secrets(id);
+        checker.templates(id);
     }
     checker.diagnostics
 }

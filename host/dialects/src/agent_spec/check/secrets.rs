@@ -19,6 +19,16 @@ impl Checker<'_> {
     pub(super) fn secrets(&mut self, id: ComponentId) {
         let component = self.component(id);
         let root = &self.written(self.configuration.root).id.file;
+        // Written beside the model, it is a secret whatever it is.
+        if let Some(Field::Value { value: Value::Text(key), span }) = component.fields.get("api_key") {
+            let is_given = !key.is_empty();
+            if is_given {
+                let warning = Diagnostic::warning(
+                    "`api_key` is not used: hotcell takes the keys of models from its own environment",
+                );
+                self.report(id, warning.at(span).help("remove it: a configuration should hold no secrets"));
+            }
+        }
         for field in FIELDS {
             let Some(Field::Value { value: Value::Object(entries), span }) = component.fields.get(*field) else {
                 continue;

@@ -106,7 +106,7 @@ fn other(offered: &Callable) -> String {
         }
         Callable::Skills(tool) => format!("offers `{}`, and the specification does not know skills", tool.name()),
         Callable::LoadedSkills => "offers the tools of its skills, which the specification does not know".to_owned(),
-        Callable::Tool(_) | Callable::Defined(_) | Callable::Submit(_) => {
+        Callable::Tool(_) | Callable::Described { .. } | Callable::Defined(_) | Callable::Submit(_) => {
             "offers a tool of a configuration, which is written as it was read".to_owned()
         }
     }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, Callable, CapOrigin, Expression, Graph, LoopPlaces, Next, Node, NodeIds, PromptPart,
-    Retry, Submit, Tool, Update, VisitCap,
+    Action, AgentLoop, AskAction, Callable, CapOrigin, Expression, Graph, LoopPlaces, ModelSettings, Next, Node,
+    NodeIds, PromptPart, Retry, Submit, Tool, Update, VisitCap,
 };
-use hotcell_graph::{Key, Object, Value};
+use hotcell_graph::{Key, List, Object, Value};
 
 use super::data::typed;
 use super::tool::{LONGEST_NAME, slot};
 use super::{ANSWER, Lowering, OwnKeys, node, template};
-use crate::agent_spec::model::Component;
+use crate::agent_spec::model::{Component, ComponentId, Property};
 
 /// How often an agent may ask its model before it is taken for lost.
 const MAX_ROUNDS: u32 = 100;
@@ -21,27 +21,125 @@ const MAX_ROUNDS: u32 = 100;
 /// The tool by which the model hands in what the agent owes.
 const SUBMIT: &str = "submit_result";
 
-impl Lowering<'_> {
-    pub(super) fn agent(&mut self, agent: &Component) -> Option<Graph> {
-        let keys = OwnKeys::beside(agent.inputs.iter().map(|input| &*input.title));
-        let settings = self.model(agent.child("llm_config")?);
-        let mut offered: Vec<Callable> = Vec::new();
-        let listed = agent.children("tools").unwrap_or_default();
+/// What an agent is made of, in whatever components that is written.
+pub(super) struct Parts<'c> {
+    /// The component in whose name it acts
+    pub(super) component: &'c Component,
+    /// The templates of its instructions
+    pub(super) instructions: Vec<&'c str>,
+    pub(super) outputs: &'c [Property],
+    pub(super) settings: ModelSettings,
+    pub(super) retry: Retry,
+    /// What its model may call
+    pub(super) offered: Vec<Callable>,
+    /// Whether it may ask the person
+    pub(super) asks: bool,
+    /// Whether a failure of a tool is one of the agent
+    pub(super) fatal: bool,
+    pub(super) rounds: VisitCap,
+}
+
+impl<'c> Lowering<'c> {
+    /// The parts of an agent; none, with a reason, if a component is none that is made of parts.
+    pub(super) fn parts(&mut self, id: ComponentId) -> Option<Parts<'c>> {
+        let component = self.component(id);
+        match &*component.component_type {
+            "Agent" | "ExtendedAgent" => self.agent_parts(component),
+            "SpecializedAgent" => {
+                let mut parts = self.parts(component.child("agent")?)?;
+                let special = self.component(component.child("agent_specialization_parameters")?);
+                parts.component = component;
+                parts.outputs = &component.outputs;
+                parts.instructions.extend(special.text("additional_instructions"));
+                self.offer(&mut parts.offered, special.children("additional_tools").unwrap_or_default());
+                if let Some(Value::Bool(asks)) = special.value("human_in_the_loop") {
+                    parts.asks = *asks && !self.is_alone;
+                }
+                Some(parts)
+            }
+            other => {
+                self.refuse(component, format!("`{other}` cannot be an agent among others here: write an `Agent`"));
+                None
+            }
+        }
+    }
+
+    fn agent_parts(&mut self, agent: &'c Component) -> Option<Parts<'c>> {
+        let llm = agent.child("llm_config")?;
+        let settings = self.model(llm);
+        let mut offered = Vec::new();
+        self.offer(&mut offered, agent.children("tools").unwrap_or_default());
+        for id in agent.children("toolboxes").unwrap_or_default() {
+            self.toolbox(&mut offered, *id);
+        }
+        for id in agent.children("transforms").unwrap_or_default() {
+            let transform = self.component(*id);
+            let kind = &transform.component_type;
+            self.refuse(
+                transform,
+                format!("`{kind}` in `transforms` cannot be run: messages reach the model as they are"),
+            );
+        }
+        let is = |field: &str, value: bool| matches!(agent.value(field), Some(Value::Bool(given)) if *given == value);
+        let never = agent.text("caller_input_mode") == Some("never");
+        if &*agent.component_type == "ExtendedAgent" {
+            self.extended_agent(agent, &mut offered);
+        }
+        let rounds = match agent.value("max_iterations") {
+            Some(Value::Number(number)) => {
+                let visits = number.to_f64().clamp(1.0, f64::from(u32::MAX)) as u32;
+                VisitCap { visits, origin: CapOrigin::Setting("max_iterations") }
+            }
+            _ => VisitCap { visits: MAX_ROUNDS, origin: CapOrigin::Fixed(String::new()) },
+        };
+        Some(Parts {
+            component: agent,
+            instructions: agent.text("system_prompt").into_iter().collect(),
+            outputs: &agent.outputs,
+            settings,
+            retry: self.retry(self.component(llm)).unwrap_or(Retry { attempts: node::ATTEMPTS, ..Retry::default() }),
+            offered,
+            asks: !(self.is_alone || never || is("human_in_the_loop", false)),
+            fatal: is("raise_exceptions", true),
+            rounds,
+        })
+    }
+
+    /// Adds tools to what a model may call.
+    pub(super) fn offer(&mut self, offered: &mut Vec<Callable>, listed: &[ComponentId]) {
         for (index, id) in listed.iter().enumerate() {
             if listed[..index].contains(id) {
                 continue;
             }
             let tool = self.tool(*id);
             // Ids tell tools apart, and a model knows nothing but what they are called.
-            let spoken = free_name(&offered, &tool.spoken);
+            let spoken = free_name(offered, &tool.spoken);
             let is_taken = spoken != tool.spoken;
             offered.push(Callable::Defined(if is_taken { Arc::new(Tool { spoken, ..(*tool).clone() }) } else { tool }));
         }
-        let owes = !agent.outputs.is_empty();
+    }
+
+    /// The graph of an agent.
+    pub(super) fn agent(&mut self, id: ComponentId) -> Option<Graph> {
+        let parts = self.parts(id)?;
+        self.agent_of(parts)
+    }
+
+    /// The graph of an agent that is made of these parts.
+    pub(super) fn agent_of(&mut self, parts: Parts<'c>) -> Option<Graph> {
+        let agent = parts.component;
+        let keys = OwnKeys::beside(agent.inputs.iter().map(|input| &*input.title));
+        let mut offered = parts.offered.clone();
+        let owes = !parts.outputs.is_empty();
         let hands_in = owes.then(|| free_name(&offered, SUBMIT));
         if let Some(name) = hands_in.clone() {
-            let outputs = agent.outputs.iter().map(slot).collect();
-            offered.push(Callable::Submit(Arc::new(Submit { name, outputs, key: keys.filled.clone() })));
+            let outputs = parts.outputs.iter().map(slot).collect();
+            offered.push(Callable::Submit(Arc::new(Submit {
+                name,
+                description: None,
+                outputs,
+                key: keys.filled.clone(),
+            })));
         }
 
         let ids = NodeIds::new(["begin", "ask", "tools", "user", "end"]);
@@ -53,26 +151,15 @@ impl Lowering<'_> {
         };
         let conversation = &keys.conversation;
         let say = |value: Expression| Update { key: conversation.clone(), value };
-        let input = |name: &str| match agent.input(name) {
-            Some(property) => typed(property, "input", Expression::Key(property.title.clone())),
-            None => Expression::Value(Value::from("")),
-        };
-        let instructions = template::text(agent.text("system_prompt").unwrap_or_default(), input);
-        let mut prompt = Vec::new();
-        if agent.text("system_prompt").is_some_and(|text| !text.trim().is_empty()) {
-            prompt.push(PromptPart::text("`system_prompt`", Speaker::System, instructions));
+        let mut agent_loop = self.agent_loop(&parts, conversation);
+        agent_loop.tools = offered;
+        agent_loop.exit = Some(Expression::Has(keys.filled.clone()));
+        if owes && !parts.asks {
+            // What an agent says that nobody answers is no part of the conversation.
+            let nothing = Expression::Value(Value::List(List::default()));
+            let reminder = Expression::Else(Box::new(Expression::Key(keys.reminder.clone())), Box::new(nothing));
+            agent_loop.prompt.push(PromptPart::messages("the reminder", reminder));
         }
-        prompt.push(PromptPart::messages("the conversation", Expression::Key(conversation.clone())));
-        let agent_loop = AgentLoop {
-            settings,
-            prompt,
-            conversation: conversation.clone(),
-            tools: offered,
-            retry: Retry { attempts: node::ATTEMPTS, ..Retry::default() },
-            exit: Some(Expression::Has(keys.filled.clone())),
-            bind: ANSWER,
-            ..AgentLoop::default()
-        };
         let steps = agent_loop.lower(LoopPlaces {
             ask: ids.get("ask")?,
             tools: ids.get("tools"),
@@ -81,15 +168,6 @@ impl Lowering<'_> {
             done: to(if owes { "user" } else { "end" }),
             exit: to("end"),
         });
-        let ask = AskAction {
-            question: Expression::LastReply { conversation: conversation.clone(), required: false },
-            options: Vec::new(),
-            default: None,
-            check: None,
-            trim: false,
-            bind: ANSWER,
-        };
-
         let begin = agent.inputs.iter().map(|property| {
             let value = typed(property, "input", Expression::Key(property.title.clone()));
             Update { key: property.title.clone(), value }
@@ -109,27 +187,76 @@ impl Lowering<'_> {
             Update { key: keys.results.outputs.clone(), value: outputs },
             Update { key: keys.results.branch.clone(), value: Expression::Value("next".into()) },
         ];
+        let user = if parts.asks {
+            let said = spoken_by(Speaker::Human, Expression::Key(ANSWER.into()));
+            make("user", Action::Ask(last_reply_as_question(conversation)), vec![say(said)], to("ask"))
+        } else {
+            let words = alone(hands_in.as_deref().unwrap_or(SUBMIT));
+            let reminder = spoken_by(Speaker::Human, Expression::Value(Value::from(words)));
+            make("user", Action::Pass, vec![Update { key: keys.reminder.clone(), value: reminder }], to("ask"))
+        };
         let nodes = vec![
             make("begin", Action::Pass, begin.chain([forget]).collect(), to("ask")),
             make("ask", Action::Converse(Box::new(steps.ask)), vec![steps.say], steps.after_reply),
             make("tools", Action::AnswerCalls(steps.answer), Vec::new(), steps.after_calls),
-            make(
-                "user",
-                Action::Ask(ask),
-                vec![say(spoken_by(Speaker::Human, Expression::Key(ANSWER.into())))],
-                to("ask"),
-            ),
+            user,
             make("end", Action::End { output: result }, end, Next::To(Vec::new())),
         ];
         let mut graph = Graph::new(&*agent.name, nodes, "begin")?;
         graph.description = agent.text("description").map(str::to_owned);
-        graph.limits.visits_per_node =
-            Some(VisitCap { visits: MAX_ROUNDS, origin: CapOrigin::Fixed(endless(agent, hands_in.as_deref())) });
+        graph.limits.visits_per_node = Some(match parts.rounds {
+            VisitCap { visits, origin: CapOrigin::Fixed(_) } => {
+                VisitCap { visits, origin: CapOrigin::Fixed(endless(agent, parts.outputs, hands_in.as_deref())) }
+            }
+            cap => cap,
+        });
         // Who goes on talking to an agent need not say again what it was told.
         let told = agent.inputs.iter().map(|input| input.title.clone()).collect();
         keys.give_to(&mut graph, &agent.inputs, told);
         Some(graph)
     }
+
+    /// The loop of an agent.
+    pub(super) fn agent_loop(&self, parts: &Parts<'c>, conversation: &Key) -> AgentLoop {
+        let input = |name: &str| match parts.component.input(name) {
+            Some(property) => typed(property, "input", Expression::Key(property.title.clone())),
+            None => Expression::Value(Value::from("")),
+        };
+        let mut prompt = Vec::new();
+        let written: Vec<&str> = parts.instructions.iter().copied().filter(|text| !text.trim().is_empty()).collect();
+        if !written.is_empty() {
+            let text = written.join("\n\n");
+            prompt.push(PromptPart::text("`system_prompt`", Speaker::System, template::text(&text, input)));
+        }
+        prompt.push(PromptPart::messages("the conversation", Expression::Key(conversation.clone())));
+        AgentLoop {
+            settings: parts.settings.clone(),
+            prompt,
+            conversation: conversation.clone(),
+            tools: parts.offered.clone(),
+            tool_failure_is_fatal: parts.fatal,
+            retry: parts.retry.clone(),
+            bind: ANSWER,
+            ..AgentLoop::default()
+        }
+    }
+}
+
+/// The last reply of a model as a question to the person.
+fn last_reply_as_question(conversation: &Key) -> AskAction {
+    AskAction {
+        question: Expression::LastReply { conversation: conversation.clone(), required: false },
+        options: Vec::new(),
+        default: None,
+        check: None,
+        trim: false,
+        bind: ANSWER,
+    }
+}
+
+/// What a model is told that asks where nobody answers.
+fn alone(hands_in: &str) -> String {
+    format!("There is nobody who could answer. Decide for yourself, and hand in the results with `{hands_in}`.")
 }
 
 /// A message with this text.
@@ -143,11 +270,11 @@ pub(super) fn spoken_by(speaker: Speaker, text: Expression) -> Expression {
 }
 
 /// What is said of an agent that asked its model as often as it may; `hands_in` is the tool by which it gives what it owes.
-fn endless(agent: &Component, hands_in: Option<&str>) -> String {
+fn endless(agent: &Component, outputs: &[Property], hands_in: Option<&str>) -> String {
     let id = &agent.shown;
     let lacks = match hands_in {
         Some(tool) => {
-            let outputs: Vec<String> = agent.outputs.iter().map(|output| format!("`{}`", output.title)).collect();
+            let outputs: Vec<String> = outputs.iter().map(|output| format!("`{}`", output.title)).collect();
             format!("has not handed in all of its outputs ({}) with `{tool}`", outputs.join(", "))
         }
         None => "still calls tools instead of giving an answer".to_owned(),
@@ -159,9 +286,15 @@ fn endless(agent: &Component, hands_in: Option<&str>) -> String {
     )
 }
 
-/// What a tool is called if it may: the name itself, or with a number that no other tool has.
-fn free_name(offered: &[Callable], wanted: &str) -> String {
-    let is_free = |name: &str| !offered.iter().any(|one| matches!(one, Callable::Defined(tool) if tool.spoken == name));
+/// What something is called that a model may call, if it may: the name itself, or with a number that nothing else has.
+pub(super) fn free_name(offered: &[Callable], wanted: &str) -> String {
+    let is_free = |name: &str| {
+        !offered.iter().any(|one| match one {
+            Callable::Defined(tool) => tool.spoken == name,
+            Callable::Agent { name: taken, .. } => taken == name,
+            _ => false,
+        })
+    };
     let numbered = |number: u32| {
         let number = format!("_{number}");
         let kept = wanted.chars().take(LONGEST_NAME.saturating_sub(number.len()));

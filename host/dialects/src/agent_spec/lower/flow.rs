@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use hotcell_graph::Key;
 use hotcell_graph::ir::{Graph, Next, NodeIds, NodeIndex};
+use hotcell_graph::{Key, Value};
 
 use super::data::DataFlow;
 use super::{Lowering, OwnKeys};
@@ -17,6 +17,8 @@ pub(super) struct Frame<'c> {
     pub(super) ids: NodeIds,
     /// The node of the graph where a node of the flow begins
     entries: HashMap<ComponentId, Key>,
+    /// The further steps of a node
+    pub(super) further: HashMap<ComponentId, Vec<Key>>,
     /// Where the branches of a node lead
     edges: HashMap<(ComponentId, &'c str), ComponentId>,
 }
@@ -33,7 +35,52 @@ impl Frame<'_> {
     }
 }
 
+/// What a node asks the person that waits for an answer.
+pub(super) fn asked(node: &Component) -> Option<&str> {
+    match &*node.component_type {
+        "InputMessageNode" => node.text("message"),
+        "PluginInputMessageNode" => node.text("message_template").or_else(|| node.text("message")),
+        _ => None,
+    }
+}
+
+/// The steps behind the first one of a node, by what is put behind its id.
+fn further_steps(component: &Component) -> Vec<String> {
+    match &*component.component_type {
+        "CatchExceptionNode" | "PluginCatchExceptionNode" => vec!["caught".to_owned()],
+        "ExtendedToolNode" if is_silent(component) => vec!["failed".to_owned()],
+        "ParallelFlowNode" | "ExtendedParallelFlowNode" => {
+            let flows = flows(component).len();
+            (1..=flows).map(|number| number.to_string()).chain(["join".to_owned()]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a failure of the tool is its result.
+pub(super) fn is_silent(component: &Component) -> bool {
+    matches!(component.value("raise_exceptions"), Some(Value::Bool(false)))
+}
+
+/// The flows that a node runs side by side.
+pub(super) fn flows(component: &Component) -> &[ComponentId] {
+    component.children("subflows").or_else(|| component.children("flows")).unwrap_or_default()
+}
+
 impl<'c> Lowering<'c> {
+    /// A flow of the reference runtime, which may have more than a flow.
+    pub(super) fn extended_flow(&mut self, flow: &'c Component) -> Option<Graph> {
+        for (field, instead) in [
+            ("context_providers", "pass the values on with data edges"),
+            ("state", "pass the values on with data edges"),
+        ] {
+            if matches!(flow.value(field), Some(Value::List(list)) if !list.is_empty()) {
+                self.refuse(flow, format!("`{field}` of an `ExtendedFlow` is not supported: {instead}"));
+            }
+        }
+        self.flow(flow)
+    }
+
     pub(super) fn flow(&mut self, flow: &'c Component) -> Option<Graph> {
         let nodes = flow.children("nodes")?;
         let frame = self.frame(flow, nodes);
@@ -65,11 +112,12 @@ impl<'c> Lowering<'c> {
         let written: Vec<&str> = nodes.iter().map(|id| &*self.component(*id).shown).collect();
         let mut all: Vec<String> = Vec::new();
         let mut entries = HashMap::new();
+        let mut further: HashMap<ComponentId, Vec<Key>> = HashMap::new();
         for id in nodes {
             let node = self.component(*id);
             let mut entry = node.shown.to_string();
             // What it says first is a step of its own, done before anybody waits.
-            if &*node.component_type == "InputMessageNode" && node.text("message").is_some() {
+            if asked(node).is_some() {
                 entry.push_str("/message");
                 while written.contains(&&*entry) {
                     entry.push('\'');
@@ -78,6 +126,14 @@ impl<'c> Lowering<'c> {
             }
             entries.insert(*id, Key::from(entry));
             all.push(node.shown.to_string());
+            for step in further_steps(node) {
+                let mut step = format!("{}/{step}", node.shown);
+                while written.contains(&&*step) {
+                    step.push('\'');
+                }
+                further.entry(*id).or_default().push(Key::from(&*step));
+                all.push(step);
+            }
         }
         let mut edges = HashMap::new();
         for id in flow.children("control_flow_connections").unwrap_or_default() {
@@ -86,7 +142,7 @@ impl<'c> Lowering<'c> {
                 edges.insert((from, edge.text("from_branch").unwrap_or("next")), to);
             }
         }
-        Frame { flow, keys, data, ids: NodeIds::new(all.iter().map(String::as_str)), entries, edges }
+        Frame { flow, keys, data, ids: NodeIds::new(all.iter().map(String::as_str)), entries, further, edges }
     }
 }
 

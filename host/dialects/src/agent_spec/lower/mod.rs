@@ -9,8 +9,12 @@ mod data;
 mod flow;
 mod model;
 mod node;
+mod steps;
+mod team;
 mod template;
 mod tool;
+mod toolbox;
+mod wayflow;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,36 +26,59 @@ use hotcell_graph::{Key, Reducer, Value};
 use super::model::{Component, ComponentId, Configuration, Property};
 use super::names;
 use super::problems::article;
+use super::schema::Schema;
+use crate::remote::Remote;
 use crate::surroundings::Surroundings;
+use team::Member;
 
 /// The name under which the updates of a node see what its action answered.
 const ANSWER: &str = "answer";
 
+/// What a configuration becomes.
+#[derive(Debug)]
+pub(super) struct Lowered {
+    pub(super) graph: Graph,
+    /// The agents of the configuration that others of its agents may ask, by the names by which they do
+    pub(super) members: Vec<(Key, Arc<Graph>)>,
+    /// The agents at other addresses
+    pub(super) remotes: Vec<Remote>,
+}
+
 /// The graph of a configuration; none, with the reasons, if it is nothing that can be run.
-pub(super) fn graph(configuration: &Configuration, surroundings: &dyn Surroundings) -> Result<Graph, Vec<Diagnostic>> {
+pub(super) fn graph(
+    configuration: &Configuration,
+    surroundings: &dyn Surroundings,
+) -> Result<Lowered, Vec<Diagnostic>> {
     let mut lowering = Lowering {
         configuration,
         surroundings,
         graphs: HashMap::new(),
         servers: HashMap::new(),
+        members: Vec::new(),
+        remotes: Vec::new(),
+        is_alone: false,
         within: None,
         problems: Vec::new(),
     };
     let root = configuration.component(configuration.root);
     let graph = match &*root.component_type {
-        "Flow" | "Agent" => lowering.callable(configuration.root),
+        kind if Schema::get().is_in(kind, "AgenticComponent") => lowering.callable(configuration.root),
         other => {
             let error = Diagnostic::error(format!(
                 "`{}` is {} `{other}`, which cannot be run by itself",
                 root.shown,
                 article(other)
             ));
-            return Err(vec![error.at(&root.span).help("what can be run is a `Flow` or an `Agent`")]);
+            return Err(vec![
+                error.at(&root.span).help("what can be run is a flow, an agent, or several agents together"),
+            ]);
         }
     };
+    let members = lowering.lower_members();
     if lowering.problems.is_empty() {
         let graph = Arc::try_unwrap(graph).unwrap_or_else(|shared| (*shared).clone());
-        Ok(graph)
+        let remotes = lowering.remotes.into_iter().map(|(_, remote)| remote).collect();
+        Ok(Lowered { graph, members, remotes })
     } else {
         Err(lowering.problems)
     }
@@ -61,7 +88,13 @@ struct Lowering<'c> {
     configuration: &'c Configuration,
     surroundings: &'c dyn Surroundings,
     /// What was lowered before: a component that is used twice is one graph
-    graphs: HashMap<ComponentId, Arc<Graph>>,
+    graphs: HashMap<(ComponentId, bool), Arc<Graph>>,
+    /// The agents that others may ask, each with its graph once it is lowered
+    members: Vec<(Key, Member, Option<Arc<Graph>>)>,
+    /// The agents at other addresses
+    remotes: Vec<(ComponentId, Remote)>,
+    /// Whether what is lowered works where nobody can be asked
+    is_alone: bool,
     /// The names under which MCP servers are known, by their transports
     servers: HashMap<ComponentId, String>,
     /// The node of the entry flow that is being lowered
@@ -76,21 +109,25 @@ impl<'c> Lowering<'c> {
 
     /// The graph of a flow or an agent.
     fn callable(&mut self, id: ComponentId) -> Arc<Graph> {
-        if let Some(graph) = self.graphs.get(&id) {
+        if let Some(graph) = self.graphs.get(&(id, self.is_alone)) {
             return graph.clone();
         }
         let component = self.component(id);
         let graph = match &*component.component_type {
             "Flow" => self.flow(component),
-            "Agent" => self.agent(component),
+            "ExtendedFlow" => self.extended_flow(component),
+            "Agent" | "ExtendedAgent" | "SpecializedAgent" => self.agent(id),
+            "ManagerWorkers" | "PluginManagerWorkers" => self.team(id),
+            "Swarm" | "PluginSwarm" => self.swarm(id),
+            "A2AAgent" => self.far_agent(id),
             other => {
-                self.refuse(component, format!("{other} cannot be run here: hotcell has no client for it"));
+                self.refuse(component, format!("`{other}` cannot be run here: hotcell has no client for it"));
                 None
             }
         };
         // What cannot be lowered has said why; the graph is not run.
         let graph = Arc::new(graph.unwrap_or_else(|| empty(component)));
-        self.graphs.insert(id, graph.clone());
+        self.graphs.insert((id, self.is_alone), graph.clone());
         graph
     }
 
@@ -124,6 +161,10 @@ struct OwnKeys {
     results: Results,
     /// What an agent was handed in
     filled: Key,
+    /// What an agent is told that asks where nobody answers
+    reminder: Key,
+    /// Whose turn it is among several agents
+    turn: Key,
 }
 
 impl OwnKeys {
@@ -140,6 +181,8 @@ impl OwnKeys {
             conversation: free("conversation"),
             results: Results { outputs: free("outputs"), branch: free("branch") },
             filled: free("filled"),
+            reminder: free("reminder"),
+            turn: free("turn"),
         }
     }
 

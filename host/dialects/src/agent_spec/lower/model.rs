@@ -28,9 +28,35 @@ impl Lowering<'_> {
     pub(super) fn model(&mut self, id: ComponentId) -> ModelSettings {
         let config = self.component(id);
         let server = match &*config.component_type {
-            "OpenAiConfig" => ModelServer::Provider("openai"),
+            "OpenAiConfig" => at(config).unwrap_or(ModelServer::Provider("openai")),
             "OpenAiCompatibleConfig" | "VllmConfig" | "OllamaConfig" => {
                 ModelServer::Address(address(config.text("url").unwrap_or_default()).into())
+            }
+            "LlmConfig" => {
+                match (at(config), config.text("api_provider").or_else(|| config.text("provider"))) {
+                    (Some(server), _) => server,
+                    (None, Some(name)) => match PROVIDERS.iter().find(|(known, _)| *known == name.to_lowercase()) {
+                        Some((_, provider)) => ModelServer::Provider(provider),
+                        None => {
+                            let all: Vec<&str> = PROVIDERS.iter().map(|(name, _)| *name).collect();
+                            let all = all.join("`, `");
+                            self.refuse(config, format!("models of the provider `{name}` cannot be reached by name: write the `url` of a server that speaks Chat Completions, or one of `{all}`"));
+                            return ModelSettings::default();
+                        }
+                    },
+                    (None, None) => {
+                        self.refuse(config, "an `LlmConfig` needs an `api_provider`, or the `url` of a server that speaks Chat Completions");
+                        return ModelSettings::default();
+                    }
+                }
+            }
+            "GeminiConfig" => {
+                let auth = config.child("auth").map(|auth| self.component(auth));
+                if let Some(auth) = auth.filter(|auth| &*auth.component_type != "GeminiAIStudioAuthConfig") {
+                    let kind = auth.component_type.clone();
+                    self.refuse(auth, format!("`{kind}` is not supported: `GeminiAIStudioAuthConfig` is"));
+                }
+                ModelServer::Provider("gemini")
             }
             "OciGenAiConfig" => {
                 self.refuse(config, "`OciGenAiConfig` cannot be run: hotcell does not sign requests to OCI; use a configuration that speaks Chat Completions");
@@ -44,6 +70,17 @@ impl Lowering<'_> {
                 return ModelSettings::default();
             }
         };
+        if config.text("api_type").is_some() {
+            self.refuse(config, "`api_type: responses` is not supported: models are asked by Chat Completions");
+        }
+        for field in ["key_file", "cert_file", "ca_file"] {
+            if config.text(field).is_some() {
+                self.refuse(
+                    config,
+                    format!("`{field}` is not supported for models: let a proxy on this machine prove who you are"),
+                );
+            }
+        }
         let mut settings = ModelSettings {
             model: config.text("model_id").map(str::to_owned),
             server: Some(server),
@@ -78,6 +115,21 @@ impl Lowering<'_> {
             }
         }
     }
+}
+
+/// Providers by the names that configurations have for them.
+const PROVIDERS: &[(&str, &str)] = &[
+    ("openai", "openai"),
+    ("anthropic", "anthropic"),
+    ("google", "gemini"),
+    ("gemini", "gemini"),
+    ("deepseek", "deepseek"),
+    ("ollama", "ollama"),
+];
+
+/// The server that a configuration names.
+fn at(config: &Component) -> Option<ModelServer> {
+    config.text("url").filter(|url| !url.is_empty()).map(|url| ModelServer::Address(address(url).into()))
 }
 
 /// The address of a server before `/chat/completions`: a server without scheme is one of plain HTTP, and without a version

@@ -12,7 +12,7 @@ use hotcell_graph::{Key, Object, Value};
 
 use super::agent::spoken_by;
 use super::data::typed;
-use super::flow::Frame;
+use super::flow::{Frame, asked};
 use super::tool::of_api_node;
 use super::{ANSWER, Lowering, template};
 use crate::agent_spec::generated;
@@ -34,6 +34,18 @@ const KINDS: &[&str] = &[
     "ToolNode",
     "InputMessageNode",
     "OutputMessageNode",
+    "ParallelFlowNode",
+    "ParallelMapNode",
+    "CatchExceptionNode",
+    "ExtendedAgentNode",
+    "ExtendedLlmNode",
+    "ExtendedParallelFlowNode",
+    "ExtendedToolNode",
+    "PluginCatchExceptionNode",
+    "PluginConstantValuesNode",
+    "PluginInputMessageNode",
+    "PluginOutputMessageNode",
+    "PluginTemplateNode",
 ];
 
 /// A node that only has its action.
@@ -55,10 +67,10 @@ pub(super) fn bare(id: &str, kind: &'static str, action: Action, component: &Com
 }
 
 /// One node of a flow, on its way to the graph.
-struct Site<'a, 'c> {
-    frame: &'a Frame<'c>,
-    id: ComponentId,
-    component: &'c Component,
+pub(super) struct Site<'a, 'c> {
+    pub(super) frame: &'a Frame<'c>,
+    pub(super) id: ComponentId,
+    pub(super) component: &'c Component,
 }
 
 impl<'c> Lowering<'c> {
@@ -71,13 +83,37 @@ impl<'c> Lowering<'c> {
             "EndNode" => vec![site.end()],
             "LlmNode" => self.llm_node(&site).into_iter().collect(),
             "ApiNode" => {
-                let action = ToolAction { tool: Arc::new(of_api_node(component)), inputs: site.inputs(), bind: ANSWER };
+                let retry = self.retry(component);
+                let action =
+                    ToolAction { tool: Arc::new(of_api_node(component, retry)), inputs: site.inputs(), bind: ANSWER };
                 vec![site.node(Action::Tool(Box::new(action)), site.outputs(&site.entries()))]
             }
             "ToolNode" => self.tool_node(&site).into_iter().collect(),
             "AgentNode" => self.call_node(&site, "agent").into_iter().collect(),
             "FlowNode" => self.call_node(&site, "subflow").into_iter().collect(),
-            "MapNode" => self.map_node(&site).into_iter().collect(),
+            "MapNode" | "ParallelMapNode" => self.map_node(&site).into_iter().collect(),
+            "ParallelFlowNode" | "ExtendedParallelFlowNode" => self.parallel_node(&site),
+            "PluginCatchExceptionNode"
+                if component.value("except_on").and_then(Value::as_object).is_some_and(|on| !on.is_empty()) =>
+            {
+                let instead = "`catch_all_exceptions: true` is, with its branch `default_exception_branch`";
+                self.refuse(component, format!("`except_on` is not supported: {instead}"));
+                Vec::new()
+            }
+            "PluginCatchExceptionNode" if !catches_all(component) => {
+                self.call_node(&site, "flow").into_iter().collect()
+            }
+            "CatchExceptionNode" | "PluginCatchExceptionNode" => self.catch_node(&site),
+            "ExtendedToolNode" => self.extended_tool_node(&site),
+            "ExtendedLlmNode" => self.extended_llm_node(&site).into_iter().collect(),
+            "ExtendedAgentNode" => self.extended_agent_node(&site).into_iter().collect(),
+            "PluginTemplateNode" => vec![self.template_node(&site)],
+            "PluginConstantValuesNode" => vec![self.constants_node(&site)],
+            "PluginOutputMessageNode" => self.plugin_output_message(&site).into_iter().collect(),
+            "PluginInputMessageNode" => {
+                self.no_rephrasing(component);
+                site.input_message()
+            }
             "BranchingNode" => site.branching().into_iter().collect(),
             "InputMessageNode" => site.input_message(),
             "OutputMessageNode" => vec![site.output_message()],
@@ -85,9 +121,11 @@ impl<'c> Lowering<'c> {
         }
     }
 
-    fn llm_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+    pub(super) fn llm_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
         let component = site.component;
-        let settings = self.model(component.child("llm_config")?);
+        let llm = component.child("llm_config")?;
+        let settings = self.model(llm);
+        let retry = self.retry(self.component(llm)).unwrap_or(Retry { attempts: ATTEMPTS, ..Retry::default() });
         let mut prompt = site.template(component.text("prompt_template").unwrap_or_default());
         let reply = || Expression::Entry(Box::new(Expression::Key(ANSWER.into())), "content".into());
         let is_text = generated::gives_text(component, self.configuration.version);
@@ -106,14 +144,14 @@ impl<'c> Lowering<'c> {
         let asks_once = AgentLoop {
             settings,
             prompt: vec![PromptPart::text("`prompt_template`", Speaker::Human, prompt)],
-            retry: Retry { attempts: ATTEMPTS, ..Retry::default() },
+            retry,
             bind: ANSWER,
             ..AgentLoop::default()
         };
         Some(site.node(Action::Converse(Box::new(asks_once.request())), site.outputs(&source)))
     }
 
-    fn tool_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+    pub(super) fn tool_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
         let id = site.component.child("tool")?;
         let (tool, lowered) = (self.component(id), self.tool(id));
         // A value has the type of the tool before it has that of the node.
@@ -121,9 +159,9 @@ impl<'c> Lowering<'c> {
             let answer = Expression::Key(ANSWER.into());
             let value = match &tool.outputs[..] {
                 [_] => answer,
-                _ => Expression::Entry(Box::new(answer), property.title.clone()),
+                _ => Expression::Entry(Box::new(answer), site.unmapped("output_mapping", &property.title)),
             };
-            match tool.output(&property.title) {
+            match tool.output(&site.unmapped("output_mapping", &property.title)) {
                 Some(output) => typed(output, "output", value),
                 None => value,
             }
@@ -134,9 +172,11 @@ impl<'c> Lowering<'c> {
     }
 
     /// A node that runs a flow or an agent.
-    fn call_node(&mut self, site: &Site<'_, 'c>, field: &str) -> Option<Node> {
+    pub(super) fn call_node(&mut self, site: &Site<'_, 'c>, field: &str) -> Option<Node> {
         let graph = self.callable(site.component.child(field)?);
-        let input = |property: &Property| (property.title.clone(), site.frame.data.input(site.id, property));
+        let input = |property: &Property| {
+            (site.unmapped("input_mapping", &property.title), site.frame.data.input(site.id, property))
+        };
         let target = CallTarget::Graph {
             graph,
             inputs: site.component.inputs.iter().map(input).collect(),
@@ -144,7 +184,7 @@ impl<'c> Lowering<'c> {
         };
         let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
         let mut node = site.node(Action::Call(Box::new(action)), site.outputs(&site.entries()));
-        if &*site.component.component_type == "FlowNode" {
+        if matches!(&*site.component.component_type, "FlowNode" | "PluginCatchExceptionNode") {
             node.next = site.by_branch()?;
         }
         Some(node)
@@ -221,8 +261,31 @@ impl<'c> Lowering<'c> {
     }
 }
 
+/// Whether a node catches whatever fails in its flow.
+fn catches_all(component: &Component) -> bool {
+    matches!(component.value("catch_all_exceptions"), Some(Value::Bool(true)))
+}
+
 impl Site<'_, '_> {
-    fn node(&self, action: Action, updates: Vec<Update>) -> Node {
+    /// What a name within the node is called outside of it.
+    pub(super) fn mapped(&self, mapping: &str, name: &str) -> Key {
+        let mapping = self.component.value(mapping).and_then(Value::as_object);
+        mapping.and_then(|mapping| mapping.get(name)?.as_text()).map_or_else(|| Key::from(name), Key::from)
+    }
+
+    /// What the node calls an input or output of its own.
+    pub(super) fn unmapped(&self, mapping: &str, title: &Key) -> Key {
+        let mapping = self.component.value(mapping).and_then(Value::as_object);
+        let found = mapping.into_iter().flat_map(Object::iter).find(|(_, outside)| outside.as_text() == Some(&**title));
+        found.map_or_else(|| title.clone(), |(name, _)| name.clone())
+    }
+
+    /// A further step of the node.
+    pub(super) fn step(&self, id: &Key, action: Action, updates: Vec<Update>, next: Next) -> Node {
+        Node { id: id.clone(), next, implied_by: Some(self.component.shown.clone()), ..self.node(action, updates) }
+    }
+
+    pub(super) fn node(&self, action: Action, updates: Vec<Update>) -> Node {
         let kind = &*self.component.component_type;
         let kind = KINDS.iter().find(|known| **known == kind).copied().unwrap_or("plugin node");
         let next = self.frame.next(self.id);
@@ -231,13 +294,13 @@ impl Site<'_, '_> {
 
     /// The value of the input of that name.
     fn input(&self, name: &str) -> Expression {
-        match self.component.input(name) {
+        match self.component.input(&self.mapped("input_mapping", name)) {
             Some(property) => self.frame.data.input(self.id, property),
             None => Expression::Value(Value::from("")),
         }
     }
 
-    fn template(&self, template: &str) -> Expression {
+    pub(super) fn template(&self, template: &str) -> Expression {
         template::text(template, |name| self.input(name))
     }
 
@@ -250,7 +313,7 @@ impl Site<'_, '_> {
     /// An object with the inputs of a tool, which may have other types than those of the node.
     fn inputs_for(&self, tool: &Tool) -> Expression {
         let input = |slot: &hotcell_graph::ir::Slot| {
-            let value = match self.component.input(&slot.name) {
+            let value = match self.component.input(&self.mapped("input_mapping", &slot.name)) {
                 Some(property) => self.frame.data.input(self.id, property),
                 None => Expression::Key("".into()),
             };
@@ -262,14 +325,17 @@ impl Site<'_, '_> {
     }
 
     /// What is written when the outputs have these values.
-    fn outputs(&self, source: &dyn Fn(&Property) -> Expression) -> Vec<Update> {
+    pub(super) fn outputs(&self, source: &dyn Fn(&Property) -> Expression) -> Vec<Update> {
         let outputs = self.component.outputs.iter();
         outputs.flat_map(|property| self.frame.data.output(self.id, property, source(property))).collect()
     }
 
     /// Outputs are the entries of the answer.
-    fn entries(&self) -> impl Fn(&Property) -> Expression + use<> {
-        |property: &Property| Expression::Entry(Box::new(Expression::Key(ANSWER.into())), property.title.clone())
+    pub(super) fn entries(&self) -> impl Fn(&Property) -> Expression {
+        |property: &Property| {
+            let name = self.unmapped("output_mapping", &property.title);
+            Expression::Entry(Box::new(Expression::Key(ANSWER.into())), name)
+        }
     }
 
     fn start(&self) -> Node {
@@ -336,7 +402,7 @@ impl Site<'_, '_> {
     }
 
     fn input_message(&self) -> Vec<Node> {
-        let message = self.component.text("message");
+        let message = asked(self.component);
         let conversation = &self.frame.keys.conversation;
         let mut nodes = Vec::new();
         if let (Some(message), Some(opening)) = (message, self.frame.opening(self.id, &self.component.shown)) {

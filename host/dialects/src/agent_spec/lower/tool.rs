@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotcell_graph::ir::{Expression, Slot, Tool, ToolKind, WebAnswer, WebRequest};
+use hotcell_graph::ir::{Expression, Retry, Slot, Tool, ToolKind, WebAnswer, WebRequest};
 use hotcell_graph::types::to_text;
 use hotcell_graph::{Key, Value};
 
@@ -19,7 +19,7 @@ impl Lowering<'_> {
     pub(super) fn tool(&mut self, id: ComponentId) -> Arc<Tool> {
         let component = self.component(id);
         let kind = match (&*component.component_type, &component.plugin) {
-            ("ServerTool", _) => self.server_tool(component),
+            ("ServerTool" | "BuiltinTool", _) => self.server_tool(component),
             ("ClientTool", _) => ToolKind::Client,
             ("RemoteTool", _) => {
                 let answer = match &component.outputs[..] {
@@ -28,9 +28,13 @@ impl Lowering<'_> {
                     [_] => WebAnswer::Json,
                     _ => WebAnswer::Object,
                 };
-                ToolKind::Web(Box::new(request(component, answer)))
+                let retry = self.retry(component);
+                ToolKind::Web(Box::new(WebRequest { retry, ..request(component, answer) }))
             }
-            ("MCPTool", _) => self.function(component),
+            ("MCPTool", _) => {
+                self.no_retries(component);
+                self.function(component)
+            }
             (kind, Some(plugin)) => ToolKind::Host(format!("{}/{kind}", plugin.name)),
             (other, None) => {
                 self.refuse(component, format!("`{other}` is no tool that can be called here"));
@@ -43,6 +47,7 @@ impl Lowering<'_> {
             description: component.text("description").unwrap_or_default().to_owned(),
             inputs: component.inputs.iter().map(slot).collect(),
             kind,
+            confirm: confirms(component),
         })
     }
 
@@ -63,7 +68,7 @@ impl Lowering<'_> {
     }
 
     /// Makes the server behind a transport known, and gives the name under which it is.
-    fn server(&mut self, id: ComponentId) -> String {
+    pub(super) fn server(&mut self, id: ComponentId) -> String {
         if let Some(name) = self.servers.get(&id) {
             return name.clone();
         }
@@ -82,7 +87,7 @@ impl Lowering<'_> {
             || MutualTls { key_file: text("key_file"), certificate_file: text("cert_file"), ca_file: text("ca_file") };
         let service = |events: bool, tls: Option<MutualTls>| ServerWay::Service {
             url: text("url"),
-            headers: texts("headers"),
+            headers: texts("headers").into_iter().chain(texts("sensitive_headers")).collect(),
             events,
             tls,
         };
@@ -105,6 +110,11 @@ impl Lowering<'_> {
                 return name;
             }
         };
+        self.no_retries(transport);
+        if transport.child("auth").is_some() {
+            let instead = "hand in the token beside the configuration, in `sensitive_headers`";
+            self.refuse(transport, format!("`auth` is not supported, as nobody can sign in here: {instead}"));
+        }
         let timeout = self.session_timeout(transport);
         let server = DeclaredServer { name: name.clone(), way, prefix: String::new(), timeout };
         self.surroundings.note_server(&server);
@@ -137,14 +147,20 @@ impl Lowering<'_> {
 }
 
 /// The node that sends a request itself, as a tool.
-pub(super) fn of_api_node(component: &Component) -> Tool {
+pub(super) fn of_api_node(component: &Component, retry: Option<Retry>) -> Tool {
     Tool {
         name: component.name.clone(),
         spoken: spoken(&component.name),
         description: String::new(),
         inputs: component.inputs.iter().map(slot).collect(),
-        kind: ToolKind::Web(Box::new(request(component, WebAnswer::Object))),
+        kind: ToolKind::Web(Box::new(WebRequest { retry, ..request(component, WebAnswer::Object) })),
+        confirm: false,
     }
+}
+
+/// Whether a person has to allow each call of a tool.
+pub(super) fn confirms(component: &Component) -> bool {
+    matches!(component.value("requires_confirmation"), Some(Value::Bool(true)))
 }
 
 pub(super) fn slot(property: &Property) -> Slot {
@@ -161,25 +177,39 @@ fn request(component: &Component, answer: WebAnswer) -> WebRequest {
     let value = |name: &str| Expression::Key(Key::from(name));
     let object = |field: &str| match component.value(field).and_then(Value::as_object) {
         Some(object) => template::entries(object, &value),
-        None => Expression::Value(Value::Object(Default::default())),
+        None => Expression::Entries(Vec::new()),
     };
     let body = match component.value("data") {
         None | Some(Value::Null) => Expression::Value(Value::Null),
         Some(Value::Object(object)) if object.is_empty() => Expression::Value(Value::Null),
         Some(data) => template::json(data, &value),
     };
+    let headers = match (object("headers"), component.value("sensitive_headers").and_then(Value::as_object)) {
+        (Expression::Entries(mut entries), Some(secrets)) => {
+            // Secrets are no templates: nothing else gets into them.
+            let entry = |(key, value): (&Key, &Value)| {
+                (Expression::Value(Value::Text(key.clone())), Expression::Value(value.clone()))
+            };
+            entries.extend(secrets.iter().map(entry));
+            Expression::Entries(entries)
+        }
+        (headers, _) => headers,
+    };
+    let allowed = component.value("url_allow_list").and_then(Value::as_list);
     WebRequest {
         url: template::url(component.text("url").unwrap_or_default(), value),
         method: template::text(component.text("http_method").unwrap_or_default(), value),
         query: object("query_params"),
-        headers: object("headers"),
+        headers,
         body,
         answer,
+        allowed: allowed.map(|list| list.iter().map(to_text).collect()),
+        retry: None,
     }
 }
 
 /// A name as models may write it.
-fn spoken(name: &str) -> String {
+pub(super) fn spoken(name: &str) -> String {
     let fits = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let name: String =
         name.chars().map(|character| if fits(character) { character } else { '_' }).take(LONGEST_NAME).collect();

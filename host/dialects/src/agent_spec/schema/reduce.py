@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes `25.4.1.json` of the JSON schema that is published with the specification: `reduce.py published.json > 25.4.1.json`.
+"""Makes `26.3.1.json` of the JSON schema of all components, in the form in which it is published with the specification
+(`pyagentspec` gives it, too: `Component.model_json_schema(by_alias=False)`): `reduce.py published.json > 26.3.1.json`.
 
 Kept is what a reader needs: for each concrete component type a schema of its own fields, in which a field that holds a
-component says so with `x-component` (one) or `x-components` (a list) and the family that it takes, and for each family
-its concrete types. References to other definitions are written out; texts for people are left out.
+component says so with `x-component` (one), `x-components` (a list) or `x-pieces` (within lists, beside values) and the
+family that it takes, and for each family its concrete types. References to other definitions are written out; texts for
+people are left out.
 
 Mended are these defects of the published schema:
-- `SSETransport`, `StreamableHTTPTransport` and `OpenAiCompatibleConfig` forbid the `component_type` that they need.
+- Types that others are derived from forbid the `component_type` that they need.
 - It says nothing of `null` where the specification says that it stands for the default: `id`, `branches`,
   `branch_name`, `session_parameters`.
 - It forbids parameters of a session and of a model that the specification lets anybody add.
@@ -90,28 +92,57 @@ def value(schema: dict, published: dict) -> dict:
             return {"type": "object", "x-component": name}
         return value(published[name], published)
     if "anyOf" in schema:
-        one, null = schema["anyOf"]
-        assert null == {"type": "null"}, schema
-        one = value(one, published)
-        if "enum" in one:
-            one["enum"] = [*one["enum"], None]
-        return {**one, "type": [*kinds(one), "null"]}
+        return union([value(member, published) for member in schema["anyOf"]], published)
     if "const" in schema:
         return {"type": "string", "enum": [schema["const"]]}
-    kept = {key: schema[key] for key in ("type", "enum", "required", "additionalProperties") if key in schema}
-    if kept.get("additionalProperties") is True:
-        del kept["additionalProperties"]
-    elif "additionalProperties" in kept:
+    kept = {key: schema[key] for key in KEPT if key in schema}
+    if isinstance(kept.get("additionalProperties"), dict):
         kept["additionalProperties"] = value(kept["additionalProperties"], published)
+    elif kept.get("additionalProperties") is True:
+        del kept["additionalProperties"]
     if "properties" in schema:
         kept["properties"] = {name: value(inner, published) for name, inner in schema["properties"].items()}
+    if "prefixItems" in schema:
+        kept["x-pieces"] = value(schema["prefixItems"][0], published)["x-component"]
     if "items" in schema:
         items = value(schema["items"], published)
         if "x-component" in items:
-            kept["x-components"] = items["x-component"]
+            mixed = kinds(items) != ["object"]
+            kept["x-pieces" if mixed else "x-components"] = items["x-component"]
+        elif "x-pieces" in items:
+            kept["x-pieces"] = items.pop("x-pieces")
+            kept["items"] = items
         else:
             kept["items"] = items
     return kept
+
+
+KEPT = "type enum required additionalProperties minimum exclusiveMinimum minItems maxItems".split()
+
+
+def union(members: list[dict], published: dict) -> dict:
+    """One schema for several: any of their types."""
+    if any(not member for member in members):
+        return {}
+    families = [member["x-component"] for member in members if "x-component" in member]
+    rest = [member for member in members if member != {"type": "null"} and "x-component" not in member]
+    types = [kind for member in members for kind in kinds(member)]
+    types = sorted(set(types), key=lambda kind: (kind == "null", types.index(kind)))
+    one = dict(rest[0]) if len(rest) == 1 else {}
+    if families:
+        one["x-component"] = families[0] if len(families) == 1 else smallest(families, published)
+    if "enum" in one and len(types) > 1:
+        one["enum"] = [*one["enum"], *([None] if "null" in types else []), *([True, False] if "boolean" in types else [])]
+    if any("enum" in member for member in rest) and len(rest) > 1:
+        one["enum"] = [*(option for member in rest for option in member.get("enum", [])), True, False]
+    return {**one, "type": types[0] if len(types) == 1 else types}
+
+
+def smallest(families: list[str], published: dict) -> str:
+    """The family in which all of these are."""
+    bases = {name[4:]: schema for name, schema in published.items() if name.startswith("Base")}
+    around = [name for name in bases if set(families) <= concrete(name, bases)]
+    return min(around, key=lambda name: len(concrete(name, bases)))
 
 
 main()

@@ -7,6 +7,7 @@ use hotcell_graph::ir::{AnswerCallsAction, Submit, Tool, ToolKind};
 use hotcell_graph::{Object, State, Value};
 use hotcell_models::ToolCallRequest;
 
+use super::confirm::Answer;
 use super::{ReachableKind, ReachableTool, answered, named};
 use crate::action::defined;
 use crate::action::model::parse_arguments;
@@ -23,9 +24,13 @@ pub(super) async fn ask_clients(
     turn: &mut NodeTurn,
     reach: &[ReachableTool],
     calls: &[ToolCallRequest],
+    allowed: &HashMap<usize, Answer>,
 ) -> Result<HashMap<usize, Option<Result<Value, String>>>, Interruption> {
     let mut results = HashMap::new();
     for (place, call) in calls.iter().enumerate() {
+        if allowed.get(&place).is_some_and(|answer| *answer != Answer::Yes) {
+            continue;
+        }
         let Some(ReachableTool { kind: ReachableKind::Defined(tool), .. }) = named(reach, call) else { continue };
         let (ToolKind::Client, Ok(inputs)) = (&tool.kind, inputs(tool, call)) else { continue };
         let result = match defined::client(turn, tool, inputs).await {

@@ -1,0 +1,121 @@
+//! What WayFlow, the reference runtime, adds to the specification by components of its own plugins.
+
+use hotcell_graph::Value;
+use hotcell_graph::conversation::Speaker;
+use hotcell_graph::ir::{Action, Callable, Expression, Node, Update};
+
+use super::agent::spoken_by;
+use super::node::Site;
+use super::team::Member;
+use super::{ANSWER, Lowering};
+use crate::agent_spec::model::Component;
+
+impl<'c> Lowering<'c> {
+    /// What an `ExtendedAgent` has beside what an `Agent` has.
+    pub(super) fn extended_agent(&mut self, agent: &'c Component, offered: &mut Vec<Callable>) {
+        let is_given = |field: &str| match agent.value(field) {
+            None | Some(Value::Null) => false,
+            Some(Value::List(list)) => !list.is_empty(),
+            Some(Value::Object(object)) => !object.is_empty(),
+            Some(_) => true,
+        };
+        for (field, instead) in [
+            ("context_providers", "give the agent inputs, and values for them"),
+            ("agent_template", "write the instructions in `system_prompt`"),
+        ] {
+            if is_given(field) {
+                self.refuse(agent, format!("`{field}` of an `ExtendedAgent` is not supported: {instead}"));
+            }
+        }
+        if agent.children("flows").is_some_and(|flows| !flows.is_empty()) {
+            let instead = "run the flow around the agent, or in an `AgentNode` of another flow";
+            self.refuse(agent, format!("`flows` of an `ExtendedAgent` is not supported: {instead}"));
+        }
+        for other in agent.children("agents").unwrap_or_default() {
+            let callable = self.colleague(offered, Member { agent: *other, swarm: None });
+            offered.extend(callable);
+        }
+    }
+
+    /// A node that says something to the person.
+    pub(super) fn plugin_output_message(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let component = site.component;
+        self.no_rephrasing(component);
+        let speaker = match component.text("message_type") {
+            None | Some("AGENT") => Speaker::Ai,
+            Some("USER") => Speaker::Human,
+            Some("SYSTEM") => Speaker::System,
+            Some(other) => {
+                self.refuse(
+                    component,
+                    format!("a message of the type `{other}` is not supported: `AGENT`, `USER` and `SYSTEM` are"),
+                );
+                return None;
+            }
+        };
+        let template = component.text("message").or_else(|| component.text("message_template")).unwrap_or_default();
+        let text = site.template(template);
+        let mut updates =
+            vec![Update { key: site.frame.keys.conversation.clone(), value: spoken_by(speaker, text.clone()) }];
+        updates.extend(site.outputs(&|_| text.clone()));
+        Some(site.node(Action::Pass, updates))
+    }
+
+    /// Says that a message is not rephrased.
+    pub(super) fn no_rephrasing(&mut self, component: &Component) {
+        if matches!(component.value("rephrase"), Some(Value::Bool(true))) {
+            self.refuse(component, "`rephrase: true` is not supported: put an `LlmNode` before the message");
+        }
+    }
+
+    /// A node that calls a model and may say to the person what it answers.
+    pub(super) fn extended_llm_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let component = site.component;
+        if component.value("prompt_template_object").is_some_and(|value| *value != Value::Null) {
+            self.refuse(component, "`prompt_template_object` is not supported: write the prompt in `prompt_template`");
+            return None;
+        }
+        let mut node = self.llm_node(site)?;
+        if matches!(component.value("send_message"), Some(Value::Bool(true))) {
+            let reply = Expression::Entry(Box::new(Expression::Key(ANSWER.into())), "content".into());
+            let key = site.frame.keys.conversation.clone();
+            node.updates.push(Update { key, value: spoken_by(Speaker::Ai, reply) });
+        }
+        Some(node)
+    }
+
+    /// A node that runs an agent, which perhaps may not ask the person.
+    pub(super) fn extended_agent_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
+        let before = self.is_alone;
+        self.is_alone |= site.component.text("caller_input_mode") == Some("never");
+        let agent = self.component(site.component.child("agent")?);
+        let node = self.call_node(site, "agent");
+        self.is_alone = before;
+        let unknown = site
+            .component
+            .outputs
+            .iter()
+            .find(|property| agent.output(&site.unmapped("output_mapping", &property.title)).is_none());
+        if let Some(property) = unknown {
+            let message = format!("`{}` is no output of its agent: declare it there", property.title);
+            self.refuse(site.component, message);
+        }
+        node
+    }
+
+    /// A node that fills a template.
+    pub(super) fn template_node(&self, site: &Site<'_, 'c>) -> Node {
+        let text = site.template(site.component.text("template").unwrap_or_default());
+        site.node(Action::Pass, site.outputs(&|_| text.clone()))
+    }
+
+    /// A node that gives values.
+    pub(super) fn constants_node(&self, site: &Site<'_, 'c>) -> Node {
+        let values = site.component.value("constant_values").and_then(Value::as_object);
+        let updates = site.outputs(&|property| {
+            let name = site.unmapped("output_mapping", &property.title);
+            Expression::Value(values.and_then(|values| values.get(&name)).cloned().unwrap_or_default())
+        });
+        site.node(Action::Pass, updates)
+    }
+}
