@@ -1,7 +1,7 @@
 //! Tools that a file names and leaves to the host: any name, for which there is a tool of a plugin or a function of a Python
 //! file here.
 
-use hotcell_dialects::{FileState, Imported, Surroundings, ToolState, normal_name};
+use hotcell_dialects::{FileState, Imported, ServerState, Surroundings, ToolState, normal_name};
 
 use super::{AgentSurroundings, python_function};
 
@@ -41,8 +41,21 @@ impl AgentSurroundings<'_> {
     fn said_tool(&self, name: &str, said: &str, normal: &str) -> Imported {
         let wrong =
             |what: String| Imported::Unusable(format!("`[imports]` says that `{name}` is `{said}`, and {what}"));
-        if said.starts_with(SERVER) {
-            return Imported::Usable(said.to_owned());
+        if let Some(named) = said.strip_prefix(SERVER) {
+            let Some((server, function)) = named.split_once('/') else {
+                return wrong("a function of an MCP server is written `mcp:SERVER/FUNCTION`".to_owned());
+            };
+            return match self.mcp_server(server) {
+                ServerState::NotStarted => Imported::Usable(said.to_owned()),
+                ServerState::Usable(functions) if functions.iter().any(|known| known == function) => {
+                    Imported::Usable(said.to_owned())
+                }
+                ServerState::Usable(functions) => {
+                    wrong(format!("the MCP server `{server}` has no such function, only `{}`", functions.join("`, `")))
+                }
+                ServerState::Missing => wrong(format!("there is no MCP server `{server}` in `mcp.json`")),
+                ServerState::Unusable(reason) => wrong(format!("the MCP server `{server}` cannot be used: {reason}")),
+            };
         }
         if let Some((file, function)) = python_function(said, "") {
             let of_file = || self.defined(&file, &[name, normal]).unwrap_or(normal.to_owned());

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
 use hotcell_runtime::value::parse_json;
-use hotcell_runtime::{Host, HostOptions, JournalChoice, Nobody, Outcome, RunInput};
+use hotcell_runtime::{Host, HostOptions, JournalChoice, Loading, Nobody, Outcome, RunInput};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, error};
+use crate::declarative::talker;
+use crate::desk::{Desk, calls, error, output, told};
 
 /// A flow from its start by these nodes to its end, whose output is the last property.
 pub(crate) fn flow(inputs: Value, nodes: &[Value], output: Value) -> Value {
@@ -245,4 +246,68 @@ async fn of_several_questions_the_one_that_is_named_is_answered() {
     later.answer(run, None, "one").await.unwrap();
     let report = later.resume(run, Desk::session(Arc::new(Nobody))).await.unwrap();
     assert_eq!(report.outcome, Outcome::Completed { output: r#"{"collected_y":["one","two"]}"#.into() });
+}
+
+/// A flow of a tool whose name no tool can have.
+fn gathering(given: &[&str]) -> Value {
+    let given: Vec<Value> = given.iter().map(|name| text(name)).collect();
+    let tool = json!({
+        "component_type": "ServerTool", "id": "tool", "name": "Gather user information tool", "inputs": given,
+        "outputs": [text("y")],
+    });
+    flow(json!(given), &[call_of(tool)], text("y"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_says_what_a_server_tool_is() {
+    let said = |tool: &str| format!("[imports]\n\"Gather user information tool\" = \"{tool}\"\n");
+    let of_file = desk(&gathering(&["text"]));
+    assert!(of_file.refusal().contains("Gather user information tool"), "{}", of_file.refusal());
+    of_file.write("lib/tools.py", "def gather(text: str) -> str:\n    return text.upper()\n");
+    for (tool, problem) in [
+        ("lib/tools.py:absent", "absent"),
+        ("lib/none.py:gather", "lib/none.py"),
+        ("../lib/tools.py:gather", "lib/tools.py"),
+        ("acme/speak", "acme/speak"),
+        ("mcp:library/echo", "there is no MCP server `library`"),
+        ("mcp:library", "mcp:SERVER/FUNCTION"),
+    ] {
+        of_file.write("hotcell.toml", &said(tool));
+        let refusal = of_file.refusal();
+        assert!(refusal.contains("Gather user information tool") && refusal.contains(problem), "{tool}: {refusal}");
+    }
+    of_file.write("hotcell.toml", &said("lib/tools.py:gather"));
+    let host = of_file.host(&nobody_asked());
+    let report = of_file.start(&host, inputs(json!({ "text": "hello" })), Arc::new(Nobody)).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"HELLO"}"#.into() });
+
+    let of_plugin = desk(&gathering(&["do", "text"]));
+    saying(&of_plugin);
+    of_plugin.write("hotcell.toml", &said("acme/speak"));
+    let host = of_plugin.host(&nobody_asked());
+    let given = inputs(json!({ "do": "say", "text": "hello" }));
+    let report = of_plugin.start(&host, given, Arc::new(Nobody)).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"{"y":"hello"}"#.into() });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_becomes_of_a_declarative_agent_with_python_tools_runs() {
+    let desk = Desk::of("agent.yaml", &talker("tools: [{id: weather, import_path: tools.weather}]"));
+    desk.write(
+        "tools.py",
+        "from langchain_core.tools import tool\n\n\n@tool\ndef weather(city: str) -> str:\n    \"\"\"Tells the weather.\"\"\"\n    \
+         return f'{city}: rain'\n",
+    );
+    let replies = || calls("weather", json!({ "city": "Oslo" }));
+    let (report, model) = desk.run(replies()).await;
+    assert_eq!((output(&report).as_str(), told(&model).as_str()), ("done", "Oslo: rain"));
+
+    let exported = desk.host(&nobody_asked()).convert(&desk.path("agent.yaml"), &Loading::default()).unwrap();
+    let converted = Desk::of("converted.json", &exported.text);
+    assert!(converted.refusal().contains("weather"), "{}", converted.refusal());
+    std::fs::copy(desk.path("tools.py"), converted.path("tools.py")).unwrap();
+    let (report, model) = converted.run(replies()).await;
+    assert_eq!((output(&report).as_str(), told(&model).as_str()), ("done", "Oslo: rain"));
+    let offered = &model.requests()[0].tools[0];
+    assert_eq!((offered.name.as_str(), offered.description.as_str()), ("weather", "Tells the weather."));
 }

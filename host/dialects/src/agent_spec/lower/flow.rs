@@ -75,7 +75,7 @@ impl<'c> Lowering<'c> {
             ("state", "pass the values on with data edges"),
         ] {
             if matches!(flow.value(field), Some(Value::List(list)) if !list.is_empty()) {
-                self.refuse(flow, format!("`{field}` of an `ExtendedFlow` is not supported: {instead}"));
+                self.refuse_field(flow, field, format!("`{field}` of an `ExtendedFlow` is not supported: {instead}"));
             }
         }
         self.flow(flow)

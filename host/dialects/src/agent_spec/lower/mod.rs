@@ -19,11 +19,11 @@ mod wayflow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::ir::{Graph, Results};
 use hotcell_graph::{Key, Reducer, Value};
 
-use super::model::{Component, ComponentId, Configuration, Property};
+use super::model::{Component, ComponentId, Configuration, Field, Property};
 use super::names;
 use super::problems::article;
 use super::schema::Schema;
@@ -133,19 +133,29 @@ impl<'c> Lowering<'c> {
 
     /// Says that something cannot be run.
     fn refuse(&mut self, component: &Component, problem: impl std::fmt::Display) {
+        self.refuse_at(component, &component.span, problem);
+    }
+
+    /// The same for what a field of the component says, at its place.
+    fn refuse_field(&mut self, component: &Component, field: &str, problem: impl std::fmt::Display) {
+        let span = match component.fields.get(field) {
+            Some(Field::Value { span, .. }) => span,
+            _ => &component.span,
+        };
+        self.refuse_at(component, span, problem);
+    }
+
+    fn refuse_at(&mut self, component: &Component, span: &Span, problem: impl std::fmt::Display) {
         let problem = problem.to_string();
         let node = names::of_diagnostic(&component.shown, Some(&component.id));
         // A component is refused once, however many use it.
-        if self
-            .problems
-            .iter()
-            .any(|known| known.span.as_ref() == Some(&component.span) && known.message.starts_with(&problem))
-        {
+        let is_known = |known: &Diagnostic| known.span.as_ref() == Some(span) && known.message.starts_with(&problem);
+        if self.problems.iter().any(is_known) {
             return;
         }
         let within = self.within.map(|node| self.component(node)).filter(|node| node.id != component.id);
         let within = within.map(|node| format!(" (inside of the node `{}`)", node.shown)).unwrap_or_default();
-        self.problems.push(Diagnostic::error(format!("{problem}{within}")).at(&component.span).node(node));
+        self.problems.push(Diagnostic::error(format!("{problem}{within}")).at(span).node(node));
     }
 }
 

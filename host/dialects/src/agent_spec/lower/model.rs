@@ -23,6 +23,9 @@ const OWN: &[&str] = &[
     "user",
 ];
 
+/// The field with settings of requests.
+const PARAMETERS: &str = "default_generation_parameters";
+
 impl Lowering<'_> {
     /// The settings of requests to a model.
     pub(super) fn model(&mut self, id: ComponentId) -> ModelSettings {
@@ -40,7 +43,7 @@ impl Lowering<'_> {
                         None => {
                             let all: Vec<&str> = PROVIDERS.iter().map(|(name, _)| *name).collect();
                             let all = all.join("`, `");
-                            self.refuse(config, format!("models of the provider `{name}` cannot be reached by name: write the `url` of a server that speaks Chat Completions, or one of `{all}`"));
+                            self.refuse_field(config, "api_provider", format!("models of the provider `{name}` cannot be reached by name: write the `url` of a server that speaks Chat Completions, or one of `{all}`"));
                             return ModelSettings::default();
                         }
                     },
@@ -71,12 +74,17 @@ impl Lowering<'_> {
             }
         };
         if config.text("api_type").is_some() {
-            self.refuse(config, "`api_type: responses` is not supported: models are asked by Chat Completions");
+            self.refuse_field(
+                config,
+                "api_type",
+                "`api_type: responses` is not supported: models are asked by Chat Completions",
+            );
         }
         for field in ["key_file", "cert_file", "ca_file"] {
             if config.text(field).is_some() {
-                self.refuse(
+                self.refuse_field(
                     config,
+                    field,
                     format!("`{field}` is not supported for models: let a proxy on this machine prove who you are"),
                 );
             }
@@ -91,7 +99,7 @@ impl Lowering<'_> {
     }
 
     fn generation_parameters(&mut self, config: &Component, settings: &mut ModelSettings) {
-        let given = config.value("default_generation_parameters").and_then(Value::as_object);
+        let given = config.value(PARAMETERS).and_then(Value::as_object);
         for (name, value) in given.into_iter().flat_map(|given| given.iter()) {
             let number = match value {
                 Value::Number(number) => Some(number.to_f64()),
@@ -106,10 +114,14 @@ impl Lowering<'_> {
                     settings.max_tokens = Some(number as u32);
                 }
                 ("temperature" | "top_p" | "max_tokens", _) => {
-                    self.refuse(config, format!("the generation parameter `{name}` cannot be `{value}`"));
+                    self.refuse_field(
+                        config,
+                        PARAMETERS,
+                        format!("the generation parameter `{name}` cannot be `{value}`"),
+                    );
                 }
                 (name, _) if OWN.contains(&name) => {
-                    self.refuse(config, format!("`{name}` is not for a configuration to set: it belongs to each request, which the host makes"));
+                    self.refuse_field(config, PARAMETERS, format!("`{name}` is not for a configuration to set: it belongs to each request, which the host makes"));
                 }
                 _ => settings.more.get_or_insert_default().insert(name.clone(), value.clone()),
             }

@@ -337,11 +337,19 @@ impl<'c> Lowering<'c> {
         let connection = self.component(agent.child("connection_config")?);
         for field in ["headers", "key_file", "cert_file", "ssl_ca_cert", "retry_policy"] {
             if connection.fields.contains_key(field) && !is_empty(connection, field) {
-                self.refuse(connection, format!("`{field}` is not supported for agents at other addresses"));
+                self.refuse_field(
+                    connection,
+                    field,
+                    format!("`{field}` is not supported for agents at other addresses"),
+                );
             }
         }
         if matches!(connection.value("verify"), Some(Value::Bool(false))) {
-            self.refuse(connection, "`verify: false` is not supported: whoever answers has to prove who it is");
+            self.refuse_field(
+                connection,
+                "verify",
+                "`verify: false` is not supported: whoever answers has to prove who it is",
+            );
         }
         let url = agent.text("agent_url").unwrap_or_default().to_owned();
         let name = Key::from(format!("{} ({url})", agent.shown));

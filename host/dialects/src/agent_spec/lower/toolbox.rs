@@ -14,6 +14,9 @@ use crate::surroundings::ServerState;
 /// Statuses on which a request may be made again, beside those of servers that failed.
 const PASSING: &[&str] = &["408", "409", "429"];
 
+/// The field with what is tried again.
+const RETRIES: &str = "retry_policy";
+
 impl Lowering<'_> {
     /// Adds the functions of an MCP server to what a model may call. The server is asked what it has.
     pub(super) fn toolbox(&mut self, offered: &mut Vec<Callable>, id: ComponentId) {
@@ -54,8 +57,9 @@ impl Lowering<'_> {
                 for (name, _) in wanted.iter().filter(|(name, _)| !functions.contains(name)) {
                     let near = hotcell_graph::closest(name, functions.iter().map(String::as_str));
                     let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                    self.refuse(
+                    self.refuse_field(
                         toolbox,
+                        "tool_filter",
                         format!("`tool_filter` names `{name}`, and the MCP server `{server}` has no such tool{near}"),
                     );
                 }
@@ -84,7 +88,7 @@ impl Lowering<'_> {
 
     /// The retries that a component asks for.
     pub(super) fn retry(&mut self, component: &Component) -> Option<Retry> {
-        let policy = component.value("retry_policy").and_then(Value::as_object)?;
+        let policy = component.value(RETRIES).and_then(Value::as_object)?;
         let number = |name: &str, default: f64| match policy.get(name) {
             Some(Value::Number(number)) => number.to_f64(),
             _ => default,
@@ -92,25 +96,31 @@ impl Lowering<'_> {
         let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let factor = number("backoff_factor", 2.0);
         if factor != 1.0 && factor != 2.0 {
-            self.refuse(component, format!("a `backoff_factor` of {factor} is not supported: 1 and 2 are"));
+            self.refuse_field(
+                component,
+                RETRIES,
+                format!("a `backoff_factor` of {factor} is not supported: 1 and 2 are"),
+            );
         }
         if policy.get("request_timeout").is_some_and(|value| *value != Value::Null) {
-            self.refuse(
+            self.refuse_field(
                 component,
+                RETRIES,
                 "`request_timeout` of a `retry_policy` is not supported: the limits of the host hold",
             );
         }
         if policy.get("service_error_retry_on_any_5xx") == Some(&Value::Bool(false)) {
             let message =
                 "`service_error_retry_on_any_5xx: false` is not supported: failures of a server are tried again";
-            self.refuse(component, message);
+            self.refuse_field(component, RETRIES, message);
         }
         let statuses = policy.get("recoverable_statuses").and_then(Value::as_object);
         for (status, _) in statuses.into_iter().flat_map(|statuses| statuses.iter()) {
             if !PASSING.contains(&&**status) && !status.starts_with('5') {
                 let all = PASSING.join(", ");
-                self.refuse(
+                self.refuse_field(
                     component,
+                    RETRIES,
                     format!("the status {status} cannot be tried again: {all} and those from 500 on can"),
                 );
             }
@@ -126,10 +136,11 @@ impl Lowering<'_> {
 
     /// Says that nothing is tried again here.
     pub(super) fn no_retries(&mut self, component: &Component) {
-        if component.value("retry_policy").is_some_and(|value| *value != Value::Null) {
+        if component.value(RETRIES).is_some_and(|value| *value != Value::Null) {
             let kind = &component.component_type;
-            self.refuse(
+            self.refuse_field(
                 component,
+                RETRIES,
                 format!("`retry_policy` of `{kind}` is not supported: models, `RemoteTool` and `ApiNode` have it"),
             );
         }

@@ -24,7 +24,7 @@ impl<'c> Lowering<'c> {
             ("agent_template", "write the instructions in `system_prompt`"),
         ] {
             if is_given(field) {
-                self.refuse(agent, format!("`{field}` of an `ExtendedAgent` is not supported: {instead}"));
+                self.refuse_field(agent, field, format!("`{field}` of an `ExtendedAgent` is not supported: {instead}"));
             }
         }
         if agent.children("flows").is_some_and(|flows| !flows.is_empty()) {
@@ -46,8 +46,9 @@ impl<'c> Lowering<'c> {
             Some("USER") => Speaker::Human,
             Some("SYSTEM") => Speaker::System,
             Some(other) => {
-                self.refuse(
+                self.refuse_field(
                     component,
+                    "message_type",
                     format!("a message of the type `{other}` is not supported: `AGENT`, `USER` and `SYSTEM` are"),
                 );
                 return None;
@@ -64,7 +65,11 @@ impl<'c> Lowering<'c> {
     /// Says that a message is not rephrased.
     pub(super) fn no_rephrasing(&mut self, component: &Component) {
         if matches!(component.value("rephrase"), Some(Value::Bool(true))) {
-            self.refuse(component, "`rephrase: true` is not supported: put an `LlmNode` before the message");
+            self.refuse_field(
+                component,
+                "rephrase",
+                "`rephrase: true` is not supported: put an `LlmNode` before the message",
+            );
         }
     }
 
@@ -72,7 +77,11 @@ impl<'c> Lowering<'c> {
     pub(super) fn extended_llm_node(&mut self, site: &Site<'_, 'c>) -> Option<Node> {
         let component = site.component;
         if component.value("prompt_template_object").is_some_and(|value| *value != Value::Null) {
-            self.refuse(component, "`prompt_template_object` is not supported: write the prompt in `prompt_template`");
+            self.refuse_field(
+                component,
+                "prompt_template_object",
+                "`prompt_template_object` is not supported: write the prompt in `prompt_template`",
+            );
             return None;
         }
         let mut node = self.llm_node(site)?;
