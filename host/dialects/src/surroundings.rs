@@ -32,6 +32,11 @@ pub trait Surroundings {
         Imported::Missing { searched: vec![format!("the tool `{normal}`")] }
     }
 
+    /// Whether texts with placeholders are to be read as templates of the Jinja language.
+    fn renders_jinja(&self) -> bool {
+        false
+    }
+
     /// What an import path of another ecosystem means here.
     fn import(&self, what: Import, path: &str) -> Imported {
         let name = path.rsplit(['.', ':']).next().unwrap_or_default();

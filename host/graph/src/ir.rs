@@ -36,7 +36,7 @@ pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduc
 pub use model::{ModelServer, ModelSettings};
 pub use scheduling::{Arrived, Edge, Ends, Join, JoinWhen, Scheduling, Sharing};
 pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
-pub use typed::Typed;
+pub use typed::{Rendered, Typed};
 
 /// A checked graph, ready to run.
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ pub mod conversation;
 pub mod diagnostic;
 pub mod formula;
 pub mod ir;
+mod jinja;
 pub mod json_schema;
 mod path;
 mod reach;
@@ -17,6 +18,7 @@ mod template;
 pub mod types;
 pub mod value;
 
+pub use jinja::Jinja;
 pub use path::Path;
 pub use reach::Reachability;
 pub use reducer::{Reducer, ReducerError};

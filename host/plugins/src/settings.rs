@@ -75,6 +75,7 @@ pub struct Settings {
     python: PythonSettings,
     callers: CallerSettings,
     record: RecordSettings,
+    compat: Compatibility,
     #[serde(skip)]
     distrusted: bool,
     /// Whether the agent's own file is not the one that was trusted
@@ -100,6 +101,13 @@ struct CallerSettings {
 #[serde(default, deny_unknown_fields)]
 struct PythonSettings {
     path: Vec<PathBuf>,
+}
+
+/// What is done as another runtime does it, where a language says otherwise or nothing.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Compatibility {
+    jinja: bool,
 }
 
 /// Which hooks there are, and what their failure means.
@@ -350,6 +358,11 @@ impl Settings {
     /// What an import path means, if the operator says so.
     pub fn import(&self, path: &str) -> Option<&str> {
         self.imports.get(path).map(String::as_str)
+    }
+
+    /// Whether texts with placeholders are templates of the Jinja language.
+    pub fn renders_jinja(&self) -> bool {
+        self.compat.jinja
     }
 
     /// The import paths of which the operator says what they mean.

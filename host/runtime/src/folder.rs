@@ -228,6 +228,10 @@ impl Surroundings for AgentSurroundings<'_> {
         }
     }
 
+    fn renders_jinja(&self) -> bool {
+        self.reach.settings.renders_jinja()
+    }
+
     fn named_tool(&self, name: &str) -> Imported {
         self.find_named_tool(name)
     }

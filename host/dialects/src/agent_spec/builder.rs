@@ -336,7 +336,8 @@ impl<'s, 'd> Builder<'s, 'd> {
         let generated = match kind {
             Kind::Plugin(plugin) => plugin.generated(&component.span),
             Kind::Standard { .. } => {
-                generated::of(&component, declared, &|id| &self.built[id.0 as usize].component, self.version)
+                let find = |id: ComponentId| &self.built[id.0 as usize].component;
+                generated::of(&component, declared, &find, self.version, self.surroundings.renders_jinja())
             }
         };
         if draft.inputs.is_none() {

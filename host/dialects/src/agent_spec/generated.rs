@@ -8,6 +8,7 @@ use hotcell_graph::{List, Object, Value};
 use super::model::{Component, ComponentId, Piece, Property};
 use super::placeholders;
 use super::properties::{of_schema, text};
+use super::templates;
 use super::versions::Version;
 
 /// The branch of a node that just goes on, and the one that an end gives its flow where it says nothing.
@@ -40,10 +41,18 @@ pub(super) struct Declared {
 pub(super) type Find<'c> = dyn Fn(ComponentId) -> &'c Component + 'c;
 
 /// What the configuration of a component of the specification implies. Its declared inputs and outputs are in it.
-pub(super) fn of<'c>(component: &Component, declared: Declared, find: &Find<'c>, version: Version) -> Generated {
+pub(super) fn of<'c>(
+    component: &Component,
+    declared: Declared,
+    find: &Find<'c>,
+    version: Version,
+    renders_jinja: bool,
+) -> Generated {
     let next = || Some(vec![Arc::from(NEXT)]);
     let texts = |names: Vec<&str>| Some(names.into_iter().map(|name| text(name, &component.span)).collect());
-    let in_field = |field: &str| texts(placeholders::names(component.text(field).unwrap_or_default()));
+    let is_jinja = templates::are_jinja(&component.component_type, renders_jinja);
+    let in_field =
+        |field: &str| Some(templates::inputs(component.text(field).unwrap_or_default(), is_jinja, &component.span));
     // The single property may have any name.
     let one = |declared: &[Property], name: &str| match declared {
         [only] => Some(vec![text(&only.title, &component.span)]),

@@ -23,6 +23,7 @@ mod read;
 mod references;
 mod schema;
 mod sources;
+mod templates;
 mod values;
 mod versions;
 mod write;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use super::Typed;
 use super::typed::json_within;
+use super::{Rendered, Typed};
 use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
 use crate::template::{Lookup, MAX_EXPANDED, Missing, Template};
@@ -53,6 +53,8 @@ pub enum Expression {
     Typed(Box<Typed>),
     /// The texts of these, one after the other (see [`crate::types::to_text`])
     Joined(Vec<Expression>),
+    /// The text of a template of the Jinja language
+    Rendered(Box<Rendered>),
     /// An object whose keys are given too
     Entries(Vec<(Expression, Expression)>),
     /// The JSON object in a text
@@ -182,6 +184,7 @@ impl Expression {
                 }
                 Ok(Value::text(text))
             }
+            Expression::Rendered(rendered) => rendered.evaluate(scope),
             Expression::Entries(entries) => {
                 let mut object = Object::default();
                 for (key, value) in entries {

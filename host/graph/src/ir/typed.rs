@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::{Expression, NoValue};
+use crate::jinja::Jinja;
 use crate::template::Lookup;
 use crate::types::{Mismatch, Type};
-use crate::value::{Value, parse_json};
+use crate::value::{Key, Object, Value, parse_json};
 
 /// A value that is converted to a type.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +31,26 @@ impl Typed {
         };
         let mismatch = |mismatch: Mismatch| NoValue::Mismatch { what: self.what.clone(), mismatch };
         self.to.convert(&value).map_err(mismatch)
+    }
+}
+
+/// A template of the Jinja language with the values that it needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rendered {
+    /// The template
+    pub template: Jinja,
+    /// The values of its names
+    pub values: Vec<(Key, Expression)>,
+}
+
+impl Rendered {
+    pub(super) fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, NoValue> {
+        let value = |(name, value): &(Key, Expression)| Ok((name.clone(), value.evaluate(scope)?));
+        let values = self.values.iter().map(value).collect::<Result<Object, NoValue>>()?;
+        self.template
+            .render(&values)
+            .map(Value::text)
+            .map_err(|problem| NoValue::Unfit(format!("a template: {problem}")))
     }
 }
 

@@ -5,6 +5,7 @@ use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::super::model::{ComponentId, Field};
 use super::super::placeholders::more_than_placeholders;
+use super::super::templates::{FIELDS as RENDERED, are_jinja, jinja};
 use super::Checker;
 
 /// The fields whose texts are templates.
@@ -25,8 +26,16 @@ impl Checker<'_> {
     /// Warns of what reaches a model or a server as it is written although it looks as if it did not.
     pub(super) fn templates(&mut self, id: ComponentId) {
         let component = self.component(id);
+        let is_jinja = are_jinja(&component.component_type, self.surroundings.renders_jinja());
         for field in FIELDS {
             let Some(Field::Value { value, span }) = component.fields.get(*field) else { continue };
+            if let (true, true, Value::Text(text)) = (is_jinja, RENDERED.contains(field), value) {
+                if let Some(Err(problem)) = jinja(text) {
+                    let error = Diagnostic::error(format!("`{field}` is no template: {problem}")).at(span);
+                    self.report(id, error);
+                }
+                continue;
+            }
             let mut texts = Vec::new();
             texts_in(value, &mut texts);
             let found: Vec<&str> = texts.into_iter().flat_map(more_than_placeholders).collect();
@@ -38,7 +47,8 @@ impl Checker<'_> {
             };
             let message = format!("`{first}` in `{field}` is no placeholder and is used as it is written{others}");
             let warning = Diagnostic::warning(message).at(&place_of(first, span)).help(
-                "a placeholder is a name in double braces; the specification has no filters, conditions or comments in texts",
+                "a placeholder is a name in double braces, and nothing else is filled in; `jinja = true` below `[compat]` in \
+                 `hotcell.toml` renders prompts and messages as WayFlow does",
             );
             self.report(id, warning);
         }

@@ -226,7 +226,11 @@ impl<'c> Lowering<'c> {
         let written: Vec<&str> = parts.instructions.iter().copied().filter(|text| !text.trim().is_empty()).collect();
         if !written.is_empty() {
             let text = written.join("\n\n");
-            prompt.push(PromptPart::text("`system_prompt`", Speaker::System, template::text(&text, input)));
+            prompt.push(PromptPart::text(
+                "`system_prompt`",
+                Speaker::System,
+                template::rendered(&text, self.surroundings.renders_jinja(), input),
+            ));
         }
         prompt.push(PromptPart::messages("the conversation", Expression::Key(conversation.clone())));
         AgentLoop {

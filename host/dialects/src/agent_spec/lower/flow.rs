@@ -8,6 +8,7 @@ use hotcell_graph::{Key, Value};
 use super::data::DataFlow;
 use super::{Lowering, OwnKeys};
 use crate::agent_spec::model::{Component, ComponentId};
+use crate::agent_spec::templates::are_jinja;
 
 /// What the nodes of a flow have in common.
 pub(super) struct Frame<'c> {
@@ -19,11 +20,17 @@ pub(super) struct Frame<'c> {
     entries: HashMap<ComponentId, Key>,
     /// The further steps of a node
     pub(super) further: HashMap<ComponentId, Vec<Key>>,
+    renders_jinja: bool,
     /// Where the branches of a node lead
     edges: HashMap<(ComponentId, &'c str), ComponentId>,
 }
 
 impl Frame<'_> {
+    /// Whether the texts of a node are templates of the Jinja language.
+    pub(super) fn is_jinja(&self, node: &Component) -> bool {
+        are_jinja(&node.component_type, self.renders_jinja)
+    }
+
     /// The node of the graph where a branch of a node leads.
     pub(super) fn target(&self, node: ComponentId, branch: &str) -> Option<NodeIndex> {
         self.ids.get(self.entries.get(self.edges.get(&(node, branch))?)?)
@@ -142,7 +149,17 @@ impl<'c> Lowering<'c> {
                 edges.insert((from, edge.text("from_branch").unwrap_or("next")), to);
             }
         }
-        Frame { flow, keys, data, ids: NodeIds::new(all.iter().map(String::as_str)), entries, further, edges }
+        let renders_jinja = self.surroundings.renders_jinja();
+        Frame {
+            flow,
+            keys,
+            data,
+            ids: NodeIds::new(all.iter().map(String::as_str)),
+            entries,
+            further,
+            renders_jinja,
+            edges,
+        }
     }
 }
 

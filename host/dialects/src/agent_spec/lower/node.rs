@@ -301,7 +301,7 @@ impl Site<'_, '_> {
     }
 
     pub(super) fn template(&self, template: &str) -> Expression {
-        template::text(template, |name| self.input(name))
+        template::rendered(template, self.frame.is_jinja(self.component), |name| self.input(name))
     }
 
     /// An object with all inputs.

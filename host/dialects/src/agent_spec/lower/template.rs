@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use hotcell_graph::ir::{Expression, UrlPart};
+use hotcell_graph::ir::{Expression, Rendered, UrlPart};
 use hotcell_graph::{Object, Value};
 
 use crate::agent_spec::placeholders::{Piece, pieces};
+use crate::agent_spec::templates::jinja;
 
 /// The text of a template; `value` gives the values of its names.
 pub(super) fn text(template: &str, value: impl Fn(&str) -> Expression) -> Expression {
@@ -14,6 +15,17 @@ pub(super) fn text(template: &str, value: impl Fn(&str) -> Expression) -> Expres
         Piece::Name(name) => value(name),
     };
     Expression::Joined(pieces(template).map(part).collect())
+}
+
+/// The text of a template of the Jinja language, or of one with placeholders, which means the same in both.
+pub(super) fn rendered(template: &str, is_jinja: bool, value: impl Fn(&str) -> Expression) -> Expression {
+    match jinja(template).filter(|_| is_jinja) {
+        Some(Ok(template)) => {
+            let values = template.names().into_iter().map(|name| (Arc::from(&*name), value(&name))).collect();
+            Expression::Rendered(Box::new(Rendered { template, values }))
+        }
+        _ => text(template, value),
+    }
 }
 
 /// A JSON value whose texts, keys included, are templates.
