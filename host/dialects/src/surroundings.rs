@@ -37,6 +37,11 @@ pub trait Surroundings {
         false
     }
 
+    /// The embedding model that the operator names for files that cannot.
+    fn embedding_model(&self) -> Option<String> {
+        None
+    }
+
     /// What an import path of another ecosystem means here.
     fn import(&self, what: Import, path: &str) -> Imported {
         let name = path.rsplit(['.', ':']).next().unwrap_or_default();

@@ -128,6 +128,14 @@ pub fn last_heard(messages: &List) -> Option<&str> {
     said_by(messages, Speaker::Human).next()
 }
 
+/// Whether a model answered what a person said last with the same text as it had said before.
+pub fn repeats_itself(messages: &List) -> bool {
+    let from_last = |back: usize| messages.get(messages.len().checked_sub(back)?);
+    let (Some(last), Some(between), Some(before)) = (from_last(1), from_last(2), from_last(3)) else { return false };
+    let speakers = [before, between, last].map(speaker);
+    speakers == [Some(Speaker::Ai), Some(Speaker::Human), Some(Speaker::Ai)] && as_text(before) == as_text(last)
+}
+
 /// The texts of a model's messages, the last one first.
 fn replies(messages: &List) -> impl Iterator<Item = &str> {
     said_by(messages, Speaker::Ai)

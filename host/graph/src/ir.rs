@@ -24,12 +24,14 @@ use crate::diagnostic::Span;
 use crate::reducer::Reducer;
 use crate::value::{Key, Value};
 
-pub use agent_loop::{AgentLoop, AtCap, KeptArguments, LoopGraph, LoopPlaces, LoopSteps, Pattern, RequestCap, Window};
+pub use agent_loop::{
+    AgentLoop, AtCap, Continuation, KeptArguments, LoopGraph, LoopPlaces, LoopSteps, Pattern, RequestCap, Window,
+};
 pub use call::{CallAction, CallTarget, Results};
 pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
-    AnswerCallsAction, Callable, ConverseAction, FailureRecord, LoadSkillsAction, PromptPart, Retry, RetryOn, Said,
-    Skill, SkillTool, Skills, SpreadAction,
+    AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, PromptPart, Retry,
+    RetryOn, Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
 };
 pub use expression::{Expression, NoValue};
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};

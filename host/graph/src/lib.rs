@@ -15,6 +15,7 @@ mod reducer;
 mod state;
 mod suggest;
 mod template;
+mod todo;
 pub mod types;
 pub mod value;
 
@@ -25,4 +26,5 @@ pub use reducer::{Reducer, ReducerError};
 pub use state::{Scoped, State};
 pub use suggest::closest;
 pub use template::{Braces, Lookup, Missing, Template, resolve};
+pub use todo::{TodoList, TodoTool};
 pub use value::{Key, List, Object, Value};

@@ -19,7 +19,7 @@ use url::Url;
 
 use crate::context::LoadContext;
 use crate::hooks::HookList;
-use crate::knowledge::AgentKnowledge;
+use crate::knowledge::{AgentKnowledge, MODEL_VARIABLE};
 use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
 use crate::python::{Place, ProjectModules, PythonTools, working_folder};
@@ -230,6 +230,10 @@ impl Surroundings for AgentSurroundings<'_> {
 
     fn renders_jinja(&self) -> bool {
         self.reach.settings.renders_jinja()
+    }
+
+    fn embedding_model(&self) -> Option<String> {
+        self.context.environment().get(MODEL_VARIABLE)
     }
 
     fn named_tool(&self, name: &str) -> Imported {

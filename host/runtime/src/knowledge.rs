@@ -29,7 +29,7 @@ use crate::tools::AgentTools;
 /// What grants to a node that looks things up are given to, before the node's id.
 pub(crate) const GRANT_PREFIX: &str = "rag:";
 /// The variable that names the embedding model of nodes that name none.
-const MODEL_VARIABLE: &str = "HOTCELL_EMBEDDING_MODEL";
+pub(crate) const MODEL_VARIABLE: &str = "HOTCELL_EMBEDDING_MODEL";
 /// The embedding models on this machine: `local:DIRECTORY`.
 const LOCAL: &str = "local:";
 /// Where the cell finds a document that it is to read.

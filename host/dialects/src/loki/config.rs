@@ -9,16 +9,19 @@ use std::sync::Arc;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{
-    Action, AgentLoop, CallAction, CallTarget, Callable, Expression, Graph, Join, Next, Node, NodeIds, OnFailure,
-    PromptPart, Update, Variable as IrVariable,
+    Action, AgentLoop, CallAction, CallTarget, Callable, Expression, Graph, Join, LookUpAction, Next, Node, NodeIds,
+    OnFailure, PromptPart, Update, Variable as IrVariable,
 };
 use hotcell_graph::{Braces, Template};
 
-use super::lower::{agent_loop, at_once, server_functions};
+use super::auto_continue::{self, AutoContinue};
+use super::lower::{agent_loop, at_once, with_more};
 use super::read::{model, variables};
 use super::schema::{Model, Variable};
 use super::{
-    Declarations, INPUT_KEY, elsewhere, missing_tool_help, model_help, own_tools, placeholders, remark_on_tool,
+    Declarations, INPUT_KEY, documents, elsewhere, mcp_tools, missing_tool_help, model_help, own_tools, placeholders,
+    remark_on_tool, server_functions, skills,
+    spawning::{self, Spawning},
     start_time, tool_name,
 };
 use crate::document::Need::{Optional, Required};
@@ -41,6 +44,11 @@ struct Config {
     servers: Vec<SourceText>,
     starters: Vec<SourceText>,
     variables: Vec<Variable>,
+    auto_continue: Option<AutoContinue>,
+    skills: Option<skills::Named>,
+    choice: mcp_tools::Choice,
+    documents: Vec<SourceText>,
+    spawning: Option<Spawning>,
     span: Span,
 }
 
@@ -65,7 +73,7 @@ pub(super) fn read_and_lower(
         global_tools: config.tools.iter().map(|tool| tool_name(tool).to_owned()).collect(),
         mcp_servers: owned(&config.servers),
         conversation_starters: owned(&config.starters),
-        knowledge_bases: Vec::new(),
+        knowledge_bases: documents::knowledge_base(&config.documents, surroundings).into_iter().collect(),
         checked_before_run: true,
     };
     let graph = if broken { None } else { lower(&config, surroundings) };
@@ -93,15 +101,12 @@ fn read(reader: &Reader<'_>) -> Option<Config> {
     let servers = fields.texts("mcp_servers", Optional).unwrap_or_default();
     let starters = fields.texts("conversation_starters", Optional).unwrap_or_default();
     let variables = variables(&mut fields);
+    let auto_continue = auto_continue::read(&mut fields);
+    let skills = skills::read(&mut fields).filter(|skills| !skills.names.is_empty());
+    let choice = mcp_tools::read(&mut fields);
+    let spawning = spawning::read(&mut fields);
     elsewhere::of_tool_loop(&mut fields);
-    if let Some(documents) = fields.texts("documents", Optional)
-        && let Some(first) = documents.first()
-    {
-        let error = fields
-            .error("`documents` of an agent with a tool loop are not supported", &first.span)
-            .help("look things up in a graph, with a `rag` node");
-        reader.report(error);
-    }
+    let documents = fields.texts("documents", Optional).unwrap_or_default();
     fields.finish(|unknown| match unknown {
         "nodes" | "start" => Some("a graph belongs into `graph.yaml`".to_owned()),
         "tools" => Some("an agent has all of its `global_tools`".to_owned()),
@@ -116,6 +121,11 @@ fn read(reader: &Reader<'_>) -> Option<Config> {
         servers,
         starters,
         variables,
+        auto_continue,
+        skills,
+        choice,
+        documents,
+        spawning,
         span: reader.span(root.place),
     })
 }
@@ -139,6 +149,14 @@ fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) 
             ToolState::Unusable(reason) => Diagnostic::error(reason),
         };
         reader.report(error.at(&tool.span));
+    }
+    if let Some(spawning) = &config.spawning {
+        spawning.check(surroundings, &mut |diagnostic| reader.report(diagnostic));
+    }
+    documents::check(&config.documents, surroundings, &mut |diagnostic| reader.report(diagnostic));
+    config.choice.check(&config.servers, surroundings, &mut |diagnostic| reader.report(diagnostic));
+    if let Some(skills) = &config.skills {
+        skills.check(surroundings, &mut |diagnostic| reader.report(diagnostic));
     }
     if let Err(reason) = surroundings.own_tools() {
         reader.report(Diagnostic::error(reason).at(&config.span));
@@ -174,7 +192,14 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
     tools.extend(own.iter().map(|own| own.full_name.clone()));
     tools.extend(config.servers.iter().flat_map(|server| server_functions(server, surroundings)));
     let mut seen = HashSet::new();
-    tools.retain(|tool| seen.insert(tool.clone()));
+    tools.retain(|tool| config.choice.keeps(tool) && seen.insert(tool.clone()));
+    let mut built_in = config.auto_continue.as_ref().map(AutoContinue::shown).unwrap_or_default();
+    if config.skills.is_some() {
+        built_in.extend(skills::Named::shown());
+    }
+    if config.spawning.is_some() {
+        built_in.extend(Spawning::shown());
+    }
     // Only variables and placeholders are filled in: any other braces in instructions are the author's own.
     let is_filled = |name: Option<&str>| {
         let is_variable = config.variables.iter().any(|variable| Some(&*variable.name.value) == name);
@@ -182,18 +207,31 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
     };
     let instructions = |text: &SourceText| {
         let template = Template::parse_only(text, is_filled);
-        Expression::Lenient(template.filled(|name| placeholders::for_model(name, &tools, surroundings)))
+        Expression::Lenient(template.filled(|name| placeholders::for_model(name, &tools, &built_in, surroundings)))
     };
-    let instructions = config.instructions.as_ref().map(instructions);
+    let about_list = config.auto_continue.as_ref().and_then(AutoContinue::instructions);
+    let about_agents = config.spawning.as_ref().and_then(Spawning::instructions);
+    let about_skills = config.skills.as_ref().and_then(skills::Named::instructions);
+    let instructions = with_more(
+        config.instructions.as_ref().map(instructions),
+        [about_list, about_skills, about_agents].into_iter().flatten(),
+    );
     let reference = |key: &str| Expression::Lenient(Template::parse(&format!("{{{{{key}}}}}")));
-    let mut prompt = vec![PromptPart::text("`prompt`", Speaker::Human, reference(INPUT_KEY))];
+    let knows = !config.documents.is_empty();
+    let asked = if knows { documents::with_context(reference(INPUT_KEY)) } else { reference(INPUT_KEY) };
+    let mut prompt = vec![PromptPart::text("`prompt`", Speaker::Human, asked)];
     if let Some(instructions) = instructions {
         prompt.insert(0, PromptPart::text("`instructions`", Speaker::System, instructions));
     }
+    let of_list = config.auto_continue.iter().flat_map(AutoContinue::tools);
+    let of_agents = config.spawning.iter().flat_map(Spawning::tools);
+    let of_skills = config.skills.iter().flat_map(|_| skills::Named::callables());
     let agent = AgentLoop {
         retry: at_once(1),
         prompt,
-        tools: tools.into_iter().map(Callable::Tool).collect(),
+        tools: tools.into_iter().map(Callable::Tool).chain(of_list).chain(of_skills).chain(of_agents).collect(),
+        skills: config.skills.as_ref().map(|skills| skills.load(&[&config.choice], surroundings)),
+        continuation: config.auto_continue.as_ref().map(AutoContinue::continuation),
         ..agent_loop(config.model.settings(), MAX_REQUESTS)
     };
     let action = CallAction {
@@ -203,8 +241,8 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
         bind: "output",
     };
     let names_time = config.instructions.as_ref().is_some_and(|text| text.contains(placeholders::NOW));
-    let ids = NodeIds::new(NODES);
     let [agent, end] = NODES;
+    let ids = NodeIds::new(knows.then_some(documents::BASE).into_iter().chain(NODES));
     let node = |id: &str, kind: &'static str, action: Action, next: Vec<_>| Node {
         id: id.into(),
         kind,
@@ -222,7 +260,17 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
     let mut asks = node(agent, "agent", Action::Call(Box::new(action)), vec![ids.get(end)?]);
     asks.updates = vec![Update { key: ANSWER_KEY.into(), value: reference("output") }];
     let ends = node(end, "end", Action::End { output: reference(ANSWER_KEY) }, Vec::new());
-    let mut graph = Graph::new(&*config.name.value, vec![asks, ends], agent)?;
+    let mut nodes = vec![asks, ends];
+    if knows {
+        let action =
+            LookUpAction { base: documents::BASE.to_owned(), query: reference(INPUT_KEY), top_k: None, bind: "output" };
+        let mut looks_up = node(documents::BASE, "rag", Action::LookUp(action), vec![ids.get(agent)?]);
+        let context = Expression::Entry(Box::new(Expression::Key("output".into())), "context".into());
+        looks_up.updates = vec![Update { key: documents::CONTEXT.into(), value: context }];
+        nodes.insert(0, looks_up);
+    }
+    let start = if knows { documents::BASE } else { agent };
+    let mut graph = Graph::new(&*config.name.value, nodes, start)?;
     graph.description = config.description.as_deref().map(str::to_owned);
     graph.input_key = Some(INPUT_KEY.into());
     graph.variables = config

@@ -13,23 +13,8 @@ struct Feature {
     details: &'static [&'static str],
 }
 
-const SKILLS: Feature = Feature {
-    name: "enabled_skills",
-    reason: "skills and their tools `skill__...` are not built: write what a skill says into the instructions, and its tools into \
-             `global_tools`",
-    details: &["skills_enabled", "inject_skill_instructions", "skill_instructions"],
-};
-
 /// What agents of both kinds may have.
-const OF_AGENTS: [Feature; 6] = [
-    SKILLS,
-    Feature { name: "skills", details: &[], ..SKILLS },
-    Feature {
-        name: "mcp_tools",
-        reason: "a choice among the functions of an MCP server is not built, and without it the model would have all of them: use \
-                 a graph, whose nodes list single functions in `tools`",
-        details: &[],
-    },
+const OF_AGENTS: [Feature; 3] = [
     Feature {
         name: "reasoning_effort",
         reason: "how much a model thinks cannot be set: leave it out, or name a model that does so by itself",
@@ -47,30 +32,6 @@ const OF_AGENTS: [Feature; 6] = [
     },
 ];
 
-/// What agents with a tool loop may have beside that.
-const OF_TOOL_LOOPS: [Feature; 2] = [
-    Feature {
-        name: "auto_continue",
-        reason: "the to-do list and its tools `todo__...` are not built: leave it out, and the agent goes on while it asks for \
-                 tools and ends with its answer",
-        details: &["max_auto_continues", "inject_todo_instructions", "continuation_prompt"],
-    },
-    Feature {
-        name: "can_spawn_agents",
-        reason: "the tools `agent__...` are not built: call other agents from a graph, with `agent` nodes",
-        details: &[
-            "spawnable_agents",
-            "max_concurrent_agents",
-            "max_agent_depth",
-            "max_concurrent_jobs",
-            "inject_spawn_instructions",
-            "summarization_model",
-            "summarization_threshold",
-            "escalation_timeout",
-        ],
-    },
-];
-
 /// What is about people at a terminal of that program. Without it the agent is the same.
 const OF_ITS_TERMINAL: [(&str, &str); 2] = [
     ("agent_session", "a run begins anew; runs of one conversation have the same `--thread`"),
@@ -84,7 +45,7 @@ pub(super) fn of_graph(fields: &mut Fields<'_, '_>) {
 
 /// Looks at such fields of an agent with a tool loop.
 pub(super) fn of_tool_loop(fields: &mut Fields<'_, '_>) {
-    OF_AGENTS.iter().chain(&OF_TOOL_LOOPS).for_each(|feature| refuse(fields, feature));
+    OF_AGENTS.iter().for_each(|feature| refuse(fields, feature));
     for (name, instead) in OF_ITS_TERMINAL {
         let Some(entry) = fields.pass(name).filter(|entry| is_used(entry)) else { continue };
         let reader = fields.reader();
@@ -95,7 +56,7 @@ pub(super) fn of_tool_loop(fields: &mut Fields<'_, '_>) {
 
 /// Looks at such fields of a node.
 pub(super) fn of_node(fields: &mut Fields<'_, '_>) {
-    OF_AGENTS[..4].iter().for_each(|feature| refuse(fields, feature));
+    OF_AGENTS[..1].iter().for_each(|feature| refuse(fields, feature));
 }
 
 /// What to say of a field that nodes of the successor may have.

@@ -18,9 +18,10 @@ use indexmap::{IndexMap, IndexSet};
 use super::schema::{
     Agent, Approval, Body, Input, Llm, Map, Node, PluginNode, PluginValues, Rag, Route, Schema, Script, Source, Tree,
 };
-use super::{INPUT_KEY, mcp_function, own_tools, placeholders, start_time, tool_name};
+use super::skills::Named;
+use super::{INPUT_KEY, mcp_function, own_tools, placeholders, server_functions, start_time, tool_name};
 use crate::document::SourceText;
-use crate::surroundings::{CALLBACK, PluginNodeState, SYNC, ServerState, Surroundings};
+use crate::surroundings::{CALLBACK, PluginNodeState, SYNC, Surroundings};
 
 /// The graph of a file that has no errors. None if something is missing after all.
 pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<Graph> {
@@ -232,6 +233,10 @@ fn llm(source: &Source, llm: &Llm, surroundings: &dyn Surroundings) -> Option<Ca
     for tool in &llm.tools {
         tools.extend(tools_of(source, tool, surroundings));
     }
+    let choices = [&source.choice, &llm.choice];
+    tools.retain(|tool| choices.iter().all(|choice| choice.keeps(tool)));
+    let skills = llm.skills.as_ref().or(source.skills.as_ref()).filter(|skills| !skills.names.is_empty());
+    let built_in = skills.map(|_| Named::shown()).unwrap_or_default();
     // The model is told the schema in its instructions, or where there are none with the prompt.
     let hint = llm.output_schema.as_ref().map(|schema| Contract::hint(&schema.value));
     let with_hint = |text: Expression, hint: Option<String>| match hint {
@@ -240,22 +245,25 @@ fn llm(source: &Source, llm: &Llm, surroundings: &dyn Surroundings) -> Option<Ca
     };
     let tools: Vec<String> = tools.into_iter().collect();
     let told = |text: &SourceText| {
-        Expression::Strict(Template::parse(text).filled(|name| placeholders::for_model(name, &tools, surroundings)))
+        Expression::Strict(
+            Template::parse(text).filled(|name| placeholders::for_model(name, &tools, &built_in, surroundings)),
+        )
     };
     let prompt = told(llm.prompt.as_ref()?);
-    let parts = match &llm.instructions {
-        Some(instructions) => vec![
-            PromptPart::text("`instructions`", Speaker::System, with_hint(told(instructions), hint)),
-            PromptPart::text("`prompt`", Speaker::Human, prompt),
-        ],
-        None => vec![PromptPart::text("`prompt`", Speaker::Human, with_hint(prompt, hint))],
+    let (instructions, prompt) = match &llm.instructions {
+        Some(instructions) => (Some(with_hint(told(instructions), hint)), prompt),
+        None => (None, with_hint(prompt, hint)),
     };
+    let instructions = with_more(instructions, skills.and_then(Named::instructions));
+    let instructions = instructions.map(|text| PromptPart::text("`instructions`", Speaker::System, text));
+    let parts = instructions.into_iter().chain([PromptPart::text("`prompt`", Speaker::Human, prompt)]).collect();
     let settings = llm.model.settings();
     let contract = llm.output_schema.as_ref().map(|schema| contract(schema, &settings));
     let agent = AgentLoop {
         retry: at_once(llm.max_attempts),
         prompt: parts,
-        tools: tools.into_iter().map(Callable::Tool).collect(),
+        tools: tools.into_iter().map(Callable::Tool).chain(skills.iter().flat_map(|_| Named::callables())).collect(),
+        skills: skills.map(|skills| skills.load(&choices, surroundings)),
         ..agent_loop(settings, llm.max_iterations)
     };
     Some(CallAction {
@@ -264,6 +272,18 @@ fn llm(source: &Source, llm: &Llm, surroundings: &dyn Surroundings) -> Option<Ca
         failure_prefix: Some("LLM node failed: ".to_owned()),
         bind: "output",
     })
+}
+
+/// A text with more behind it, each after an empty line.
+pub(super) fn with_more<'t>(text: Option<Expression>, more: impl IntoIterator<Item = &'t str>) -> Option<Expression> {
+    let mut parts: Vec<Expression> = text.into_iter().collect();
+    for more in more {
+        if !parts.is_empty() {
+            parts.push(Expression::Value("\n\n".into()));
+        }
+        parts.push(Expression::Value(more.into()));
+    }
+    if parts.len() > 1 { Some(Expression::Joined(parts)) } else { parts.pop() }
 }
 
 /// What all loops of the language have in common.
@@ -301,14 +321,6 @@ fn tools_of(source: &Source, entry: &str, surroundings: &dyn Surroundings) -> Ve
     let declared = source.global_tools.iter().any(|tool| tool_name(tool) == name);
     let function = if declared { None } else { mcp_function(source, surroundings, name) };
     vec![function.unwrap_or_else(|| name.to_owned())]
-}
-
-/// All functions of an MCP server, as tools.
-pub(super) fn server_functions(server: &str, surroundings: &dyn Surroundings) -> Vec<String> {
-    match surroundings.mcp_server(server) {
-        ServerState::Usable(functions) => functions.iter().map(|function| format!("mcp:{server}/{function}")).collect(),
-        ServerState::NotStarted | ServerState::Missing | ServerState::Unusable(_) => Vec::new(),
-    }
 }
 
 fn agent(agent: &Agent) -> Option<Action> {

@@ -3,15 +3,20 @@
 //! Three steps: [`read`] gives every field its type and place, [`checks`] finds what cannot work, [`lower`] makes the
 //! IR. A graph comes out only if there is no error.
 
+mod auto_continue;
 mod checks;
 mod config;
+mod documents;
 mod elsewhere;
 mod lower;
+mod mcp_tools;
 mod output_schema;
 mod placeholders;
 mod read;
 mod read_node;
 mod schema;
+mod skills;
+mod spawning;
 
 use std::sync::Arc;
 
@@ -198,6 +203,14 @@ fn start_time() -> hotcell_graph::ir::Variable {
         name: placeholders::NOW.into(),
         description: "when the run began".to_owned(),
         default: Some(String::new()),
+    }
+}
+
+/// All functions of an MCP server, as tools.
+fn server_functions(server: &str, surroundings: &dyn Surroundings) -> Vec<String> {
+    match surroundings.mcp_server(server) {
+        ServerState::Usable(functions) => functions.iter().map(|function| format!("mcp:{server}/{function}")).collect(),
+        ServerState::NotStarted | ServerState::Missing | ServerState::Unusable(_) => Vec::new(),
     }
 }
 

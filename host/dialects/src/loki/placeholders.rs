@@ -26,10 +26,16 @@ pub(super) fn anywhere(name: &str) -> Option<String> {
     CELL.iter().find(|(placeholder, _)| *placeholder == name).map(|(_, text)| (*text).to_owned())
 }
 
-/// The text in the place of a reference in what a model with these tools is told.
-pub(super) fn for_model(name: &str, tools: &[String], surroundings: &dyn Surroundings) -> Option<String> {
+/// The text in the place of a reference in what a model with these tools is told; `built_in` are the names and descriptions of
+/// those that belong to its loop.
+pub(super) fn for_model(
+    name: &str,
+    tools: &[String],
+    built_in: &[(String, String)],
+    surroundings: &dyn Surroundings,
+) -> Option<String> {
     match name {
-        TOOLS => Some(list(tools, surroundings)),
+        TOOLS => Some(list(tools, built_in, surroundings)),
         FOLDER => Some(surroundings.working_folder()),
         _ => anywhere(name),
     }
@@ -57,13 +63,12 @@ pub(super) fn help(name: &str, for_model: bool) -> String {
     }
 }
 
-fn list(tools: &[String], surroundings: &dyn Surroundings) -> String {
-    let line = |(place, tool): (usize, &String)| {
-        let (name, description) = surroundings.shown_tool(tool).unwrap_or_else(|| (tool.clone(), String::new()));
-        match description.lines().next() {
-            Some(first) => format!("{}. {name}: {first}", place + 1),
-            None => format!("{}. {name}", place + 1),
-        }
+fn list(tools: &[String], built_in: &[(String, String)], surroundings: &dyn Surroundings) -> String {
+    let shown = |tool: &String| surroundings.shown_tool(tool).unwrap_or_else(|| (tool.clone(), String::new()));
+    let all = tools.iter().map(shown).chain(built_in.iter().cloned());
+    let line = |(place, (name, description)): (usize, (String, String))| match description.lines().next() {
+        Some(first) => format!("{}. {name}: {first}", place + 1),
+        None => format!("{}. {name}", place + 1),
     };
-    tools.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
+    all.enumerate().map(line).collect::<Vec<_>>().join("\n")
 }

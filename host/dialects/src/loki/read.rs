@@ -11,6 +11,7 @@ use hotcell_graph::{Reducer, closest};
 use super::elsewhere;
 use super::read_node::node;
 use super::schema::{Model, Settings, Source, Variable};
+use super::{mcp_tools, skills};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Owner, Place, Reader, SourceText, Spanned};
 
@@ -54,6 +55,8 @@ pub(super) fn source(reader: &Reader<'_>) -> Option<Source> {
         }
         None => Vec::new(),
     };
+    let skills = skills::read(&mut fields);
+    let choice = mcp_tools::read(&mut fields);
     elsewhere::of_graph(&mut fields);
     fields.finish(|unknown| {
         let advice = match unknown {
@@ -76,6 +79,8 @@ pub(super) fn source(reader: &Reader<'_>) -> Option<Source> {
         mcp_servers,
         conversation_starters,
         settings,
+        skills,
+        choice,
         variables,
         initial_state,
         reducers,

@@ -15,6 +15,7 @@ use super::schema::{
     Agent, Approval, Body, End, Input, Llm, Map, Node, PluginNode, PluginValues, Rag, Retrieval, Route, Script,
     ScriptPath, Tree, Update,
 };
+use super::{mcp_tools, skills};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Owner, Reader, SourceText, Spanned};
 
@@ -277,6 +278,8 @@ fn llm(fields: &mut Fields<'_, '_>) -> Body {
         fallback: fields.text("fallback", Optional),
         output_schema: output_schema(fields),
         timeout: duration(fields, "timeout"),
+        skills: skills::read(fields),
+        choice: mcp_tools::read(fields),
     }))
 }
 

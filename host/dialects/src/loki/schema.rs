@@ -10,6 +10,8 @@ use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{LengthCheck, ModelSettings};
 use hotcell_graph::{Reducer, Value};
 
+use super::mcp_tools::Choice;
+use super::skills::Named;
 use crate::document::{SourceText, Spanned};
 
 /// The whole file.
@@ -22,6 +24,9 @@ pub(super) struct Source {
     pub(super) mcp_servers: Vec<SourceText>,
     pub(super) conversation_starters: Vec<SourceText>,
     pub(super) settings: Settings,
+    /// The skills of nodes that name none
+    pub(super) skills: Option<Named>,
+    pub(super) choice: Choice,
     pub(super) variables: Vec<Variable>,
     pub(super) initial_state: Vec<(Spanned<Arc<str>>, Value)>,
     pub(super) reducers: Vec<(Spanned<Arc<str>>, Reducer)>,
@@ -169,6 +174,8 @@ pub(super) struct Llm {
     pub(super) fallback: Option<SourceText>,
     pub(super) output_schema: Option<Schema>,
     pub(super) timeout: Option<Duration>,
+    pub(super) skills: Option<Named>,
+    pub(super) choice: Choice,
 }
 
 /// A JSON schema that was checked.

@@ -7,8 +7,8 @@ use hotcell_graph::diagnostic::{Diagnostic, Span};
 use hotcell_graph::formula::{Formula, Wanted};
 use hotcell_graph::ir::{
     Action, AgentLoop, AskAction, CallAction, CapOrigin, Expression, FailureRecord, Graph, Join, LoadSkillsAction,
-    LoopPlaces, ModelSettings, Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, Skills, SpreadAction,
-    Update, VisitCap,
+    LoopPlaces, ModelSettings, Next, Node as IrNode, NodeIds, OnFailure, PromptPart, RunLimits, SkillWords, Skills,
+    SpreadAction, Update, VisitCap,
 };
 use hotcell_graph::{Key, Reducer, Template, Value, closest};
 
@@ -124,7 +124,11 @@ impl Lowering<'_, '_, '_> {
         graph.reducers.insert(HIDDEN.into(), Reducer::Merge);
         if !self.source.skills.is_empty() {
             graph.reducers.insert(LOADED_SKILLS.into(), Reducer::Merge);
-            graph.skills = Some(Skills { all: self.source.skills.clone(), loaded_key: LOADED_SKILLS.into() });
+            graph.skills = Some(Skills {
+                all: self.source.skills.clone(),
+                loaded_key: LOADED_SKILLS.into(),
+                words: SkillWords::default(),
+            });
         }
         graph.input_schema = agent.input_schema.clone();
         let limits = graph.limits.clone();

@@ -34,6 +34,22 @@ pub(super) async fn consult(turn: &mut NodeTurn, agent: &Key, prompt: String) ->
     .await
 }
 
+/// The same where a failure is an answer, too: an object with `output` or `error`.
+pub(super) async fn attempt(turn: &mut NodeTurn, agent: &Key, prompt: String) -> Result<Value, Interruption> {
+    let (base, node) = (turn.base_of_next(), turn.node.clone());
+    let deed = Deed::new("agent", agent, &[&prompt]);
+    turn.effect(deed, |context| async move {
+        let mut used = Account::default();
+        let (name, text) = match call(&context, &mut used, node, base, agent, prompt).await {
+            Ok(output) => ("output", output),
+            Err(Interruption::Failed(reason)) => ("error", reason),
+            Err(other) => return (used, Err(other)),
+        };
+        (used, Ok(Value::Object(hook::event([(name, Value::text(text))]))))
+    })
+    .await
+}
+
 /// One call of an agent, with the hooks around it: its final text.
 async fn call(
     context: &Arc<RunContext>,

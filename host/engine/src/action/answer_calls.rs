@@ -1,20 +1,22 @@
 //! Answering the calls of tools that a conversation ends with.
 
 mod confirm;
+mod delegate;
 mod of_graph;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hotcell_budget::Usage;
 use hotcell_graph::conversation::{self, Speaker};
-use hotcell_graph::ir::{AnswerCallsAction, Callable, Graph, SkillTool, Skills, Submit, Tool};
+use hotcell_graph::ir::{AnswerCallsAction, Callable, DelegateTool, Graph, SkillTool, Skills, Submit, Team, Tool};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Key, List, Object, State, Value};
+use hotcell_graph::{Key, List, Object, State, TodoList, TodoTool, Value};
 use hotcell_models::{ToolCallRequest, ToolSpec};
 use serde_json::json;
 
 use super::model::check_arguments;
-use super::{Performed, agent, converse, defined, skills, tool};
+use super::{Performed, agent, converse, defined, skills, todo, tool};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::ports::SharedState;
@@ -41,6 +43,9 @@ enum ReachableKind {
     Tool(String),
     Agent(Key),
     Skills(SkillTool),
+    /// The state key with the list
+    Todo(TodoTool, Key),
+    Delegate(DelegateTool, Arc<Team>),
     Defined(Arc<Tool>),
     Submit(Arc<Submit>),
 }
@@ -105,7 +110,17 @@ pub(super) fn within_reach(
                 add(ReachableTool { spec, kind: ReachableKind::Agent(agent.clone()), confirm: false });
             }
             Callable::Skills(tool) => {
-                let (spec, kind) = (skills::describe(*tool), ReachableKind::Skills(*tool));
+                let words = graph.skills.as_ref().map(|skills| skills.words).unwrap_or_default();
+                let (spec, kind) = (skills::describe(*tool, words), ReachableKind::Skills(*tool));
+                add(ReachableTool { spec, kind, confirm: false });
+            }
+            Callable::Todo { tool, name, list } => {
+                let (spec, kind) = (todo::describe(*tool, name), ReachableKind::Todo(*tool, list.clone()));
+                add(ReachableTool { spec, kind, confirm: false });
+            }
+            Callable::Delegate { tool, name, team } => {
+                let (spec, kind) =
+                    (delegate::describe(*tool, name, team), ReachableKind::Delegate(*tool, team.clone()));
                 add(ReachableTool { spec, kind, confirm: false });
             }
             Callable::Defined(tool) => {
@@ -145,6 +160,8 @@ pub(super) async fn perform(
     let mut of_clients = of_graph::ask_clients(turn, &reach, &calls, &allowed).await?;
     let mut answers = List::default();
     let mut loaded = Object::default();
+    let mut lists: BTreeMap<Key, TodoList> = BTreeMap::new();
+    let mut works: BTreeMap<Key, List> = BTreeMap::new();
     let mut writes = Vec::new();
     let mut is_waiting = false;
     for (place, call) in calls.into_iter().enumerate() {
@@ -167,6 +184,19 @@ pub(super) async fn perform(
                 Some(ReachableKind::Agent(name)) => call_agent(turn, name, &call).await?,
                 Some(ReachableKind::Skills(tool)) => {
                     use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded).await
+                }
+                Some(ReachableKind::Todo(tool, list)) => keep_list(
+                    turn,
+                    *tool,
+                    &call,
+                    lists.entry(list.clone()).or_insert_with(|| TodoList::of(state.get(list))),
+                ),
+                Some(ReachableKind::Delegate(tool, team)) => {
+                    let before = || state.get(&team.work).and_then(Value::as_list).cloned().unwrap_or_default();
+                    let work = works.entry(team.work.clone()).or_insert_with(before);
+                    let outcome = delegate::call(turn, *tool, team, &arguments(&call), work).await?;
+                    answered(turn, &call, outcome.as_ref().err().map(String::as_str));
+                    outcome.unwrap_or_else(|error| format!("error: {error}"))
                 }
                 Some(ReachableKind::Defined(tool)) => match of_clients.remove(&place) {
                     Some(Some(outcome)) => of_graph::told(action, tool, outcome)?,
@@ -191,6 +221,8 @@ pub(super) async fn perform(
     if !answers.is_empty() {
         writes.push(Write { key: action.conversation.clone(), value: Value::List(answers) });
     }
+    writes.extend(works.into_iter().map(|(key, work)| Write { key, value: Value::List(work) }));
+    writes.extend(lists.into_iter().map(|(key, list)| Write { key, value: list.to_value() }));
     if let (false, Some(skills)) = (loaded.is_empty(), &graph.skills) {
         writes.push(Write { key: skills.loaded_key.clone(), value: Value::Object(loaded) });
     }
@@ -275,6 +307,12 @@ async fn use_skills(
     };
     let error = outcome.as_ref().err().map(String::as_str);
     answered(turn, call, error);
+    outcome.unwrap_or_else(|error| format!("error: {error}"))
+}
+
+fn keep_list(turn: &NodeTurn, tool: TodoTool, call: &ToolCallRequest, list: &mut TodoList) -> String {
+    let outcome = list.apply(tool, &arguments(call));
+    answered(turn, call, outcome.as_ref().err().map(String::as_str));
     outcome.unwrap_or_else(|error| format!("error: {error}"))
 }
 

@@ -15,6 +15,7 @@ mod read_value;
 mod script;
 mod side_by_side;
 mod skills;
+mod todo;
 mod tool;
 
 use std::pin::{Pin, pin};

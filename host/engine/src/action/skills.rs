@@ -4,7 +4,7 @@
 //! that a skill lists.
 
 use hotcell_graph::conversation::{self, Speaker};
-use hotcell_graph::ir::{Graph, LoadSkillsAction, Skill, SkillTool, Skills};
+use hotcell_graph::ir::{Graph, LoadSkillsAction, Skill, SkillTool, SkillWords, Skills};
 use hotcell_graph::{List, Object, State, Value};
 use hotcell_models::ToolSpec;
 use serde_json::json;
@@ -18,24 +18,20 @@ use crate::turn::NodeTurn;
 use hotcell_journal::Write;
 
 /// What a model is told about what it may do with skills.
-pub(super) fn describe(tool: SkillTool) -> ToolSpec {
-    let (description, path) = match tool {
-        SkillTool::List => ("Lists the skills that can be loaded", None),
-        SkillTool::Load => ("Loads a skill: gives its instructions and makes its tools available", None),
-        SkillTool::Unload => ("Takes the tools of a skill away again", None),
-        SkillTool::ListResources => ("Lists the reference files of a skill", None),
-        SkillTool::LoadResource => ("Reads a reference file of a skill", Some("resource_path")),
-        SkillTool::ListAssets => ("Lists the assets of a skill", None),
-        SkillTool::LoadAsset => ("Reads an asset of a skill", Some("asset_path")),
+pub(super) fn describe(tool: SkillTool, words: SkillWords) -> ToolSpec {
+    let path = match tool {
+        SkillTool::LoadResource => Some("resource_path"),
+        SkillTool::LoadAsset => Some("asset_path"),
+        _ => None,
     };
     let text = |description: &str| json!({ "type": "string", "description": description });
     let mut properties = serde_json::Map::new();
     let mut required = Vec::new();
     if tool != SkillTool::List {
-        properties.insert("skill_id".to_owned(), text("The id of the skill"));
-        required.push("skill_id");
+        properties.insert(words.id.to_owned(), text("The id of the skill"));
+        required.push(words.id);
     }
-    if matches!(tool, SkillTool::Load | SkillTool::Unload) {
+    if words.has_versions && matches!(tool, SkillTool::Load | SkillTool::Unload) {
         properties.insert("version".to_owned(), text("Its version; leave it out for any"));
     }
     if let Some(path) = path {
@@ -43,7 +39,7 @@ pub(super) fn describe(tool: SkillTool) -> ToolSpec {
         required.push(path);
     }
     let parameters = json!({ "type": "object", "properties": properties, "required": required });
-    ToolSpec { name: tool.name().to_owned(), description: description.to_owned(), parameters }
+    ToolSpec { name: words.name(tool).to_owned(), description: tool.description().to_owned(), parameters }
 }
 
 /// The tools of the skills that are loaded, in the order in which the skills are declared.
@@ -110,6 +106,9 @@ fn answer(skills: &Skills, tool: SkillTool, arguments: &Object, loaded: &mut Obj
     let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
     if tool == SkillTool::List {
         let entry = |skill: &Skill| {
+            if !skills.words.has_versions {
+                return json!({ "name": skill.id, "description": skill.description, "tools": skill.tools });
+            }
             json!({
                 "id": skill.id, "version": skill.version, "name": skill.name, "description": skill.description,
             })
@@ -152,7 +151,7 @@ fn answer(skills: &Skills, tool: SkillTool, arguments: &Object, loaded: &mut Obj
 /// The skill that a call names.
 fn named<'s>(skills: &'s Skills, arguments: &Object) -> Result<&'s Skill, String> {
     let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
-    let (id, version) = (argument("skill_id"), argument("version"));
+    let (id, version) = (argument(skills.words.id), argument("version"));
     let all = || skills.all.iter().map(|skill| skill.id.as_str()).collect::<Vec<_>>().join(", ");
     let skill = skills.all.iter().find(|skill| skill.id == id);
     let skill = skill.ok_or_else(|| format!("there is no skill `{id}`; available: {}", all()))?;
@@ -187,9 +186,9 @@ pub(super) async fn perform(
     for (place, one) in wanted.iter().enumerate() {
         let mut arguments = Object::default();
         match one {
-            Value::Text(id) => arguments.insert("skill_id", Value::Text(id.clone())),
+            Value::Text(id) => arguments.insert(skills.words.id, Value::Text(id.clone())),
             Value::Object(one) => {
-                arguments.insert("skill_id", one.get("id").cloned().unwrap_or_default());
+                arguments.insert(skills.words.id, one.get("id").cloned().unwrap_or_default());
                 if let Some(version) = one.get("version") {
                     arguments.insert("version", version.clone());
                 }
@@ -207,12 +206,12 @@ pub(super) async fn perform(
         let id = Value::from(format!("load_skill_{}_{}", turn.place, place + 1));
         let mut asked = Object::default();
         asked.insert("id", id.clone());
-        asked.insert("name", SkillTool::Load.name().into());
+        asked.insert("name", skills.words.name(SkillTool::Load).into());
         asked.insert("args", Value::Object(arguments));
         calls.push(Value::Object(asked));
         let mut answer = conversation::message(Speaker::Tool, text);
         answer.insert("tool_call_id", id);
-        answer.insert("name", SkillTool::Load.name().into());
+        answer.insert("name", skills.words.name(SkillTool::Load).into());
         answers.push(Value::Object(answer));
     }
     if calls.is_empty() {

@@ -14,3 +14,4 @@ mod resume;
 mod scheduling;
 mod schemas;
 mod waiting;
+mod working;

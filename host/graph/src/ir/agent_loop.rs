@@ -10,11 +10,12 @@ use regex::Regex;
 
 use super::{
     Action, AnswerCallsAction, Callable, ConverseAction, Ends, Expression, Graph, Join, ModelSettings, Next, Node,
-    NodeIndex, OnFailure, PromptPart, Retry, Update,
+    NodeIndex, OnFailure, PromptPart, Retry, Skills, Update,
 };
+use crate::conversation::Speaker;
 use crate::diagnostic::Span;
 use crate::reducer::Reducer;
-use crate::value::{Key, List, Value};
+use crate::value::{Key, List, Object, Value};
 
 /// The conversation of a loop that has a graph of its own. No template can name such a key, and the graph sets all of them when
 /// it begins, so that nothing else of the state is mistaken for it.
@@ -23,6 +24,8 @@ const SAID: &str = "(said)";
 const REQUESTS: &str = "(requests)";
 /// How many attempts it has made at requests that were refused.
 const ATTEMPTS: &str = "(attempts)";
+/// How often the model was told to go on.
+const CONTINUED: &str = "(continued)";
 /// The name under which updates see a reply.
 const REPLY: &str = "reply";
 
@@ -58,6 +61,10 @@ pub struct AgentLoop {
     pub exit: Option<Expression>,
     /// How often the model may be asked, in a loop with a graph of its own
     pub cap: Option<RequestCap>,
+    /// What it can load when it is needed, in a loop with a graph of its own
+    pub skills: Option<Skills>,
+    /// When a reply that calls no tool does not end it, in a loop with a graph of its own
+    pub continuation: Option<Continuation>,
     /// The name under which updates see a reply, where the loop is in a graph that somebody wrote
     pub bind: &'static str,
 }
@@ -79,6 +86,8 @@ impl Default for AgentLoop {
             forbidden: Vec::new(),
             exit: None,
             cap: None,
+            skills: None,
+            continuation: None,
             bind: REPLY,
         }
     }
@@ -143,6 +152,18 @@ pub enum AtCap {
     Fail(String),
     /// It ends with the text of the last reply
     Return,
+}
+
+/// A model that calls no tool is told to go on while there are open tasks on its to-do list, unless it only says what it said
+/// the last time.
+#[derive(Clone, Debug)]
+pub struct Continuation {
+    /// The state key with the list, which [`Callable::Todo`] names, too
+    pub list: Key,
+    /// How often it is told so
+    pub times: u32,
+    /// What it is told, before the list
+    pub words: String,
 }
 
 /// Where a loop is in its graph, and what follows it.
@@ -248,17 +269,40 @@ impl AgentLoop {
         }
     }
 
+    /// What follows a reply that calls no tool in a loop with a graph of its own; `go_on` is the node that tells the model to go on.
+    fn after_last_word(&self, go_on: NodeIndex) -> Next {
+        let over = || Next::Open(Vec::new());
+        let Some(continuation) = &self.continuation else { return over() };
+        let unless = |condition: Expression, otherwise: Next| Next::When {
+            condition,
+            then: Box::new(over()),
+            otherwise: Box::new(otherwise),
+        };
+        let next = Next::When {
+            condition: Expression::HasOpenTasks(continuation.list.clone(), SAID.into()),
+            then: Box::new(Next::To(vec![go_on])),
+            otherwise: Box::new(over()),
+        };
+        let next = unless(Expression::AtLeast(CONTINUED.into(), continuation.times), next);
+        match &self.cap {
+            Some(cap) => unless(Expression::AtLeast(REQUESTS.into(), cap.requests), next),
+            None => next,
+        }
+    }
+
     /// The loop as a graph of its own.
     pub fn into_graph(mut self) -> LoopGraph {
         self.conversation = SAID.into();
         self.bind = REPLY;
         self.prompt.push(PromptPart::messages("the conversation", Expression::Key(SAID.into())));
         let [ask, tools, capped] = [0, 1, 2].map(NodeIndex);
+        let fails_at_cap = matches!(self.cap, Some(RequestCap { then: AtCap::Fail(_), .. }));
+        let go_on = NodeIndex(if fails_at_cap { 3 } else { 2 });
         let places = LoopPlaces {
             ask,
             tools: Some(tools),
             capped: self.cap.is_some().then(|| (REQUESTS.into(), capped)),
-            done: Next::Open(Vec::new()),
+            done: self.after_last_word(go_on),
             exit: Next::Open(Vec::new()),
         };
         let mut steps = self.lower(places);
@@ -274,18 +318,46 @@ impl AgentLoop {
         if let Some(RequestCap { then: AtCap::Fail(reason), .. }) = &self.cap {
             nodes.push(step("capped", Action::Fail(reason.clone()), Next::Open(Vec::new())));
         }
-        let initial_state = vec![
+        let mut initial_state = vec![
             (SAID.into(), Value::List(List::default())),
             (REQUESTS.into(), Value::from(0)),
             (ATTEMPTS.into(), Value::from(1)),
         ];
+        if let Some(continuation) = &self.continuation {
+            let updates = continuation.updates();
+            nodes.push(Node { updates, ..step("go on", Action::Pass, Next::To(vec![ask])) });
+            initial_state.extend([(CONTINUED.into(), Value::from(0)), (continuation.list.clone(), Value::Null)]);
+        }
         let mut graph = Graph::of("loop", nodes, ask);
         graph.initial_state = initial_state;
         graph.reducers.insert(SAID.into(), Reducer::Converse);
         graph.reducers.insert(REQUESTS.into(), Reducer::Sum);
+        graph.reducers.insert(CONTINUED.into(), Reducer::Sum);
+        if let Some(skills) = &self.skills {
+            graph.initial_state.push((skills.loaded_key.clone(), Value::Object(Object::default())));
+            graph.reducers.insert(skills.loaded_key.clone(), Reducer::Merge);
+        }
+        graph.skills = self.skills.clone();
+        let teams = self.tools.iter().filter_map(Callable::team);
+        let works: Vec<Key> = teams.map(|team| team.work.clone()).collect();
+        graph.initial_state.extend(works.into_iter().map(|work| (work, Value::List(List::default()))));
         let output = Expression::LastReply { conversation: SAID.into(), required: false };
         graph.scheduling.ends = Ends::WhenQuiet { output: Box::new(output) };
         LoopGraph { agent: self, graph: Arc::new(graph) }
+    }
+}
+
+impl Continuation {
+    /// What is written when the model is told to go on.
+    fn updates(&self) -> Vec<Update> {
+        let list = Expression::TodoText(self.list.clone());
+        let text = Expression::Joined(vec![Expression::Value(Value::text(format!("{}\n\n", self.words.trim()))), list]);
+        let entries = [("type", Expression::Value(Speaker::Human.word().into())), ("content", text)];
+        let message = Expression::Object(entries.map(|(key, value)| (Key::from(key), value)).into());
+        vec![
+            Update { key: SAID.into(), value: message },
+            Update { key: CONTINUED.into(), value: Expression::Value(Value::from(1)) },
+        ]
     }
 }
 

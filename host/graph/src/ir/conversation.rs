@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::{Expression, KeptArguments, ModelSettings, Pattern, Submit, Tool, Window};
 use crate::conversation::Speaker;
+use crate::todo::TodoTool;
 use crate::value::{Key, Value};
 
 /// Asks a model once: one step of an [`super::AgentLoop`]. The answer that updates see is the model's message, with `role` beside
@@ -137,10 +138,72 @@ pub enum Callable {
     Skills(SkillTool),
     /// The tools of every skill that was loaded
     LoadedSkills,
+    /// Keeps the to-do list of a loop
+    Todo {
+        /// What it does
+        tool: TodoTool,
+        /// What the model calls it
+        name: String,
+        /// The state key with the list
+        list: Key,
+    },
+    /// Has other agents work
+    Delegate {
+        /// What it does
+        tool: DelegateTool,
+        /// What the model calls it
+        name: String,
+        /// The agents
+        team: Arc<Team>,
+    },
     /// A tool that the graph defines
     Defined(Arc<Tool>),
     /// Hands in what is owed
     Submit(Arc<Submit>),
+}
+
+impl Callable {
+    /// The agents that it has work.
+    pub fn team(&self) -> Option<&Arc<Team>> {
+        match self {
+            Callable::Delegate { team, .. } => Some(team),
+            _ => None,
+        }
+    }
+}
+
+/// Agents that a model may have work, each piece of work under an id of its own.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Team {
+    /// Their names
+    pub agents: Vec<Key>,
+    /// The state key with what they were given and what came of it
+    pub work: Key,
+}
+
+/// What a model may do with a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelegateTool {
+    /// Lists the agents
+    Agents,
+    /// Gives an agent work, which is done before the model goes on
+    Start,
+    /// Says what came of a piece of work
+    Result,
+    /// Lists the pieces of work
+    Work,
+}
+
+impl DelegateTool {
+    /// What a model is told about it.
+    pub fn description(self) -> &'static str {
+        match self {
+            DelegateTool::Agents => "Lists the agents that can be given work",
+            DelegateTool::Start => "Gives an agent work, and says by which id its result can be had",
+            DelegateTool::Result => "Gives the result of an agent's work",
+            DelegateTool::Work => "Lists the work that was given to agents",
+        }
+    }
 }
 
 /// Answers the calls that the last message of a conversation asks for, each with a message of a tool.
@@ -198,6 +261,32 @@ pub struct Skills {
     pub all: Vec<Skill>,
     /// The state key that says which are loaded: an object, `true` under the id of a loaded skill
     pub loaded_key: Key,
+    /// How models speak of them
+    pub words: SkillWords,
+}
+
+/// What models call the tools that look into skills.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkillWords {
+    /// Other names of tools than those of [`SkillTool::name`]
+    pub names: &'static [(SkillTool, &'static str)],
+    /// The argument with the id of a skill
+    pub id: &'static str,
+    /// Whether skills have versions
+    pub has_versions: bool,
+}
+
+impl Default for SkillWords {
+    fn default() -> Self {
+        SkillWords { names: &[], id: "skill_id", has_versions: true }
+    }
+}
+
+impl SkillWords {
+    /// What models call a tool.
+    pub fn name(&self, tool: SkillTool) -> &'static str {
+        self.names.iter().find(|(named, _)| *named == tool).map_or_else(|| tool.name(), |(_, name)| name)
+    }
 }
 
 /// What a model may do with skills.
@@ -241,6 +330,19 @@ impl SkillTool {
             SkillTool::LoadResource => "load_skill_resource",
             SkillTool::ListAssets => "list_skill_assets",
             SkillTool::LoadAsset => "load_skill_asset",
+        }
+    }
+
+    /// What a model is told about it.
+    pub fn description(self) -> &'static str {
+        match self {
+            SkillTool::List => "Lists the skills that can be loaded",
+            SkillTool::Load => "Loads a skill: gives its instructions and makes its tools available",
+            SkillTool::Unload => "Takes the tools of a skill away again",
+            SkillTool::ListResources => "Lists the reference files of a skill",
+            SkillTool::LoadResource => "Reads a reference file of a skill",
+            SkillTool::ListAssets => "Lists the assets of a skill",
+            SkillTool::LoadAsset => "Reads an asset of a skill",
         }
     }
 

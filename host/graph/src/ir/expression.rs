@@ -7,6 +7,7 @@ use super::{Rendered, Typed};
 use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
 use crate::template::{Lookup, MAX_EXPANDED, Missing, Template};
+use crate::todo::TodoList;
 use crate::types::{Mismatch, to_text};
 use crate::value::{Key, List, Object, Value};
 
@@ -35,6 +36,11 @@ pub enum Expression {
     },
     /// The text of the last message of a person in the conversation under this key; empty if there is none
     LastHeard(Key),
+    /// The to-do list under this key as a text
+    TodoText(Key),
+    /// Whether there are open tasks on the to-do list under the first key. There is no point in going on, and so it is false,
+    /// when the model said nothing new in the conversation under the second key since it was told to go on
+    HasOpenTasks(Key, Key),
     /// Whether the last message of the conversation under this key asks for tools
     AsksForTools(Key),
     /// Whether there is a number under this key that is no less than this
@@ -143,6 +149,12 @@ impl Expression {
             Expression::LastHeard(conversation) => {
                 let messages = scope.lookup(conversation).and_then(Value::as_list);
                 Ok(Value::from(messages.and_then(last_heard).unwrap_or_default()))
+            }
+            Expression::TodoText(list) => Ok(Value::text(TodoList::of(scope.lookup(list)).to_string())),
+            Expression::HasOpenTasks(list, conversation) => {
+                let messages = scope.lookup(conversation).and_then(Value::as_list);
+                let is_open = TodoList::of(scope.lookup(list)).open() > 0;
+                Ok(Value::Bool(is_open && !messages.is_some_and(conversation::repeats_itself)))
             }
             Expression::AsksForTools(conversation) => {
                 let messages = scope.lookup(conversation).and_then(Value::as_list);

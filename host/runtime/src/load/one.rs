@@ -10,7 +10,7 @@ use hotcell_dialects::{Dialect, loki, recognise};
 use hotcell_engine::Callee;
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, SourceFile};
-use hotcell_graph::ir::{Action, CallTarget, Graph};
+use hotcell_graph::ir::{Action, CallTarget, Callable, Graph};
 use hotcell_plugins::AgentFolder;
 
 use crate::agent::{ComponentsFile, LoadFailure};
@@ -138,10 +138,17 @@ pub(crate) fn load_one(
                 Action::Script(script) => script,
                 // The front end says where the other agents of this one are.
                 Action::Call(action) => {
-                    if let CallTarget::Agent { agent, .. } = &action.target
-                        && !loaded.names(agent)
-                    {
-                        calls.push((agent.clone(), checked));
+                    let called: Vec<&Key> = match &action.target {
+                        CallTarget::Agent { agent, .. } => vec![agent],
+                        CallTarget::Loop(steps) => {
+                            steps.agent.tools.iter().filter_map(Callable::team).flat_map(|team| &team.agents).collect()
+                        }
+                        CallTarget::Graph { .. } => Vec::new(),
+                    };
+                    for agent in called {
+                        if !loaded.names(agent) && calls.iter().all(|(known, _)| known != agent) {
+                            calls.push((agent.clone(), checked));
+                        }
                     }
                     continue;
                 }

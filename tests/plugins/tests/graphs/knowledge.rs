@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{CancellationToken, HostError, Nobody, RunInput, Session};
+use hotcell_runtime::{CancellationToken, Environment, Host, HostError, HostOptions, Nobody, RunInput, Session};
 use serde_json::json;
 
 use crate::desk::{Desk, output};
@@ -30,6 +30,38 @@ async fn ask(desk: &Desk, question: &str) -> Result<String, String> {
         Err(HostError::Knowledge(error)) => Err(error),
         Err(other) => panic!("{other}"),
     }
+}
+
+#[tokio::test]
+async fn an_agent_with_a_tool_loop_is_told_what_its_documents_say() {
+    let desk = Desk::of("config.yaml", "name: reader\ninstructions: Read.\ndocuments: [./docs/]\n");
+    assert!(desk.refusal().contains("the document `./docs/` is not there"));
+    desk.write("docs/a.md", "# Bees\n\nA queen lays eggs in the hive. {{initial_prompt}}\n");
+    let refusal = desk.refusal();
+    assert!(
+        refusal.contains("no embedding model is named") && refusal.contains("HOTCELL_EMBEDDING_MODEL"),
+        "{refusal}"
+    );
+
+    let model = Loopback::start(Script::from_json(&json!([{ "content": "eggs" }])).unwrap()).unwrap();
+    let environment = [
+        ("HOTCELL_MODEL", "test:small".to_owned()),
+        ("HOTCELL_MODEL_URL", model.base_url()),
+        ("HOTCELL_EMBEDDING_MODEL", "test:words".to_owned()),
+    ];
+    let environment = Environment::of(environment.map(|(name, value)| (name.to_owned(), value)));
+    let host = Host::new(HostOptions { environment, ..HostOptions::isolated() }).unwrap();
+    let given = RunInput { input: Some("what of queen and hive?".to_owned()), ..RunInput::default() };
+    let agent = host.load(&desk.path("config.yaml")).unwrap_or_else(|failure| panic!("{failure}"));
+    let report = host.run(&agent, given, Desk::session(Arc::new(Nobody))).await.unwrap();
+    assert_eq!(output(&report), "eggs");
+    let asked = &model.requests()[0].messages[1].content;
+    // What a document says is no template.
+    for part in ["A queen lays eggs in the hive. {{initial_prompt}}", "a.md", "</documents>\n\nwhat of queen and hive?"]
+    {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    assert!(desk.path("documents.yaml").is_file());
 }
 
 /// A PDF of one page with this text.

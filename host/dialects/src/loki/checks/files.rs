@@ -2,8 +2,9 @@
 
 use hotcell_graph::diagnostic::Span;
 
+use super::super::both_files;
+use super::super::documents::{Problem, problem};
 use super::super::schema::{Body, Node, Rag};
-use super::super::{both_files, read_node::normalise};
 use super::{Check, list};
 use crate::surroundings::{AgentFolder, FileState, KnowledgeBase};
 
@@ -22,9 +23,7 @@ pub(super) fn inside_the_folder(check: &Check<'_>) {
             }
             Body::Rag(rag) => {
                 for document in &rag.documents {
-                    let Some(path) = local(document) else { continue };
-                    let state = normalise(path).map(|path| check.surroundings.documents(&path));
-                    if matches!(state, None | Some(FileState::Outside)) {
+                    if problem(document, check.surroundings) == Some(Problem::Outside) {
                         outside(check, node, document, &document.span);
                     }
                 }
@@ -129,12 +128,7 @@ pub(super) fn knowledge(check: &Check<'_>) {
 
 fn documents_are_there(check: &Check<'_>, node: &Node, rag: &Rag) {
     for document in &rag.documents {
-        let Some(path) = local(document).and_then(normalise) else { continue };
-        // What a pattern matches shows when the knowledge base is built, which is before the first node runs too.
-        if path.contains(['*', '?', '[', '{']) {
-            continue;
-        }
-        if check.surroundings.documents(&path) == FileState::Missing {
+        if problem(document, check.surroundings) == Some(Problem::Missing) {
             let message = format!("the document `{}` of node `{}` is not there", &**document, node.id.value);
             let help = "the path is relative to the folder of this file";
             check.reader.report(check.error(node, message, &document.span).help(help));
@@ -159,13 +153,4 @@ fn can_be_built(check: &Check<'_>, node: &Node, rag: &Rag) {
     );
     let help = "set them in the node, or run the graph once on a terminal";
     check.reader.report(check.error(node, message, &node.id.span).help(help));
-}
-
-/// The path of a document that is a local file; none for addresses and the like, such as `https://...` or `git:...`.
-fn local(document: &str) -> Option<&str> {
-    let scheme = document.split_once(':').map(|(scheme, _)| scheme);
-    let is_scheme = scheme.is_some_and(|scheme| {
-        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.' | '_'))
-    });
-    (!is_scheme).then_some(document)
 }

@@ -3,7 +3,7 @@
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::super::schema::Body;
+use super::super::schema::{Body, Llm};
 use super::super::{SERVER_HELP, mcp_function, missing_tool_help, model_help, remark_on_tool, tool_name};
 use super::Check;
 use crate::document::SourceText;
@@ -55,14 +55,32 @@ pub(super) fn tools(check: &Check<'_>) {
         };
         check.reader.report(warning.at(&server.span));
     }
+    let mut report = |diagnostic| check.reader.report(diagnostic);
+    check.source.choice.check(&check.source.mcp_servers, check.surroundings, &mut report);
+    if let Some(skills) = &check.source.skills {
+        skills.check(check.surroundings, &mut report);
+    }
     for node in check.nodes() {
         let Body::Llm(llm) = &node.body else { continue };
+        let mut of_node = |diagnostic: Diagnostic| report(diagnostic.node(&*node.id.value));
+        llm.choice.check(&check.source.mcp_servers, check.surroundings, &mut of_node);
+        if let Some(skills) = &llm.skills {
+            skills.check(check.surroundings, &mut of_node);
+        }
         for tool in &llm.tools {
-            if let Some(error) = problem(check, tool) {
+            if let Some(error) = problem(check, tool).or_else(|| not_chosen(check, llm, tool)) {
                 check.reader.report(error.at(&tool.span).node(&*node.id.value));
             }
         }
     }
+}
+
+/// The error of a function of an MCP server that the file names and leaves out by `mcp_tools`.
+fn not_chosen(check: &Check<'_>, llm: &Llm, tool: &SourceText) -> Option<Diagnostic> {
+    let full_name = mcp_function(check.source, check.surroundings, tool_name(tool))?;
+    let keeps = [&check.source.choice, &llm.choice].iter().all(|choice| choice.keeps(&full_name));
+    let error = || Diagnostic::error(format!("`mcp_tools` does not let the node have the function `{}`", &**tool));
+    (!keeps).then(|| error().help("add it to the patterns of its server in `mcp_tools`"))
 }
 
 /// What is wrong with an entry of a node's `tools`.
