@@ -24,12 +24,33 @@ pub(crate) type DrivePart = fn(Arc<RunContext>, State) -> futures::future::BoxFu
 pub(crate) enum Interruption {
     /// The node failed
     Failed(String),
+    /// A hook refuses what it does: the run ends, unless the graph names the node where it goes on
+    Refused(String),
     /// It waits for a person
     Waiting,
     /// The journal has something else than what would be done now; nothing may go on
     Diverged(String),
     /// The journal failed: nothing may go on
     Journal(JournalError),
+}
+
+impl Interruption {
+    /// Why a node has no result that failed, or was refused what it does.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        match self {
+            Interruption::Failed(reason) | Interruption::Refused(reason) => Some(reason),
+            Interruption::Waiting | Interruption::Diverged(_) | Interruption::Journal(_) => None,
+        }
+    }
+
+    /// The same with another reason, made of the one that it has, if it has one.
+    pub(crate) fn with_reason(self, reason: impl FnOnce(&str) -> String) -> Self {
+        match self {
+            Interruption::Failed(before) => Interruption::Failed(reason(&before)),
+            Interruption::Refused(before) => Interruption::Refused(reason(&before)),
+            other => other,
+        }
+    }
 }
 
 impl From<JournalError> for Interruption {

@@ -94,7 +94,7 @@ pub(crate) fn drive_part(context: Arc<RunContext>, state: State) -> BoxFuture<'s
             Ok(None) => drive.go(CancellationToken::new()).await.map(Halt::into_parts),
             Err(error) => Err(error),
         };
-        Part { result, used: drive.used() }
+        Part { result, is_refused: drive.is_refused, used: drive.used() }
     })
 }
 
@@ -117,6 +117,8 @@ pub(crate) struct Drive {
     /// Where answers and cancellations arrive; none for a graph within a run, whose run receives them
     inbox: Option<Inbox>,
     account: Account,
+    /// Whether it failed because a hook refused something
+    is_refused: bool,
     pub(crate) timings: Timings,
 }
 
@@ -135,6 +137,7 @@ impl Drive {
             timers: HashMap::new(),
             inbox: None,
             account: Account::default(),
+            is_refused: false,
             timings: Timings::new(&graph),
             context,
             graph,
@@ -181,7 +184,7 @@ impl Drive {
             event
         };
         match telling::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
-            Err(Interruption::Failed(reason)) => Err(reason),
+            Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => Err(reason),
             _ => Ok(()),
         }
     }
@@ -490,10 +493,11 @@ impl Drive {
         account += recorded;
         let graph = self.graph.clone();
         let id = &graph.node(node).id;
+        self.is_refused = matches!(result, Err(Interruption::Refused(_)));
         let done = match result {
             Ok(done) => done,
             Err(Interruption::Waiting) => return Ok(None),
-            Err(Interruption::Failed(reason)) => {
+            Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => {
                 self.timings.add(node, elapsed);
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);

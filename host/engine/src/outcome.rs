@@ -97,6 +97,8 @@ pub enum Outcome {
 pub(crate) struct Part {
     /// How it stands, with its state
     pub(crate) result: Result<(Outcome, State), RunError>,
+    /// Whether it failed because a hook refused something
+    pub(crate) is_refused: bool,
     /// Who used what for it
     pub(crate) used: Account,
 }

@@ -26,7 +26,7 @@ pub(crate) async fn tell(
     match verdict {
         HookVerdict::Proceed => Ok(None),
         HookVerdict::Change(event) => Ok(Some(event)),
-        HookVerdict::Refuse(reason) => Err(Interruption::Failed(format!("refused at `{}`: {reason}", point.name()))),
+        HookVerdict::Refuse(reason) => Err(Interruption::Refused(format!("refused at `{}`: {reason}", point.name()))),
     }
 }
 

@@ -150,13 +150,14 @@ impl NodeTurn {
                     .await?;
                 Ok(answer)
             }
-            Err(Interruption::Failed(error)) => {
-                // What was used within an agent or an item has entries of its own.
-                let account = if matches!(kind, "agent" | "item") { Account::default() } else { account };
-                self.commit(Fact::Failed { number: Some(number), error: error.clone(), account }).await?;
-                Err(Interruption::Failed(error))
+            Err(stop) => {
+                if let Some(error) = stop.reason().map(str::to_owned) {
+                    // What was used within an agent or an item has entries of its own.
+                    let account = if matches!(kind, "agent" | "item") { Account::default() } else { account };
+                    self.commit(Fact::Failed { number: Some(number), error, account }).await?;
+                }
+                Err(stop)
             }
-            Err(other) => Err(other),
         }
     }
 

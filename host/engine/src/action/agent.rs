@@ -66,13 +66,9 @@ async fn call(
     if let Some(text) = changed.as_ref().and_then(|event| event.get("prompt")?.as_text()) {
         text.clone_into(&mut prompt);
     }
-    let named = |stop: Interruption| match stop {
-        Interruption::Failed(reason) => Interruption::Failed(format!("agent `{agent}`: {reason}")),
-        other => other,
-    };
     let (account, result) = run(context.clone(), node.clone(), base, agent.clone(), prompt).await;
     *used += account;
-    let output = result.map_err(named)?;
+    let output = result.map_err(|stop| stop.with_reason(|reason| format!("agent `{agent}`: {reason}")))?;
     let changed = telling::tell(context, used, HookPoint::AfterAgentCall, || told("output", &output)).await?;
     let changed = changed.as_ref().and_then(|event| event.get("output")?.as_text());
     Ok(changed.map_or(output, str::to_owned))

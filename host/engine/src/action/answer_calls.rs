@@ -274,10 +274,10 @@ async fn call_tool(
 ) -> Result<String, Interruption> {
     match tool::call_to_the_end(turn, name, &call.name, &call.arguments, state).await? {
         Ok(value) => Ok(value.to_display().into_owned()),
-        Err(error) if action.tool_failure_is_fatal => {
-            Err(Interruption::Failed(format!("tool `{}`: {}", call.name, error.to_display())))
+        Err(failure) if action.tool_failure_is_fatal => {
+            Err(failure.stop(|reason| format!("tool `{}`: {reason}", call.name)))
         }
-        Err(error) => Ok(format!("error: {}", error.to_display())),
+        Err(failure) => Ok(format!("error: {}", failure.reason)),
     }
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Performed;
 use super::converse::pause;
-use super::tool::{self, Called};
+use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::memory::Deed;
@@ -30,7 +30,7 @@ pub(super) async fn perform(
         return Err(Interruption::Failed(format!("tool `{}`: {NOT_ALLOWED}", action.tool.name)));
     }
     let value = call(turn, &action.tool, inputs, state).await?;
-    let value = value.map_err(|error| Interruption::Failed(format!("tool `{}`: {error}", action.tool.name)))?;
+    let value = value.map_err(|failure| failure.stop(|reason| format!("tool `{}`: {reason}", action.tool.name)))?;
     Ok(Performed { answer: Some((action.bind, value)), ..Performed::default() })
 }
 
@@ -91,12 +91,12 @@ pub(super) async fn call(
     tool: &Tool,
     inputs: Object,
     state: &State,
-) -> Result<Result<Value, String>, Interruption> {
+) -> Result<Result<Value, ToolFailure>, Interruption> {
     match &tool.kind {
         ToolKind::Host(name) => host(turn, tool, name, inputs, state).await,
         ToolKind::Client => client(turn, tool, inputs).await,
         ToolKind::Web(request) => web(turn, tool, request, inputs).await,
-        ToolKind::Refused(reason) => Ok(Err(reason.clone())),
+        ToolKind::Refused(reason) => Ok(Err(reason.clone().into())),
     }
 }
 
@@ -106,11 +106,10 @@ async fn host(
     name: &str,
     inputs: Object,
     state: &State,
-) -> Result<Result<Value, String>, Interruption> {
+) -> Result<Result<Value, ToolFailure>, Interruption> {
     let arguments = Value::Object(inputs).to_json();
     let shared = turn.context.seen_by_tools(state);
-    let called = tool::call_to_the_end(turn, name, &tool.spoken, &arguments, &shared).await?;
-    Ok(called.map_err(|error| error.to_display().into_owned()))
+    tool::call_to_the_end(turn, name, &tool.spoken, &arguments, &shared).await
 }
 
 /// Whoever runs the graph does the work: the run waits for the result.
@@ -118,7 +117,7 @@ pub(super) async fn client(
     turn: &mut NodeTurn,
     tool: &Tool,
     inputs: Object,
-) -> Result<Result<Value, String>, Interruption> {
+) -> Result<Result<Value, ToolFailure>, Interruption> {
     let arguments = Value::Object(inputs);
     let question = Question {
         node: turn.node.to_string(),
@@ -126,7 +125,7 @@ pub(super) async fn client(
         call: Some(ClientCall { tool: tool.name.to_string(), arguments }),
         ..Question::default()
     };
-    Ok(ClientCall::result_of(&turn.ask(question).await?))
+    Ok(ClientCall::result_of(&turn.ask(question).await?).map_err(ToolFailure::from))
 }
 
 async fn web(
@@ -134,10 +133,10 @@ async fn web(
     tool: &Tool,
     request: &WebRequest,
     inputs: Object,
-) -> Result<Result<Value, String>, Interruption> {
+) -> Result<Result<Value, ToolFailure>, Interruption> {
     let call = match prepare(request, &inputs) {
         Ok(call) => call,
-        Err(problem) => return Ok(Err(problem)),
+        Err(problem) => return Ok(Err(problem.into())),
     };
     let (node, arguments) = (turn.node.clone(), Value::Object(inputs).to_json());
     let deed = Deed::new("web", &tool.name, &[&arguments]);
@@ -157,9 +156,9 @@ async fn web(
             };
             let called = match result.and_then(|answer| read(request.answer, &answer)) {
                 Ok(value) => Called { key: "value", value },
-                Err(problem) => Called { key: "error", value: Value::text(problem) },
+                Err(problem) => Called::error(problem),
             };
-            let error = (called.key == "error").then(|| called.value.to_display());
+            let error = called.failure();
             let (tool, usage) = (&tool.name, used.total());
             context.ports.observer.event(&Event::ToolCalled {
                 node: &node,
@@ -170,10 +169,10 @@ async fn web(
             });
             (used, Ok(called.into_value()))
         })
-        .await;
-    Ok(match Called::entries(&outcome?) {
-        (_, _, Some(error)) => Err(error.to_display().into_owned()),
-        (_, value, None) => Ok(value.unwrap_or_default()),
+        .await?;
+    Ok(match ToolFailure::of(&outcome) {
+        Some(failure) => Err(failure),
+        None => Ok(outcome.as_object().and_then(|object| object.get("value")).cloned().unwrap_or_default()),
     })
 }
 

@@ -48,10 +48,9 @@ pub(super) async fn perform(
         match result {
             Ok(value) => given[item] = Some(value),
             Err(Interruption::Waiting) => waiting = true,
-            Err(Interruption::Failed(reason)) => {
-                return Err(Interruption::Failed(format!("{}: {reason}", items.item(graph, item))));
+            Err(stop) => {
+                return Err(stop.with_reason(|reason| format!("{}: {reason}", items.item(graph, item))));
             }
-            Err(other) => return Err(other),
         }
     }
     if waiting {

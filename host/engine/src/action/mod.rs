@@ -82,27 +82,44 @@ pub(crate) async fn run_node(
             Tried::Done(performed) => break performed,
         }
     };
-    match performed {
-        Ok(performed) => {
-            let mut work = Work { graph, state, writes: Vec::new() };
-            work.write_all(performed.writes)?;
-            work.update(&node.updates, performed.answer.as_ref())?;
-            work.after_node(turn, node).await?;
-            let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
-            let targets = match performed.route {
-                Some(target) => vec![target],
-                None => declared_route(graph, index, answer, &work.state).map_err(Interruption::Failed)?,
-            };
-            work.leave(turn, node, targets, None)
-        }
-        Err(Interruption::Failed(reason)) => {
-            let told = || hook::event([("node", Value::Text(node.id.clone())), ("error", reason.as_str().into())]);
-            // It failed already: nothing that a hook says of it makes a difference.
-            let _ = telling::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
-            fail(turn, graph, index, state, reason)
-        }
-        Err(other) => Err(other),
+    let stop = match performed {
+        Ok(performed) => match succeed(turn, graph, index, state.clone(), performed).await {
+            // What the node would have written is not written: another node goes on, or none.
+            Err(stop @ Interruption::Refused(_)) => stop,
+            done => return done,
+        },
+        Err(stop) => stop,
+    };
+    let Some(reason) = stop.reason().map(str::to_owned) else { return Err(stop) };
+    let told = || hook::event([("node", Value::Text(node.id.clone())), ("error", reason.as_str().into())]);
+    // It failed already: nothing that a hook says of it makes a difference.
+    let _ = telling::tell(&context, &mut turn.account, HookPoint::NodeFailed, told).await;
+    match stop {
+        // What follows is not made for this: it would go on as if nothing had been refused.
+        Interruption::Refused(_) if !matches!(node.on_failure, OnFailure::To(_)) => Err(stop),
+        _ => fail(turn, graph, index, state, reason),
     }
+}
+
+/// Writes what a node gave, and goes on from it.
+async fn succeed(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    index: NodeIndex,
+    state: State,
+    performed: Performed,
+) -> Result<Done, Interruption> {
+    let node = graph.node(index);
+    let mut work = Work { graph, state, writes: Vec::new() };
+    work.write_all(performed.writes)?;
+    work.update(&node.updates, performed.answer.as_ref())?;
+    work.after_node(turn, node).await?;
+    let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
+    let targets = match performed.route {
+        Some(target) => vec![target],
+        None => declared_route(graph, index, answer, &work.state).map_err(Interruption::Failed)?,
+    };
+    work.leave(turn, node, targets, None)
 }
 
 /// What is done about an attempt at a node.

@@ -28,13 +28,15 @@ impl Driven {
 /// Drives a graph to its end, or to where it waits.
 pub(super) async fn drive(context: RunContext, state: State) -> Driven {
     let drive_part = context.drive_part;
-    let Part { result, used: account } = drive_part(Arc::new(context), state).await;
+    let Part { result, is_refused, used: account } = drive_part(Arc::new(context), state).await;
     let (outcome, state) = match result {
         Ok(result) => result,
         Err(error) => return Driven { account, ..Driven::not_begun(error.into()) },
     };
     let result = match outcome {
         Outcome::Completed { output } => Ok(output),
+        // Whoever calls it goes on after a refusal no more than the graph itself.
+        Outcome::Failed { error, .. } if is_refused => Err(Interruption::Refused(error)),
         Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Interruption::Failed(error)),
         Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Interruption::Waiting),
     };

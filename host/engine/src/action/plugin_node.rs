@@ -6,7 +6,7 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, State, Value};
 use hotcell_journal::{CALLBACK, Question};
 
-use super::tool::{self, ToolRequest};
+use super::tool::{self, ToolFailure, ToolRequest};
 use super::{Performed, entries};
 use crate::context::Interruption;
 use crate::memory::Deed;
@@ -30,8 +30,8 @@ pub(super) async fn perform(
         PluginNodeKind::Callback => later(turn, &handed).await?,
         PluginNodeKind::Node | PluginNodeKind::Tool | PluginNodeKind::Connector => with_answers(turn, &handed).await?,
     };
-    if let Some(error) = entry(&outcome, "error") {
-        return Err(Interruption::Failed(format!("`{}` failed: {}", action.plugin_node, error.to_display())));
+    if let Some(failure) = ToolFailure::of(&outcome) {
+        return Err(failure.stop(|reason| format!("`{}` failed: {reason}", action.plugin_node)));
     }
     let outcome = outcome.as_object().cloned().unwrap_or_default();
     let branch = outcome.get("branch").and_then(Value::as_text);

@@ -74,7 +74,7 @@ pub(super) async fn call(
         ])
     };
     let reason = |stop: Interruption| match stop {
-        Interruption::Failed(reason) => reason,
+        Interruption::Failed(reason) | Interruption::Refused(reason) => reason,
         Interruption::Waiting | Interruption::Diverged(_) | Interruption::Journal(_) => "a hook cannot wait".to_owned(),
     };
     telling::tell(&context, &mut turn.account, points.0, told).await.map_err(reason)?;

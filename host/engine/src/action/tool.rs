@@ -1,5 +1,7 @@
 //! One call of a tool, with the hooks around it.
 
+use std::borrow::Cow;
+
 use hotcell_budget::Account;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
@@ -8,23 +10,60 @@ use crate::call_site::CallSite;
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
-use crate::memory::Deed;
+use crate::memory::{Deed, REFUSED};
 use crate::ports::{CallError, SharedState, ToolCall};
 use crate::telling;
 use crate::turn::NodeTurn;
 use hotcell_journal::Question;
 
-/// What a call came to, in the form in which it is committed: `value`, `error` or the question it `asks`.
+/// Under what the failure of a call is committed.
+const ERROR: &str = "error";
+
+/// What a call came to, in the form in which it is committed: `value`, `error`, why it was `refused`, or the question it
+/// `asks`.
 pub(super) struct Called {
     pub(super) key: &'static str,
     pub(super) value: Value,
 }
 
+/// Why a call gave nothing.
+pub(super) struct ToolFailure {
+    /// In words
+    pub(super) reason: String,
+    /// Whether a hook refused it
+    pub(super) is_refused: bool,
+}
+
+impl ToolFailure {
+    /// The failure of a call in the form in which it is committed.
+    pub(super) fn of(outcome: &Value) -> Option<Self> {
+        let entry = |key: &str| Some(outcome.as_object()?.get(key)?.to_display().into_owned());
+        let refused = entry(REFUSED).map(|reason| ToolFailure { reason, is_refused: true });
+        refused.or_else(|| entry(ERROR).map(ToolFailure::from))
+    }
+
+    /// What it means for a node that fails with it, in these words.
+    pub(super) fn stop(self, words: impl FnOnce(&str) -> String) -> Interruption {
+        let reason = words(&self.reason);
+        if self.is_refused { Interruption::Refused(reason) } else { Interruption::Failed(reason) }
+    }
+}
+
+impl From<String> for ToolFailure {
+    fn from(reason: String) -> Self {
+        ToolFailure { reason, is_refused: false }
+    }
+}
+
 impl Called {
-    /// The question, the value and the error of a call in the form in which it is committed.
-    pub(super) fn entries(outcome: &Value) -> (Option<Value>, Option<Value>, Option<Value>) {
-        let entry = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
-        (entry("asks"), entry("value"), entry("error"))
+    /// A call that failed.
+    pub(super) fn error(reason: impl Into<String>) -> Self {
+        Called { key: ERROR, value: Value::text(reason.into()) }
+    }
+
+    /// Why it gave nothing, where it gave nothing.
+    pub(super) fn failure(&self) -> Option<Cow<'_, str>> {
+        matches!(self.key, ERROR | REFUSED).then(|| self.value.to_display())
     }
 
     pub(super) fn into_value(self) -> Value {
@@ -56,7 +95,7 @@ pub(super) async fn call_to_the_end(
     spoken: &str,
     arguments: &str,
     state: &SharedState,
-) -> Result<Result<Value, Value>, Interruption> {
+) -> Result<Result<Value, ToolFailure>, Interruption> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let mut answers = Vec::new();
     loop {
@@ -74,13 +113,16 @@ pub(super) async fn call_to_the_end(
                 }
             })
             .await?;
-        match Called::entries(&outcome) {
-            (Some(question), _, _) => {
+        if let Some(failure) = ToolFailure::of(&outcome) {
+            return Ok(Err(failure));
+        }
+        let entry = |key: &str| outcome.as_object().and_then(|object| object.get(key)).cloned();
+        match entry("asks") {
+            Some(question) => {
                 let (node, text) = (turn.node.to_string(), question.to_display().into_owned());
                 answers.push(turn.ask(Question { node, text, ..Question::default() }).await?);
             }
-            (None, None, Some(error)) => return Ok(Err(error)),
-            (None, value, _) => return Ok(Ok(value.unwrap_or_default())),
+            None => return Ok(Ok(entry("value").unwrap_or_default())),
         }
     }
 }
@@ -91,12 +133,10 @@ pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key
     let (tool, arguments) = (wanted.spoken, wanted.arguments);
     let called = match around(context, &mut used, node, wanted).await {
         Ok(called) => called,
-        Err(Interruption::Failed(reason)) => Called { key: "error", value: Value::text(reason) },
-        Err(Interruption::Waiting | Interruption::Diverged(_) | Interruption::Journal(_)) => {
-            Called { key: "error", value: Value::text("a hook cannot wait") }
-        }
+        Err(Interruption::Refused(reason)) => Called { key: REFUSED, value: Value::text(reason) },
+        Err(stop) => Called::error(stop.reason().unwrap_or("a hook cannot wait")),
     };
-    let error = (called.key == "error").then(|| called.value.to_display());
+    let error = called.failure();
     context.ports.observer.event(&Event::ToolCalled {
         node,
         tool,
@@ -128,7 +168,7 @@ async fn around(
     context.notice(node, &report.notices);
     let text = match report.result {
         Ok(text) => text,
-        Err(CallError::Failed(reason)) => return Ok(Called { key: "error", value: Value::text(reason) }),
+        Err(CallError::Failed(reason)) => return Ok(Called::error(reason)),
         Err(CallError::Asks(question)) => return Ok(Called { key: "asks", value: Value::text(question) }),
     };
     // A tool that does not answer JSON is taken at its word.

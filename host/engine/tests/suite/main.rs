@@ -10,6 +10,7 @@ mod growth;
 mod loops;
 mod parts;
 mod policies;
+mod refusals;
 mod resume;
 mod scheduling;
 mod schemas;

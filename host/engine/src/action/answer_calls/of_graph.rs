@@ -11,6 +11,7 @@ use super::confirm::Answer;
 use super::{ReachableKind, ReachableTool, answered, named};
 use crate::action::defined;
 use crate::action::model::parse_arguments;
+use crate::action::tool::ToolFailure;
 use crate::context::Interruption;
 use crate::turn::NodeTurn;
 use hotcell_journal::Write;
@@ -25,7 +26,7 @@ pub(super) async fn ask_clients(
     reach: &[ReachableTool],
     calls: &[ToolCallRequest],
     allowed: &HashMap<usize, Answer>,
-) -> Result<HashMap<usize, Option<Result<Value, String>>>, Interruption> {
+) -> Result<HashMap<usize, Option<Result<Value, ToolFailure>>>, Interruption> {
     let mut results = HashMap::new();
     for (place, call) in calls.iter().enumerate() {
         if allowed.get(&place).is_some_and(|answer| *answer != Answer::Yes) {
@@ -73,14 +74,14 @@ pub(super) async fn call_defined(
 pub(super) fn told(
     action: &AnswerCallsAction,
     tool: &Tool,
-    outcome: Result<Value, String>,
+    outcome: Result<Value, ToolFailure>,
 ) -> Result<String, Interruption> {
     match outcome {
         Ok(value) => Ok(value.to_display().into_owned()),
-        Err(error) if action.tool_failure_is_fatal => {
-            Err(Interruption::Failed(format!("tool `{}`: {error}", tool.name)))
+        Err(failure) if action.tool_failure_is_fatal => {
+            Err(failure.stop(|reason| format!("tool `{}`: {reason}", tool.name)))
         }
-        Err(error) => Ok(format!("error: {error}")),
+        Err(failure) => Ok(format!("error: {}", failure.reason)),
     }
 }
 
