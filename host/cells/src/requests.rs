@@ -138,6 +138,50 @@ impl Requests {
         beyond
     }
 
+    /// What of `grants` fits in the request.
+    #[must_use]
+    pub fn narrowed(&self, grants: &Grants) -> Grants {
+        let fits = |one: Grants| self.exceeded_by(&one).is_empty();
+        let mut narrowed = grants.clone();
+        narrowed.fs.retain(|grant| fits(Grants { fs: vec![grant.clone()], ..Grants::default() }));
+        narrowed.http.retain(|grant| fits(Grants { http: vec![grant.clone()], ..Grants::default() }));
+        narrowed.env.retain(|name| fits(Grants { env: vec![name.clone()], ..Grants::default() }));
+        narrowed.secret.retain(|grant| fits(Grants { secret: vec![grant.clone()], ..Grants::default() }));
+        narrowed.tool.retain(|name| fits(Grants { tool: vec![name.clone()], ..Grants::default() }));
+        narrowed.kv &= self.kv;
+        narrowed.llm &= self.llm;
+        narrowed.ask &= self.ask;
+        narrowed.process = false;
+        if self.clock != ClockGrant::Precise {
+            narrowed.clock = ClockGrant::default();
+        }
+        narrowed
+    }
+
+    /// The capabilities that it asks for and of which `grants` leaves something out, by name.
+    pub fn left_out_by(&self, grants: &Grants) -> Vec<&'static str> {
+        let server = |asked: &HttpRequested| match asked {
+            HttpRequested::Server(asked) => grants.http.iter().any(|grant| grant.covers(asked)),
+            HttpRequested::Any(_) => !grants.http.is_empty(),
+        };
+        let directory = |asked: &DirectoryRequest| {
+            grants.fs.iter().any(|grant| grant.guest == asked.guest && grant.access >= asked.access)
+        };
+        let secret = |asked: &SecretRequest| grants.secret.iter().any(|grant| grant.name == asked.name);
+        let complete = [
+            ("fs", self.fs.iter().all(directory)),
+            ("http", self.http.iter().all(server)),
+            ("env", self.env.iter().all(|name| grants.env.contains(name))),
+            ("secret", self.secret.iter().all(secret)),
+            ("tool", self.tool.iter().all(|name| grants.tool.contains(name))),
+            ("kv", grants.kv || !self.kv),
+            ("llm", grants.llm || !self.llm),
+            ("ask", grants.ask || !self.ask),
+            ("clock", grants.clock == ClockGrant::Precise || self.clock != ClockGrant::Precise),
+        ];
+        complete.into_iter().filter(|(_, complete)| !complete).map(|(name, _)| name).collect()
+    }
+
     fn asks_for_server(&self, server: &HttpGrant) -> bool {
         self.http.iter().any(|asked| match asked {
             HttpRequested::Server(asked) => asked.covers(server),
@@ -296,6 +340,25 @@ mod tests {
         let grants: Grants =
             toml::from_str("http = ['http://a', 'https://*.b']").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(any.exceeded_by(&grants), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_was_granted_is_cut_to_what_is_still_asked_for_and_what_is_missing_is_named() {
+        let asked = requests(
+            r#"{ "http": ["https://*.x.org"], "fs": [{ "guest": "/d", "access": "read" }], "env": ["A", "B"],
+                 "secret": [{ "name": "K" }], "tool": ["*"], "llm": true }"#,
+        );
+        let grants = |text: &str| toml::from_str::<Grants>(text).unwrap_or_else(|error| panic!("`{text}`: {error}"));
+        let before = grants(
+            "http = ['https://a.x.org', 'https://y.org']\nfs = [{ host = 'h', guest = '/d' }, { host = 'h', guest = '/e' }]\n\
+             env = ['A', 'C']\ntool = ['t']\nkv = true\nclock = 'precise'\nprocess = true",
+        );
+        let narrowed = asked.narrowed(&before);
+        let expected =
+            grants("http = ['https://a.x.org']\nfs = [{ host = 'h', guest = '/d' }]\nenv = ['A']\ntool = ['t']");
+        assert_eq!(narrowed, expected);
+        assert_eq!(asked.left_out_by(&narrowed), ["http", "env", "secret", "tool", "llm"]);
+        assert_eq!(requests("{}").left_out_by(&Grants::default()), [""; 0]);
     }
 
     #[test]

@@ -604,6 +604,8 @@ pub(crate) struct PluginBench {
     pub(crate) yes: bool,
 }
 
+/// The first grant of a plugin gives what it requests. After that, for instance after an update, it keeps what it was granted;
+/// `--add` grants more.
 #[derive(Debug, Args)]
 pub(crate) struct Grant {
     /// Plugin name
@@ -619,8 +621,11 @@ pub(crate) struct Grant {
     /// Grant only this capability; repeatable
     #[arg(long, value_name = "CAPABILITY", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock"])]
     pub(crate) only: Vec<String>,
+    /// Grant this capability beside those granted before; `all` means everything the plugin requests; repeatable
+    #[arg(long, value_name = "CAPABILITY", conflicts_with = "only", value_parser = ["fs", "http", "env", "secret", "kv", "llm", "tool", "ask", "clock", "all"])]
+    pub(crate) add: Vec<String>,
     /// Grant nothing; the plugin runs without the capabilities it requests
-    #[arg(long, conflicts_with_all = ["http", "fs", "only"])]
+    #[arg(long, conflicts_with_all = ["http", "fs", "only", "add"])]
     pub(crate) nothing: bool,
     /// Skip the confirmation prompt
     #[arg(long, short)]

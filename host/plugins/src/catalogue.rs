@@ -46,6 +46,14 @@ pub struct Plugin {
     pub description: Description,
 }
 
+/// What it means to be told of runs at these points.
+pub(crate) fn hooks_in_words(points: &[String]) -> Option<String> {
+    let points: Vec<String> = points.iter().map(|point| format!("`{point}`")).collect();
+    (!points.is_empty()).then(|| {
+        format!("see prompts and state of runs, and change or refuse what they do, as a hook at {}", points.join(", "))
+    })
+}
+
 /// What is remembered of a file between two looks at it.
 #[derive(Clone, Serialize, Deserialize)]
 struct Remembered {
@@ -75,6 +83,16 @@ impl Plugin {
     /// When it cannot be read or is no plugin; the text says why.
     pub fn read(file: &Path) -> Result<Self, String> {
         as_plugin(look_at(file))
+    }
+
+    /// The points at which it is told of runs, in the order of its description.
+    pub(crate) fn hook_points(&self) -> Vec<String> {
+        self.description.hooks.iter().map(|hook| hook.point.clone()).collect()
+    }
+
+    /// What it means that it has hooks, in plain words; nothing where it has none.
+    pub fn hooks_in_words(&self) -> Option<String> {
+        hooks_in_words(&self.hook_points())
     }
 }
 

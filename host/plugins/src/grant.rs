@@ -25,7 +25,12 @@ pub struct GrantOrder {
     pub only: Vec<String>,
     /// Nothing at all: the plugin is used without what it asks for
     pub nothing: bool,
+    /// These capabilities as they are asked for, beside what was granted before; [`EVERYTHING`] means all of them
+    pub add: Vec<String>,
 }
+
+/// What stands for all capabilities in [`GrantOrder::add`].
+pub const EVERYTHING: &str = "all";
 
 /// Why nothing was granted.
 #[derive(Debug, Error)]
@@ -58,25 +63,40 @@ pub enum GrantError {
 }
 
 impl GrantOrder {
-    /// The grants that this order gives to a plugin that asks for `asked`.
+    /// The grants that this order gives to a plugin that asks for `asked`. What was granted `before` stays as narrow as it was: an
+    /// update gets no more by asking for more.
     ///
     /// # Errors
     /// When something is asked for that only the operator can name, or more would be granted than is asked for.
-    pub fn grants(&self, plugin: &str, asked: &Requests) -> Result<Grants, GrantError> {
+    pub fn grants(&self, plugin: &str, asked: &Requests, before: Option<&Grants>) -> Result<Grants, GrantError> {
         if self.nothing {
             return Ok(Grants::default());
         }
-        let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
-        let mut grants = Grants::default();
-        if wanted("http") {
+        let keeps = self.only.is_empty() && (before.is_some() || !self.add.is_empty());
+        let adds = |name: &str| self.add.iter().any(|one| one == name || one == EVERYTHING);
+        let wanted = |name: &str| match keeps {
+            true => adds(name),
+            false => self.only.is_empty() || self.only.iter().any(|only| only == name),
+        };
+        let mut grants = match before {
+            Some(before) if keeps => asked.narrowed(before),
+            _ => Grants::default(),
+        };
+        if wanted("http") || keeps && !self.http.is_empty() {
             grants.http = match self.http.is_empty() {
                 false => self.http.clone(),
                 true => asked_servers(plugin, asked)?,
             };
         }
+        if !wanted("fs") && keeps {
+            grants.fs.retain(|kept| self.fs.iter().all(|given| given.guest != kept.guest));
+            grants.fs.extend(self.fs.iter().cloned());
+        }
         if wanted("fs") {
+            grants.fs.clear();
             for wish in &asked.fs {
-                match self.fs.iter().find(|given| given.guest == wish.guest) {
+                let given = self.fs.iter().chain(before.iter().flat_map(|before| &before.fs));
+                match given.clone().find(|given| given.guest == wish.guest) {
                     Some(given) => grants.fs.push(given.clone()),
                     None => {
                         return Err(GrantError::Open(format!(
@@ -90,6 +110,7 @@ impl GrantOrder {
             grants.fs.extend(more.cloned());
         }
         if wanted("secret") {
+            grants.secret.clear();
             for wish in &asked.secret {
                 let servers = if wish.servers.is_empty() { grants.http.clone() } else { wish.servers.clone() };
                 grants.secret.push(SecretGrant { name: wish.name.clone(), servers });
@@ -104,9 +125,9 @@ impl GrantOrder {
         if wanted("clock") {
             grants.clock = asked.clock;
         }
-        grants.kv = asked.kv && wanted("kv");
-        grants.llm = asked.llm && wanted("llm");
-        grants.ask = asked.ask && wanted("ask");
+        grants.kv |= asked.kv && wanted("kv");
+        grants.llm |= asked.llm && wanted("llm");
+        grants.ask |= asked.ask && wanted("ask");
         let beyond = asked.exceeded_by(&grants);
         if !beyond.is_empty() {
             return Err(GrantError::Beyond { plugin: plugin.to_owned(), beyond: beyond.join(", ") });
@@ -142,6 +163,7 @@ impl AgentFolder {
                 digest: plugin.survey.digest.clone(),
                 version: plugin.description.version.clone(),
                 requested: plugin.description.capabilities.clone(),
+                hooks: plugin.hook_points(),
             },
         );
         self.write(name, Some(grants), lock, trust)
@@ -287,7 +309,7 @@ mod tests {
         let asks = asks.into_iter().map(str::to_owned).collect();
         assert_eq!(desk.standing(&plugin), Standing::Waiting { asks });
 
-        let grants = GrantOrder::default().grants("acme:weather", &plugin.description.capabilities).unwrap();
+        let grants = GrantOrder::default().grants("acme:weather", &plugin.description.capabilities, None).unwrap();
         desk.open().trust(&desk.trust).unwrap();
         desk.open().grant(&plugin, &grants, &desk.trust).unwrap();
         assert_eq!(desk.standing(&plugin), Standing::Ready);
@@ -308,7 +330,7 @@ mod tests {
     fn attack_65_a_changed_component_is_refused_and_a_wider_request_is_shown() {
         let desk = Desk::new();
         let old = desk.put(r#"{"kv":true,"env":["A"]}"#);
-        let grants = GrantOrder::default().grants("acme:weather", &old.description.capabilities).unwrap();
+        let grants = GrantOrder::default().grants("acme:weather", &old.description.capabilities, None).unwrap();
         desk.open().grant(&old, &grants, &desk.trust).unwrap();
         let new = desk.put(r#"{"kv":true,"env":["A"],"llm":true}"#);
         let more = vec!["ask the model, at your cost".to_owned()];
@@ -317,6 +339,74 @@ mod tests {
         let narrower = desk.put(r#"{"kv":true}"#);
         let Standing::Refused { reason } = desk.standing(&narrower) else { panic!("it is granted more than it asks") };
         assert!(reason.contains("`env` for `A`"), "{reason}");
+    }
+
+    #[test]
+    fn an_update_gets_no_more_than_was_granted_unless_that_is_added() {
+        let asked = |text: &str| serde_json::from_str::<Requests>(text).unwrap();
+        let now = asked(r#"{"kv":true,"llm":true,"http":["https://*.x.org"],"env":["A"]}"#);
+        let grants = |text: &str| crate::parse_grants(text).unwrap();
+        let before = grants("kv = true\nhttp = ['https://a.x.org']\nask = true");
+        let order = |order: GrantOrder| order.grants("p", &now, Some(&before)).unwrap();
+        let add = |names: &[&str]| GrantOrder {
+            add: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..GrantOrder::default()
+        };
+        let kept = "kv = true\nhttp = ['https://a.x.org']\n";
+        assert_eq!(order(GrantOrder::default()), grants(kept));
+        assert_eq!(order(add(&["llm"])), grants(&format!("{kept}llm = true")));
+        let all = grants("kv = true\nllm = true\nhttp = ['https://*.x.org']\nenv = ['A']");
+        assert_eq!(order(add(&[EVERYTHING])), all);
+        let http = vec!["https://b.x.org".parse().unwrap()];
+        let other = GrantOrder { http, ..GrantOrder::default() };
+        assert_eq!(order(other), grants("kv = true\nhttp = ['https://b.x.org']"));
+        let only = GrantOrder { only: vec!["llm".to_owned()], ..GrantOrder::default() };
+        assert_eq!(order(only), grants("llm = true"));
+        assert_eq!(order(GrantOrder { nothing: true, ..add(&["llm"]) }), Grants::default());
+        assert_eq!(GrantOrder::default().grants("p", &now, None).unwrap(), all, "the first time it is all that is asked");
+        assert_eq!(add(&["kv"]).grants("p", &now, None).unwrap(), grants("kv = true"));
+    }
+
+    #[test]
+    fn directories_that_were_granted_stay_until_others_are_named() {
+        let asked: Requests = serde_json::from_str(r#"{"fs":[{"guest":"/a"},{"guest":"/b"}]}"#).unwrap();
+        let grants = |text: &str| crate::parse_grants(text).unwrap();
+        let before = grants("fs = [{ host = 'one', guest = '/a' }]");
+        let b = DirectoryGrant { host: "two".into(), guest: "/b".to_owned(), access: Default::default() };
+        let both = grants("fs = [{ host = 'one', guest = '/a' }, { host = 'two', guest = '/b' }]");
+        let given = GrantOrder { fs: vec![b.clone()], ..GrantOrder::default() };
+        assert_eq!(given.grants("p", &asked, Some(&before)).unwrap(), both);
+        let added = GrantOrder { fs: vec![b], add: vec!["fs".to_owned()], ..GrantOrder::default() };
+        assert_eq!(added.grants("p", &asked, Some(&before)).unwrap(), both);
+        let open = GrantOrder { add: vec!["fs".to_owned()], ..GrantOrder::default() };
+        let error = open.grants("p", &asked, Some(&before)).unwrap_err().to_string();
+        assert!(error.contains("--fs /b=DIRECTORY"), "{error}");
+    }
+
+    /// A hook sees what nobody granted it to see: prompts, replies, state.
+    #[test]
+    fn a_hook_that_came_with_the_folder_waits_and_the_operators_own_does_not() {
+        let desk = Desk::new();
+        let put = |folder: &Path, points: &[&str]| {
+            std::fs::create_dir_all(folder).unwrap();
+            std::fs::write(folder.join("guard.wasm"), crate::testing::hook_plugin_at("guard", points)).unwrap();
+            let catalogue = Catalogue::of_folders(&[folder.to_owned()], None);
+            catalogue.find("guard").map(|(file, plugin)| (file.to_owned(), plugin.clone())).unwrap()
+        };
+        let standing = |(file, plugin): &(std::path::PathBuf, Plugin)| {
+            desk.open().standing(file, plugin, &SignaturePolicy::default())
+        };
+        let elsewhere = tempfile::tempdir().unwrap();
+        assert_eq!(standing(&put(elsewhere.path(), &["before-run"])), Standing::Ready);
+        let plugins = desk.folder.path().join("plugins");
+        let guard = put(&plugins, &["before-run"]);
+        let words = "see prompts and state of runs, and change or refuse what they do, as a hook at ";
+        assert_eq!(standing(&guard), Standing::Waiting { asks: vec![format!("{words}`before-run`")] });
+        desk.open().grant(&guard.1, &Grants::default(), &desk.trust).unwrap();
+        assert_eq!(standing(&guard), Standing::Ready);
+        let more = put(&plugins, &["before-run", "after-node"]);
+        let expected = Standing::Changed { more: vec![format!("{words}`after-node`")], less: Vec::new() };
+        assert_eq!(standing(&more), expected);
     }
 
     #[test]
@@ -351,18 +441,18 @@ mod tests {
             serde_json::from_str(r#"{"http":["*"],"fs":[{"guest":"/d","access":"read"}],"secret":[{"name":"K"}]}"#)
                 .unwrap();
         let http = || vec!["https://x.org".parse().unwrap()];
-        let error = GrantOrder::default().grants("p", &asked).unwrap_err().to_string();
+        let error = GrantOrder::default().grants("p", &asked, None).unwrap_err().to_string();
         assert!(error.contains("--http https://SERVER"), "{error}");
-        let error = GrantOrder { http: http(), ..GrantOrder::default() }.grants("p", &asked).unwrap_err().to_string();
+        let error = GrantOrder { http: http(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err().to_string();
         assert!(error.contains("--fs /d=DIRECTORY"), "{error}");
         let fs = vec![DirectoryGrant { host: "data".into(), guest: "/d".to_owned(), access: Default::default() }];
-        let grants = GrantOrder { http: http(), fs: fs.clone(), ..GrantOrder::default() }.grants("p", &asked).unwrap();
+        let grants = GrantOrder { http: http(), fs: fs.clone(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
         assert_eq!(grants.secret[0].servers, http());
-        let only = GrantOrder { only: vec!["kv".to_owned()], ..GrantOrder::default() }.grants("p", &asked).unwrap();
+        let only = GrantOrder { only: vec!["kv".to_owned()], ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
         assert_eq!(only, Grants::default());
         let mut wide = fs;
         wide[0].access = hotcell_cells::Access::ReadWrite;
-        let error = GrantOrder { http: http(), fs: wide, ..GrantOrder::default() }.grants("p", &asked).unwrap_err();
+        let error = GrantOrder { http: http(), fs: wide, ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err();
         assert_eq!(error.to_string(), "`p` does not ask for `fs` for `/d`");
     }
 }

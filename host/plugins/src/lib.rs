@@ -4,6 +4,7 @@
 //! what the operator said about them (`hotcell.toml`, `hotcell.lock`, trust); [`AgentFolder::standing`] brings both
 //! together and decides whether a plugin may be used, and with which grants.
 
+mod asked;
 mod atomic;
 mod catalogue;
 mod footprint;
@@ -20,7 +21,7 @@ mod trust;
 
 pub use catalogue::{Catalogue, Found, Plugin, install, uninstall};
 pub use footprint::SERVERS_FILE;
-pub use grant::{GrantError, GrantOrder};
+pub use grant::{EVERYTHING, GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
 pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError};
 pub use lock::{LOCK_FILE, LockError};

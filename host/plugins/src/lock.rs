@@ -36,6 +36,9 @@ pub(crate) struct Locked {
     /// What it asked for then, so that an update that asks for more can be told apart
     #[serde(default, skip_serializing_if = "Requests::is_empty")]
     pub(crate) requested: Requests,
+    /// The points at which it was told of runs then
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hooks: Vec<String>,
 }
 
 /// Why the file cannot be used.

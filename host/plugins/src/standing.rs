@@ -1,11 +1,13 @@
 //! Whether a plugin may be used in an agent's folder: what it asks for, against what the operator said there.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use hotcell_budget::Budget;
-use hotcell_cells::{Grants, Requests, digest};
+use hotcell_cells::{Grants, digest};
 use thiserror::Error;
 
+use crate::asked::Asked;
 use crate::catalogue::{Catalogue, Plugin};
 use crate::footprint::Footprint;
 use crate::lock::{Lock, LockError};
@@ -259,6 +261,12 @@ impl AgentFolder {
         self.lock.plugin.contains_key(name) || self.written.all_grants().contains_key(name)
     }
 
+    /// What was granted to the plugin of that name; nothing where the operator has not decided on it.
+    pub fn granted_before(&self, name: &str) -> Option<Arc<Grants>> {
+        let grants = self.settings.grants(name);
+        (self.lock.plugin.contains_key(name) || *grants != Grants::default()).then_some(grants)
+    }
+
     /// Trusts the folder as it is now.
     ///
     /// # Errors
@@ -289,9 +297,8 @@ impl AgentFolder {
             return Standing::Refused { reason: error };
         }
         let name = &plugin.description.name;
-        let asked = &plugin.description.capabilities;
         let grants = self.settings.grants(name);
-        let beyond = asked.exceeded_by(&grants);
+        let beyond = plugin.description.capabilities.exceeded_by(&grants);
         if !beyond.is_empty() {
             let reason = format!(
                 "`{SETTINGS_FILE}` grants it {} that it does not ask for; take that out of `[grants.\"{name}\"]`",
@@ -299,14 +306,14 @@ impl AgentFolder {
             );
             return Standing::Refused { reason };
         }
+        let asked = Asked::of(plugin, file, &self.path);
         match self.lock.plugin.get(name) {
             Some(locked) if locked.digest == plugin.survey.digest => Standing::Ready,
             Some(locked) => {
-                let (before, now) = (locked.requested.in_words(), asked.in_words());
-                let beyond = |a: &[String], b: &[String]| a.iter().filter(|line| !b.contains(line)).cloned().collect();
-                Standing::Changed { more: beyond(&now, &before), less: beyond(&before, &now) }
+                let before = Asked::before(locked);
+                Standing::Changed { more: asked.beyond(&before), less: before.beyond(&asked) }
             }
-            None if *asked == Requests::default() => Standing::Ready,
+            None if asked.is_empty() => Standing::Ready,
             None => Standing::Waiting { asks: asked.in_words() },
         }
     }

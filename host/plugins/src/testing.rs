@@ -16,8 +16,14 @@ pub(crate) fn tool_plugin(description: &str) -> Vec<u8> {
 
 /// A component that says it has hooks.
 pub(crate) fn hook_plugin(name: &str) -> Vec<u8> {
-    let hooks = r#""hooks":[{"point":"before-run"}]"#;
-    plugin("hook", &format!(r#"{{"contract":"0.2.0","name":"{name}","version":"1.0.0",{hooks}}}"#))
+    hook_plugin_at(name, &["before-run"])
+}
+
+/// The same with hooks at these points.
+pub(crate) fn hook_plugin_at(name: &str, points: &[&str]) -> Vec<u8> {
+    let hooks: Vec<String> = points.iter().map(|point| format!(r#"{{"point":"{point}"}}"#)).collect();
+    let hooks = hooks.join(",");
+    plugin("hook", &format!(r#"{{"contract":"0.2.0","name":"{name}","version":"1.0.0","hooks":[{hooks}]}}"#))
 }
 
 fn plugin(export: &str, description: &str) -> Vec<u8> {

@@ -221,7 +221,7 @@ fn install(folder: &Path, offered: &Tools) -> Result<(), WorldError> {
     let failed = |error: String| WorldError::Settings(error);
     let mut said = AgentFolder::open(folder, &Trust::Everything).map_err(|error| failed(error.to_string()))?;
     let plugin = Plugin::read(&component).map_err(failed)?;
-    let grants = GrantOrder::default().grants(tools::PLUGIN, &plugin.description.capabilities);
+    let grants = GrantOrder::default().grants(tools::PLUGIN, &plugin.description.capabilities, None);
     let granted = grants.and_then(|grants| said.grant(&plugin, &grants, &Trust::Everything));
     granted.map_err(|error| failed(error.to_string()))
 }

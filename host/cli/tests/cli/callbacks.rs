@@ -26,6 +26,8 @@ fn desk(modes: &[&str]) -> Desk {
     let desk = Desk::with(GRAPH, &[]);
     std::fs::create_dir(desk.path("plugins")).unwrap();
     std::fs::write(desk.path("plugins/acme.wasm"), hotcell_plugin_tests::connector("acme", modes)).unwrap();
+    // The probe has a hook, too.
+    assert_eq!(desk.output(&["plugin", "grant", "acme", "--yes"]).status.code(), Some(0));
     desk
 }
 

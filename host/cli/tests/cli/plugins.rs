@@ -8,8 +8,13 @@ use crate::desk::Desk;
 
 /// A component with this description. It says that it has tools; nothing here calls them.
 fn component(description: &str) -> Vec<u8> {
-    let text = r#"(component (instance $i) (export "hotcell:plugin/call-tool@0.2.0" (instance $i)))"#;
-    let mut bytes = wat::parse_str(text).unwrap();
+    component_of("call-tool", description)
+}
+
+/// A component with this export and description. Nothing here calls it.
+fn component_of(export: &str, description: &str) -> Vec<u8> {
+    let text = format!(r#"(component (instance $i) (export "hotcell:plugin/{export}@0.2.0" (instance $i)))"#);
+    let mut bytes = wat::parse_str(&text).unwrap();
     CustomSection { name: "hotcell:description".into(), data: description.as_bytes().into() }
         .append_to_component(&mut bytes);
     bytes
@@ -103,8 +108,23 @@ fn an_update_that_asks_for_more_needs_consent_again() {
     insta::assert_snapshot!(desk.told(&["plugin", "add", "two.wasm", "--replace"]));
     let verified = desk.output(&["plugin", "verify"]);
     assert_eq!(verified.status.code(), Some(2));
-    desk.output(&["plugin", "grant", "acme:weather", "--yes"]);
+    insta::assert_snapshot!(desk.told(&["plugin", "grant", "acme:weather", "--yes"]));
     assert!(text(&desk.output(&["plugin", "list"])).contains("ready"));
+    let settings = || std::fs::read_to_string(desk.path("hotcell.toml")).unwrap();
+    assert!(!settings().contains("llm"), "an update gets no more than what it was granted: {}", settings());
+    insta::assert_snapshot!(desk.told(&["plugin", "grant", "acme:weather", "--add", "llm", "--yes"]));
+    assert!(settings().contains("kv = true") && settings().contains("llm = true"), "{}", settings());
+}
+
+#[test]
+fn a_hook_plugin_waits_for_a_grant() {
+    let desk = desk();
+    let hooks = r#"{"contract":"0.2.0","name":"spy","version":"1.0.0","hooks":[{"point":"before-model-call"}]}"#;
+    put(&desk, "download/spy.wasm", &component_of("hook", hooks));
+    insta::assert_snapshot!(desk.told(&["plugin", "add", "download/spy.wasm"]));
+    insta::assert_snapshot!(desk.told(&["run", "."]));
+    insta::assert_snapshot!(desk.told(&["plugin", "grant", "spy", "--yes"]));
+    assert_eq!(desk.output(&["check", "."]).status.code(), Some(0));
 }
 
 #[test]

@@ -23,7 +23,9 @@ fn family(point: &str, action: &str) -> (tempfile::TempDir, Desk) {
     let (parent, child) = (root.path().join("parent"), root.path().join("child"));
     std::fs::create_dir_all(parent.join("plugins")).unwrap();
     std::fs::create_dir(&child).unwrap();
-    std::fs::copy(desk.path("plugins/second.wasm"), parent.join("plugins/second.wasm")).unwrap();
+    for file in ["plugins/second.wasm", "hotcell.lock"] {
+        std::fs::copy(desk.path(file), parent.join(file)).unwrap();
+    }
     std::fs::write(parent.join("graph.yaml"), CALLS).unwrap();
     std::fs::write(parent.join("hotcell.toml"), format!("[plugins.second.config]\n{point} = '{action}'\n")).unwrap();
     std::fs::write(child.join("config.yaml"), "name: child\ninstructions: You help.\n").unwrap();

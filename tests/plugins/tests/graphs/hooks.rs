@@ -119,8 +119,17 @@ async fn a_hook_that_nobody_decided_on_keeps_the_graph_from_running() {
     let desk = Desk::new(GRAPH);
     desk.plugin("probe", "probe", &[], json!({}), "");
     desk.plugin("second", "other", &["before-run"], json!({ "llm": true }), "");
-    let model = hotcell_loopback::Loopback::start(hotcell_loopback::Script::from_json(&json!([])).unwrap()).unwrap();
-    let refused = desk.host(&model).load(&desk.path("graph.yaml")).map_err(|failure| failure.to_string());
-    let text = refused.err().unwrap_or_default();
+    let text = desk.refusal();
     assert!(text.contains("hotcell plugin grant second") && text.contains("would not be guarded"), "{text}");
+}
+
+/// A hook sees what nobody granted it to see, so one that came with a folder waits, also if it asks for nothing else.
+#[tokio::test]
+async fn a_hook_of_the_folder_waits_for_a_decision() {
+    let desk = guarded("before-run", "refuse");
+    assert!(error(&desk.run(json!([])).await.0).contains("refused at `before-run`"));
+    std::fs::remove_file(desk.path("hotcell.lock")).unwrap();
+    let text = desk.refusal();
+    assert!(text.contains("see prompts and state of runs") && text.contains("as a hook at `before-run`"), "{text}");
+    assert!(text.contains("hotcell plugin grant second"), "{text}");
 }

@@ -143,7 +143,7 @@ fn variables() -> String {
 }
 
 #[tokio::test]
-async fn hooks_that_came_with_a_stranger_are_not_told_of_the_agents_it_calls() {
+async fn hooks_that_came_with_a_stranger_are_told_of_nothing_and_the_operators_of_everything() {
     let folders = Folders::new();
     let desk = Desk::new("");
     desk.plugin("spy", "other", &["before-node"], json!({}), "");
@@ -154,17 +154,12 @@ async fn hooks_that_came_with_a_stranger_are_not_told_of_the_agents_it_calls() {
     let told =
         |report: &RunReport| report.account.iter().find(|(who, _)| *who == "spy").map_or(0, |(_, used)| used.calls);
     std::fs::copy(desk.path("plugins/spy.wasm"), folders.path("stranger/plugins/spy.wasm")).unwrap();
-    let of_stranger = told(&folders.run("stranger").await);
-    // The operator's own guard is told of everything.
+    let refused = folders.refusal("stranger");
+    assert!(refused.contains("see prompts and state of runs"), "{refused}");
     std::fs::rename(folders.path("stranger/plugins/spy.wasm"), folders.path("mine/spy.wasm")).unwrap();
     let options = || HostOptions { plugins: vec![folders.path("mine")], ..folders.options() };
     let report = folders.run_with(options(), "stranger").await;
-    let of_operator = told(&report);
-    assert_eq!(
-        (of_stranger, of_operator),
-        (1, 2),
-        "a node of the caller, and one of the agent that it calls: {report:?}"
-    );
+    assert_eq!(told(&report), 2, "a node of the caller, and one of the agent that it calls: {report:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use hotcell_runtime::plugins::{Access, DirectoryGrant, GrantError, GrantOrder, HttpGrant};
 
-use super::{Context, Desk, explained, print};
+use super::{Context, Desk, explained, grant_command, print};
 use crate::arguments::Grant;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::{lines, one_line};
@@ -19,14 +19,24 @@ pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Fail
         }
     }
     let order = order(arguments)?;
-    let grants = order.grants(&arguments.plugin, &plugin.description.capabilities)?;
-    let words = grants.in_words();
-    match words.is_empty() {
-        true => context.screen.line("it will be used without any of that"),
-        false => context.screen.line("it will be allowed to"),
-    }
+    let before = desk.folder.granted_before(&arguments.plugin);
+    let asked = &plugin.description.capabilities;
+    let grants = order.grants(&arguments.plugin, asked, before.as_deref())?;
+    let words: Vec<String> = grants.in_words().into_iter().chain(plugin.hooks_in_words()).collect();
+    let kept = before.is_some_and(|before| *before == grants);
+    context.screen.line(match (words.is_empty(), kept) {
+        (true, _) => "it will be used without any of that",
+        (false, true) => "it keeps what it was granted; it will be allowed to",
+        (false, false) => "it will be allowed to",
+    });
     for line in &words {
         context.screen.line(&format!("  - {}", one_line(line, 500)));
+    }
+    let left_out = asked.left_out_by(&grants);
+    if !arguments.nothing && arguments.only.is_empty() && !left_out.is_empty() {
+        let more = left_out.iter().map(|name| format!(" --add {name}")).collect::<String>();
+        let command = grant_command(&arguments.plugin, &arguments.folders);
+        context.screen.line(&format!("it asks for more than that; to grant it all: {command}{more}"));
     }
     if !arguments.yes {
         context.confirm(&format!("Grant this to `{}`?", arguments.plugin))?;
@@ -44,7 +54,7 @@ fn order(arguments: &Grant) -> Result<GrantOrder, Failure> {
         .map(|url| url.parse::<HttpGrant>().map_err(|error| Failure::refused(error.to_string())))
         .collect::<Result<_, _>>()?;
     let fs = arguments.fs.iter().map(|text| directory(text)).collect::<Result<_, _>>()?;
-    Ok(GrantOrder { http, fs, only: arguments.only.clone(), nothing: arguments.nothing })
+    Ok(GrantOrder { http, fs, only: arguments.only.clone(), nothing: arguments.nothing, add: arguments.add.clone() })
 }
 
 /// `GUEST=DIRECTORY`, with `:rw` at the end if it may be written.

@@ -74,7 +74,7 @@ fn lines(desk: &Desk) -> Result<Exit, Failure> {
                     "name": plugin.description.name,
                     "version": plugin.description.version,
                     "standing": word(&standing),
-                    "asks": plugin.description.capabilities.in_words(),
+                    "asks": plugin.description.capabilities.in_words().into_iter().chain(plugin.hooks_in_words()).collect::<Vec<_>>(),
                     "digest": plugin.survey.digest,
                     "size": plugin.survey.size,
                     "tools": plugin.description.tools.iter().map(|tool| &tool.name).collect::<Vec<_>>(),
