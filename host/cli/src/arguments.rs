@@ -10,7 +10,8 @@ use hotcell_runtime::RunStatus;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    success; the run completed
-  1    the run failed, or the environment did (journal, files)
+  1    the run failed, or the environment did (journal, files), or a node failed without
+       a fallback under `--strict` (or `strict = true` under `[run]` in `hotcell.toml`)
   2    invalid usage: bad arguments, a graph with errors, a missing variable, no such run
   3    the run waits for an answer
   130  interrupted by Ctrl-C or SIGTERM (the run can be resumed), or cancelled";
@@ -184,7 +185,8 @@ pub(crate) struct Session {
     /// Suppress progress output
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Exit with 1 if a node failed and the graph has no fallback for it, although the run completed
+    /// Exit with 1 if a node failed and the graph has no fallback for it, although the run completed; `strict = true` under
+    /// `[run]` in `hotcell.toml` does the same
     #[arg(long)]
     pub(crate) strict: bool,
     /// Never prompt on the terminal; the run waits at the first question without an answer

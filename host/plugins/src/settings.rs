@@ -31,6 +31,9 @@
 //! private = ["scripts/salary.py"]    # of these only digests are kept; "*" stands for all
 //! max_bytes = 1048576                # of the recording of one call
 //!
+//! [run]
+//! strict = true                      # a run fails for whoever started it if a node failed and nothing handles that
+//!
 //! [secrets]                          # where values come from; otherwise HOTCELL_SECRET_NAME in the environment
 //! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
 //! ```
@@ -74,6 +77,7 @@ pub struct Settings {
     imports: BTreeMap<String, String>,
     python: PythonSettings,
     callers: CallerSettings,
+    run: RunSettings,
     record: RecordSettings,
     compat: Compatibility,
     #[serde(skip)]
@@ -94,6 +98,13 @@ pub struct Settings {
 #[serde(default, deny_unknown_fields)]
 struct CallerSettings {
     allow: Vec<PathBuf>,
+}
+
+/// What counts for runs of the agent.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct RunSettings {
+    strict: bool,
 }
 
 /// Where Python tools find packages.
@@ -355,6 +366,12 @@ impl Settings {
         self.hooks.optional.iter().any(|name| name == plugin)
     }
 
+    /// Whether a run fails for whoever started it if a node failed and nothing handles that. It counts without trust, too: it
+    /// grants nothing.
+    pub fn is_strict(&self) -> bool {
+        self.run.strict
+    }
+
     /// What an import path means, if the operator says so.
     pub fn import(&self, path: &str) -> Option<&str> {
         self.imports.get(path).map(String::as_str)
@@ -477,6 +494,14 @@ mod tests {
         assert!(!settings.grants("a").kv);
         assert_eq!((settings.config("a").len(), settings.hook_order()), (0, None));
         assert!(!settings.is_optional_hook("a"));
+    }
+
+    #[test]
+    fn a_run_can_be_strict_without_trust() {
+        let strict = settings("[run]\nstrict = true\n").unwrap();
+        assert!(strict.is_strict() && !strict.wish_for_something() && strict.distrusted().is_strict());
+        assert!(!settings("").unwrap().is_strict());
+        assert!(settings("[run]\nstrct = true\n").unwrap_err().contains("unknown field `strct`"));
     }
 
     #[test]

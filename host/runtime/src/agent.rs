@@ -32,6 +32,8 @@ pub struct Agent {
     pub names: Vec<Key>,
     /// How the file is written, where its language has several styles
     pub style: Option<&'static str>,
+    /// Whether a run of it fails for whoever started it if a node failed and nothing handles that (`[run] strict`)
+    pub strict: bool,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
     /// Where it comes from, for whoever loads it again

@@ -53,6 +53,7 @@ pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) ->
         source: source(&one.file, loading)?,
         style: one.style,
         names: one.names,
+        strict: one.said.settings().is_strict(),
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,

@@ -193,7 +193,7 @@ impl<'a> Drive<'a> {
         match outcome {
             Outcome::Completed { .. } if strict => screen.error(
                 &format!("{failed} (the graph has no fallback for it)"),
-                Some("give the node a fallback, or run without `--strict`"),
+                Some("give the node a fallback, or run without `--strict` (`strict` under `[run]` in `hotcell.toml`)"),
             ),
             Outcome::Completed { .. } => screen.warning(&format!("the run completed, but {failed}")),
             Outcome::Waiting { .. } => screen.warning(&format!("the run went on, but {failed}")),

@@ -27,7 +27,7 @@ pub(super) fn of(session: &Session, path: &Path) -> Object {
         origin.insert(PLUGINS, Value::List(plugins));
     }
     if session.strict {
-        origin.insert(STRICT, true.into());
+        make_strict(&mut origin);
     }
     if session.trust {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -37,6 +37,11 @@ pub(super) fn of(session: &Session, path: &Path) -> Object {
         origin.insert(TRUST, Value::Object(trusted.into_iter().collect()));
     }
     origin
+}
+
+/// Keeps with a run that a node that fails without a fallback fails the command, also where another one goes on with the run.
+pub(super) fn make_strict(origin: &mut Object) {
+    origin.insert(STRICT, true.into());
 }
 
 /// Identifies what decides in a folder, as it is now. Trust is remembered for this and nothing else.

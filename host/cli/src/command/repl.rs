@@ -104,9 +104,8 @@ pub(super) fn perform(
         }
         let given = RunInput { input: Some(message.trim_end().to_owned()), ..given.clone() };
         let run = agent.clone();
-        if let Err(failure) =
-            drive.go(drive.is_strict(), |host, session| async move { host.run(&run, given, session).await })
-        {
+        let strict = drive.is_strict() || run.strict;
+        if let Err(failure) = drive.go(strict, |host, session| async move { host.run(&run, given, session).await }) {
             report(context, &failure);
         }
     }

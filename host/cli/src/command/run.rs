@@ -14,7 +14,7 @@ use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
 
 pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
-    let given = RunInput {
+    let mut given = RunInput {
         input: input(arguments.prompt)?,
         variables: variables(arguments.variables)?,
         state: match (arguments.inputs, arguments.state) {
@@ -34,10 +34,13 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
     let name = arguments.agent.as_deref().map_or(Which::Only, Which::Named);
     let loading = Loading { agent: name, components: &arguments.parts.components };
     let agent = drive.load(&arguments.path, &loading)?;
+    let strict = drive.is_strict() || agent.strict;
+    if strict {
+        origin::make_strict(&mut given.origin);
+    }
     if converse {
         return repl::perform(context, &drive, &arguments.path, &loading, agent, &given);
     }
-    let strict = drive.is_strict();
     drive.go(strict, |host, session| async move { host.run(&agent, given, session).await })
 }
 

@@ -67,6 +67,25 @@ fn strict_runs_fail_where_nothing_handles_a_failure_also_after_they_were_resumed
 }
 
 #[test]
+fn a_folder_can_say_that_its_runs_are_strict() {
+    let asking = UNNOTICED.replace("next: done }", "next: ask }").replace(
+        "  done:",
+        "  ask: { type: input, question: \"Go on?\", state_updates: { said: \"{{input}}\" }, next: done }\n  done:",
+    );
+    let desk = desk(&asking);
+    desk.write("hotcell.toml", "[run]\nstrict = true\n");
+    let output = desk.output(&["run", ".", "--quiet", "--answer", "yes"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("error: 1 node failed: `split`: ") && told.contains("under `[run]`"), "{told}");
+    assert!(!told.contains("trust"), "it grants nothing: {told}");
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(desk.output(&["run", "."]).status.code(), Some(3));
+    let run = desk.runs()[0].id.clone();
+    let answered = desk.output(&["runs", "answer", run.as_str(), "yes", "--resume"]);
+    assert_eq!(answered.status.code(), Some(1), "{}", desk.describe(&answered));
+}
+
+#[test]
 fn programs_find_failures_in_the_result_and_in_the_run() {
     let desk = desk(HANDLED);
     let output = desk.output(&["run", ".", "--json"]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
-use hotcell_engine::{Engine, HookPoint, HookVerdict, Hooks, Outcome, Ports};
+use hotcell_engine::{CallSite, Engine, HookPoint, HookVerdict, Hooks, Outcome, Ports};
 use hotcell_graph::ir::{
     Action, AskAction, CallAction, CallTarget, Expression, Graph, NodeIds, NodeItems, OnFailure, PluginNodeAction,
     PluginNodeKind, Retry, RetryOn,
@@ -27,7 +27,13 @@ impl Hooks for Guard {
         point == self.0
     }
 
-    async fn tell(&self, _: HookPoint, event: Object, _: &Arc<BudgetScope>) -> (HookVerdict, Account) {
+    async fn tell(
+        &self,
+        _: HookPoint,
+        event: Object,
+        _: &Arc<BudgetScope>,
+        _: &CallSite,
+    ) -> (HookVerdict, Account) {
         let verdict = match event.get("node").and_then(Value::as_text) {
             Some("after" | "rescue") => HookVerdict::Proceed,
             _ => HookVerdict::Refuse("`guard`: not here".to_owned()),
