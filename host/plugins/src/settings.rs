@@ -181,6 +181,8 @@ impl Settings {
         let path = folder.join(SETTINGS_FILE);
         let form = |cause: String| SettingsError::Form { path: path.clone(), cause };
         let mut settings: Settings = toml::from_str(text).map_err(|error| form(error.to_string()))?;
+        // From wherever one looks at a folder: what is not there is called the same.
+        let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
         for grant in settings.grants.values_mut().flat_map(|grants| &mut grants.fs) {
             let named = folder.join(&grant.host);
             settings.directories.push((grant.host.display().to_string(), named.clone()));
@@ -254,7 +256,7 @@ impl Settings {
     }
 
     /// Granted directories: as they are written, and from which path they count.
-    pub(crate) fn directories(&self) -> impl Iterator<Item = (&str, &Path)> {
+    pub fn directories(&self) -> impl Iterator<Item = (&str, &Path)> {
         self.directories.iter().map(|(written, host)| (written.as_str(), host.as_path()))
     }
 
@@ -392,9 +394,22 @@ impl Settings {
         &self.python.path
     }
 
-    /// The names that have an entry of any kind.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.grants.keys().chain(self.budget.keys()).chain(self.plugins.keys()).map(String::as_str)
+    /// The names of scripts, plugins and the like that have an entry, and what kind of entry.
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let grants = self.grants.keys().map(|name| ("grants", name.as_str()));
+        let budget = self.budget.keys().map(|name| ("budget", name.as_str()));
+        grants.chain(budget).chain(self.plugins.keys().map(|name| ("plugins", name.as_str())))
+    }
+
+    /// The hook plugins whose failure stops nothing.
+    pub fn optional_hooks(&self) -> impl Iterator<Item = &str> {
+        self.hooks.optional.iter().map(String::as_str)
+    }
+
+    /// The secrets of which is said where they come from, and the names of all secrets that are granted to anybody.
+    pub fn secret_names(&self) -> (impl Iterator<Item = &str>, impl Iterator<Item = &str>) {
+        let granted = self.grants.values().flat_map(|grants| &grants.secret).map(|grant| grant.name.as_str());
+        (self.secrets.keys().map(String::as_str), granted)
     }
 
     /// What is granted to something that an agent's own file describes: its requests and variables ([`AGENT_GRANTS`]), its MCP

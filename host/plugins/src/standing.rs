@@ -177,6 +177,11 @@ impl AgentFolder {
         &self.settings
     }
 
+    /// The settings as they are written, whether they count or not.
+    pub fn written(&self) -> &Settings {
+        &self.written
+    }
+
     /// Whether all that `hotcell.toml` says counts.
     pub fn is_trusted(&self) -> bool {
         self.trusted

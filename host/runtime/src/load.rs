@@ -7,6 +7,7 @@ pub(crate) mod locate;
 mod one;
 mod origin;
 pub(crate) mod project;
+mod unmatched;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -134,10 +134,13 @@ impl PythonTools {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether functions of that file are tools.
-    pub(crate) fn has(&self, file: &str) -> bool {
-        let carried = CARRIED.iter().find(|(name, ..)| *name == file).map(|(_, file, _)| *file);
-        self.files().contains_key(carried.unwrap_or(file))
+    /// The files whose functions are tools, by the names under which something is granted to them.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let name = |file: &String| match CARRIED.iter().find(|(_, carried, _)| carried == file) {
+            Some((name, ..)) => (*name).to_owned(),
+            None => file.clone(),
+        };
+        self.files().keys().map(name).collect()
     }
 
     /// The full name of a tool that comes with hotcell itself, if there is one of that name.

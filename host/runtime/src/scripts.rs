@@ -129,10 +129,6 @@ impl AgentScripts {
         AgentScripts { cells, scripts: HashMap::new(), broken: HashMap::new() }
     }
 
-    pub(crate) fn has(&self, file: &str) -> bool {
-        self.scripts.contains_key(file)
-    }
-
     /// Makes every run of `file` fail with `reason`.
     pub(crate) fn leave_broken(&mut self, file: &str, reason: String) {
         self.broken.insert(file.to_owned(), reason);

@@ -188,6 +188,11 @@ impl AgentServers {
         self.all().get(name).cloned()
     }
 
+    /// The names of all servers, those that may not be used among them.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.all().keys().cloned().collect()
+    }
+
     /// What a front end is told of a server.
     pub(crate) fn state(&self, name: &str) -> ServerState {
         match self.find(name) {

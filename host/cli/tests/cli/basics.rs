@@ -175,6 +175,27 @@ nodes:
     insta::assert_snapshot!(desk.told(&["check", "."]));
 }
 
+/// A misspelt name grants nothing and limits nothing, and nobody would notice.
+#[test]
+fn names_in_the_settings_that_match_nothing_are_warnings() {
+    let desk = greeting();
+    desk.write("mcp.json", r#"{"mcpServers":{"library":{"command":"true"}}}"#);
+    desk.write(
+        "hotcell.toml",
+        "[grants.\"scripts/gret.js\"]\nenv = [\"LANG\"]\n[grants.\"scripts/greet.js\"]\n\
+         fs = [{ host = \"missing\", guest = \"/data\" }]\nsecret = [{ name = \"KEY\", servers = [] }]\n\
+         [grants.\"mcp:libary\"]\nprocess = true\n[grants.\"rag:docs\"]\nhttp = []\n[budget.curency]\nfuel = 3\n\
+         [hooks]\noptional = [\"guard\"]\n[secrets]\nKYE = { env = \"X\" }\n",
+    );
+    insta::assert_snapshot!(desk.told(&["check", "."]));
+    desk.output(&["trust", ".", "--yes"]);
+    let trusted = desk.told(&["check", "."]);
+    assert!(!trusted.contains("trust"), "a directory that is not there is trusted like any other: {trusted}");
+    desk.write("hotcell.toml", "[grants\n");
+    let broken = desk.told(&["run", "."]);
+    assert!(broken.contains("is not understood") && !broken.contains("trust"), "{broken}");
+}
+
 const WRONG: &str = r#"name: wrong
 version: "1.0"
 start: begin

@@ -21,7 +21,8 @@ use crate::knowledge::AgentKnowledge;
 use crate::load::asked::Asked;
 use crate::load::front_end::FrontEndOutput;
 use crate::load::locate::{folder_to_show, parts, path_to_show, read};
-use crate::load::project::{ProjectContext, unused};
+use crate::load::project::ProjectContext;
+use crate::load::unmatched::{Known, unmatched};
 use crate::remote;
 use crate::scripts::{AgentScripts, Place};
 use crate::web::AgentWeb;
@@ -164,8 +165,26 @@ pub(crate) fn load_one(
         }
         // The settings of a project are for all of its agents.
         if project.is_none() && loaded.children.is_empty() {
-            let is_used = |name: &str| scripts.has(name) || tools.python().has(name) || registry.plugin(name).is_some();
-            diagnostics.extend(unused(settings, &source.text, is_used));
+            let files = tools.python().names();
+            let of_graph = graph.nodes().filter_map(|(_, node)| match &node.action {
+                Action::Script(script) => Some(script.file.as_str()),
+                _ => None,
+            });
+            let plugins = registry.plugins().map(|(name, _)| name);
+            let guards = registry.plugins().filter(|(_, registered)| !registered.plugin.description.hooks.is_empty());
+            let known = Known {
+                names: of_graph.chain(files.iter().map(String::as_str)).chain(plugins).collect(),
+                servers: servers.names(),
+                knowledge: loaded.knowledge_bases.iter().map(|base| &*base.node).collect(),
+                hooks: guards.map(|(name, _)| name).collect(),
+                text: &source.text,
+            };
+            let mut found = unmatched(said.written(), &known);
+            if !said.is_trusted() {
+                // What import paths mean does not count, so that files which only those name are not known.
+                found.retain(|(name, _)| !settled.join(name).is_file());
+            }
+            diagnostics.extend(found.into_iter().map(|(_, warning)| warning));
         }
     }
     let broken = diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);

@@ -8,9 +8,7 @@ use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 
 use crate::context::LoadContext;
-use crate::folder::FILE_GRANTS;
 use crate::hooks::{AgentHooks, HookList};
-use crate::knowledge;
 use crate::load::asked::Asked;
 use crate::plugin_registry::PluginRegistry;
 use crate::servers::{self, AgentServers, ServersFile};
@@ -117,20 +115,4 @@ fn servers(
     let (servers, problems) = AgentServers::new(context.connections(), context.starts_programs(), &files, grants);
     diagnostics.extend(problems.into_iter().map(Diagnostic::error));
     servers
-}
-
-/// What the settings say of what an agent does not have.
-pub(crate) fn unused(settings: &Settings, text: &str, is_used: impl Fn(&str) -> bool) -> Vec<Diagnostic> {
-    let of_other_kind = |name: &str| {
-        name == FILE_GRANTS || name.starts_with(servers::PREFIX) || name.starts_with(knowledge::GRANT_PREFIX)
-    };
-    let names = settings.names().filter(|name| !of_other_kind(name) && !is_used(name)).map(|name| {
-        Diagnostic::warning(format!("`{SETTINGS_FILE}` has settings for `{name}`, which this graph does not use"))
-            .help("names are script paths as the graph writes them, or names of plugins")
-    });
-    let imports = settings.imports().filter(|path| !text.contains(path)).map(|path| {
-        Diagnostic::warning(format!("`{SETTINGS_FILE}` says what `{path}` means, which this file does not import"))
-            .help("below `[imports]` stand import paths as the file writes them")
-    });
-    names.chain(imports).collect()
 }
