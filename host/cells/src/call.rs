@@ -32,6 +32,8 @@ pub struct Terms {
     pub plugin: String,
     /// What the operator granted.
     pub grants: Arc<Grants>,
+    /// What would be granted if the operator trusted the settings as they are: it allows nothing, denials name it.
+    pub held_back: Arc<Grants>,
     /// Environment variables for the guest: those granted, and those of the graph's own contract.
     pub env: Vec<(String, String)>,
     /// The operator's settings for this plugin.
@@ -73,6 +75,7 @@ impl Terms {
         Self {
             plugin: plugin.into(),
             grants: Arc::default(),
+            held_back: Arc::default(),
             env: Vec::new(),
             config: Arc::default(),
             budget: Budget::default(),

@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::call::Terms;
+use crate::grants::Grants;
 use crate::policy::{Capability, Denial};
 
 /// Denials that are kept of one call: a guest that tries everything must not fill the host's memory.
@@ -11,6 +13,7 @@ const MAX_DENIALS: usize = 32;
 #[derive(Clone)]
 pub(crate) struct Denials {
     plugin: Arc<str>,
+    held_back: Arc<Grants>,
     noted: Arc<Mutex<Noted>>,
 }
 
@@ -24,13 +27,19 @@ struct Noted {
 impl Denials {
     /// An empty list for the script or plugin with this name.
     pub(crate) fn new(plugin: &str) -> Self {
-        Self { plugin: plugin.into(), noted: Arc::default() }
+        Self { plugin: plugin.into(), held_back: Arc::default(), noted: Arc::default() }
+    }
+
+    /// An empty list for a call on these terms.
+    pub(crate) fn of(terms: &Terms) -> Self {
+        Self { held_back: terms.held_back.clone(), ..Self::new(&terms.plugin) }
     }
 
     pub(crate) fn add(&self, capability: Capability) {
         let mut noted = self.noted();
         noted.latest = Some(capability.clone());
-        let denial = Denial { plugin: self.plugin.to_string(), capability };
+        let held_back = capability.is_in(&self.held_back);
+        let denial = Denial { held_back, ..Denial::new(&*self.plugin, capability) };
         if noted.list.len() < MAX_DENIALS && !noted.list.contains(&denial) {
             noted.list.push(denial);
         }

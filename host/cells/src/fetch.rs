@@ -34,7 +34,7 @@ pub struct Fetched {
 /// # Errors
 /// Why it cannot be had, as a text for people; a denial says which grant would allow it.
 pub async fn fetch(terms: &Terms, url: &str) -> Result<Fetched, String> {
-    let denials = Denials::new(&terms.plugin);
+    let denials = Denials::of(terms);
     let egress = Egress::new(terms, &terms.budget, denials.clone(), Arc::new(Vault::new(terms, None)));
     let mut url = Url::parse(url).map_err(|error| format!("`{url}` is no address: {error}"))?;
     for _ in 0..=REDIRECTS {
@@ -82,7 +82,7 @@ pub struct OwnReply {
 /// # Errors
 /// Why there is no answer, as a text for people; a denial says which grant would allow it.
 pub async fn send(terms: &Terms, request: OwnRequest) -> (Result<OwnReply, String>, Usage) {
-    let denials = Denials::new(&terms.plugin);
+    let denials = Denials::of(terms);
     let egress = Egress::new(terms, &terms.budget, denials.clone(), Arc::new(Vault::new(terms, None)));
     let result = match tokio::time::timeout(terms.budget.wall_clock, send_by(&egress, &denials, request)).await {
         Ok(result) => result,

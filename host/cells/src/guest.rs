@@ -230,7 +230,7 @@ impl GuestState {
         table.set_max_capacity(budget.handles as usize);
         let mut http = WasiHttpCtx::new();
         http.set_field_size_limit(MAX_FIELDS);
-        let denials = Denials::new(&terms.plugin);
+        let denials = Denials::of(terms);
         let mut guest = Self {
             limiter: MemoryLimiter::new(budget.memory.as_usize()),
             watch: Watch::start(budget.wall_clock),

@@ -327,6 +327,33 @@ impl Capability {
         Self::Http { server: server(scheme, host, port), method: method.to_owned(), private }
     }
 
+    /// Whether these grants have it.
+    pub fn is_in(&self, grants: &Grants) -> bool {
+        let request = match self {
+            Self::Directory { guest, access } => Request::Directory { guest, access: *access },
+            Self::Http { server, method, private } => {
+                let Ok(url) = Url::parse(server) else { return false };
+                let decision = match private {
+                    // Any address of this machine stands for those that need a grant of their own.
+                    true => decide_address(grants, &url, method, Ipv4Addr::LOCALHOST.into()),
+                    false => decide_url(grants, &url, method),
+                };
+                return decision.is_some_and(|decision| decision.is_allowed());
+            }
+            Self::Variable { name } => Request::Variable { name },
+            Self::Secret { name, .. } => Request::Secret { name },
+            Self::Tool { name } => Request::Tool { name },
+            Self::PreciseClock => Request::PreciseClock,
+            Self::FreshRandom => Request::FreshRandom,
+            Self::KeyValue => Request::KeyValue,
+            Self::Model => Request::Model,
+            Self::Ask => Request::Ask,
+            Self::Process => Request::Process,
+            Self::Socket => Request::Socket,
+        };
+        decide(grants, &request).is_allowed()
+    }
+
     /// The line of `hotcell.toml` that grants it, where there is one.
     pub fn grant_line(&self) -> Option<String> {
         match self {
@@ -391,9 +418,35 @@ pub struct Denial {
     /// What it asked for.
     #[serde(flatten)]
     pub capability: Capability,
+    /// Whether `hotcell.toml` grants it and does not count, because the operator does not trust it.
+    #[serde(default, skip_serializing_if = "crate::grants::is_default")]
+    pub held_back: bool,
 }
 
 impl Denial {
+    /// Who asked for what.
+    pub fn what(&self) -> String {
+        format!("`{}` asked for {}, which is not granted", self.plugin, self.capability)
+    }
+
+    /// What would grant it.
+    pub fn help(&self) -> String {
+        if self.held_back {
+            return "`hotcell.toml` would grant it, and nobody trusts that file as it is: look at it, and decide, with \
+                    `hotcell trust DIR`"
+                .to_owned();
+        }
+        match self.capability.grant_line() {
+            Some(line) => format!("to grant it, write into `hotcell.toml`:\n[grants.{}]\n{line}", quoted(&self.plugin)),
+            None => "nothing grants it".to_owned(),
+        }
+    }
+
+    /// A request of the script or plugin of that name that was denied.
+    pub fn new(plugin: impl Into<String>, capability: Capability) -> Self {
+        Self { plugin: plugin.into(), capability, held_back: false }
+    }
+
     /// The same with other texts in the place of what the guest wrote.
     pub(crate) fn map_texts(mut self, change: impl Fn(String) -> String) -> Self {
         let texts = match &mut self.capability {
@@ -421,13 +474,7 @@ impl Denial {
 
 impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` asked for {}, which is not granted", self.plugin, self.capability)?;
-        match self.capability.grant_line() {
-            Some(line) => {
-                write!(f, "; to grant it, write into `hotcell.toml`:\n[grants.{}]\n{line}", quoted(&self.plugin))
-            }
-            None => f.write_str("; nothing grants it"),
-        }
+        write!(f, "{}; {}", self.what(), self.help())
     }
 }
 
@@ -457,6 +504,38 @@ mod tests {
     use crate::grants::{Access, Grants, HttpGrant, Scheme};
 
     #[test]
+    fn a_denial_says_where_what_would_grant_it_does_not_count() {
+        let grants: Grants = toml::from_str(
+            "http = ['https://*.x.org']\nfs = [{ host = 'h', guest = '/d' }]\nenv = ['A']\nkv = true\ntool = ['*']",
+        )
+        .unwrap();
+        let http =
+            |server: &str, private| Capability::Http { server: server.to_owned(), method: "GET".to_owned(), private };
+        let directory = |access| Capability::Directory { guest: "/d".to_owned(), access };
+        let name = || "A".to_owned();
+        for (capability, expected) in [
+            (http("https://a.x.org", false), true),
+            (http("https://a.x.org", true), false),
+            (http("https://y.org", false), false),
+            (directory(Access::Read), true),
+            (directory(Access::ReadWrite), false),
+            (Capability::Variable { name: name() }, true),
+            (Capability::Secret { name: name(), server: None }, false),
+            (Capability::Tool { name: name() }, true),
+            (Capability::KeyValue, true),
+            (Capability::Model, false),
+            (Capability::Ask, false),
+            (Capability::Process, false),
+            (Capability::Socket, false),
+        ] {
+            assert_eq!(capability.is_in(&grants), expected, "{capability}");
+        }
+        let denial = Denial { held_back: true, ..Denial::new("a.py", Capability::KeyValue) };
+        let text = denial.to_string();
+        assert!(text.contains("`hotcell trust DIR`") && !text.contains("write into"), "{text}");
+    }
+
+    #[test]
     fn every_text_of_a_denial_can_be_changed() {
         let name = || "hush".to_owned();
         for capability in [
@@ -466,7 +545,7 @@ mod tests {
             Capability::Secret { name: name(), server: Some(name()) },
             Capability::Tool { name: name() },
         ] {
-            let denial = Denial { plugin: "p".to_owned(), capability };
+            let denial = Denial::new("p", capability);
             assert!(denial.to_string().contains("hush"));
             let changed = denial.map_texts(|text| text.replace("hush", "(secret)"));
             assert!(!changed.to_string().contains("hush"), "{changed}");
@@ -639,7 +718,7 @@ mod tests {
             let Decision::Deny(capability) = decide(&Grants::default(), &request) else {
                 panic!("{request:?} was allowed");
             };
-            let text = Denial { plugin: "scripts/a \"b\".py".to_owned(), capability }.to_string();
+            let text = Denial::new("scripts/a \"b\".py", capability).to_string();
             let (_, lines) = text.split_once(":\n").ok_or("no lines")?;
             let file: BTreeMap<String, BTreeMap<String, Grants>> = toml::from_str(lines)?;
             assert!(decide(&file["grants"]["scripts/a \"b\".py"], &request).is_allowed(), "{text}");
@@ -651,7 +730,7 @@ mod tests {
     fn a_denial_is_written_in_full() -> Result<(), Box<dyn std::error::Error>> {
         let grant: HttpGrant = "https://api.example.org".parse()?;
         let capability = Capability::Http { server: grant.to_string(), method: "GET".to_owned(), private: false };
-        let denial = Denial { plugin: "scripts/fetch.py".to_owned(), capability };
+        let denial = Denial::new("scripts/fetch.py", capability);
         let expected = "`scripts/fetch.py` asked for `http` for `GET https://api.example.org`, which is not granted; \
                         to grant it, write into `hotcell.toml`:\n[grants.\"scripts/fetch.py\"]\n\
                         http = [\"https://api.example.org\"]";

@@ -35,6 +35,17 @@ fn main() -> ExitCode {
             let _ = error.print();
             return ExitCode::SUCCESS;
         }
+        // With `HOTCELL_JOURNAL` in the environment, an option counts as given.
+        Err(error) if error.kind() == ErrorKind::MissingSubcommand => {
+            let help = std::env::args_os().chain(["--help".into()]);
+            return match Arguments::try_parse_from(help) {
+                Err(help) if help.kind() == ErrorKind::DisplayHelp => {
+                    let _ = help.print();
+                    ExitCode::SUCCESS
+                }
+                _ => error.exit(),
+            };
+        }
         Err(error) => error.exit(),
     };
     let screen = Arc::new(Screen::new(arguments.global.color));

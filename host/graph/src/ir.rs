@@ -517,6 +517,26 @@ impl Graph {
         self.nodes.iter().any(Node::may_ask)
     }
 
+    /// Whether a text that a run is given is seen by anything in the graph.
+    pub fn takes_text(&self) -> bool {
+        let converses = self.conversation.is_some();
+        // What is called like a function has inputs; its conversation may be nobody's.
+        self.input_key.is_some() || converses && (self.results.is_none() || self.reads_conversation())
+    }
+
+    /// Whether a model is shown the conversation, here or in a graph that is called.
+    fn reads_conversation(&self) -> bool {
+        self.nodes.iter().any(|node| match &node.action {
+            Action::Converse(action) => action.prompt.iter().any(|part| matches!(part.said, Said::Messages(_))),
+            Action::Call(call) => call.target.graph().is_some_and(|graph| graph.reads_conversation()),
+            Action::Map(map) => match &map.body {
+                MapBody::Graph(items) => items.graph.reads_conversation(),
+                MapBody::Node(_) => false,
+            },
+            _ => false,
+        })
+    }
+
     /// The nodes that a node may go to by what is declared, failures included, without duplicates.
     pub fn successors(&self, index: NodeIndex) -> Vec<NodeIndex> {
         let node = self.node(index);

@@ -363,7 +363,11 @@ mod tests {
         let only = GrantOrder { only: vec!["llm".to_owned()], ..GrantOrder::default() };
         assert_eq!(order(only), grants("llm = true"));
         assert_eq!(order(GrantOrder { nothing: true, ..add(&["llm"]) }), Grants::default());
-        assert_eq!(GrantOrder::default().grants("p", &now, None).unwrap(), all, "the first time it is all that is asked");
+        assert_eq!(
+            GrantOrder::default().grants("p", &now, None).unwrap(),
+            all,
+            "the first time it is all that is asked"
+        );
         assert_eq!(add(&["kv"]).grants("p", &now, None).unwrap(), grants("kv = true"));
     }
 
@@ -443,16 +447,20 @@ mod tests {
         let http = || vec!["https://x.org".parse().unwrap()];
         let error = GrantOrder::default().grants("p", &asked, None).unwrap_err().to_string();
         assert!(error.contains("--http https://SERVER"), "{error}");
-        let error = GrantOrder { http: http(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err().to_string();
+        let error =
+            GrantOrder { http: http(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err().to_string();
         assert!(error.contains("--fs /d=DIRECTORY"), "{error}");
         let fs = vec![DirectoryGrant { host: "data".into(), guest: "/d".to_owned(), access: Default::default() }];
-        let grants = GrantOrder { http: http(), fs: fs.clone(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
+        let grants =
+            GrantOrder { http: http(), fs: fs.clone(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
         assert_eq!(grants.secret[0].servers, http());
-        let only = GrantOrder { only: vec!["kv".to_owned()], ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
+        let only =
+            GrantOrder { only: vec!["kv".to_owned()], ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
         assert_eq!(only, Grants::default());
         let mut wide = fs;
         wide[0].access = hotcell_cells::Access::ReadWrite;
-        let error = GrantOrder { http: http(), fs: wide, ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err();
+        let error =
+            GrantOrder { http: http(), fs: wide, ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err();
         assert_eq!(error.to_string(), "`p` does not ask for `fs` for `/d`");
     }
 }

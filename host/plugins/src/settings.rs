@@ -82,6 +82,9 @@ pub struct Settings {
     compat: Compatibility,
     #[serde(skip)]
     distrusted: bool,
+    /// What would be granted if the operator trusted it
+    #[serde(skip)]
+    held_back: BTreeMap<String, Grants>,
     /// Whether the agent's own file is not the one that was trusted
     #[serde(skip)]
     file_changed: bool,
@@ -209,7 +212,7 @@ impl Settings {
     /// about what import paths mean, because they may mean such a guard, nor about recordings, which show what was done.
     #[must_use]
     pub(crate) fn distrusted(mut self) -> Self {
-        self.grants.clear();
+        self.held_back.append(&mut self.grants);
         self.secrets.clear();
         self.plugins.clear();
         self.hooks = HookSettings::default();
@@ -423,6 +426,11 @@ impl Settings {
         self.grants.get(name).cloned().map(Arc::new).unwrap_or_default()
     }
 
+    /// What would be granted to a script or plugin if the operator trusted it, for messages.
+    pub fn held_back(&self, name: &str) -> Arc<Grants> {
+        self.held_back.get(name).cloned().map(Arc::new).unwrap_or_default()
+    }
+
     /// The settings that a plugin can read.
     pub fn config(&self, plugin: &str) -> Arc<BTreeMap<String, String>> {
         self.plugins.get(plugin).map(|settings| Arc::new(settings.config.clone())).unwrap_or_default()
@@ -506,7 +514,7 @@ mod tests {
         let settings = settings.distrusted();
         let budget = settings.budget("a", Budget::default()).unwrap();
         assert_eq!((budget.fuel, budget.log_lines), (Budget::default().fuel, 3));
-        assert!(!settings.grants("a").kv);
+        assert!(!settings.grants("a").kv && settings.held_back("a").kv);
         assert_eq!((settings.config("a").len(), settings.hook_order()), (0, None));
         assert!(!settings.is_optional_hook("a"));
     }

@@ -23,7 +23,7 @@ use crate::knowledge::{AgentKnowledge, MODEL_VARIABLE};
 use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
 use crate::python::{Place, ProjectModules, PythonTools, working_folder};
-use crate::servers::AgentServers;
+use crate::servers::{AgentServers, Granted};
 use crate::tools::{AgentTools, explain};
 
 /// What is granted to the file of an agent itself: variables of the environment that it may name.
@@ -198,6 +198,11 @@ impl<'a> AgentSurroundings<'a> {
         String::from_utf8(fetched.bytes).map(Arc::from).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 
+    /// What is granted to a server that the agent's file describes.
+    fn granted(&self, name: &str) -> Granted {
+        (self.reach.settings.grants_of_file(name), self.reach.settings.held_back(name))
+    }
+
     fn agent_folder(&self, name: &str) -> Option<PathBuf> {
         let single = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
         single.then(|| self.folder.parent().unwrap_or(Path::new("..")).join(name))
@@ -260,12 +265,12 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn declare_server(&self, server: &DeclaredServer) -> ServerState {
-        self.reach.servers.declare(server, |name| self.reach.settings.grants_of_file(name));
+        self.reach.servers.declare(server, |name| self.granted(name));
         self.reach.servers.state(&server.name)
     }
 
     fn note_server(&self, server: &DeclaredServer) {
-        self.reach.servers.declare(server, |name| self.reach.settings.grants_of_file(name));
+        self.reach.servers.declare(server, |name| self.granted(name));
     }
 
     fn node_types(&self, name: &str) -> Vec<String> {

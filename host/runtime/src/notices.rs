@@ -1,5 +1,6 @@
 //! What a script that came to its end wrote to standard error: shown, because nobody else sees that something in it failed.
 
+use hotcell_cells::{Capability, Denial, Terms};
 use hotcell_engine::Notice;
 
 /// Characters of standard error that are shown.
@@ -24,6 +25,50 @@ pub(crate) fn of(name: &str, stderr: &str) -> Vec<Notice> {
         notices.extend(text.lines().filter_map(|line| missing(name, line)).take(FILES));
     }
     notices
+}
+
+/// What to tell of capabilities that a call did without. It may have come to its end only because nobody looked.
+pub(crate) fn of_denials(denials: &[Denial]) -> impl Iterator<Item = Notice> {
+    // Interpreters look for files and times that nobody wrote about.
+    let is_meant = |denial: &&Denial| {
+        !matches!(
+            denial.capability,
+            Capability::Directory { .. } | Capability::PreciseClock | Capability::FreshRandom | Capability::Socket
+        )
+    };
+    denials.iter().filter(is_meant).map(|denial| Notice { text: denial.what(), help: Some(denial.help()) })
+}
+
+/// What to do about a variable of the environment that a script did not find, if that is why it failed. The cell does not see
+/// that it was looked for: only what is granted is there.
+pub(crate) fn unset_variable(failure: &str, terms: &Terms) -> Option<String> {
+    let name = failure.lines().find_map(|line| variable_in(line.trim(), failure))?;
+    if terms.env.iter().any(|(known, _)| known == name) {
+        return None;
+    }
+    if terms.grants.env.iter().any(|granted| granted == name) {
+        return Some(format!("`{name}` is granted, and it is not set in the environment of hotcell"));
+    }
+    let capability = Capability::Variable { name: name.to_owned() };
+    let held_back = capability.is_in(&terms.held_back);
+    let denial = Denial { held_back, ..Denial::new(&*terms.plugin, capability) };
+    Some(format!("if `{name}` is meant to come from the environment of hotcell: {}", denial.help()))
+}
+
+/// The variable that a line of an error says is missing, as Python and the shell write it.
+fn variable_in<'l>(line: &'l str, failure: &str) -> Option<&'l str> {
+    let of_python = || line.strip_prefix("KeyError: '")?.strip_suffix('\'').filter(|_| failure.contains("<frozen os>"));
+    let of_shell = || {
+        let line =
+            [": unbound variable", ": parameter null or not set"].iter().find_map(|end| line.strip_suffix(end))?;
+        line.rsplit([' ', ':']).next()
+    };
+    let is_name = |name: &&str| {
+        let mut characters = name.chars();
+        characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && characters.all(|character| character.is_ascii_alphanumeric() || character == '_')
+    };
+    of_python().or_else(of_shell).filter(is_name)
 }
 
 fn cut(text: &str) -> String {
@@ -87,6 +132,8 @@ fn folders(path: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -117,6 +164,41 @@ mod tests {
         ] {
             assert_eq!(folders(path), expected.map(|(host, guest)| (host.to_owned(), guest.to_owned())), "{path}");
         }
+    }
+
+    #[test]
+    fn a_variable_that_a_script_misses_is_named_with_its_grant() {
+        let python = "exited with code 1: Traceback (most recent call last):\n  File \"<frozen os>\", line 709, in \
+                      __getitem__\nKeyError: 'KEY'";
+        let shells = ["s.sh: line 2: KEY: unbound variable", "s.sh: line 1: KEY: parameter null or not set"];
+        let terms = |grants: &str, held_back: &str| Terms {
+            grants: Arc::new(toml::from_str(grants).unwrap()),
+            held_back: Arc::new(toml::from_str(held_back).unwrap()),
+            ..Terms::new("s.sh")
+        };
+        for failure in [python, shells[0], shells[1]] {
+            let hint = unset_variable(failure, &terms("", "")).unwrap_or_default();
+            assert!(hint.contains("[grants.\"s.sh\"]\nenv = [\"KEY\"]"), "{failure}: {hint}");
+            let hint = unset_variable(failure, &terms("", "env = ['KEY']")).unwrap_or_default();
+            assert!(hint.contains("`hotcell trust DIR`"), "{failure}: {hint}");
+            let hint = unset_variable(failure, &terms("env = ['KEY']", "")).unwrap_or_default();
+            assert!(hint.contains("is not set"), "{failure}: {hint}");
+        }
+        for other in ["KeyError: 'KEY'", "line 3: a b: unbound variable x", "s.sh: line 1: $1: unbound variable"] {
+            assert_eq!(unset_variable(other, &terms("", "")), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_a_call_did_without_is_a_warning_with_its_grant() {
+        let denials = [
+            Denial::new("s.sh", Capability::KeyValue),
+            Denial::new("s.sh", Capability::Directory { guest: "/usr".to_owned(), access: Default::default() }),
+        ];
+        let notices: Vec<Notice> = of_denials(&denials).collect();
+        assert_eq!(notices.len(), 1);
+        assert!(notices[0].text.contains("`kv`"), "{notices:?}");
+        assert!(notices[0].help.as_deref().is_some_and(|help| help.contains("kv = true")), "{notices:?}");
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl PluginRegistry {
             let terms = Terms {
                 env: granted_variables(&grants, environment),
                 config: settings.config(&name),
+                held_back: settings.held_back(&name),
                 secrets: settings.secrets(&name, &|variable| environment.get(variable)),
                 kv,
                 grants,

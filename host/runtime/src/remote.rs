@@ -54,7 +54,7 @@ pub(crate) fn callee(
     match decide_url(&grants, &url, "POST") {
         Some(Decision::Allow) => {}
         Some(Decision::Deny(capability)) => {
-            let denial = Denial { plugin: FILE_GRANTS.to_owned(), capability };
+            let denial = Denial::new(FILE_GRANTS, capability);
             return Err(format!("the agent `{name}` may not be reached from here: {denial}"));
         }
         None => return Err(format!("`{url}` is not the address of a web server")),

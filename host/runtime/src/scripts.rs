@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::Budget;
 use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
-use hotcell_engine::{CallReport, ScriptCall, Scripts, SharedState};
+use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, SharedState};
 use hotcell_files::{FileError, Folder};
 use hotcell_graph::Key;
 use hotcell_plugins::Settings;
@@ -15,6 +15,7 @@ use hotcell_plugins::Settings;
 use crate::cells::CellRuntime;
 use crate::context::LoadContext;
 use crate::environment::Environment;
+use crate::notices::unset_variable;
 use crate::recordings;
 use crate::settle::{into_report, log_of};
 
@@ -112,6 +113,7 @@ impl LoadedScript {
         };
         let terms = Terms {
             grants: settings.grants(file),
+            held_back: settings.held_back(file),
             env: granted_variables(&settings.grants(file), environment),
             secrets: settings.secrets(file, &|variable| environment.get(variable)),
             config: settings.config(file),
@@ -197,7 +199,14 @@ impl Scripts for AgentScripts {
                 },
             )
             .await;
-        into_report(&call.file, report, &call.budget_scope, &call.site)
+        let mut report = into_report(&call.file, report, &call.budget_scope, &call.site);
+        if let Err(CallError::Failed(failure)) = &mut report.result
+            && let Some(hint) = unset_variable(failure, &script.terms)
+        {
+            failure.push('\n');
+            failure.push_str(&hint);
+        }
+        report
     }
 }
 

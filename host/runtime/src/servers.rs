@@ -28,6 +28,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const SERVERS_FILE: &str = "mcp.json";
 /// What the full name of a function begins with: `mcp:server/function`. Grants are given to `mcp:server`.
 pub(crate) const PREFIX: &str = "mcp:";
+/// What is granted to a server, and what would be if the operator trusted it.
+pub(crate) type Granted = (Arc<Grants>, Arc<Grants>);
+
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -144,7 +147,7 @@ impl AgentServers {
         connections: Arc<Connections>,
         starts_programs: bool,
         files: &[ServersFile<'_>],
-        grants: impl Fn(&str) -> Arc<Grants>,
+        grants: impl Fn(&str) -> Granted,
     ) -> (Self, Vec<String>) {
         let mut servers = BTreeMap::new();
         let mut problems = Vec::new();
@@ -173,7 +176,7 @@ impl AgentServers {
     }
 
     /// Adds a server that the agent's own file describes; it counts before those of other files.
-    pub(crate) fn declare(&self, server: &DeclaredServer, grants: impl Fn(&str) -> Arc<Grants>) {
+    pub(crate) fn declare(&self, server: &DeclaredServer, grants: impl Fn(&str) -> Granted) {
         let reachable = settings_of(server).and_then(|settings| {
             permit(settings, server.prefix.clone(), server.timeout.unwrap_or(CALL_TIMEOUT), &grants)
         });
@@ -352,10 +355,10 @@ fn permit(
     settings: ServerSettings,
     prefix: String,
     timeout: Duration,
-    grants: &impl Fn(&str) -> Arc<Grants>,
+    grants: &impl Fn(&str) -> Granted,
 ) -> Result<Arc<Reachable>, String> {
     let name = format!("{PREFIX}{}", settings.name);
-    let granted = grants(&name);
+    let (granted, held_back) = grants(&name);
     let decision = match &settings.transport {
         Transport::Stdio { .. } => decide(&granted, &Request::Process),
         Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. } => decide_url(&granted, url, "POST")
@@ -366,7 +369,8 @@ fn permit(
             Ok(Arc::new(Reachable { settings, grants: granted, prefix, timeout, connected: OnceLock::new() }))
         }
         Decision::Deny(capability) => {
-            let denial = Denial { plugin: name, capability };
+            let held_back = capability.is_in(&held_back);
+            let denial = Denial { held_back, ..Denial::new(name, capability) };
             Err(format!("the MCP server `{}` may not be used here: {denial}", settings.name))
         }
     }

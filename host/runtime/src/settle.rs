@@ -65,7 +65,10 @@ pub(crate) fn into_report(
     site: &CallSite,
 ) -> CallReport {
     // What failed says itself what it wrote.
-    let notices = if report.result.is_ok() { notices::of(name, &report.stderr) } else { Vec::new() };
+    let notices = match report.result {
+        Ok(_) => notices::of(name, &report.stderr).into_iter().chain(notices::of_denials(&report.denials)).collect(),
+        Err(_) => Vec::new(),
+    };
     let (result, account) = settle(name, report, budget_scope, site);
     CallReport { result, account, notices }
 }

@@ -95,7 +95,7 @@ fn permit(grants: &Grants, address: &str) -> Result<Server, String> {
                 _ => Server::Address(address.to_owned()),
             })
         }
-        Some(Decision::Deny(capability)) => Err(Denial { plugin: FILE_GRANTS.to_owned(), capability }.to_string()),
+        Some(Decision::Deny(capability)) => Err(Denial::new(FILE_GRANTS, capability).to_string()),
         None => Err("it is not the address of a web server".to_owned()),
     }
 }

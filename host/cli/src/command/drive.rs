@@ -134,13 +134,7 @@ impl<'a> Drive<'a> {
         screen.worked();
         let report = match result {
             Ok(report) => report,
-            Err(error) => {
-                let failure = Failure::from(error);
-                if self.arguments.json {
-                    events::line(&events::refusal(failure.exit, failure.message.as_deref().unwrap_or_default()))?;
-                }
-                return Err(failure);
-            }
+            Err(error) => return Err(self.refuse(error.into())?),
         };
         let unused = person.unused_answers();
         if unused > 0 {
@@ -148,6 +142,14 @@ impl<'a> Drive<'a> {
             screen.warning(&format!("{unused} {verb} not used: no question was asked"));
         }
         self.conclude(&report, strict)
+    }
+
+    /// Why nothing was begun, after it was told to programs.
+    pub(super) fn refuse(&self, failure: Failure) -> Result<Failure, Failure> {
+        if self.arguments.json {
+            events::line(&events::refusal(failure.exit, failure.message.as_deref().unwrap_or_default()))?;
+        }
+        Ok(failure)
     }
 
     /// Whether a node that fails without a fallback fails the command.

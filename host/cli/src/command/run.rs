@@ -6,14 +6,16 @@ use std::io::{self, IsTerminal as _, Read};
 use hotcell_files::MAX_TEXT;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
-use hotcell_runtime::{Loading, RunInput, Which};
+use hotcell_runtime::{Agent, Loading, RunInput, Which};
 
 use super::drive::Drive;
 use super::{Context, origin, repl};
 use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
+use crate::untrusted::one_line;
 
 pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
+    let has_inputs = arguments.inputs.is_some();
     let mut given = RunInput {
         input: input(arguments.prompt)?,
         variables: variables(arguments.variables)?,
@@ -34,6 +36,9 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
     let name = arguments.agent.as_deref().map_or(Which::Only, Which::Named);
     let loading = Loading { agent: name, components: &arguments.parts.components };
     let agent = drive.load(&arguments.path, &loading)?;
+    if let Some(refused) = misplaced(&agent, &given, has_inputs) {
+        return Err(drive.refuse(refused)?);
+    }
     let strict = drive.is_strict() || agent.strict;
     if strict {
         origin::make_strict(&mut given.origin);
@@ -42,6 +47,21 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
         return repl::perform(context, &drive, &arguments.path, &loading, agent, &given);
     }
     drive.go(strict, |host, session| async move { host.run(&agent, given, session).await })
+}
+
+/// What is given to an agent that has no place for it. A prompt may also be the answer to the last question of a thread.
+fn misplaced(agent: &Agent, given: &RunInput, has_inputs: bool) -> Option<Failure> {
+    let name = one_line(&agent.graph.name, 100);
+    let is_flow = agent.graph.results.is_some();
+    if given.input.is_some() && given.thread.is_none() && !agent.graph.takes_text() {
+        let refused = Failure::refused(format!("nothing in `{name}` uses a prompt"));
+        let (option, what) = if is_flow { ("--inputs", "its inputs") } else { ("--state", "values of its state") };
+        return Some(refused.help(format!("leave it out, and give {what} with `{option} JSON`")));
+    }
+    (has_inputs && !is_flow).then(|| {
+        Failure::refused(format!("`{name}` is no flow, so it has no inputs"))
+            .help("give values of its state with `--state JSON`")
+    })
 }
 
 fn input(prompt: Option<String>) -> Result<Option<String>, Failure> {

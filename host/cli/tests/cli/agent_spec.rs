@@ -69,6 +69,20 @@ fn said(desk: &Desk, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }
 
+/// What is given and has no place is no secret: nothing would come of it.
+#[test]
+fn a_prompt_or_inputs_that_nothing_uses_are_refused() {
+    let desk = desk();
+    let (code, _, told) = said(&desk, &["run", "flow.yaml", "kitchen", "--components", WITH_PARTS]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("nothing in `measure` uses a prompt") && told.contains("`--inputs JSON`"), "{told}");
+    desk.write("graph.yaml", GRAPH);
+    let (code, out, told) = said(&desk, &["run", ".", "--inputs", r#"{"who": "x"}"#, "--json"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("`g` is no flow") && told.contains("`--state JSON`"), "{told}");
+    assert!(out.contains(r#""status":"refused""#), "{out}");
+}
+
 #[test]
 fn parts_are_handed_in_and_a_run_of_them_goes_on_in_other_processes() {
     let desk = desk();

@@ -117,6 +117,30 @@ fn an_update_that_asks_for_more_needs_consent_again() {
 }
 
 #[test]
+fn a_granted_directory_is_written_as_it_was_given() {
+    let desk = desk();
+    put(&desk, "agent/plugins/w.wasm", &weather(r#"{"fs":[{"guest":"/data","access":"read"}]}"#));
+    desk.write("notes/a", "");
+    desk.write("agent/own/a", "");
+    let grant = |directory: &str| {
+        let given = format!("/data={directory}");
+        let granted = desk.output(&["plugin", "grant", "acme:weather", "--in", "agent", "--fs", &given, "--yes"]);
+        (granted.status.code(), text(&granted))
+    };
+    let absolute = desk.path("notes").display().to_string();
+    for (given, written) in
+        [("notes", "../notes"), ("agent/own", "own"), ("agent", "."), (absolute.as_str(), absolute.as_str())]
+    {
+        let (code, told) = grant(given);
+        assert_eq!(code, Some(0), "{told}");
+        let settings = std::fs::read_to_string(desk.path("agent/hotcell.toml")).unwrap();
+        assert!(settings.contains(&format!("host = \"{written}\"")), "{given}: {settings}");
+    }
+    let (code, told) = grant("nothing");
+    assert!(code == Some(2) && told.contains("there is no directory `nothing`"), "{told}");
+}
+
+#[test]
 fn a_hook_plugin_waits_for_a_grant() {
     let desk = desk();
     let hooks = r#"{"contract":"0.2.0","name":"spy","version":"1.0.0","hooks":[{"point":"before-model-call"}]}"#;

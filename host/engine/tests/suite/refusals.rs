@@ -27,13 +27,7 @@ impl Hooks for Guard {
         point == self.0
     }
 
-    async fn tell(
-        &self,
-        _: HookPoint,
-        event: Object,
-        _: &Arc<BudgetScope>,
-        _: &CallSite,
-    ) -> (HookVerdict, Account) {
+    async fn tell(&self, _: HookPoint, event: Object, _: &Arc<BudgetScope>, _: &CallSite) -> (HookVerdict, Account) {
         let verdict = match event.get("node").and_then(Value::as_text) {
             Some("after" | "rescue") => HookVerdict::Proceed,
             _ => HookVerdict::Refuse("`guard`: not here".to_owned()),
@@ -87,7 +81,12 @@ fn tool() -> Action {
 fn call() -> Action {
     let inner = graph(&["ask", "done"], |ids| vec![node(ids, "ask", ask(), &[], &["done"]), end(ids, "done", "x")]);
     let target = CallTarget::Graph { graph: Arc::new(inner), inputs: Vec::new(), conversation: None };
-    Action::Call(Box::new(CallAction { target, contract: None, failure_prefix: Some("it failed: "), bind: "output" }))
+    Action::Call(Box::new(CallAction {
+        target,
+        contract: None,
+        failure_prefix: Some("it failed: ".to_owned()),
+        bind: "output",
+    }))
 }
 
 async fn run(graph: Graph, point: HookPoint) -> (Outcome, Vec<String>) {

@@ -111,7 +111,7 @@ fn servers(
         text: &users,
         variable: &any,
     }));
-    let grants = |name: &str| settings.grants(name);
+    let grants = |name: &str| (settings.grants(name), settings.held_back(name));
     let (servers, problems) = AgentServers::new(context.connections(), context.starts_programs(), &files, grants);
     diagnostics.extend(problems.into_iter().map(Diagnostic::error));
     servers

@@ -30,17 +30,22 @@ pub(crate) fn unmatched<'s>(settings: &'s Settings, known: &Known<'_>) -> Vec<(&
             _ if name.starts_with(PREFIX) => {
                 ("there is no MCP server", known.servers.iter().map(String::as_str).collect(), PREFIX)
             }
-            _ if name.starts_with(GRANT_PREFIX) => ("no node looks things up by the name", known.knowledge.clone(), GRANT_PREFIX),
+            _ if name.starts_with(GRANT_PREFIX) => {
+                ("no node looks things up by the name", known.knowledge.clone(), GRANT_PREFIX)
+            }
             _ => ("this agent has no script or plugin", known.names.clone(), ""),
         };
         let own = name.strip_prefix(prefix).unwrap_or(name);
         if all.contains(&own) {
             continue;
         }
-        let warning = Diagnostic::warning(format!("`{}` in `{SETTINGS_FILE}` has no effect: {what} `{own}`", table(kind, name)));
+        let warning =
+            Diagnostic::warning(format!("`{}` in `{SETTINGS_FILE}` has no effect: {what} `{own}`", table(kind, name)));
         let help = match closest(own, all.iter().copied()) {
             Some(near) => format!("did you mean `{}`?", table(kind, &format!("{prefix}{near}"))),
-            None if prefix.is_empty() => "names are script paths as the graph writes them, or names of plugins".to_owned(),
+            None if prefix.is_empty() => {
+                "names are script paths as the graph writes them, or names of plugins".to_owned()
+            }
             None => format!("`hotcell explain {kind}` says which names there are"),
         };
         found.push((name, warning.help(help)));

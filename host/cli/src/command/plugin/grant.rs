@@ -1,6 +1,6 @@
 //! `hotcell plugin grant`
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use hotcell_runtime::plugins::{Access, DirectoryGrant, GrantError, GrantOrder, HttpGrant};
 
@@ -53,12 +53,14 @@ fn order(arguments: &Grant) -> Result<GrantOrder, Failure> {
         .iter()
         .map(|url| url.parse::<HttpGrant>().map_err(|error| Failure::refused(error.to_string())))
         .collect::<Result<_, _>>()?;
-    let fs = arguments.fs.iter().map(|text| directory(text)).collect::<Result<_, _>>()?;
+    let folder = &arguments.folders.folder;
+    let fs = arguments.fs.iter().map(|text| directory(text, folder)).collect::<Result<_, _>>()?;
     Ok(GrantOrder { http, fs, only: arguments.only.clone(), nothing: arguments.nothing, add: arguments.add.clone() })
 }
 
-/// `GUEST=DIRECTORY`, with `:rw` at the end if it may be written.
-fn directory(text: &str) -> Result<DirectoryGrant, Failure> {
+/// `GUEST=DIRECTORY`, with `:rw` at the end if it may be written. A directory is written into the settings of `folder` as the person
+/// wrote it: a relative path stays one, from there.
+fn directory(text: &str, folder: &Path) -> Result<DirectoryGrant, Failure> {
     let wrong = || {
         Failure::refused(format!("`{}` is no directory grant", one_line(text, 200)))
             .help("write `--fs /data=DIRECTORY`, with `:rw` at the end if the plugin may write there")
@@ -71,8 +73,21 @@ fn directory(text: &str) -> Result<DirectoryGrant, Failure> {
     if !guest.starts_with('/') || guest.len() < 2 || host.is_empty() {
         return Err(wrong());
     }
-    let host = std::path::absolute(host).unwrap_or_else(|_| PathBuf::from(host));
+    let host = Path::new(host);
+    if !host.is_dir() {
+        return Err(Failure::refused(format!("there is no directory `{}`", one_line(&host.to_string_lossy(), 500))));
+    }
+    let host = if host.is_absolute() { host.to_owned() } else { relative(host, folder) };
     Ok(DirectoryGrant { host, guest: guest.to_owned(), access })
+}
+
+/// The way to a path from a folder.
+fn relative(path: &Path, folder: &Path) -> PathBuf {
+    let (Ok(path), Ok(folder)) = (path.canonicalize(), folder.canonicalize()) else { return path.to_owned() };
+    let shared = path.components().zip(folder.components()).take_while(|(left, right)| left == right).count();
+    let up = folder.components().skip(shared).map(|_| Component::ParentDir);
+    let way: PathBuf = up.chain(path.components().skip(shared)).collect();
+    if way.as_os_str().is_empty() { PathBuf::from(".") } else { way }
 }
 
 impl From<GrantError> for Failure {

@@ -77,7 +77,10 @@ fn described(desk: &Desk, file: &Path, component: &Component, folders: &PluginFo
         description.connector.iter().map(|connector| item("takes", &connector.config.to_string())).collect(),
     );
     let list = |lines: Vec<String>| lines.iter().map(|line| format!("  - {}", one_line(line, 500))).collect::<Vec<_>>();
-    section("asks to", list(description.capabilities.in_words().into_iter().chain(component.hooks_in_words()).collect()));
+    section(
+        "asks to",
+        list(description.capabilities.in_words().into_iter().chain(component.hooks_in_words()).collect()),
+    );
     section("may", list(desk.folder.settings().grants(name).in_words()));
     section("standing", explained(name, &standing, folders).into_iter().map(|line| format!("  {line}")).collect());
     section(
