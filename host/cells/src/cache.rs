@@ -59,6 +59,54 @@ pub enum CacheError {
     },
 }
 
+/// What was removed from a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Compiled components
+    pub entries: u64,
+    /// Their bytes
+    pub bytes: u64,
+    /// Bytes of what is still there
+    pub left: u64,
+}
+
+/// Removes the compiled components from the cache in `directory` that were not used for some time, or all of them; with `dry_run`
+/// it is only said what that would be. Whoever uses one meanwhile keeps it.
+///
+/// # Errors
+/// When the directory cannot be read. One that is not there is empty.
+pub fn clean_cells(directory: &Path, unused_for: Option<Duration>, dry_run: bool) -> io::Result<Cleaned> {
+    match fs::read_dir(directory) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Cleaned::default()),
+        Err(error) => return Err(error),
+    }
+    let cache = Cache { directory: directory.to_owned() };
+    let now = SystemTime::now();
+    let mut cleaned = Cleaned::default();
+    for Entry { used, size, key } in cache.entries() {
+        let age = now.duration_since(used).unwrap_or_default();
+        if unused_for.is_some_and(|least| age < least) {
+            cleaned.left += size;
+            continue;
+        }
+        cleaned.entries += 1;
+        cleaned.bytes += size;
+        if !dry_run {
+            cache.remove(&key);
+        }
+    }
+    Ok(cleaned)
+}
+
+/// A compiled component in the cache.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Entry {
+    used: SystemTime,
+    size: u64,
+    key: String,
+}
+
 impl Cache {
     /// Uses `directory`, which is made if it is not there.
     pub(crate) fn open(directory: &Path) -> Result<Self, CacheError> {
@@ -75,33 +123,46 @@ impl Cache {
     /// Removes what was not used for long, and then what was used the longest time ago until no more than `most` bytes are left.
     /// Whoever has an entry mapped keeps it; whoever wants it again compiles it again.
     fn prune(&self, most: u64, now: SystemTime) {
-        let used =
-            |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
         let is_older = |path: &Path, than: Duration| now.duration_since(used(path)).is_ok_and(|age| age > than);
-        let Ok(entries) = fs::read_dir(&self.directory) else { return };
-        let mut kept = Vec::new();
-        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for (name, path) in self.files() {
             if name.starts_with(UNFINISHED) && is_older(&path, UNFINISHED_FOR) {
                 let _ = fs::remove_file(&path);
             }
-            if let Some(key) = name.strip_suffix(".cwasm") {
-                let size = path.metadata().map_or(0, |metadata| metadata.len());
-                kept.push((used(&self.stamp(key)), size, key.to_owned()));
-            }
         }
+        let mut kept = self.entries();
         kept.sort();
-        let mut total: u64 = kept.iter().map(|(_, size, _)| size).sum();
-        for (used, size, key) in kept {
+        let mut total: u64 = kept.iter().map(|entry| entry.size).sum();
+        for Entry { used, size, key } in kept {
             let is_old = now.duration_since(used).is_ok_and(|age| age > UNUSED_FOR);
             if !is_old && total <= most {
                 break;
             }
-            // The stamp first: an entry without one counts for nothing.
-            let _ = fs::remove_file(self.stamp(&key));
-            let _ = fs::remove_file(self.entry(&key));
+            self.remove(&key);
             total -= size;
         }
+    }
+
+    fn files(&self) -> impl Iterator<Item = (String, PathBuf)> {
+        let entries = fs::read_dir(&self.directory).into_iter().flatten();
+        entries.filter_map(|entry| {
+            let path = entry.ok()?.path();
+            Some((path.file_name()?.to_string_lossy().into_owned(), path))
+        })
+    }
+
+    fn entries(&self) -> Vec<Entry> {
+        let entry = |(name, path): (String, PathBuf)| {
+            let key = name.strip_suffix(".cwasm")?.to_owned();
+            let size = path.metadata().map_or(0, |metadata| metadata.len());
+            Some(Entry { used: used(&self.stamp(&key)), size, key })
+        };
+        self.files().filter_map(entry).collect()
+    }
+
+    fn remove(&self, key: &str) {
+        // The stamp first: an entry without one counts for nothing.
+        let _ = fs::remove_file(self.stamp(key));
+        let _ = fs::remove_file(self.entry(key));
     }
 
     /// The entry of a component, if there is one and it is what was once written.
@@ -159,6 +220,11 @@ impl Cache {
         file.persist(path).map_err(|error| error.error)?;
         Ok(())
     }
+}
+
+/// When a file was written.
+fn used(path: &Path) -> SystemTime {
+    path.metadata().and_then(|metadata| metadata.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// The name of an entry: the component's digest and what its engine is.
@@ -250,7 +316,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::time::{Duration, SystemTime};
 
-    use super::{Cache, CacheError};
+    use super::{Cache, CacheError, Cleaned, clean_cells};
 
     #[test]
     fn attack_66_a_directory_that_others_may_enter_is_refused() -> Result<(), Box<dyn std::error::Error>> {
@@ -309,6 +375,16 @@ mod tests {
         cache.prune(250, now);
         assert_eq!(there(), [true, false, true, false]);
         assert!(cache.find("week").is_none());
+
+        fs::File::options().write(true).open(cache.stamp("month"))?.set_modified(days_ago(30))?;
+        let clean = |unused_for: Option<u64>, dry_run| {
+            clean_cells(&cache.directory, unused_for.map(|days| Duration::from_secs(days * 86_400)), dry_run)
+        };
+        let one = Cleaned { entries: 1, bytes: 100, left: 100 };
+        assert_eq!((clean(Some(20), true)?, there()), (one, [true, false, true, false]));
+        assert_eq!((clean(Some(20), false)?, there()), (one, [true, false, false, false]));
+        assert_eq!(clean(None, false)?, Cleaned { left: 0, ..one });
+        assert_eq!(clean_cells(&place.path().join("nowhere"), None, false)?, Cleaned::default());
         Ok(())
     }
 }

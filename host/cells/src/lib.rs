@@ -71,7 +71,7 @@ mod survey;
 mod text;
 mod watch;
 
-pub use cache::{CacheError, digest};
+pub use cache::{CacheError, Cleaned, clean_cells, digest};
 pub use call::{
     CellError, ConnectorCall, ConnectorReply, GuestErrorKind, HookCall, LogLine, NodeCall, NodeOutcome, Report,
     ScriptCall, StateView, Terms, ToolCall, Verdict,

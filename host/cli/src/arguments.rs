@@ -73,8 +73,23 @@ pub(crate) enum Command {
     Trust(Trust),
     /// Explain a file, a key or a limit, such as `hotcell.toml`, `hooks` or `fuel`
     Explain(Explain),
+    /// Remove compiled code from the cache; it is compiled again when it is needed
+    ///
+    /// The cache never has more than 4 GiB, and nothing in it that was not used for 60 days. Runs are removed by
+    /// `hotcell runs prune`, data of plugins by `hotcell plugin remove --purge`.
+    Clean(Clean),
     /// Print a shell completion script
     Completions(Completions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Clean {
+    /// Only what was not used for this time, such as `12h` or `7d`; uses are noted once a day
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) unused_for: Option<Duration>,
+    /// Only show how much would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -294,6 +309,13 @@ pub(crate) enum Runs {
         #[arg(long)]
         json: bool,
     },
+    /// Follow a run that another process works on, until it ends or waits
+    ///
+    /// Prints each node when it is done, beginning with those that are done already, and exits as `hotcell run` would.
+    Watch {
+        /// Run id, or a unique prefix of it
+        run: String,
+    },
     /// Resume a run that was interrupted or has been answered
     Resume {
         /// Run id, or a unique prefix of it
@@ -454,6 +476,12 @@ pub(crate) enum Plugin {
         plugin: String,
         #[command(flatten)]
         folders: PluginFolders,
+        /// Delete the data that it stored for this folder, too
+        #[arg(long)]
+        purge: bool,
+        /// Skip the confirmation prompt of `--purge`
+        #[arg(long, short, requires = "purge")]
+        yes: bool,
     },
     /// List, move and adopt the data that plugins store
     #[command(subcommand)]

@@ -2,6 +2,7 @@
 
 mod again;
 mod check;
+mod clean;
 mod convert;
 mod drive;
 mod explain;
@@ -43,6 +44,7 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Mcp(arguments) => mcp::perform(&context, arguments),
         Command::Trust(arguments) => trust::perform(&context, &arguments),
         Command::Explain(arguments) => explain::perform(&context, arguments.topic.as_deref()),
+        Command::Clean(arguments) => clean::perform(&context, &arguments),
         Command::Completions(arguments) => completions(&arguments),
     }
 }

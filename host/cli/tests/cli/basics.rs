@@ -317,6 +317,32 @@ fn rust_log_opens_the_log_under_both_names() {
 }
 
 #[test]
+fn compiled_code_is_removed_and_made_again() {
+    let graph = "name: x\nstart: a\nnodes:\n  a: { type: script, script: scripts/a.wasm, next: done }\n  done: { type: end, output: ok }\n";
+    let desk = Desk::with(graph, &[]);
+    let script = wat::parse_str(
+        r#"(module (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))
+            (memory (export "memory") 1) (data (i32.const 0) "\08\00\00\00\02\00\00\00{}")
+            (func (export "_start") (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 16)))))"#,
+    );
+    std::fs::create_dir_all(desk.path("scripts")).unwrap();
+    std::fs::write(desk.path("scripts/a.wasm"), script.unwrap()).unwrap();
+    // A cache of its own: others use the shared one.
+    let output = |arguments: &[&str]| {
+        let output = desk.hotcell(arguments).env("XDG_CACHE_HOME", desk.path("cache")).output().unwrap();
+        (output.status.code(), desk.describe(&output))
+    };
+    assert_eq!(output(&["run", ".", "--quiet"]).0, Some(0));
+    let (_, would) = output(&["clean", "--dry-run"]);
+    assert!(would.contains("would remove 1 compiled component ("), "{would}");
+    let (_, recent) = output(&["clean", "--unused-for", "7d"]);
+    assert!(recent.contains("removed 0 compiled components"), "{recent}");
+    let (_, removed) = output(&["clean"]);
+    assert!(removed.contains("removed 1 compiled component (") && removed.contains("0 B left"), "{removed}");
+    assert_eq!(output(&["run", ".", "--quiet"]).0, Some(0));
+}
+
+#[test]
 fn the_command_introduces_itself() {
     let desk = Desk::new();
     let version = desk.output(&["--version"]);

@@ -95,3 +95,35 @@ fn a_changed_graph_is_not_resumed() {
     desk.write("graph.yaml", &graph.replace("Now?", "Then?"));
     insta::assert_snapshot!(desk.told(&["runs", "resume", desk.only_run().as_str(), "--answer", "yes"]));
 }
+
+#[test]
+fn a_run_of_another_process_is_followed_to_its_end() {
+    let desk = chain(3, 100);
+    let runner = desk.spawn(&["run", ".", "--quiet"]);
+    while desk.runs().is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let run = desk.only_run().to_string();
+    let watched = desk.output(&["runs", "watch", &run]);
+    let ran = runner.wait_with_output().unwrap();
+    assert_eq!((watched.status.code(), &watched.stdout), (Some(0), &ran.stdout));
+    let told = String::from_utf8_lossy(&watched.stderr).into_owned();
+    for line in ["▸ graph: chain", "▸ step_0 (", ") -> step_1", "▸ step_2 (", "▸ done ("] {
+        assert!(told.contains(line), "`{line}`: {told}");
+    }
+    insta::assert_snapshot!(counted().told(&["runs", "watch", "zzz"]));
+}
+
+#[test]
+fn a_run_that_waits_or_failed_is_told_as_it_stands() {
+    let graph = "name: ask\nstart: ask\nnodes:\n  ask: { type: input, question: Who?, next: done }\n  done: { type: end, output: x }\n";
+    let desk = Desk::with(graph, &[]);
+    desk.output(&["run", "."]);
+    insta::assert_snapshot!(desk.told(&["runs", "watch", desk.only_run().as_str()]));
+    let graph = "name: bad\nversion: \"1.0\"\nstart: bad\nnodes:\n  bad: { type: script, script: scripts/bad.js }\n  \
+                 done: { type: end, output: never }\n";
+    let desk = Desk::with(graph, &[("bad.js", "console.log('no JSON')\n")]);
+    desk.output(&["run", "."]);
+    let told = desk.told(&["runs", "watch", desk.only_run().as_str()]);
+    assert!(told.starts_with("exit code: 1\n") && told.contains("error: node `bad` failed: script"), "{told}");
+}

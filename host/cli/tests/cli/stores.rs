@@ -71,6 +71,26 @@ fn a_store_belongs_to_a_project_and_moves_with_it_when_that_is_said() {
 }
 
 #[test]
+fn a_removed_plugin_leaves_its_data_unless_that_is_purged() {
+    let desk = Desk::new();
+    project(&desk, "one");
+    remember(&desk, "one", "a");
+    insta::assert_snapshot!(desk.told(&["plugin", "remove", "acme", "--in", "one"]));
+    project(&desk, "one");
+    assert_eq!(remember(&desk, "one", "b").0, "a", "it is found again");
+    let refused = desk.output(&["plugin", "remove", "acme", "--in", "one", "--purge"]);
+    assert_eq!(refused.status.code(), Some(2), "nobody confirms it: {}", text(&refused));
+    assert_eq!(remember(&desk, "one", "c").0, "b", "and nothing was removed");
+    insta::assert_snapshot!(desk.told(&["plugin", "remove", "acme", "--in", "one", "--purge", "--yes"]));
+    project(&desk, "one");
+    assert_eq!(remember(&desk, "one", "d").0, "null");
+    desk.output(&["plugin", "remove", "acme", "--in", "one"]);
+    insta::assert_snapshot!(desk.told(&["plugin", "remove", "acme", "--in", "one", "--purge", "--yes"]));
+    let nothing = desk.output(&["plugin", "remove", "acme", "--in", "one", "--purge", "--yes"]);
+    assert_eq!(nothing.status.code(), Some(2), "{}", text(&nothing));
+}
+
+#[test]
 fn data_written_under_a_name_waits_until_it_is_said_whose_it_is() {
     let desk = Desk::new();
     project(&desk, "one");

@@ -111,6 +111,34 @@ impl Stores {
         read().map_err(|error| self.broken(&error))
     }
 
+    /// How much a plugin keeps.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn amount_of(&self, owner: &Owner) -> Result<Amount, StoresError> {
+        let stores = self.list()?.stores;
+        Ok(stores.into_iter().find(|(one, _)| one == owner).map(|(_, amount)| amount).unwrap_or_default())
+    }
+
+    /// Deletes all that a plugin keeps. Says how much it was.
+    ///
+    /// # Errors
+    /// When the file cannot be used. Nothing is deleted then.
+    pub fn purge(&self, owner: &Owner) -> Result<Amount, StoresError> {
+        let amount = self.amount_of(owner)?;
+        let delete = || -> rusqlite::Result<()> {
+            let mut connection = self.connection();
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if let Some(store) = id(&transaction, owner)? {
+                transaction.execute("DELETE FROM entries WHERE store = ?1", params![store])?;
+                transaction.execute("DELETE FROM stores WHERE id = ?1", params![store])?;
+            }
+            transaction.commit()
+        };
+        delete().map_err(|error| self.broken(&error))?;
+        Ok(amount)
+    }
+
     /// The stores that [`Stores::relocate`] would move.
     ///
     /// # Errors

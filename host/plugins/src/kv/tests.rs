@@ -281,3 +281,19 @@ fn what_plugins_keep_is_read_by_its_user_alone() {
     drop(Stores::open(Some(&file)).unwrap());
     assert_eq!(mode(&file), 0o600, "one of an earlier version");
 }
+
+#[test]
+fn what_a_plugin_keeps_is_deleted_alone() {
+    let disk = Disk::new(&["one", "two"]);
+    let stores = disk.stores();
+    let (one, two) = (disk.owner("one"), disk.owner("two"));
+    put(&stores, &one, "first");
+    put(&stores, &two, "second");
+    assert_eq!(stores.amount_of(&one).unwrap().keys, 1);
+    assert_eq!(stores.purge(&one).unwrap().keys, 1);
+    assert_eq!((value(&stores, &one), value(&stores, &two)), (None, Some("second".to_owned())));
+    assert_eq!(stores.list().unwrap().stores.len(), 1);
+    assert_eq!(stores.purge(&one).unwrap(), Amount::default(), "there is nothing left");
+    put(&stores, &one, "again");
+    assert_eq!(value(&stores, &one).as_deref(), Some("again"));
+}

@@ -11,7 +11,7 @@ use super::author::component_of;
 use super::{Context, print};
 use crate::arguments::{PluginBench, PluginTest};
 use crate::exit::{Exit, Failure};
-use crate::narration::short;
+use crate::narration::{counted, short};
 use crate::screen::{ERROR, GOOD};
 use crate::table::{Align, Table};
 use crate::untrusted::{lines, one_line};
@@ -42,7 +42,11 @@ pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Fa
         let mut played = project.play(context, case, arguments.record)?;
         if arguments.record && !played.recorded.is_empty() {
             record(&project.folder, name, &played)?;
-            context.screen.line(&format!("{name}: recorded {} replies", played.recorded.len()));
+            let replies = match played.recorded.len() {
+                1 => "one reply".to_owned(),
+                several => format!("{several} replies"),
+            };
+            context.screen.line(&format!("{name}: recorded {replies}"));
         }
         if !arguments.update && same_engine {
             match baseline.compare(name, &played.usage) {
@@ -60,7 +64,9 @@ pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Fa
         baseline.write(&project.folder).map_err(failed)?;
         context.screen.line("wrote the baseline");
     } else if unmeasured > 0 {
-        context.screen.line(&format!("{unmeasured} cases have no baseline yet; `--update` makes one"));
+        let have = if unmeasured == 1 { "has" } else { "have" };
+        let cases = counted(unmeasured, "case");
+        context.screen.line(&format!("{cases} {have} no baseline yet; `--update` makes one"));
     }
     print(&format!("{} passed, {wrong} failed", project.cases.len() - wrong))?;
     Ok(if wrong > 0 { Exit::Failed } else { Exit::Done })

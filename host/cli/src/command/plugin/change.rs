@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use hotcell_runtime::plugins::{Plugin as Component, Standing, install, uninstall};
+use hotcell_runtime::plugins::{Owner, Plugin as Component, Standing, install, uninstall};
 
-use super::{Context, Desk, explained, print, word};
+use super::{Context, Desk, explained, print, quoted, word};
 use crate::arguments::PluginFolders;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::one_line;
@@ -59,19 +59,67 @@ pub(super) fn revoke(context: &Context, name: &str, folders: &PluginFolders) -> 
     Ok(Exit::Done)
 }
 
-pub(super) fn remove(context: &Context, name: &str, folders: &PluginFolders) -> Result<Exit, Failure> {
+pub(super) fn remove(
+    context: &Context,
+    name: &str,
+    folders: &PluginFolders,
+    purge: bool,
+    yes: bool,
+) -> Result<Exit, Failure> {
     let mut desk = Desk::new(context, folders)?;
-    let file = desk.find(name)?.0.to_owned();
+    let file = match desk.find(name) {
+        Ok((file, _)) => file.to_owned(),
+        Err(missing) if purge => return purge_alone(context, &desk, name, yes, missing),
+        Err(missing) => return Err(missing),
+    };
     let own = folders.folder.join("plugins");
     if !file.starts_with(&own) {
         return Err(Failure::refused(format!("`{name}` lies in `{}`, not in `{}`", file.display(), own.display()))
             .help("delete the file there, if you want it gone from there too"));
+    }
+    let owner = desk.host.owner(desk.folder.path(), &file, name)?;
+    let stores = desk.host.stores()?;
+    let kept = stores.amount_of(&owner)?;
+    if purge && kept.keys > 0 && !yes {
+        context.confirm(&format!("Delete all that `{name}` has stored here ({kept})?"))?;
     }
     if desk.folder.knows(name) {
         let trust = desk.host.trust().clone();
         desk.folder.revoke(name, &trust)?;
     }
     uninstall(&file).map_err(|error| Failure::failed(format!("cannot delete `{}`: {error}", file.display())))?;
-    print(&format!("removed `{name}`"))?;
+    let stores = desk.host.stores()?;
+    match (purge, kept.keys) {
+        (_, 0) => print(&format!("removed `{name}`"))?,
+        (true, _) => {
+            stores.purge(&owner)?;
+            print(&format!("removed `{name}` and its data ({kept})"))?;
+        }
+        (false, _) => {
+            print(&format!("removed `{name}`"))?;
+            let mut command = vec!["hotcell plugin remove".to_owned(), quoted(name), "--purge".to_owned()];
+            if folders.folder != Path::new(".") {
+                command.push(format!("--in {}", quoted(&folders.folder.to_string_lossy())));
+            }
+            context.screen.line(&format!("its data stays ({kept}): a plugin of that name finds it here again"));
+            context.screen.line(&format!("delete it with: {}", command.join(" ")));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Deletes the data of a plugin that is not there any more.
+fn purge_alone(context: &Context, desk: &Desk, name: &str, yes: bool, missing: Failure) -> Result<Exit, Failure> {
+    let owner = Owner::of_project(desk.folder.path(), name)?;
+    let stores = desk.host.stores()?;
+    let kept = stores.amount_of(&owner)?;
+    if kept.keys == 0 {
+        return Err(missing);
+    }
+    if !yes {
+        context.confirm(&format!("Delete all that `{name}` has stored here ({kept})?"))?;
+    }
+    stores.purge(&owner)?;
+    print(&format!("deleted the data of `{name}` ({kept})"))?;
     Ok(Exit::Done)
 }

@@ -34,7 +34,7 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
         Plugin::Add { file, folders, replace } => change::add(context, &file, &folders, replace),
         Plugin::Grant(arguments) => grant::perform(context, &arguments),
         Plugin::Revoke { plugin, folders } => change::revoke(context, &plugin, &folders),
-        Plugin::Remove { plugin, folders } => change::remove(context, &plugin, &folders),
+        Plugin::Remove { plugin, folders, purge, yes } => change::remove(context, &plugin, &folders, purge, yes),
         Plugin::Store(arguments) => store::perform(context, &arguments),
         Plugin::Verify { plugin, folders, keys } => verify::perform(context, plugin.as_deref(), &folders, &keys),
         Plugin::Attack { hostile, folders } => attack::perform(context, hostile.as_deref(), &folders),

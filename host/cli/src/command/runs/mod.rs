@@ -4,6 +4,7 @@ mod list;
 mod listen;
 mod reexecute;
 mod show;
+mod watch;
 
 use std::time::SystemTime;
 
@@ -25,6 +26,7 @@ pub(super) fn perform(context: &Context, arguments: Runs) -> Result<Exit, Failur
         Runs::Prune { which } => prune(context, which),
         Runs::Show { run, json } => show::perform(context, &run, json),
         Runs::Reexecute { run, place, json } => reexecute::perform(context, &run, place, json),
+        Runs::Watch { run } => watch::perform(context, &run),
         Runs::Resume { run, session } => resume(context, run, session),
         Runs::Retry { run, session } => retry(context, run, session),
         Runs::Answer { run, question, text, resume } => answer(context, run, question.as_deref(), &text, resume),

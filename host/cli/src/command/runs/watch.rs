@@ -1,0 +1,98 @@
+//! `hotcell runs watch`: a run that another process works on, node by node while they are done.
+
+use std::time::Duration;
+
+use hotcell_runtime::{Completed, Entry, Fact, RunRecord, RunStatus, open_questions};
+
+use super::{Context, HostArguments, print, wait};
+use crate::command::drive::describe_question;
+use crate::exit::{Exit, Failure};
+use crate::narration::short;
+use crate::screen::{DIM, STRONG, WARNING};
+use crate::untrusted::{lines, one_line};
+
+/// How often the journal is looked at.
+const EVERY: Duration = Duration::from_millis(250);
+/// How much of an error is shown, in characters.
+const SHOWN: usize = 400;
+
+pub(super) fn perform(context: &Context, run: &str) -> Result<Exit, Failure> {
+    let host = context.host(HostArguments::default())?;
+    let journal = host.journal();
+    let screen = &context.screen;
+    let run = wait(journal.find(run))?.id.to_string();
+    let mut shown = 0;
+    let mut seen = None;
+    loop {
+        let record = wait(journal.find(&run))?;
+        // Whatever is committed changes when the run was written to last.
+        if seen != Some(record.updated) || record.status != RunStatus::Running {
+            seen = Some(record.updated);
+            let entries = wait(journal.history(&record.id))?.whole()?;
+            for entry in entries.iter().skip(shown) {
+                if let Some((style, line)) = told(entry) {
+                    screen.line(&screen.paint(style, &format!("▸ {line}")));
+                }
+            }
+            shown = shown.max(entries.len());
+            if record.status != RunStatus::Running {
+                return end(context, &record, &entries);
+            }
+        }
+        std::thread::sleep(EVERY);
+    }
+}
+
+/// What is told of an entry: a node that is done, an attempt that failed.
+fn told(entry: &Entry) -> Option<(anstyle::Style, String)> {
+    if entry.place.is_step() {
+        return None;
+    }
+    match &entry.fact {
+        Fact::Started(header) => Some((DIM, format!("graph: {}", one_line(&header.graph, SHOWN)))),
+        Fact::Resumed | Fact::Retried => Some((DIM, "the run goes on".to_owned())),
+        Fact::Completed(completed) => Some(done(completed)),
+        Fact::Attempt { error, .. } => Some((WARNING, format!("tried: {}", one_line(error, SHOWN)))),
+        Fact::Asked { question, .. } => {
+            Some((DIM, format!("{} asks: {}", one_line(&question.node, SHOWN), one_line(&question.text, SHOWN))))
+        }
+        _ => None,
+    }
+}
+
+fn done(completed: &Completed) -> (anstyle::Style, String) {
+    let node = one_line(&completed.node, SHOWN);
+    let to = match completed.next.as_deref() {
+        Some([]) | None => String::new(),
+        Some(next) => format!(" -> {}", one_line(&next.join(", "), SHOWN)),
+    };
+    let took = short(completed.elapsed);
+    match &completed.failure {
+        Some(failure) => (WARNING, format!("{node} failed ({took}): {}{to}", one_line(failure, SHOWN))),
+        None => (DIM, format!("{node} ({took}){to}")),
+    }
+}
+
+fn end(context: &Context, record: &RunRecord, entries: &[Entry]) -> Result<Exit, Failure> {
+    let screen = &context.screen;
+    let outcome = record.outcome.as_deref().unwrap_or_default();
+    match record.status {
+        RunStatus::Completed => print(outcome).map(|()| Exit::Done),
+        RunStatus::Failed | RunStatus::Stopped => {
+            screen.error(&lines(outcome), None);
+            Ok(Exit::Failed)
+        }
+        RunStatus::Waiting => {
+            let open = open_questions(entries);
+            for asked in &open {
+                screen.line(&describe_question(&asked.question, open.len() > 1, &|text| screen.paint(STRONG, text)));
+            }
+            screen.line(&format!("answer with: {}", context.runs_command(&format!("answer {} '...'", record.id))));
+            Ok(Exit::Waiting)
+        }
+        status => {
+            screen.line(&format!("run {} is {status}", record.id));
+            Ok(Exit::Interrupted)
+        }
+    }
+}
