@@ -81,6 +81,19 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Grants {
+    /// Whether a call with them can change something that outlives it.
+    pub fn changes_something(&self) -> bool {
+        let writes = self.fs.iter().any(|grant| grant.access == Access::ReadWrite);
+        let reads = |method: &String| matches!(method.as_str(), "GET" | "HEAD");
+        let sends = self.http.iter().any(|grant| grant.methods.is_empty() || !grant.methods.iter().all(reads));
+        writes || sends || self.kv || self.process || !self.tool.is_empty()
+    }
+
+    /// Whether a call with them can reach something beyond this machine.
+    pub fn reaches_out(&self) -> bool {
+        !self.http.is_empty() || self.llm || self.process || !self.tool.is_empty()
+    }
+
     /// The same grants with relative host directories taken from `folder`, the folder of `hotcell.toml`.
     #[must_use]
     pub fn relative_to(mut self, folder: &Path) -> Self {

@@ -431,6 +431,8 @@ pub(crate) enum Plugin {
     Test(PluginTest),
     /// Build a plugin and benchmark the calls of its test cases
     Bench(PluginBench),
+    /// Call one tool of a plugin, and print what it answers
+    Call(PluginCall),
     /// Run a changed component over the recorded calls of past runs and report what differs
     Replay(PluginReplay),
     /// List a folder's plugins, what they provide, and whether they may be used
@@ -582,6 +584,12 @@ pub(crate) struct PluginTest {
     /// Plugin folder
     #[arg(default_value = ".")]
     pub(crate) project: PathBuf,
+    /// Run only the cases with this in their names; repeatable
+    #[arg(long = "case", value_name = "TEXT", conflicts_with = "update")]
+    pub(crate) cases: Vec<String>,
+    /// Show logs, standard error and usage of every case, not only of those that fail
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Test this component instead of building one
     #[arg(long, value_name = "FILE")]
     pub(crate) component: Option<PathBuf>,
@@ -619,6 +627,33 @@ pub(crate) struct PluginReplay {
     /// Write one JSON line per call, and a summary
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// An installed plugin has what was granted to it in the folder. A component that is not installed, and the folder of a plugin
+/// project, which is built, have nothing unless `--grant` gives them all that they request.
+#[derive(Debug, Args)]
+pub(crate) struct PluginCall {
+    /// Plugin name, component file, or folder of a plugin project
+    pub(crate) plugin: String,
+    /// Tool
+    pub(crate) tool: String,
+    /// Arguments as a JSON object; `-` reads them from standard input
+    #[arg(default_value = "{}", value_name = "JSON")]
+    pub(crate) arguments: String,
+    #[command(flatten)]
+    pub(crate) folders: PluginFolders,
+    /// Answer to the next question of the tool; repeatable, used in order
+    #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) answers: Vec<String>,
+    /// Grant a component that is not installed all that it requests
+    #[arg(long)]
+    pub(crate) grant: bool,
+    /// Default model of the plugin, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Show what the call used
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Args)]

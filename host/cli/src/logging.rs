@@ -1,16 +1,32 @@
-//! The log on standard error, chosen with `RUST_LOG`. The narration is not part of it.
+//! The log on standard error, chosen with `RUST_LOG`. The narration is not part of it; without a log it tells what plugins and
+//! scripts log while they run.
 
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
-use tracing_subscriber::EnvFilter;
+use tracing::field::{Field, Visit};
+use tracing::{Level, Subscriber};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::EnvFilter;
 
-use crate::screen::Screen;
+use crate::screen::{DIM, Screen, WARNING};
+use crate::untrusted::one_line;
+
+/// Characters of a line that are shown.
+const SHOWN: usize = 400;
+
+/// What plugins and scripts log, and what is logged about them.
+const OF_PLUGINS: &str = "hotcell::plugin";
 
 /// Starts logging if `RUST_LOG` asks for it.
 pub(crate) fn start(screen: &Arc<Screen>) {
     let Some(wanted) = std::env::var("RUST_LOG").ok().filter(|wanted| !wanted.trim().is_empty()) else {
+        let lines = PluginLines(Arc::clone(screen));
+        let only = Targets::new().with_target(OF_PLUGINS, Level::INFO);
+        let _ = tracing_subscriber::registry().with(lines.with_filter(only)).try_init();
         return;
     };
     let filter = match EnvFilter::try_new(in_our_names(&wanted)) {
@@ -35,6 +51,64 @@ fn in_our_names(directives: &str) -> String {
         _ => directive.trim().to_owned(),
     });
     ours.collect::<Vec<_>>().join(",")
+}
+
+/// Tells what plugins and scripts log as lines of the narration, and what goes wrong around them as warnings.
+struct PluginLines(Arc<Screen>);
+
+/// The fields of a record that are told.
+#[derive(Default)]
+struct Told {
+    plugin: Option<String>,
+    message: String,
+    /// Whether the plugin or script said it itself
+    said: bool,
+}
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        match field.name() {
+            "message" => self.message = format!("{value:?}"),
+            "plugin" => self.plugin = Some(format!("{value:?}").trim_matches('"').to_owned()),
+            _ => {}
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.said |= field.name() == "said" && value;
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" => value.clone_into(&mut self.message),
+            "plugin" => self.plugin = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+impl<S: Subscriber> Layer<S> for PluginLines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if !self.0.tells_warnings() {
+            return;
+        }
+        let mut told = Told::default();
+        event.record(&mut told);
+        let message = one_line(&told.message, SHOWN);
+        let line = match &told.plugin {
+            Some(plugin) => format!("{}: {message}", one_line(plugin, SHOWN)),
+            None => message,
+        };
+        match (told.said, *event.metadata().level() <= Level::WARN) {
+            (true, _) if !self.0.tells_plugins() => {}
+            (true, is_warning) => {
+                let style = if is_warning { WARNING } else { DIM };
+                self.0.line(&self.0.paint(style, &format!("▸ {line}")));
+            }
+            (false, true) => self.0.warning(&line),
+            (false, false) => {}
+        }
+    }
 }
 
 /// Hands each record to the screen as one piece.

@@ -2,6 +2,7 @@
 //! from writing into each other, and knows whether to colour.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ use crate::untrusted::printable;
 pub(crate) struct Screen {
     colour: bool,
     terminal: bool,
+    /// Whether what plugins log is told, and what goes wrong around them
+    tells_plugins: AtomicBool,
+    tells_warnings: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -29,7 +33,32 @@ struct State {
 impl Screen {
     pub(crate) fn new(when: ColourWhen) -> Self {
         let colour = coloured(when, &io::stderr());
-        Screen { colour, terminal: io::stderr().is_terminal(), state: Mutex::default() }
+        Screen {
+            colour,
+            terminal: io::stderr().is_terminal(),
+            tells_plugins: AtomicBool::new(false),
+            tells_warnings: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
+    }
+
+    /// From now on, what plugins and scripts log is told while they run.
+    pub(crate) fn tell_plugins(&self) {
+        self.tells_plugins.store(true, Ordering::Relaxed);
+        self.tell_warnings();
+    }
+
+    /// From now on, what goes wrong around plugins is a warning.
+    pub(crate) fn tell_warnings(&self) {
+        self.tells_warnings.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn tells_plugins(&self) -> bool {
+        self.tells_plugins.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn tells_warnings(&self) -> bool {
+        self.tells_warnings.load(Ordering::Relaxed)
     }
 
     pub(crate) fn colour(&self) -> bool {

@@ -37,6 +37,8 @@ fn offered(name: &str, schema: Value) -> OfferedTool {
         description: format!("Does what the scenario of `{name}` describes"),
         input_schema: object(schema),
         output_schema: None,
+        read_only: false,
+        open_world: false,
     }
 }
 

@@ -175,6 +175,12 @@ impl Catalogue {
         Catalogue { found }
     }
 
+    /// One plugin alone, in its file.
+    pub fn of_file(file: &Path, plugin: &Plugin) -> Self {
+        let guards = !plugin.description.hooks.is_empty();
+        Catalogue { found: vec![Found { file: file.to_owned(), plugin: Ok(plugin.clone()), guards }] }
+    }
+
     /// Everything that was found, broken or not, in the order of folders and names.
     pub fn found(&self) -> &[Found] {
         &self.found

@@ -157,15 +157,7 @@ impl AgentFolder {
     pub fn grant(&mut self, plugin: &Plugin, grants: &Grants, trust: &Trust) -> Result<(), GrantError> {
         let name = &plugin.description.name;
         let mut lock = self.lock.clone();
-        lock.plugin.insert(
-            name.clone(),
-            Locked {
-                digest: plugin.survey.digest.clone(),
-                version: plugin.description.version.clone(),
-                requested: plugin.description.capabilities.clone(),
-                hooks: plugin.hook_points(),
-            },
-        );
+        lock.plugin.insert(name.clone(), Locked::of(plugin));
         self.write(name, Some(grants), lock, trust)
     }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::atomic::write_atomically;
+use crate::catalogue::Plugin;
 
 /// The name of the file.
 pub const LOCK_FILE: &str = "hotcell.lock";
@@ -39,6 +40,18 @@ pub(crate) struct Locked {
     /// The points at which it was told of runs then
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<String>,
+}
+
+impl Locked {
+    /// What is pinned of a plugin.
+    pub(crate) fn of(plugin: &Plugin) -> Self {
+        Locked {
+            digest: plugin.survey.digest.clone(),
+            version: plugin.description.version.clone(),
+            requested: plugin.description.capabilities.clone(),
+            hooks: plugin.hook_points(),
+        }
+    }
 }
 
 /// Why the file cannot be used.

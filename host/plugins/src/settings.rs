@@ -225,6 +225,13 @@ impl Settings {
         self
     }
 
+    /// The same settings, in which a plugin is granted this.
+    #[must_use]
+    pub(crate) fn granting(mut self, name: &str, grants: Grants) -> Self {
+        self.grants.insert(name.to_owned(), grants);
+        self
+    }
+
     /// The same settings for an agent whose file is not the one that was trusted: nothing is granted to the file itself.
     #[must_use]
     pub(crate) fn of_changed_file(mut self) -> Self {

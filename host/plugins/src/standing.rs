@@ -10,7 +10,7 @@ use thiserror::Error;
 use crate::asked::Asked;
 use crate::catalogue::{Catalogue, Plugin};
 use crate::footprint::Footprint;
-use crate::lock::{Lock, LockError};
+use crate::lock::{Lock, LockError, Locked};
 use crate::record::RecordSettings;
 use crate::settings::{SETTINGS_FILE, Settings, SettingsError};
 use crate::signature::{SignaturePolicy, signer_of};
@@ -160,6 +160,15 @@ impl AgentFolder {
             lock: Lock::default(),
             written_lock: Lock::default(),
         }
+    }
+
+    /// A folder about which nothing is said but that a plugin is granted this.
+    pub fn for_one_call(path: &Path, plugin: &Plugin, grants: Grants) -> Self {
+        let mut folder = Self::unspoken(path);
+        let name = &plugin.description.name;
+        folder.lock.plugin.insert(name.clone(), Locked::of(plugin));
+        folder.settings = folder.settings.granting(name, grants);
+        folder
     }
 
     /// The folder.

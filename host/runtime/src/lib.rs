@@ -19,6 +19,7 @@ mod load;
 mod notices;
 mod plugin_nodes;
 mod plugin_registry;
+mod plugin_tools;
 mod python;
 mod recordings;
 mod reexecute;
@@ -41,7 +42,7 @@ pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
-    Event, HookPoint, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput, RunReport, Timings, Turn,
+    CallError, CallReport, Event, HookPoint, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput, RunReport, Timings, Turn,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_journal::{
@@ -52,6 +53,7 @@ pub use hotcell_journal::{
 pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;
 pub use live::{LiveCatalog, Make};
+pub use plugin_tools::PluginTools;
 pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally};
 pub use serve::{ToolCatalog, agents_in};
 pub use tokio_util::sync::CancellationToken;

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_budget::BudgetScope;
-use hotcell_engine::{
-    CallError, CallSite, Event, Nobody, Observer, Outcome, People, RunInput, SharedState, ToolCall, Tools,
-};
+use hotcell_engine::{CallError, Event, Observer, Outcome, People, RunInput};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::json_schema::JsonSchema;
@@ -19,9 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, LoadFailure};
 use crate::host::{Host, Session};
-use crate::plugin_registry::PluginRegistry;
-use crate::servers::AgentServers;
-use crate::tools::AgentTools;
+use crate::plugin_tools::PluginTools;
+use crate::settle::for_models;
 
 /// The argument of an agent's tool that is the message to the agent.
 const PROMPT: &str = "prompt";
@@ -29,7 +25,7 @@ const PROMPT: &str = "prompt";
 /// Tools for other programs.
 pub struct ToolCatalog {
     host: Host,
-    plugins: Vec<(OfferedTool, AgentTools)>,
+    plugins: Vec<(OfferedTool, PluginTools)>,
     agents: Vec<(OfferedTool, Agent)>,
 }
 
@@ -45,16 +41,8 @@ impl ToolCatalog {
     /// # Errors
     /// When what is said about the folder cannot be used.
     pub fn add_plugins(&mut self, folder: &Path) -> Result<Vec<Diagnostic>, FolderError> {
-        let said = self.host.context().named_folder(folder)?;
-        let (registry, mut diagnostics) = PluginRegistry::new(self.host.context(), &self.host.catalogue(folder), &said);
-        let registry = Arc::new(registry);
-        let servers = AgentServers::none(self.host.context().connections());
-        let tools = AgentTools::new(
-            registry.clone(),
-            servers,
-            self.host.context().model(),
-            self.host.context().default_model(),
-        );
+        let (tools, mut diagnostics) = self.host.plugin_tools(folder)?;
+        let registry = tools.registry.clone();
         for (name, registered) in registry.plugins() {
             if let Some(reason) = registered.held() {
                 diagnostics.push(Diagnostic::warning(reason));
@@ -77,6 +65,8 @@ impl ToolCatalog {
                     description: tool.description.clone(),
                     input_schema: object(&tool.parameters),
                     output_schema: None,
+                    read_only: tool.read_only || !registered.terms.grants.changes_something(),
+                    open_world: registered.terms.grants.reaches_out(),
                 };
                 self.plugins.push((offered, tools.clone()));
             }
@@ -84,19 +74,14 @@ impl ToolCatalog {
         Ok(diagnostics)
     }
 
-    /// Offers an agent, as a tool of the name of its folder or file. Gives its warnings.
+    /// Offers an agent, as a tool of its own name. Gives its warnings.
     ///
     /// # Errors
     /// When it cannot be loaded.
     pub fn add_agent(&mut self, path: &Path) -> Result<Vec<Diagnostic>, LoadFailure> {
         let agent = self.host.load(path)?;
         let warnings = agent.warnings.clone();
-        let mut name = tool_name(&agent);
-        let mut number = 1;
-        while self.shows(&name) {
-            number += 1;
-            name = format!("{}_{number}", tool_name(&agent));
-        }
+        let name = self.free_name(&agent);
         let mut properties = Map::new();
         let about = agent.conversation_starters.first().map_or_else(
             || "What you want from the agent".to_owned(),
@@ -104,6 +89,15 @@ impl ToolCatalog {
         );
         properties.insert(PROMPT.to_owned(), json!({ "type": "string", "description": about }));
         let mut required = vec![PROMPT.to_owned()];
+        if !agent.graph.takes_text() {
+            properties.clear();
+            required.clear();
+        }
+        for input in inputs_of(&agent) {
+            properties.insert(input.to_string(), json!({ "description": "An input of the flow" }));
+            let has_default = agent.graph.initial_state.iter().any(|(key, _)| key == input);
+            required.extend((!has_default).then(|| input.to_string()));
+        }
         for variable in &agent.graph.variables {
             let mut schema = json!({ "type": "string", "description": variable.description });
             match &variable.default {
@@ -121,6 +115,8 @@ impl ToolCatalog {
             description: description.unwrap_or_else(|| format!("Runs the agent {}", agent.graph.name)),
             input_schema: object(&schema),
             output_schema: None,
+            read_only: false,
+            open_world: true,
         };
         self.agents.push((offered, agent));
         Ok(warnings)
@@ -136,6 +132,16 @@ impl ToolCatalog {
         self.len() == 0
     }
 
+    /// The agent's own name, else that of its folder, else one with a number.
+    fn free_name(&self, agent: &Agent) -> String {
+        let folder = agent.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let own: Vec<String> = [Some(agent.graph.name.clone()), folder].into_iter().flatten().collect();
+        let mut names = own.iter().map(|name| tool_name(name)).filter(|name| !name.is_empty());
+        let first = names.clone().next().unwrap_or_else(|| "agent".to_owned());
+        let numbered = (2..).map(|number| format!("{first}_{number}"));
+        names.find(|name| !self.shows(name)).or_else(|| numbered.into_iter().find(|name| !self.shows(name))).unwrap_or(first)
+    }
+
     fn shows(&self, name: &str) -> bool {
         self.all().any(|offered| offered.name == name)
     }
@@ -147,31 +153,21 @@ impl ToolCatalog {
     async fn call_plugin(
         &self,
         name: &str,
-        tools: &AgentTools,
+        tools: &PluginTools,
         arguments: &Map<String, Value>,
         call: &CallContext,
     ) -> Called {
         let arguments = Value::Object(arguments.clone()).to_string();
         let mut answers = Vec::new();
         loop {
-            let wanted = ToolCall {
-                name,
-                arguments: &arguments,
-                answers: &answers,
-                state: SharedState::new(Default::default()),
-                variables: Arc::default(),
-                budget_scope: Arc::new(BudgetScope::default()),
-                hooks: Arc::new(Nobody),
-                site: CallSite::outside(),
-            };
             let report = tokio::select! {
                 biased;
                 () = call.cancelled().cancelled() => return Called::failed("it was cancelled"),
-                report = tools.call(wanted) => report,
+                report = tools.call(name, &arguments, &answers) => report,
             };
             match report.result {
                 Ok(text) => return answered(&text),
-                Err(CallError::Failed(reason)) => return Called::failed(reason),
+                Err(CallError::Failed(reason)) => return Called::failed(for_models(&reason)),
                 Err(CallError::Asks(question)) => match ask(call, &question, &[]).await {
                     Some(answer) => answers.push(answer),
                     None => return Called::failed(format!("it asks, and nobody answered: {question}")),
@@ -183,7 +179,12 @@ impl ToolCatalog {
     async fn call_agent(&self, agent: &Agent, arguments: &Map<String, Value>, call: CallContext) -> Called {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let mut given = RunInput { input: arguments.get(PROMPT).map(text), ..RunInput::default() };
+        let inputs: Vec<&Key> = inputs_of(agent).collect();
         for (name, value) in arguments.iter().filter(|(name, _)| *name != PROMPT) {
+            if inputs.iter().any(|input| ***input == **name) {
+                given.state.insert(name.as_str(), hotcell_graph::Value::from(value));
+                continue;
+            }
             given.variables.insert(Key::from(name.as_str()), hotcell_graph::Value::text(text(value)));
         }
         let cancel: CancellationToken = call.cancelled().clone();
@@ -191,14 +192,23 @@ impl ToolCatalog {
         let session = Session { people: told.clone(), observer: told.clone(), cancel };
         let report = match self.host.run(agent, given, session).await {
             Ok(report) => report,
-            Err(error) => return Called::failed(error.to_string()),
+            Err(error) => return Called::failed(for_models(&error.to_string())),
         };
+        let unhandled = report.failures.iter().find(|failure| !failure.handled).filter(|_| agent.strict);
         match report.outcome {
-            Outcome::Completed { output } => Called::text(output),
-            Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Called::failed(error),
+            Outcome::Completed { output } => match unhandled {
+                None => Called::text(output),
+                Some(failure) => {
+                    Called::failed(format!("node `{}` failed: {}", failure.node, for_models(&failure.error)))
+                }
+            },
+            Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Called::failed(for_models(&error)),
             Outcome::Waiting { questions } => {
                 let asked: Vec<&str> = questions.iter().map(|question| question.text.as_str()).collect();
-                Called::failed(format!("run {} waits for a person: {}", report.run, asked.join("; ")))
+                let (run, asked) = (&report.run, asked.join("; "));
+                Called::failed(format!(
+                    "run {run} waits for a person, who can answer with `hotcell runs answer {run} '...' --resume`: {asked}"
+                ))
             }
             Outcome::Interrupted => Called::failed(format!("run {} was stopped; it can be resumed", report.run)),
             Outcome::Cancelled => Called::failed(format!("run {} was cancelled", report.run)),
@@ -215,7 +225,10 @@ impl Catalog for ToolCatalog {
     async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Called, CatalogError> {
         let all = || self.all().find(|offered| offered.name == name);
         let offered = all().ok_or_else(|| CatalogError::Unavailable(format!("there is no tool `{name}`")))?;
-        check(&offered.input_schema, &arguments).map_err(CatalogError::InvalidArguments)?;
+        // Told as the tool's own answer: a model can correct that, and never sees an error of the protocol.
+        if let Err(problem) = check(&offered.input_schema, &arguments) {
+            return Ok(Called::failed(format!("the arguments of `{name}` cannot be used: {problem}")));
+        }
         if let Some((_, tools)) = self.plugins.iter().find(|(offered, _)| offered.name == name) {
             return Ok(self.call_plugin(name, tools, &arguments, &call).await);
         }
@@ -228,7 +241,7 @@ impl Catalog for ToolCatalog {
 
 /// The agents below a folder: the folder itself, or each folder in it that holds one.
 pub fn agents_in(folder: &Path) -> Vec<PathBuf> {
-    let holds_one = |folder: &Path| ["graph.yaml", "config.yaml"].iter().any(|file| folder.join(file).is_file());
+    let holds_one = |folder: &Path| ["graph.yaml", "config.yaml", "agent.yaml"].iter().any(|file| folder.join(file).is_file());
     if holds_one(folder) {
         return vec![folder.to_owned()];
     }
@@ -242,11 +255,17 @@ fn object(schema: &Value) -> Map<String, Value> {
     schema.as_object().cloned().unwrap_or_else(|| Map::from_iter([("type".to_owned(), "object".into())]))
 }
 
-/// A name that every client takes.
-fn tool_name(agent: &Agent) -> String {
-    let folder = agent.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+/// A name as every client takes it.
+fn tool_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
-    folder.unwrap_or_else(|| agent.graph.name.clone()).chars().map(plain).take(128).collect()
+    name.trim().chars().map(plain).take(128).collect()
+}
+
+/// The inputs of an agent that is called like a function.
+fn inputs_of(agent: &Agent) -> impl Iterator<Item = &Key> {
+    let graph = &agent.graph;
+    let is_called = graph.results.is_some();
+    graph.open_state.iter().filter(move |key| is_called && graph.conversation.as_ref() != Some(key))
 }
 
 fn check(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> Result<(), String> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use hotcell_budget::{Account, BudgetScope};
-use hotcell_cells::{CellError, LogListener, Report};
+use hotcell_cells::{CellError, LogLevel, LogListener, Report};
 use hotcell_engine::{CallError, CallReport, CallSite};
 
 use crate::notices;
@@ -14,13 +14,50 @@ use crate::recordings;
 /// Puts what a plugin or script logs into the log, while it runs.
 pub(crate) fn log_of(name: &str) -> LogListener {
     let name = name.to_owned();
-    Arc::new(move |line| match line.progress {
-        Some((done, total)) => {
-            tracing::info!(target: "hotcell::plugin", plugin = name, done, total, "{}", line.message);
+    Arc::new(move |line| {
+        let message = &line.message;
+        match (line.progress, line.level) {
+            (Some((done, total)), _) => {
+                tracing::info!(target: "hotcell::plugin", plugin = name, said = true, done, total, "{message}");
+            }
+            (None, LogLevel::Trace | LogLevel::Debug) => {
+                tracing::debug!(target: "hotcell::plugin", plugin = name, said = true, "{message}");
+            }
+            (None, LogLevel::Info) => {
+                tracing::info!(target: "hotcell::plugin", plugin = name, said = true, "{message}");
+            }
+            (None, LogLevel::Warn) => {
+                tracing::warn!(target: "hotcell::plugin", plugin = name, said = true, "{message}");
+            }
+            (None, LogLevel::Error) => {
+                tracing::error!(target: "hotcell::plugin", plugin = name, said = true, "{message}");
+            }
         }
-        None => tracing::info!(target: "hotcell::plugin", plugin = name, level = ?line.level, "{}", line.message),
     })
 }
+
+/// An error without what its reader would have to be the operator for: a model that reads it has no settings to write into.
+pub(crate) fn for_models(error: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut lines = error.lines();
+    while let Some(line) = lines.next() {
+        let Some(before) = ADVICE.iter().find_map(|advice| line.split_once(advice)).map(|(before, _)| before) else {
+            kept.push(line);
+            continue;
+        };
+        kept.push(before);
+        if line.ends_with("write into `hotcell.toml`:") {
+            // The table and its line.
+            lines.next();
+            lines.next();
+        }
+    }
+    kept.join("\n")
+}
+
+/// What begins advice for the operator.
+const ADVICE: [&str; 3] =
+    ["; to grant it, write into `hotcell.toml`", "; `hotcell.toml` would grant it", ": to grant it, write into `hotcell.toml`"];
 
 /// Takes what a call used out of the budget scope, and gives its result and who used what for it. What others used they have
 /// paid for themselves.
@@ -71,4 +108,22 @@ pub(crate) fn into_report(
     };
     let (result, account) = settle(name, report, budget_scope, site);
     CallReport { result, account, notices }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_cells::{Capability, Denial};
+
+    use super::for_models;
+
+    #[test]
+    fn a_model_is_told_what_happened_and_not_what_to_write_into_settings() {
+        let denial = Denial::new("a.py", Capability::KeyValue);
+        let error = format!("it failed\n{denial}\nafter");
+        let told = "it failed\n`a.py` asked for `kv`, a store of its own, which is not granted\nafter";
+        assert_eq!(for_models(&error), told);
+        let held_back = Denial { held_back: true, ..denial };
+        assert_eq!(for_models(&format!("it failed\n{held_back}\nafter")), told);
+        assert_eq!(for_models("nothing of that kind"), "nothing of that kind");
+    }
 }

@@ -51,6 +51,11 @@ impl<'a> Drive<'a> {
             (None, None) => ModelSource::Providers,
         };
         let (quiet, trust) = (arguments.quiet, arguments.trust);
+        if quiet {
+            context.screen.tell_warnings();
+        } else {
+            context.screen.tell_plugins();
+        }
         let interactive = !arguments.no_input && std::io::stdin().is_terminal() && context.screen.is_terminal();
         let host = context.host(HostArguments {
             plugins,

@@ -11,6 +11,7 @@ use hotcell_runtime::{CancellationToken, Host, LiveCatalog, Make, ToolCatalog, a
 use super::{Context, HostArguments};
 use crate::arguments::Mcp;
 use crate::exit::{Exit, Failure};
+use crate::narration::counted;
 use crate::stop;
 
 pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure> {
@@ -51,7 +52,8 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
         let Some(address) = arguments.http else { return serve_stdio(catalog, identity, shutdown.clone()).await };
         let settings = HttpSettings { address, hosts: arguments.hosts, origins: arguments.origins };
         let server = serve_http(catalog, identity, settings, &shutdown).await?;
-        screen.line(&format!("{count} tools at http://{}/mcp; Ctrl-C ends it", server.address()));
+        let tools = counted(count as u64, "tool");
+        screen.line(&format!("{tools} at http://{}/mcp; Ctrl-C ends it", server.address()));
         server.ended().await
     };
     let served = runtime.block_on(stop::on_signal(screen.clone(), shutdown.clone(), work));

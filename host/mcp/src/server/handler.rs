@@ -14,7 +14,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ContentBlock, ElicitRequest,
     ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation, ListToolsResult,
     LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    ResourceContents, ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, Tool,
+    ResourceContents, ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, Tool, ToolAnnotations,
 };
 use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RequestContext, RequestHandle};
 use rmcp::{RoleServer, ServerHandler};
@@ -271,6 +271,9 @@ fn described(tool: OfferedTool) -> Tool {
     let mut described = Tool::new(tool.name, tool.description, tool.input_schema);
     described.title = tool.title;
     described.output_schema = tool.output_schema.map(Arc::new);
+    let hints = ToolAnnotations::new().read_only(tool.read_only).open_world(tool.open_world);
+    // What changes nothing destroys nothing.
+    described.annotations = Some(if tool.read_only { hints.destructive(false) } else { hints });
     described
 }
 

@@ -41,6 +41,10 @@ pub struct OfferedTool {
     pub input_schema: Map<String, Value>,
     /// The JSON schema of its structured answers, if it gives any
     pub output_schema: Option<Map<String, Value>>,
+    /// Whether a call changes nothing, as far as that is known; clients may ask a person before others
+    pub read_only: bool,
+    /// Whether it reaches something beyond this machine
+    pub open_world: bool,
 }
 
 /// A piece of an answer.

@@ -11,7 +11,7 @@ use super::author::component_of;
 use super::{Context, print};
 use crate::arguments::{PluginBench, PluginTest};
 use crate::exit::{Exit, Failure};
-use crate::narration::{counted, short};
+use crate::narration::{counted, describe_usage, short};
 use crate::screen::{ERROR, GOOD};
 use crate::table::{Align, Table};
 use crate::untrusted::{lines, one_line};
@@ -20,7 +20,8 @@ use crate::untrusted::{lines, one_line};
 const MEASURED: Duration = Duration::from_millis(500);
 
 pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Failure> {
-    let project = Project::open(context, &arguments.project, arguments.component.as_deref(), arguments.yes)?;
+    let mut project = Project::open(context, &arguments.project, arguments.component.as_deref(), arguments.yes)?;
+    project.choose(&arguments.cases)?;
     if arguments.record {
         agree_to_requests(context, &project.cases, arguments.yes)?;
     }
@@ -57,7 +58,7 @@ pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Fa
         }
         fresh.note(name, &played.usage);
         wrong += usize::from(!played.problems.is_empty());
-        report(context, name, &played)?;
+        report(context, name, &played, arguments.verbose)?;
     }
     if arguments.update {
         baseline = Baseline { digest: project.digest.clone(), engine: hotcell_harness::ENGINE.to_owned(), ..fresh };
@@ -146,6 +147,21 @@ impl Project {
         Ok(Project { folder, cases, bytes, digest, harness, runtime })
     }
 
+    /// Keeps the cases that one of these texts is part of the name of; all where there is none.
+    fn choose(&mut self, wanted: &[String]) -> Result<(), Failure> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<String> = self.cases.iter().map(|(name, _)| name.clone()).collect();
+        self.cases.retain(|(name, _)| wanted.iter().any(|part| name.contains(part.as_str())));
+        if self.cases.is_empty() {
+            let wanted = one_line(&wanted.join("`, `"), 200);
+            return Err(Failure::refused(format!("no case has `{wanted}` in its name"))
+                .help(format!("the cases are {}", one_line(&names.join(", "), 1_000))));
+        }
+        Ok(())
+    }
+
     fn play(&self, context: &Context, case: &Case, record: bool) -> Result<Played, Failure> {
         let played = self.runtime.block_on(async {
             if record {
@@ -214,15 +230,20 @@ fn record(folder: &Path, name: &str, played: &Played) -> Result<(), Failure> {
     std::fs::write(&file, text).map_err(|error| wrong(&error))
 }
 
-fn report(context: &Context, name: &str, played: &Played) -> Result<(), Failure> {
+fn report(context: &Context, name: &str, played: &Played, verbose: bool) -> Result<(), Failure> {
     let colour = context.colours_output();
     let painted =
         |style: anstyle::Style, text: &str| if colour { format!("{style}{text}{style:#}") } else { text.to_owned() };
     let used = format!("{}, {}", played.usage.fuel, played.usage.peak_memory);
-    if played.problems.is_empty() {
-        return print(&format!("{}  {name}  ({used})", painted(GOOD, "ok  ")));
+    let passed = played.problems.is_empty();
+    let word = if passed { painted(GOOD, "ok  ") } else { painted(ERROR, "FAIL") };
+    print(&format!("{word}  {name}  ({used})"))?;
+    if passed && !verbose {
+        return Ok(());
     }
-    print(&format!("{}  {name}  ({used})", painted(ERROR, "FAIL")))?;
+    if verbose {
+        print(&format!("    {}", describe_usage(&played.usage)))?;
+    }
     for problem in &played.problems {
         print(&format!("  {}", lines(problem).replace('\n', "\n  ")))?;
     }

@@ -2,6 +2,7 @@
 
 mod attack;
 mod author;
+mod call;
 mod cases;
 mod change;
 mod grant;
@@ -29,6 +30,7 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
         Plugin::Test(arguments) => cases::test(context, &arguments),
         Plugin::Bench(arguments) => cases::bench(context, &arguments),
         Plugin::Replay(arguments) => replay::perform(context, &arguments),
+        Plugin::Call(arguments) => call::perform(context, arguments),
         Plugin::List { folders, json } => list::perform(context, &folders, json),
         Plugin::Inspect { plugin, folders, json } => inspect::perform(context, &plugin, &folders, json),
         Plugin::Add { file, folders, replace } => change::add(context, &file, &folders, replace),
@@ -52,8 +54,13 @@ struct Desk {
 
 impl Desk {
     fn new(context: &Context, folders: &PluginFolders) -> Result<Self, Failure> {
-        let arguments =
-            HostArguments { plugins: folders.plugins.clone(), without_runs: true, ..HostArguments::default() };
+        Desk::with_model(context, folders, None)
+    }
+
+    /// The same where plugins may ask a model.
+    fn with_model(context: &Context, folders: &PluginFolders, model: Option<String>) -> Result<Self, Failure> {
+        let plugins = folders.plugins.clone();
+        let arguments = HostArguments { plugins, model, without_runs: true, ..HostArguments::default() };
         let host = context.host(arguments)?;
         let folder = host.agent_folder(&folders.folder)?;
         let catalogue = host.catalogue(&folders.folder);

@@ -35,6 +35,8 @@ fn tool(name: &str) -> OfferedTool {
         description: format!("does {name}"),
         input_schema,
         output_schema: None,
+        read_only: name == "echo",
+        open_world: false,
     }
 }
 

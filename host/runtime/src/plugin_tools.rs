@@ -1,0 +1,80 @@
+//! Tools of plugins outside of any run: called by other programs, or by hand.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hotcell_budget::BudgetScope;
+use hotcell_engine::{CallReport, CallSite, Nobody, SharedState, ToolCall, Tools as _};
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_models::ToolSpec;
+use hotcell_plugins::{AgentFolder, Catalogue, FolderError, GrantError, GrantOrder, Plugin};
+
+use crate::host::Host;
+use crate::plugin_registry::PluginRegistry;
+use crate::servers::AgentServers;
+use crate::tools::AgentTools;
+
+/// Tools of plugins, on the terms that a folder has for them.
+#[derive(Clone)]
+pub struct PluginTools {
+    pub(crate) registry: Arc<PluginRegistry>,
+    tools: AgentTools,
+}
+
+impl PluginTools {
+    fn of(host: &Host, catalogue: &Catalogue, said: &AgentFolder) -> (Self, Vec<Diagnostic>) {
+        let context = host.context();
+        let (registry, diagnostics) = PluginRegistry::new(context, catalogue, said);
+        let registry = Arc::new(registry);
+        let servers = AgentServers::none(context.connections());
+        let tools = AgentTools::new(registry.clone(), servers, context.model(), context.default_model());
+        (PluginTools { registry, tools }, diagnostics)
+    }
+
+    /// What is known of a tool, by its own name or in full (`plugin/tool`). Nothing where it cannot be used.
+    pub fn describe(&self, name: &str) -> Option<ToolSpec> {
+        self.tools.describe(name)
+    }
+
+    /// One call. `answers` are those of the person to the questions of the tool so far.
+    pub async fn call(&self, name: &str, arguments: &str, answers: &[String]) -> CallReport {
+        let call = ToolCall {
+            name,
+            arguments,
+            answers,
+            state: SharedState::new(Default::default()),
+            variables: Arc::default(),
+            budget_scope: Arc::new(BudgetScope::default()),
+            hooks: Arc::new(Nobody),
+            site: CallSite::outside(),
+        };
+        self.tools.call(call).await
+    }
+}
+
+impl Host {
+    /// The tools of the plugins within reach of a folder. The diagnostics say what cannot be used.
+    ///
+    /// # Errors
+    /// When what is said about the folder cannot be used.
+    pub fn plugin_tools(&self, folder: &Path) -> Result<(PluginTools, Vec<Diagnostic>), FolderError> {
+        let said = self.context().named_folder(folder)?;
+        Ok(PluginTools::of(self, &self.catalogue(folder), &said))
+    }
+
+    /// The tools of one component, whether it is installed anywhere or not, with what `order` grants.
+    ///
+    /// # Errors
+    /// When it asks for something that has to be named, or more would be granted than it asks for.
+    pub fn tools_of_component(
+        &self,
+        file: &Path,
+        plugin: &Plugin,
+        order: &GrantOrder,
+    ) -> Result<(PluginTools, Vec<Diagnostic>), GrantError> {
+        let grants = order.grants(&plugin.description.name, &plugin.description.capabilities, None)?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let said = AgentFolder::for_one_call(folder, plugin, grants);
+        Ok(PluginTools::of(self, &Catalogue::of_file(file, plugin), &said))
+    }
+}
