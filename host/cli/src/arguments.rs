@@ -455,7 +455,7 @@ pub(crate) enum Plugin {
     },
     /// Install a plugin into an agent's folder
     Add {
-        /// Component file
+        /// Component file, or the name of a plugin that ships with hotcell, such as `calculator`
         file: PathBuf,
         #[command(flatten)]
         folders: PluginFolders,

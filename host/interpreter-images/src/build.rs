@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+use crate::sources::PLUGINS;
+
 const TARGET: &str = "wasm32-wasip2";
 /// Tells this program that cargo calls it in place of rustc, and where the repository lies.
 const WRAPPER: &str = "HOTCELL_IMAGES_ROOT";
@@ -21,10 +23,15 @@ pub(crate) struct Built {
 }
 
 impl Built {
+    /// The component of a plugin.
+    pub(crate) fn plugin(&self, name: &str) -> PathBuf {
+        self.plugins.join(format!("{name}.wasm"))
+    }
+
     /// The component of an image.
     pub(crate) fn component(&self, name: &str) -> PathBuf {
         match name {
-            "documents" => self.plugins.join("documents.wasm"),
+            "documents" => self.plugin("documents"),
             name => self.interpreters.join(format!("hotcell_{name}.wasm")),
         }
     }
@@ -33,11 +40,15 @@ impl Built {
 /// Builds all guests.
 pub(crate) fn all(root: &Path) -> Result<Built, Box<dyn Error>> {
     add_target()?;
-    Ok(Built {
-        interpreters: cargo(root, "plugins/interpreters", &[], false)?,
-        // It depends on crates of `sdk`, outside of its workspace.
-        plugins: cargo(root, "plugins", &["--package", "documents"], true)?,
-    })
+    let interpreters = cargo(root, "plugins/interpreters", &[], false)?;
+    // They depend on crates of `sdk`, outside of their workspace. One after the other: what features a crate has that several of
+    // them use must not depend on which of them are built.
+    let mut plugins = PathBuf::new();
+    for name in ["documents"].iter().chain(&PLUGINS) {
+        // By its manifest: a crate that a plugin uses may have the plugin's name.
+        plugins = cargo(root, "plugins", &["--manifest-path", &format!("{name}/Cargo.toml")], true)?;
+    }
+    Ok(Built { interpreters, plugins })
 }
 
 /// Runs cargo in a workspace and gives the folder of what it made. `reaches_out` says that the workspace depends on folders

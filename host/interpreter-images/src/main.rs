@@ -1,4 +1,5 @@
-//! Makes the images of the interpreters that hotcell carries, and of the plugin that reads documents, from their sources.
+//! Makes the images of the interpreters that hotcell carries, of the plugin that reads documents, and of the plugins that ship
+//! with hotcell, from their sources.
 //!
 //! The images lie in the repository (`plugins/interpreters/images`), because compiling a JavaScript engine, a shell and a
 //! PDF reader for WebAssembly takes longer than all the rest of hotcell. They are no black boxes: this program makes them
@@ -101,12 +102,27 @@ fn write(root: &Path) -> Result<bool, Box<dyn Error>> {
 
 /// One image: the component, started if it is an interpreter.
 fn image(source: &Source, built: &build::Built) -> Result<Vec<u8>, Box<dyn Error>> {
+    if source.name == "plugins" {
+        return archive(built);
+    }
     let path = built.component(source.name);
     let component = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     match source.name {
         "documents" => Ok(component),
         name => snapshot::take(&component).map_err(|error| format!("cannot start the {name} cell: {error:#}").into()),
     }
+}
+
+/// All plugins in one: a line for each with its name and size, an empty line, and the components.
+fn archive(built: &build::Built) -> Result<Vec<u8>, Box<dyn Error>> {
+    let (mut index, mut components) = (String::new(), Vec::new());
+    for name in sources::PLUGINS {
+        let path = built.plugin(name);
+        let component = fs::read(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        writeln!(index, "{name} {}", component.len())?;
+        components.extend(component);
+    }
+    Ok([index.as_bytes(), b"\n", &components].concat())
 }
 
 #[cfg(test)]

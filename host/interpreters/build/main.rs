@@ -1,7 +1,7 @@
 //! Compiles the interpreters that hotcell carries ahead of time for this architecture, compresses and embeds them.
 //!
-//! The JavaScript and shell cells, and the plugin that reads documents, come from images in the repository, which
-//! `hotcell-interpreter-images` makes and checks. The Python cell is made here by `componentize-py`. What a step gives
+//! The JavaScript and shell cells, the plugin that reads documents, and the plugins that ship with hotcell come from images in
+//! the repository, which `hotcell-interpreter-images` makes and checks. The Python cell is made here by `componentize-py`. What a step gives
 //! is kept under the digest of what went into it, in `plugins/interpreters/target/interpreters`, so that a change
 //! elsewhere costs nothing and a change back is free.
 #![expect(clippy::print_stdout, reason = "a build script speaks to cargo on standard output")]
@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let kept = Kept::open(root.join("plugins/interpreters/target/interpreters"))?;
-    let [javascript, shell, documents] = &SOURCES;
+    let [javascript, shell, documents, plugins] = &SOURCES;
     let mut images = vec![
         Image {
             name: "javascript",
@@ -81,6 +81,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A plugin like any other: it is loaded as such, and compiled when the first document needs it.
     carried(root, documents)?;
     fs::copy(sources::image_path(root, documents.name), out.join("documents.wasm.zst"))?;
+    carried(root, plugins)?;
+    fs::copy(sources::image_path(root, plugins.name), out.join("plugins.zst"))?;
     fs::write(out.join("embedded.rs"), items)?;
     Ok(())
 }

@@ -27,7 +27,7 @@ pub(crate) struct Source {
 }
 
 /// All of them.
-pub(crate) const SOURCES: [Source; 3] = [
+pub(crate) const SOURCES: [Source; 4] = [
     Source {
         name: "javascript",
         inputs: &[
@@ -63,7 +63,47 @@ pub(crate) const SOURCES: [Source; 3] = [
             "wit",
         ],
     },
+    Source {
+        name: "plugins",
+        inputs: &[
+            "plugins/Cargo.lock",
+            "plugins/Cargo.toml",
+            "plugins/audit/Cargo.toml",
+            "plugins/audit/src",
+            "plugins/calculator/Cargo.toml",
+            "plugins/calculator/src",
+            "plugins/dates/Cargo.toml",
+            "plugins/dates/src",
+            "plugins/diff/Cargo.toml",
+            "plugins/diff/src",
+            "plugins/fetch/Cargo.toml",
+            "plugins/fetch/src",
+            "plugins/files/Cargo.toml",
+            "plugins/files/src",
+            "plugins/fs/Cargo.toml",
+            "plugins/fs/src",
+            "plugins/guard/Cargo.toml",
+            "plugins/guard/src",
+            "plugins/json/Cargo.toml",
+            "plugins/json/src",
+            "plugins/regex/Cargo.toml",
+            "plugins/regex/src",
+            "plugins/table/Cargo.toml",
+            "plugins/table/src",
+            "plugins/webhook/Cargo.toml",
+            "plugins/webhook/src",
+            "rust-toolchain.toml",
+            "sdk/rust/hotcell-plugin",
+            "sdk/rust/hotcell-plugin-macros",
+            "wit",
+        ],
+    },
 ];
+
+/// The plugins in the image `plugins`, by the names of their folders and components.
+#[allow(dead_code, reason = "only the program that makes the images needs it")]
+pub(crate) const PLUGINS: [&str; 12] =
+    ["audit", "calculator", "dates", "diff", "fetch", "files", "fs", "guard", "json", "regex", "table", "webhook"];
 
 impl Source {
     /// The digest of everything that the image is made from: paths and contents, in the order of the paths.

@@ -85,6 +85,14 @@ impl Plugin {
         as_plugin(look_at(file))
     }
 
+    /// Reads what a component says about itself that is no file.
+    ///
+    /// # Errors
+    /// When it is no plugin; the text says why.
+    pub fn of_bytes(component: &[u8]) -> Result<Self, String> {
+        as_plugin(survey(component).map_err(|error| error.to_string()))
+    }
+
     /// The points at which it is told of runs, in the order of its description.
     pub(crate) fn hook_points(&self) -> Vec<String> {
         self.description.hooks.iter().map(|hook| hook.point.clone()).collect()
@@ -109,6 +117,15 @@ pub fn install(file: &Path, place: &Path) -> std::io::Result<()> {
         Err(error) => return Err(error),
     }
     write_atomically(place, &bytes)
+}
+
+/// Puts a component that is no file where plugins are looked for. A signature that lies there says nothing of it and goes.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn install_bytes(component: &[u8], place: &Path) -> std::io::Result<()> {
+    remove_if_there(&signature_file(place))?;
+    write_atomically(place, component)
 }
 
 /// Deletes a component and its signature.

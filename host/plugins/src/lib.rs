@@ -19,7 +19,7 @@ mod standing;
 mod testing;
 mod trust;
 
-pub use catalogue::{Catalogue, Found, Plugin, install, uninstall};
+pub use catalogue::{Catalogue, Found, Plugin, install, install_bytes, uninstall};
 pub use footprint::SERVERS_FILE;
 pub use grant::{EVERYTHING, GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};

@@ -50,6 +50,7 @@ pub use hotcell_journal::{
     Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore, RunSummary, SqliteStore, failures,
     open_questions,
 };
+pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
 pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;
 pub use live::{LiveCatalog, Make};

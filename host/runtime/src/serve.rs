@@ -178,9 +178,11 @@ impl ToolCatalog {
 
     async fn call_agent(&self, agent: &Agent, arguments: &Map<String, Value>, call: CallContext) -> Called {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let mut given = RunInput { input: arguments.get(PROMPT).map(text), ..RunInput::default() };
+        let takes_text = agent.graph.takes_text();
+        let prompt = arguments.get(PROMPT).filter(|_| takes_text);
+        let mut given = RunInput { input: prompt.map(text), ..RunInput::default() };
         let inputs: Vec<&Key> = inputs_of(agent).collect();
-        for (name, value) in arguments.iter().filter(|(name, _)| *name != PROMPT) {
+        for (name, value) in arguments.iter().filter(|(name, _)| *name != PROMPT || !takes_text) {
             if inputs.iter().any(|input| ***input == **name) {
                 given.state.insert(name.as_str(), hotcell_graph::Value::from(value));
                 continue;

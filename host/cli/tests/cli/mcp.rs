@@ -100,29 +100,67 @@ fn agents_are_tools_and_their_questions_reach_the_client() {
     let desk = Desk::new();
     desk.write("greet/graph.yaml", ASKS);
     let mut client = Client::start(&desk, ".");
-    assert_eq!(client.tools(), ["greet"]);
-    let answered = client.call("greet", "a mathematician");
+    assert_eq!(client.tools(), ["greeter"], "by its own name");
+    let answered = client.call("greeter", "a mathematician");
     assert_eq!(answered["result"]["content"][0]["text"], "Hello Ada, a mathematician");
-    let declined = client.call("greet", "");
+    let declined = client.call("greeter", "");
     assert_eq!(declined["result"]["isError"], true);
-    assert!(declined["result"]["content"][0]["text"].as_str().unwrap().contains("waits for a person"), "{declined}");
-    let wrong = client.request("tools/call", json!({ "name": "greet", "arguments": {} }), "");
-    assert!(wrong["error"]["message"].as_str().unwrap().contains("prompt"), "{wrong}");
+    let text = declined["result"]["content"][0]["text"].as_str().unwrap();
+    let run = desk.runs()[0].id.clone();
+    assert!(text.contains(&format!("`hotcell runs answer {run} '...' --resume`: Who is Ada?")), "{text}");
+    // A model can correct what it did wrong, and only what a tool says reaches it.
+    let wrong = client.request("tools/call", json!({ "name": "greeter", "arguments": {} }), "");
+    assert_eq!(wrong["result"]["isError"], true, "{wrong}");
+    assert!(wrong["result"]["content"][0]["text"].as_str().unwrap().contains("prompt"), "{wrong}");
+}
+
+/// What a client is told of a tool comes from its description and from what is granted to it, and a model is told nothing that
+/// only the operator can do.
+#[test]
+fn tools_of_plugins_say_whether_they_change_anything() {
+    let desk = Desk::new();
+    let plugin = |name: &str, asks: Value| {
+        let description = json!({
+            "contract": "0.2.0", "name": name,
+            "tools": [{ "name": name, "description": "Does what it is told", "parameters": { "type": "object" } }],
+            "hooks": [{ "point": "before-skill-load" }], "nodes": [{ "type": "work" }], "connector": { "modes": ["sync"] },
+            "capabilities": asks,
+        });
+        std::fs::create_dir_all(desk.path("plugins")).unwrap();
+        let file = desk.path("plugins").join(format!("{name}.wasm"));
+        std::fs::write(file, hotcell_plugin_tests::described(&description)).unwrap();
+    };
+    plugin("plain", json!({ "secret": [{ "name": "K" }] }));
+    plugin("keeper", json!({ "kv": true }));
+    assert_eq!(desk.output(&["plugin", "grant", "plain", "--nothing", "--yes"]).status.code(), Some(0));
+    assert_eq!(desk.output(&["plugin", "grant", "keeper", "--yes"]).status.code(), Some(0));
+    let mut client = Client::start(&desk, ".");
+    let listed = client.request("tools/list", json!({}), "");
+    let tools = listed["result"]["tools"].as_array().unwrap().clone();
+    let hints = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap()["annotations"].clone();
+    let plain = json!({ "readOnlyHint": true, "destructiveHint": false, "openWorldHint": false });
+    assert_eq!(hints("plain"), plain);
+    assert_eq!(hints("keeper"), json!({ "readOnlyHint": false, "openWorldHint": false }));
+    let denied = json!({ "name": "plain", "arguments": { "do": "secret", "name": "K" } });
+    let denied = client.request("tools/call", denied, "");
+    let text = denied["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("`secret` `K`, which is not granted") && !text.contains("hotcell.toml"), "{text}");
 }
 
 #[test]
 fn attack_64_what_changes_in_the_folder_swaps_whole_or_not_at_all() {
     let desk = Desk::new();
-    let says = |word: &str| format!("name: x\nstart: done\nnodes:\n  done: {{ type: end, output: \"{word}\" }}\n");
+    let says = |word: &str| format!("name: one\nstart: done\nnodes:\n  done: {{ type: end, output: \"{word}\" }}\n");
     desk.write("one/graph.yaml", &says("first"));
     let mut client = Client::start(&desk, ".");
     assert_eq!(client.call("one", "")["result"]["content"][0]["text"], "first");
     // Half a file changes nothing.
-    desk.write("one/graph.yaml", "name: x\nstart: done\nnodes: [");
+    desk.write("one/graph.yaml", "name: one\nstart: done\nnodes: [");
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(client.call("one", "")["result"]["content"][0]["text"], "first");
     desk.write("one/graph.yaml", &says("second"));
     desk.write("two/graph.yaml", &says("new"));
+    // The second of one name has that of its folder.
     while client.tools() != ["one", "two"] {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
@@ -227,7 +265,7 @@ fn a_client_that_leaves_during_a_question_leaves_a_run_that_can_go_on() {
     let desk = Desk::new();
     desk.write("greet/graph.yaml", ASKS);
     let server = HttpServer::start(&desk);
-    drop(server.asked("greet"));
+    drop(server.asked("greeter"));
     assert!(interrupted(&desk) < Duration::from_secs(8));
     // The server is still there, and holds nothing of the run.
     let run = desk.only_run();
@@ -240,7 +278,7 @@ fn a_session_that_ends_during_a_question_leaves_a_run_that_can_go_on() {
     let desk = Desk::new();
     desk.write("greet/graph.yaml", ASKS);
     let server = HttpServer::start(&desk);
-    let _asked = server.asked("greet");
+    let _asked = server.asked("greeter");
     let _ended = server.request("DELETE", "");
     assert!(interrupted(&desk) < Duration::from_secs(2));
 }

@@ -250,3 +250,91 @@ fn names_steer_no_terminal() {
         }
     }
 }
+
+/// The plugin of the tests, with these requests.
+fn probe(capabilities: &serde_json::Value) -> Vec<u8> {
+    hotcell_plugin_tests::described(&serde_json::json!({
+        "contract": "0.2.0", "name": "acme",
+        "tools": [{ "name": "say", "description": "Does what it is told", "parameters": {
+            "type": "object", "properties": { "do": { "type": "string" } }, "required": ["do"] } }],
+        "hooks": [{ "point": "before-skill-load" }], "nodes": [{ "type": "work" }], "connector": { "modes": ["sync"] },
+        "capabilities": capabilities,
+    }))
+}
+
+#[test]
+fn a_tool_is_called_by_hand() {
+    let desk = desk();
+    put(&desk, "acme.wasm", &probe(&serde_json::json!({ "ask": true })));
+    let call = |arguments: &[&str]| {
+        let output = desk.output(&[&["plugin", "call"], arguments].concat());
+        (output.status.code(), text(&output))
+    };
+    let say = r#"{"do": "say", "text": "hello"}"#;
+    let (code, told) = call(&["./acme.wasm", "say", say]);
+    assert!(code == Some(0) && told.starts_with("hello\n"), "{told}");
+    let ask = r#"{"do": "ask", "text": "Who?"}"#;
+    let (code, told) = call(&["./acme.wasm", "say", ask]);
+    assert!(code == Some(1) && told.contains("`ask`, questions to a person, which is not granted"), "{told}");
+    let (code, told) = call(&["./acme.wasm", "say", ask, "--grant"]);
+    assert!(code == Some(3) && told.contains("it asks: Who?") && told.contains("--answer"), "{told}");
+    let (_, told) = call(&["./acme.wasm", "say", ask, "--grant", "--answer", "Ada"]);
+    assert!(told.starts_with("Ada\n"), "{told}");
+    for (arguments, part) in [
+        (&["./acme.wasm", "sya", say][..], "did you mean `say`?"),
+        (&["./acme.wasm", "say", "{}"], "the arguments do not fit"),
+        (&["./acme.wasm", "say", "[1]"], "are a JSON object"),
+        (&["./acme.wasm", "say", "{"], "the arguments are no JSON"),
+        (&["acme", "say", say], "there is no plugin `acme`"),
+    ] {
+        let (code, told) = call(arguments);
+        assert!(code == Some(2) && told.contains(part), "{arguments:?}: {told}");
+    }
+    put(&desk, "plugins/acme.wasm", &probe(&serde_json::json!({ "ask": true })));
+    let (code, told) = call(&["acme", "say", say]);
+    assert!(code == Some(2) && told.contains("decide with: hotcell plugin grant acme"), "{told}");
+    desk.output(&["plugin", "grant", "acme", "--yes"]);
+    let (code, told) = call(&["acme", "say", say, "--verbose"]);
+    assert!(code == Some(0) && told.contains("hello\n") && told.contains("used: 1 cell call"), "{told}");
+}
+
+#[test]
+fn cases_are_chosen_by_name_and_told_in_full() {
+    let desk = desk();
+    put(&desk, "p/acme.wasm", &probe(&serde_json::json!({})));
+    for name in ["greets-ada", "greets-bob", "fails"] {
+        let case = r#"{"tool":"say","arguments":{"do":"say","text":"hi"},"expect":{"output":"hi"}}"#;
+        desk.write(&format!("p/cases/{name}.json"), case);
+    }
+    let test = |arguments: &[&str]| {
+        let output = desk.output(&[&["plugin", "test", "p", "--component", "p/acme.wasm"], arguments].concat());
+        (output.status.code(), text(&output))
+    };
+    let (code, told) = test(&["--case", "greets"]);
+    assert!(code == Some(0) && told.contains("2 passed, 0 failed") && !told.contains("fails"), "{told}");
+    assert!(told.contains("2 cases have no baseline yet") && !told.contains("in cells"), "{told}");
+    let (_, told) = test(&["--case", "ada", "--verbose"]);
+    assert!(told.contains("1 case has no baseline yet") && told.contains("1 cell call, "), "{told}");
+    let (code, told) = test(&["--case", "nobody"]);
+    assert!(code == Some(2) && told.contains("the cases are fails, greets-ada, greets-bob"), "{told}");
+}
+
+/// What ships with hotcell needs no build.
+#[test]
+fn a_shipped_plugin_is_added_by_its_name_and_works() {
+    let desk = desk();
+    insta::assert_snapshot!(desk.told(&["plugin", "add", "calculator"]));
+    let called = desk.output(&["plugin", "call", "calculator", "calculate", r#"{"expression": "1/3 + 1/6"}"#]);
+    assert!(text(&called).contains("0.5") || text(&called).contains("1/2"), "{}", text(&called));
+    assert!(text(&desk.output(&["plugin", "add", "calculator"])).contains("is here already"));
+    insta::assert_snapshot!(desk.told(&["plugin", "add", "fetch"]));
+    insta::assert_snapshot!(desk.told(&["plugin", "add", "calculater"]));
+    let unknown = text(&desk.output(&["plugin", "add", "nonsense"]));
+    assert!(unknown.contains("no plugin of that name ships with hotcell") && unknown.contains("audit, "), "{unknown}");
+    let shipped = hotcell_runtime::shipped_plugins().unwrap();
+    assert!(shipped.len() > 10 && shipped.is_sorted_by_key(|plugin| plugin.name.clone()));
+    for plugin in shipped {
+        let component = hotcell_runtime::plugins::Plugin::of_bytes(&plugin.component).unwrap();
+        assert_eq!(component.description.name, plugin.name);
+    }
+}

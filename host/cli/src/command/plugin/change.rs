@@ -2,16 +2,48 @@
 
 use std::path::Path;
 
-use hotcell_runtime::plugins::{Owner, Plugin as Component, Standing, install, uninstall};
+use hotcell_runtime::plugins::{Owner, Plugin as Component, Standing, install, install_bytes, uninstall};
+use hotcell_runtime::shipped_plugins;
 
 use super::{Context, Desk, explained, print, quoted, word};
 use crate::arguments::PluginFolders;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::one_line;
 
+/// What is added.
+enum Added<'a> {
+    File(&'a Path),
+    /// A plugin that ships with hotcell
+    Shipped(Vec<u8>),
+}
+
+/// The component that is meant: a file, or one that ships with hotcell.
+fn meant(file: &Path) -> Result<(Added<'_>, Component), Failure> {
+    let name = file.to_string_lossy();
+    if file.exists() || name.contains(['/', '.']) {
+        let component = Component::read(file).map_err(|reason| {
+            Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason, 500)))
+        })?;
+        return Ok((Added::File(file), component));
+    }
+    let unreadable = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+    let shipped = shipped_plugins().map_err(|error| unreadable(&error))?;
+    let names: Vec<&str> = shipped.iter().map(|plugin| plugin.name.as_str()).collect();
+    let Some(found) = shipped.iter().find(|plugin| plugin.name == name) else {
+        let help = match hotcell_graph::closest(&name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("name a component file, or one of {}", names.join(", ")),
+        };
+        let name = one_line(&name, 100);
+        return Err(Failure::refused(format!("there is no file `{name}`, and no plugin of that name ships with hotcell"))
+            .help(help));
+    };
+    let component = Component::of_bytes(&found.component).map_err(|reason| unreadable(&reason))?;
+    Ok((Added::Shipped(found.component.clone()), component))
+}
+
 pub(super) fn add(context: &Context, file: &Path, folders: &PluginFolders, replace: bool) -> Result<Exit, Failure> {
-    let component = Component::read(file)
-        .map_err(|reason| Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason, 500))))?;
+    let (added, component) = meant(file)?;
     let desk = Desk::new(context, folders)?;
     let name = &component.description.name;
     if let Some((there, other)) = desk.catalogue.find(name) {
@@ -32,7 +64,11 @@ pub(super) fn add(context: &Context, file: &Path, folders: &PluginFolders, repla
         return Err(Failure::refused(format!("there is a file `{}` already, which is not `{name}`", place.display()))
             .help("move it away, or give `--replace` to overwrite it"));
     }
-    install(file, &place).map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", place.display())))?;
+    match &added {
+        Added::File(file) => install(file, &place),
+        Added::Shipped(component) => install_bytes(component, &place),
+    }
+    .map_err(|error| Failure::failed(format!("cannot write `{}`: {error}", place.display())))?;
     let standing = desk.folder.standing(&place, &component, desk.host.signatures());
     print(&format!("added `{name}` as `{}`: {}", place.display(), word(&standing)))?;
     for line in explained(name, &standing, folders) {
