@@ -12,7 +12,7 @@ mod project;
 mod templates;
 mod tools;
 
-pub use build::{BuildError, BuildEvent, Built, build, build_with};
+pub use build::{BuildError, BuildEvent, Built, build, build_with, missing_tool};
 pub use component::{ComponentError, DESCRIPTION_SECTION};
 pub use manifest::ManifestError;
 pub use new::{NewError, NewPlugin, new};

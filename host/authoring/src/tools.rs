@@ -3,7 +3,7 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use crate::build::BuildError;
 
@@ -54,6 +54,19 @@ impl Tools {
 
 /// Runs a command to its end and gives its standard output.
 pub(crate) fn run(command: &mut Command, purpose: &'static str) -> Result<Vec<u8>, BuildError> {
+    run_showing(command, purpose, |output| [output.stdout, output.stderr].concat())
+}
+
+/// The same for a program whose standard output is for other programs: what people read is on standard error.
+pub(crate) fn run_quietly(command: &mut Command, purpose: &'static str) -> Result<Vec<u8>, BuildError> {
+    run_showing(command, purpose, |output| output.stderr)
+}
+
+fn run_showing(
+    command: &mut Command,
+    purpose: &'static str,
+    shown: impl FnOnce(Output) -> Vec<u8>,
+) -> Result<Vec<u8>, BuildError> {
     let program = PathBuf::from(command.get_program());
     let output = match command.output() {
         Ok(output) => output,
@@ -62,8 +75,8 @@ pub(crate) fn run(command: &mut Command, purpose: &'static str) -> Result<Vec<u8
     if output.status.success() {
         return Ok(output.stdout);
     }
-    let both = [output.stdout, output.stderr].concat();
-    Err(BuildError::Failed { program, purpose, status: output.status.to_string(), output: end_of(&both) })
+    let status = output.status.to_string();
+    Err(BuildError::Failed { program, purpose, status, output: end_of(&shown(output)) })
 }
 
 /// Whether a command ends well; what it prints is of no interest.

@@ -53,6 +53,8 @@ pub(crate) enum ColourWhen {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Create a small agent that runs without a model, to begin with
+    New(New),
     /// Run an agent or graph
     Run(Run),
     /// Validate agents and graphs without running them
@@ -80,6 +82,18 @@ pub(crate) enum Command {
     Clean(Clean),
     /// Print a shell completion script
     Completions(Completions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// Name of the agent
+    pub(crate) name: String,
+    /// Language of the agent
+    #[arg(long, value_parser = ["loki", "sherma", "agent-spec"], default_value = "loki")]
+    pub(crate) lang: String,
+    /// Folder to create [default: the agent's name]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -12,7 +12,7 @@ use wit_component::ComponentEncoder;
 use wit_parser::{Resolve, WorldId};
 
 use super::{BuildError, Job, create_folder, parse_offered, read_file, world, write_file};
-use crate::tools::{run, succeeds};
+use crate::tools::{Tools, run, succeeds};
 
 const INSTALL: &str =
     "install one with `python3 -m pip install ziglang`, or set `WASI_SDK_PATH` to the folder of a WASI SDK";
@@ -31,7 +31,7 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
         return Err(BuildError::Description { message });
     }
     let offered = parse_offered(&read_file(&described)?, &format!("`{}`", described.display()))?;
-    let (program, mut compiler) = find_compiler(job)?;
+    let (program, mut compiler) = find_compiler(job.tools, job.directory)?;
     let (resolve, world) = resolve(&job.world.folder)?;
     let bindings = job.work.join("bindings");
     create_folder(&bindings)?;
@@ -54,10 +54,9 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
 }
 
 /// A compiler that can make modules for WASI, with its path for people.
-fn find_compiler(job: &Job<'_>) -> Result<(PathBuf, Command), BuildError> {
-    let tools = job.tools;
+pub(super) fn find_compiler(tools: &Tools, directory: &Path) -> Result<(PathBuf, Command), BuildError> {
     let with_target = |program: &Path| {
-        let mut command = tools.command(program, job.directory);
+        let mut command = tools.command(program, directory);
         command.arg(format!("--target={TARGET}"));
         command
     };
@@ -80,14 +79,14 @@ fn find_compiler(job: &Job<'_>) -> Result<(PathBuf, Command), BuildError> {
         command
     };
     if let Some(program) = tools.find(&["zig"]) {
-        let command = zig(tools.command(&program, job.directory));
+        let command = zig(tools.command(&program, directory));
         return Ok((program, command));
     }
-    let own = job.directory.join(".venv/bin/python3");
+    let own = directory.join(".venv/bin/python3");
     let own = own.is_file().then_some(own);
     for python in own.into_iter().chain(["python3", "python"].iter().filter_map(|name| tools.find(&[name]))) {
         let module = || {
-            let mut command = tools.command(&python, job.directory);
+            let mut command = tools.command(&python, directory);
             command.args(["-m", "ziglang"]);
             command
         };

@@ -114,6 +114,15 @@ pub enum BuildError {
 }
 
 impl BuildError {
+    /// The command that installs what is missing, if it is one command that can be typed as it stands.
+    #[must_use]
+    pub fn install_command(&self) -> Option<&str> {
+        let Self::MissingTool { install, .. } = self else { return None };
+        let command = ["install it with ", "install one with "].iter().find_map(|start| install.strip_prefix(start))?;
+        let (_, rest) = command.split_once('`')?;
+        rest.split_once('`').map(|(command, _)| command)
+    }
+
     pub(super) fn missing(tool: &str, install: &str) -> Self {
         Self::MissingTool { tool: tool.to_owned(), install: install.to_owned() }
     }

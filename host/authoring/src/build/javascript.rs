@@ -1,31 +1,42 @@
 //! JavaScript and TypeScript: a script of ours, run by node with the project's own packages, bundles the code, asks it
 //! what it offers, and has `componentize-js` make the component.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
 use super::{BuildError, Job, parse_offered, read_file, world, write_file};
-use crate::tools::run;
+use crate::tools::{Tools, run};
 
 /// The packages of the project that the script imports.
 const PACKAGES: [&str; 2] = ["@bytecodealliance/componentize-js", "esbuild"];
 
-/// Gives the component and what the code offers.
-pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
-    let Some(node) = job.tools.find(&["node"]) else {
+/// The node that makes components, where its packages are installed in the project or in a folder around it.
+pub(super) fn find_node(tools: &Tools, directory: &Path) -> Result<PathBuf, BuildError> {
+    let Some(node) = tools.find(&["node"]) else {
         return Err(BuildError::missing(
             "`node`, which builds plugins in JavaScript and TypeScript,",
             "install Node.js 20 or newer with npm, and then run `npm install` in the project",
         ));
     };
     for package in PACKAGES {
-        let installed = job.directory.ancestors().any(|folder| folder.join("node_modules").join(package).is_dir());
+        let installed = directory.ancestors().any(|folder| folder.join("node_modules").join(package).is_dir());
         if !installed {
             return Err(BuildError::MissingTool {
                 tool: format!("the package `{package}`"),
-                install: format!("install it with `npm install` in `{}`", job.directory.display()),
+                install: format!(
+                    "install it with `npm install` in `{}`, or in a folder around it that several plugins share",
+                    directory.display()
+                ),
             });
         }
     }
+    Ok(node)
+}
+
+/// Gives the component and what the code offers.
+pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
+    let node = find_node(job.tools, job.directory)?;
     // A copy in the project finds the project's packages, wherever the SDK is.
     let script = job.work.join("build.mjs");
     write_file(&script, &read_file(&job.sdk.join("hotcell-plugin").join("build.mjs"))?)?;

@@ -84,6 +84,18 @@ pub fn build_with(directory: &Path, tools: &Tools, events: &mut dyn FnMut(BuildE
     Err(BuildError::NotAProject { directory })
 }
 
+/// What the build of a plugin in this language needs and what is not there, if anything is.
+#[must_use]
+pub fn missing_tool(directory: &Path, language: Language, tools: &Tools) -> Option<BuildError> {
+    let found = match language {
+        Language::Rust => rust::find_cargo(directory, tools).map(drop),
+        Language::Python => python::find_python(tools, directory).map(drop),
+        Language::JavaScript | Language::TypeScript => javascript::find_node(tools, directory).map(drop),
+        Language::C => c::find_compiler(tools, directory).map(drop),
+    };
+    found.err()
+}
+
 /// The build of a project with a `plugin.toml`.
 struct Job<'a> {
     directory: &'a Path,

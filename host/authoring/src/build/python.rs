@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{BuildError, Job, parse_offered, read_file, world, write_file};
 use crate::project::Kind;
-use crate::tools::run;
+use crate::tools::{Tools, run};
 
 const INSTALL: &str = "install it with `python3 -m pip install componentize-py==0.25.1`";
 /// The generation of `componentize-py` whose bindings the SDK knows.
@@ -20,7 +20,7 @@ const APP: &str = "hotcell_app";
 
 /// Gives the component and what the code offers.
 pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
-    let python = find_python(job)?;
+    let python = find_python(job.tools, job.directory)?;
     let source = job.source();
     let (Some(folder), Some(module)) = (source.parent(), source.file_stem().and_then(|stem| stem.to_str())) else {
         return Err(BuildError::NoSource { path: source });
@@ -46,10 +46,10 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
 }
 
 /// A Python that has `componentize-py`: the project's own in `.venv`, or one in `PATH`.
-fn find_python(job: &Job<'_>) -> Result<PathBuf, BuildError> {
-    let own = [".venv/bin/python3", ".venv/Scripts/python.exe"].map(|path| job.directory.join(path));
+pub(super) fn find_python(tools: &Tools, directory: &Path) -> Result<PathBuf, BuildError> {
+    let own = [".venv/bin/python3", ".venv/Scripts/python.exe"].map(|path| directory.join(path));
     let mut candidates: Vec<PathBuf> = own.into_iter().filter(|path| path.is_file()).collect();
-    candidates.extend(["python3", "python"].iter().filter_map(|name| job.tools.find(&[name])));
+    candidates.extend(["python3", "python"].iter().filter_map(|name| tools.find(&[name])));
     if candidates.is_empty() {
         return Err(BuildError::missing(
             "`python3`, which builds plugins in Python,",
@@ -58,7 +58,7 @@ fn find_python(job: &Job<'_>) -> Result<PathBuf, BuildError> {
     }
     let mut other_version = None;
     for python in candidates {
-        match version(job, &python) {
+        match version(tools, directory, &python) {
             Some(found) if found.starts_with(GENERATION) => return Ok(python),
             Some(found) => other_version = Some(found),
             None => {}
@@ -73,8 +73,8 @@ fn find_python(job: &Job<'_>) -> Result<PathBuf, BuildError> {
     })
 }
 
-fn version(job: &Job<'_>, python: &Path) -> Option<String> {
-    let output = job.tools.command(python, job.directory).args(["-c", SAY_VERSION]).output().ok()?;
+fn version(tools: &Tools, directory: &Path, python: &Path) -> Option<String> {
+    let output = tools.command(python, directory).args(["-c", SAY_VERSION]).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 

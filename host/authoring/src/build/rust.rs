@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{BuildError, BuildEvent, read_file};
-use crate::tools::{Tools, run};
+use crate::tools::{Tools, run, run_quietly};
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -15,6 +15,21 @@ pub(super) fn build(
     tools: &Tools,
     events: &mut dyn FnMut(BuildEvent),
 ) -> Result<Vec<u8>, BuildError> {
+    let cargo = find_cargo(directory, tools)?;
+    events(BuildEvent::Running { program: cargo.display().to_string(), purpose: "to build the plugin" });
+    let mut command = tools.command(&cargo, directory);
+    // Quietly: of a build that fails, the errors are of interest, and not what was compiled before.
+    command.args(["build", "--quiet", "--release", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
+    let messages = run_quietly(&mut command, "to build the plugin")?;
+    let components = components(&String::from_utf8_lossy(&messages), &directory.join("Cargo.toml"));
+    match components.as_slice() {
+        [one] => read_file(one),
+        several => Err(BuildError::Artifacts { found: several.len(), directory: directory.to_owned() }),
+    }
+}
+
+/// The cargo that builds plugins, where it has their target.
+pub(super) fn find_cargo(directory: &Path, tools: &Tools) -> Result<PathBuf, BuildError> {
     let (Some(cargo), Some(rustc)) = (tools.find(&["cargo"]), tools.find(&["rustc"])) else {
         return Err(BuildError::missing(
             "cargo, which builds plugins in Rust,",
@@ -22,15 +37,7 @@ pub(super) fn build(
         ));
     };
     require_target(directory, tools, &rustc)?;
-    events(BuildEvent::Running { program: cargo.display().to_string(), purpose: "to build the plugin" });
-    let mut command = tools.command(&cargo, directory);
-    command.args(["build", "--release", "--target", TARGET, "--message-format", "json-render-diagnostics"]);
-    let messages = run(&mut command, "to build the plugin")?;
-    let components = components(&String::from_utf8_lossy(&messages), &directory.join("Cargo.toml"));
-    match components.as_slice() {
-        [one] => read_file(one),
-        several => Err(BuildError::Artifacts { found: several.len(), directory: directory.to_owned() }),
-    }
+    Ok(cargo)
 }
 
 fn require_target(directory: &Path, tools: &Tools, rustc: &Path) -> Result<(), BuildError> {

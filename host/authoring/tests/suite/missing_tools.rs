@@ -76,3 +76,38 @@ fn what_a_failing_tool_printed_is_shown() {
     let error = build_with(project(Language::C).path(), &tools, &mut |_| ()).expect_err("a failure").to_string();
     assert!(error.contains("no such include") && error.contains("to compile the plugin"), "{error}");
 }
+
+/// What cargo tells other programs is nothing that an author wants to read beside an error of the compiler.
+#[cfg(unix)]
+#[test]
+fn an_error_of_the_compiler_comes_without_messages_for_programs() {
+    let message = r#"{"reason":"compiler-artifact","package_id":"x"}"#;
+    let cargo = format!("echo '{message}'\necho 'error[E0308]: mismatched types' >&2\nexit 101");
+    let (_folder, tools) = programs(&[("rustc", "echo /"), ("cargo", &cargo)]);
+    let project = project(Language::Rust);
+    let error = build_with(project.path(), &tools, &mut |_| ()).expect_err("a failure").to_string();
+    assert!(error.ends_with(":\nerror[E0308]: mismatched types"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_installs_a_missing_tool_can_be_typed_as_it_stands() {
+    let (_folder, some) = programs(&[
+        ("cargo", "exit 1"),
+        ("rustc", "echo /no/such/folder"),
+        ("python3", "exit 1"),
+        ("node", "exit 1"),
+    ]);
+    let cases = [
+        (Language::Rust, "rustup target add wasm32-wasip2"),
+        (Language::Python, "python3 -m pip install componentize-py==0.25.1"),
+        (Language::JavaScript, "npm install"),
+        (Language::TypeScript, "npm install"),
+        (Language::C, "python3 -m pip install ziglang"),
+    ];
+    for (language, expected) in cases {
+        let project = project(language);
+        let missing = hotcell_authoring::missing_tool(project.path(), language, &some).expect("it is missing");
+        assert_eq!(missing.install_command(), Some(expected), "{language}: {missing}");
+    }
+}

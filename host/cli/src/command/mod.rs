@@ -8,6 +8,7 @@ mod drive;
 mod explain;
 mod graph;
 mod mcp;
+mod new;
 mod origin;
 mod plugin;
 mod repl;
@@ -35,6 +36,7 @@ use crate::untrusted::{lines, one_line, printable};
 pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit, Failure> {
     let context = Context { global: arguments.global, screen: screen.clone() };
     match arguments.command {
+        Command::New(arguments) => new::perform(&arguments),
         Command::Run(arguments) => run::perform(&context, arguments),
         Command::Check(arguments) => check::perform(&context, arguments),
         Command::Graph(arguments) => graph::perform(&context, arguments),

@@ -364,3 +364,29 @@ fn the_command_introduces_itself() {
         assert!(String::from_utf8_lossy(&script.stdout).contains("runs"), "{shell}");
     }
 }
+
+/// What is printed after an agent was made can be typed as it stands, and works.
+#[test]
+fn a_new_agent_of_each_language_runs() {
+    for (language, result) in [("loki", "Hello, Ada!"), ("sherma", "Hello, Ada!"), ("agent-spec", "Hello, Ada!")] {
+        let desk = Desk::new();
+        let made = desk.output(&["new", "hello", "--lang", language]);
+        let told = String::from_utf8(made.stdout).unwrap();
+        assert_eq!(made.status.code(), Some(0), "{language}");
+        let steps: Vec<&str> = told.split("now:\n").nth(1).unwrap().lines().map(str::trim).collect();
+        assert_eq!(steps[0], "cd hello");
+        let checked = desk.output(&["check", "hello"]);
+        let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(told.starts_with("ok: hello (graph `hello`"), "{language}: {told}");
+        let run = format!("cd hello && {}", steps[1].replace("hotcell", env!("CARGO_BIN_EXE_hotcell")));
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &run]).current_dir(desk.path("")).env_clear().env("HOME", desk.path(""));
+        shell.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR")).env("PATH", "/bin:/usr/bin");
+        let output = shell.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains(result), "{language}: {said}{}", String::from_utf8_lossy(&output.stderr));
+        let again = desk.output(&["new", "hello", "--lang", language]);
+        assert_eq!(again.status.code(), Some(2), "it is not overwritten");
+    }
+    assert_eq!(Desk::new().output(&["new", "../x"]).status.code(), Some(2));
+}

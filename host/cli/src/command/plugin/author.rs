@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use hotcell_authoring::{BuildEvent, Built, Kind, Language, NewPlugin};
+use hotcell_authoring::{BuildEvent, Built, Kind, Language, NewPlugin, Tools};
 use hotcell_runtime::plugins::Plugin as Component;
 
-use super::{Context, print};
+use super::{Context, print, quoted};
 use crate::arguments::PluginNew;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::{lines, one_line};
 
-pub(super) fn new(_: &Context, arguments: &PluginNew) -> Result<Exit, Failure> {
+pub(super) fn new(context: &Context, arguments: &PluginNew) -> Result<Exit, Failure> {
     let name = arguments.name.clone();
     let folder = match &arguments.directory {
         Some(directory) => directory.clone(),
@@ -29,7 +29,16 @@ pub(super) fn new(_: &Context, arguments: &PluginNew) -> Result<Exit, Failure> {
     for file in files {
         print(&file.display().to_string())?;
     }
-    print(&format!("\nnow: cd {} && hotcell plugin test", folder.display()))?;
+    let mut steps = vec![format!("cd {}", quoted(&folder.to_string_lossy()))];
+    let missing = hotcell_authoring::missing_tool(&folder, language, &Tools::from_environment());
+    if let Some(missing) = &missing {
+        match missing.install_command() {
+            Some(command) => steps.push(command.to_owned()),
+            None => context.screen.warning(&lines(&missing.to_string())),
+        }
+    }
+    steps.push("hotcell plugin test --update".to_owned());
+    print(&format!("\nnow:\n  {}", steps.join("\n  ")))?;
     Ok(Exit::Done)
 }
 

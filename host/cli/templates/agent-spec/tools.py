@@ -1,0 +1,3 @@
+def greeting(name: str) -> str:
+    """Greets somebody."""
+    return f"Hello, {name}!"
