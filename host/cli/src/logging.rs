@@ -6,11 +6,11 @@ use std::{fmt, io};
 
 use tracing::field::{Field, Visit};
 use tracing::{Level, Subscriber};
+use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::EnvFilter;
 
 use crate::screen::{DIM, Screen, WARNING};
 use crate::untrusted::one_line;

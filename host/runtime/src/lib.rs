@@ -42,15 +42,16 @@ pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
-    CallError, CallReport, Event, HookPoint, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput, RunReport, Timings, Turn,
+    CallError, CallReport, Event, HookPoint, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput,
+    RunReport, Timings, Turn,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
+pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
 pub use hotcell_journal::{
     ClientCall, Completed, Entry, EntryPath, Fact, History, JournalError, NodeFailure, OpenQuestion, PruneReport,
     Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore, RunSummary, SqliteStore, failures,
     open_questions,
 };
-pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
 pub use hotcell_mcp as mcp;
 pub use hotcell_plugins as plugins;
 pub use live::{LiveCatalog, Make};

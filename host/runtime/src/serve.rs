@@ -139,7 +139,10 @@ impl ToolCatalog {
         let mut names = own.iter().map(|name| tool_name(name)).filter(|name| !name.is_empty());
         let first = names.clone().next().unwrap_or_else(|| "agent".to_owned());
         let numbered = (2..).map(|number| format!("{first}_{number}"));
-        names.find(|name| !self.shows(name)).or_else(|| numbered.into_iter().find(|name| !self.shows(name))).unwrap_or(first)
+        names
+            .find(|name| !self.shows(name))
+            .or_else(|| numbered.into_iter().find(|name| !self.shows(name)))
+            .unwrap_or(first)
     }
 
     fn shows(&self, name: &str) -> bool {
@@ -243,7 +246,8 @@ impl Catalog for ToolCatalog {
 
 /// The agents below a folder: the folder itself, or each folder in it that holds one.
 pub fn agents_in(folder: &Path) -> Vec<PathBuf> {
-    let holds_one = |folder: &Path| ["graph.yaml", "config.yaml", "agent.yaml"].iter().any(|file| folder.join(file).is_file());
+    let holds_one =
+        |folder: &Path| ["graph.yaml", "config.yaml", "agent.yaml"].iter().any(|file| folder.join(file).is_file());
     if holds_one(folder) {
         return vec![folder.to_owned()];
     }

@@ -56,8 +56,11 @@ pub(crate) fn for_models(error: &str) -> String {
 }
 
 /// What begins advice for the operator.
-const ADVICE: [&str; 3] =
-    ["; to grant it, write into `hotcell.toml`", "; `hotcell.toml` would grant it", ": to grant it, write into `hotcell.toml`"];
+const ADVICE: [&str; 3] = [
+    "; to grant it, write into `hotcell.toml`",
+    "; `hotcell.toml` would grant it",
+    ": to grant it, write into `hotcell.toml`",
+];
 
 /// Takes what a call used out of the budget scope, and gives its result and who used what for it. What others used they have
 /// paid for themselves.

@@ -92,12 +92,8 @@ fn an_error_of_the_compiler_comes_without_messages_for_programs() {
 #[cfg(unix)]
 #[test]
 fn what_installs_a_missing_tool_can_be_typed_as_it_stands() {
-    let (_folder, some) = programs(&[
-        ("cargo", "exit 1"),
-        ("rustc", "echo /no/such/folder"),
-        ("python3", "exit 1"),
-        ("node", "exit 1"),
-    ]);
+    let (_folder, some) =
+        programs(&[("cargo", "exit 1"), ("rustc", "echo /no/such/folder"), ("python3", "exit 1"), ("node", "exit 1")]);
     let cases = [
         (Language::Rust, "rustup target add wasm32-wasip2"),
         (Language::Python, "python3 -m pip install componentize-py==0.25.1"),

@@ -139,4 +139,118 @@ mod tests {
             assert!(text("hooks").contains(&format!("| `{}` |", point.name())), "{}", point.name());
         }
     }
+
+    fn document(name: &str) -> &'static str {
+        DOCUMENTS.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+    }
+
+    /// The names that an error about an unknown one says there are.
+    fn expected(error: &str) -> Vec<&str> {
+        let Some((_, names)) = error.split_once(", expected ") else { panic!("no names: {error}") };
+        let names = names.lines().next().unwrap_or_default();
+        names.split('`').skip(1).step_by(2).collect()
+    }
+
+    /// Looks whether the document has all names that this error says there are.
+    fn has_all(name: &str, what: &str, error: &str) {
+        let names = expected(error);
+        assert!(!names.is_empty(), "{what}: {error}");
+        // What stands between backticks, word by word.
+        let code = document(name).split('`').skip(1).step_by(2);
+        let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
+        let words: Vec<&str> = code.flat_map(|code| code.split(|character| !is_part(character))).collect();
+        for expected in names {
+            assert!(words.contains(&expected), "{what}: `{expected}` is not in the reference of {name}");
+        }
+    }
+
+    /// A key that is added and not documented is found here: what is unknown is refused with all that is known.
+    #[test]
+    fn every_key_of_the_files_is_in_their_reference() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = |text: &str| {
+            std::fs::write(folder.path().join("hotcell.toml"), text).unwrap();
+            let trust = hotcell_runtime::plugins::Trust::Everything;
+            hotcell_runtime::plugins::AgentFolder::open(folder.path(), &trust).unwrap_err().to_string()
+        };
+        for text in [
+            "zzz = 1",
+            "[grants.x]\nzzz = 1",
+            "[grants.x]\nfs = [{ zzz = 1 }]",
+            "[grants.x]\nsecret = [{ zzz = 1 }]",
+            "[budget.x]\nzzz = 1",
+            "[plugins.x]\nzzz = 1",
+            "[hooks]\nzzz = 1",
+            "[python]\nzzz = 1",
+            "[callers]\nzzz = 1",
+            "[run]\nzzz = 1",
+            "[record]\nzzz = 1",
+            "[secrets]\nA = { zzz = 1 }",
+        ] {
+            has_all("hotcell.toml", text, &settings(text));
+        }
+        let project = |text: &str| {
+            std::fs::write(folder.path().join("plugin.toml"), text).unwrap();
+            hotcell_authoring::build(folder.path(), &mut |_| {}).unwrap_err().to_string()
+        };
+        has_all("plugin.toml", "a key", &project("zzz = 1"));
+        let asks = |capabilities: &str| {
+            let description = format!(r#"{{ "contract": "0.2.0", "name": "x", "capabilities": {capabilities} }}"#);
+            let component = hotcell_plugin_tests::described(&serde_json::from_str(&description).unwrap());
+            hotcell_runtime::plugins::Plugin::of_bytes(&component).unwrap_err()
+        };
+        has_all("plugin.toml", "[capabilities]", &asks(r#"{ "zzz": 1 }"#));
+        has_all("plugin.toml", "fs", &asks(r#"{ "fs": [{ "zzz": 1 }] }"#));
+        std::fs::create_dir(folder.path().join("cases")).unwrap();
+        let case = |text: &str| {
+            std::fs::write(folder.path().join("cases/a.json"), text).unwrap();
+            hotcell_harness::read_cases(&folder.path().join("cases")).unwrap_err().to_string()
+        };
+        for text in [
+            r#"{ "zzz": 1 }"#,
+            r#"{ "budget": { "zzz": 1 } }"#,
+            r#"{ "script": { "zzz": 1 } }"#,
+            r#"{ "connector": { "zzz": 1 } }"#,
+            r#"{ "connector": { "callback": { "zzz": 1 } } }"#,
+            r#"{ "expect": { "zzz": 1 } }"#,
+            r#"{ "replies": [{ "zzz": 1 }] }"#,
+        ] {
+            has_all("cases", text, &case(text));
+        }
+    }
+
+    /// Events hold what belongs to others, so that none can be made here of nothing: their definition is read.
+    #[test]
+    fn every_event_and_its_fields_are_in_the_reference() {
+        let source = include_str!("../../../engine/src/event.rs");
+        let definition =
+            source.split("pub enum Event<'a> {").nth(1).and_then(|rest| rest.split("\n}\n").next()).unwrap();
+        let (mut row, mut renamed, mut events, mut fields) = ("", None, 0, 0);
+        for line in definition.lines() {
+            if let Some(rest) = line.trim().strip_prefix("#[serde(rename = \"") {
+                renamed = rest.split('"').next();
+            }
+            if let Some(name) = line.strip_prefix("    ").and_then(|line| line.strip_suffix(" {")) {
+                let word: String = name
+                    .chars()
+                    .enumerate()
+                    .map(|(at, c)| match (at, c.is_ascii_uppercase()) {
+                        (0, _) | (_, false) => c.to_ascii_lowercase().to_string(),
+                        _ => format!("_{}", c.to_ascii_lowercase()),
+                    })
+                    .collect();
+                let start = format!("| `{word}` |");
+                row = document("events").lines().find(|line| line.starts_with(&start)).unwrap_or_default();
+                assert!(!row.is_empty(), "the reference has no event `{word}`");
+                events += 1;
+            } else if let Some((field, _)) = line.strip_prefix("        ").and_then(|line| line.split_once(": "))
+                && field.chars().all(|c| c.is_ascii_lowercase() || c == '_')
+            {
+                let field = renamed.take().unwrap_or(field);
+                assert!(row.contains(&format!("`{field}`")), "the reference does not name `{field}` in: {row}");
+                fields += 1;
+            }
+        }
+        assert!(events > 15 && fields > 40, "{events} events with {fields} fields were found");
+    }
 }

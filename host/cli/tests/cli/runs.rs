@@ -1,6 +1,6 @@
 //! `hotcell runs`: list, show, cancel.
 
-use crate::desk::Desk;
+use crate::desk::{Desk, chain};
 
 const GRAPH: &str = r#"name: loop
 version: "1.0"
@@ -126,4 +126,20 @@ fn a_run_that_waits_or_failed_is_told_as_it_stands() {
     desk.output(&["run", "."]);
     let told = desk.told(&["runs", "watch", desk.only_run().as_str()]);
     assert!(told.starts_with("exit code: 1\n") && told.contains("error: node `bad` failed: script"), "{told}");
+}
+
+/// What an agent used is a part of what its caller used.
+#[test]
+fn what_a_called_agent_used_is_counted_once() {
+    let caller = "name: caller\nstart: call\nnodes:\n  call: { type: agent, agent: helper, prompt: hi, state_updates: { said: \"{{output}}\" }, \
+                  next: done }\n  done: { type: end, output: \"{{said}}\" }\n";
+    let helper = "name: helper\nstart: work\nnodes:\n  work: { type: script, script: scripts/work.js, next: done }\n  \
+                  done: { type: end, output: \"{{word}}\" }\n";
+    let desk = Desk::new();
+    desk.write("caller/graph.yaml", caller);
+    desk.write("helper/graph.yaml", helper);
+    desk.write("helper/scripts/work.js", "console.log('{\"word\": \"done\"}')\n");
+    assert_eq!(desk.output(&["run", "caller"]).status.code(), Some(0));
+    let shown = desk.told(&["runs", "show", desk.only_run().as_str()]);
+    assert!(shown.contains("in all: 1 cell call, "), "{shown}");
 }

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 
 use crate::common::journal::{answer, before_the_end, journal_with, open, request};
-use crate::common::{World, end, graph, node, script};
+use crate::common::{World, ask, end, graph, node, script};
 use hotcell_engine::{
     Agents, CallReport, Callee, Engine, Nobody, Outcome, Ports, RunError, RunReport, ScriptCall, Scripts,
 };
-use hotcell_graph::ir::{Action, AskAction, CallAction, Expression, Graph, NodeIds, NodeItems, Variable};
+use hotcell_graph::ir::{Action, CallAction, Expression, Graph, NodeIds, NodeItems, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Template, Value};
 use hotcell_journal::{Entry, Fact, MemoryStore, RunStatus, RunStore};
@@ -22,23 +22,12 @@ fn call(agent: &str, prompt: &str) -> Action {
     Action::Call(Box::new(CallAction::agent(agent.into(), prompt, "output")))
 }
 
-fn ask(question: &str) -> Action {
-    Action::Ask(AskAction {
-        question: Expression::Strict(Template::parse(question)),
-        options: Vec::new(),
-        default: None,
-        check: None,
-        trim: true,
-        bind: "input",
-    })
-}
-
 /// Runs a script, asks a person and answers with both.
 fn inner() -> Graph {
     let mut graph = graph(&["work", "ask", "done"], |ids| {
         vec![
             script(ids, "work", "work", &[], &["ask"]),
-            node(ids, "ask", ask("{{prompt}}: go on?"), &[("said", "{{input}}")], &["done"]),
+            node(ids, "ask", ask("{{prompt}}: go on?"), &[("said", "{{answer}}")], &["done"]),
             end(ids, "done", "{{prompt}}/{{made}}/{{said}}"),
         ]
     });

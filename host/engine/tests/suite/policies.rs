@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::ir::{
-    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, NodeItems, OnFailure, Retry,
-    RetryOn, Scheduling, Sharing, VisitCap,
+    Action, Arrived, CapOrigin, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, OnFailure, Retry, RetryOn,
+    Scheduling, Sharing, VisitCap,
 };
 use hotcell_graph::{Reducer, Template};
 use hotcell_journal::{Fact, MemoryStore, RunStatus, RunStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{before_the_end, entries, journal_with, request};
-use crate::common::{ScriptBehaviour, World, end, graph, node, pass, script, shown};
+use crate::common::{ScriptBehaviour, World, each, end, graph, node, pass, script, shown};
 
 async fn run(graph: &Arc<Graph>, world: &Arc<World>) -> (RunReport, Arc<MemoryStore>) {
     let journal = Arc::new(MemoryStore::default());
@@ -73,16 +73,7 @@ async fn a_node_that_a_map_runs_is_tried_again_too() {
         _ => Ok(format!(r#"{{"out":{}}}"#, call.state.get("x").unwrap())),
     };
     let mut built = graph(&["each", "one", "done"], |ids| {
-        let map = Action::Map(
-            NodeItems {
-                over: Template::parse("{{xs}}"),
-                item_key: "x".into(),
-                branch: ids.get("one").unwrap(),
-                output_key: "out".into(),
-                collect_into: "all".into(),
-            }
-            .at_a_time(Some(1)),
-        );
+        let map = each(ids, "one", "out", "all", 1);
         let mut one = script(ids, "one", "f", &[], &[]);
         one.retry = again(2);
         vec![node(ids, "each", map, &[], &["done"]), one, end(ids, "done", "{{all}}")]

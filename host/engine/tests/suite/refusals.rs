@@ -7,16 +7,16 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_engine::{CallSite, Engine, HookPoint, HookVerdict, Hooks, Outcome, Ports};
 use hotcell_graph::ir::{
-    Action, AskAction, CallAction, CallTarget, Expression, Graph, NodeIds, NodeItems, OnFailure, PluginNodeAction,
-    PluginNodeKind, Retry, RetryOn,
+    Action, CallAction, CallTarget, Expression, Graph, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind, Retry,
+    RetryOn,
 };
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Object, Template, Value};
+use hotcell_graph::{Object, Value};
 use hotcell_journal::MemoryStore;
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::request;
-use crate::common::{World, end, graph, node, script};
+use crate::common::{World, ask, each, end, graph, node, script};
 
 /// Refuses everything at one point, but for the nodes that come after a failure.
 struct Guard(HookPoint);
@@ -38,7 +38,7 @@ impl Hooks for Guard {
 
 /// A graph whose first node does `action`; `after` and `rescue` are the nodes behind it and behind its failure.
 fn guarded(action: &Action, on_failure: impl Fn(&NodeIds) -> OnFailure) -> Graph {
-    let mut built = graph(&["work", "after", "rescue", "done"], |ids| {
+    graph(&["work", "after", "rescue", "done"], |ids| {
         let mut work = node(ids, "work", action.clone(), &[], &["after"]);
         work.on_failure = on_failure(ids);
         let pause = Duration::from_millis(1);
@@ -49,19 +49,6 @@ fn guarded(action: &Action, on_failure: impl Fn(&NodeIds) -> OnFailure) -> Graph
             script(ids, "rescue", "rescue", &[("said", "rescued")], &["done"]),
             end(ids, "done", "{{said}}"),
         ]
-    });
-    built.initial_state = vec![("list".into(), parse_json("[1, 2]").unwrap())];
-    built
-}
-
-fn ask() -> Action {
-    Action::Ask(AskAction {
-        question: Expression::Strict(Template::parse("May I?")),
-        options: Vec::new(),
-        default: None,
-        check: None,
-        trim: true,
-        bind: "choice",
     })
 }
 
@@ -79,7 +66,8 @@ fn tool() -> Action {
 
 /// A graph within the graph, in which a person is asked.
 fn call() -> Action {
-    let inner = graph(&["ask", "done"], |ids| vec![node(ids, "ask", ask(), &[], &["done"]), end(ids, "done", "x")]);
+    let inner =
+        graph(&["ask", "done"], |ids| vec![node(ids, "ask", ask("May I?"), &[], &["done"]), end(ids, "done", "x")]);
     let target = CallTarget::Graph { graph: Arc::new(inner), inputs: Vec::new(), conversation: None };
     Action::Call(Box::new(CallAction {
         target,
@@ -104,8 +92,8 @@ async fn a_refusal_ends_the_run_where_a_failure_would_not() {
     let cases = [
         (Action::Pass, HookPoint::BeforeNode, "before-node"),
         (Action::Pass, HookPoint::AfterNode, "after-node"),
-        (ask(), HookPoint::BeforeQuestion, "before-question"),
-        (ask(), HookPoint::AfterQuestion, "after-question"),
+        (ask("May I?"), HookPoint::BeforeQuestion, "before-question"),
+        (ask("May I?"), HookPoint::AfterQuestion, "after-question"),
         (tool(), HookPoint::BeforeToolCall, "before-tool-call"),
         (call(), HookPoint::BeforeQuestion, "before-question"),
     ];
@@ -125,7 +113,7 @@ async fn a_node_that_the_graph_names_goes_on_after_a_refusal() {
     let rescue = |ids: &NodeIds| OnFailure::To(ids.get("rescue").unwrap());
     for (action, point) in [
         (Action::Pass, HookPoint::AfterNode),
-        (ask(), HookPoint::BeforeQuestion),
+        (ask("May I?"), HookPoint::BeforeQuestion),
         (tool(), HookPoint::BeforeToolCall),
         (call(), HookPoint::AfterQuestion),
     ] {
@@ -138,18 +126,11 @@ async fn a_node_that_the_graph_names_goes_on_after_a_refusal() {
 #[tokio::test]
 async fn what_is_refused_for_an_item_is_refused_for_the_map() {
     let mut built = graph(&["each", "one", "after"], |ids| {
-        let items = NodeItems {
-            over: Template::parse("{{list}}"),
-            item_key: "item".into(),
-            branch: ids.get("one").unwrap(),
-            output_key: "choice".into(),
-            collect_into: "all".into(),
-        };
-        let mut each = node(ids, "each", Action::Map(items.at_a_time(Some(1))), &[], &["after"]);
-        each.on_failure = OnFailure::Continue;
-        vec![each, node(ids, "one", ask(), &[], &[]), end(ids, "after", "done")]
+        let mut map = node(ids, "each", each(ids, "one", "answer", "all", 1), &[], &["after"]);
+        map.on_failure = OnFailure::Continue;
+        vec![map, node(ids, "one", ask("May I?"), &[], &[]), end(ids, "after", "done")]
     });
-    built.initial_state = vec![("list".into(), parse_json("[1, 2]").unwrap())];
+    built.initial_state = vec![("xs".into(), parse_json("[1, 2]").unwrap())];
     let (outcome, _) = run(built, HookPoint::BeforeQuestion).await;
     let Outcome::Failed { error, .. } = &outcome else { panic!("{outcome:?}") };
     assert!(error.contains("item 0 of the map") && error.contains("refused at `before-question`"), "{error}");

@@ -5,28 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_engine::{Engine, Outcome, RunReport};
-use hotcell_graph::ir::{Action, AskAction, Expression, Graph, NodeIds, NodeItems};
+use hotcell_graph::Reducer;
+use hotcell_graph::ir::{Graph, NodeIds};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Reducer, Template};
 use hotcell_journal::{Fact, MemoryStore, RunId, RunQuery, RunStore, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{answer, entries, journal_with, open, request};
-use crate::common::{World, end, graph, node, pass, script, shown};
-
-fn ask(question: &str) -> Action {
-    Action::Ask(AskAction {
-        question: Expression::Strict(Template::parse(question)),
-        options: Vec::new(),
-        default: None,
-        check: None,
-        trim: true,
-        bind: "choice",
-    })
-}
+use crate::common::{World, ask, each, end, graph, node, pass, script, shown};
 
 fn asking(ids: &NodeIds, id: &'static str) -> hotcell_graph::ir::Node {
-    node(ids, id, ask(id), &[("said", "{{choice}}")], &["join"])
+    node(ids, id, ask(id), &[("said", "{{answer}}")], &["join"])
 }
 
 /// Four questions and a chain of scripts side by side, two of which may be worked on at a time.
@@ -154,19 +143,10 @@ async fn an_answer_is_taken_while_other_branches_work() {
 #[tokio::test]
 async fn an_item_that_waits_stops_no_other() {
     let mut built = graph(&["each", "one", "done"], |ids| {
-        let map = Action::Map(
-            NodeItems {
-                over: Template::parse("{{xs}}"),
-                item_key: "x".into(),
-                branch: ids.get("one").unwrap(),
-                output_key: "said".into(),
-                collect_into: "collected".into(),
-            }
-            .at_a_time(Some(2)),
-        );
+        let map = each(ids, "one", "said", "collected", 2);
         vec![
             node(ids, "each", map, &[], &["done"]),
-            node(ids, "one", ask("{{x}}?"), &[("said", "{{choice}}")], &[]),
+            node(ids, "one", ask("{{x}}?"), &[("said", "{{answer}}")], &[]),
             end(ids, "done", "{{collected}}"),
         ]
     });

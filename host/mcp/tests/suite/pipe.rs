@@ -79,8 +79,10 @@ async fn tools_are_listed_and_unknown_ones_refused() {
     client.send(json!({ "id": 1, "method": "tools/list" })).await;
     let list = client.next().await["result"]["tools"].take();
     let first = json!({ "name": "echo", "title": "ECHO", "description": "does echo",
-        "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } });
+        "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } },
+        "annotations": { "readOnlyHint": true, "destructiveHint": false, "openWorldHint": false } });
     assert_eq!(list[0], first);
+    assert_eq!(list[1]["annotations"], json!({ "readOnlyHint": false, "openWorldHint": false }));
     client.call(2, "nothing", json!({})).await;
     let error = client.next().await["error"].take();
     assert_eq!(error, json!({ "code": -32602, "message": "unknown tool: nothing" }));

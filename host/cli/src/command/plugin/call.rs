@@ -22,8 +22,8 @@ const MOST_PROBLEMS: usize = 5;
 
 pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failure> {
     let text = if call.arguments == "-" { read_input("the arguments")? } else { call.arguments.clone() };
-    let arguments: Value = serde_json::from_str(&text)
-        .map_err(|error| Failure::refused(format!("the arguments are no JSON: {error}")))?;
+    let arguments: Value =
+        serde_json::from_str(&text).map_err(|error| Failure::refused(format!("the arguments are no JSON: {error}")))?;
     if !arguments.is_object() {
         return Err(Failure::refused("the arguments of a tool are a JSON object, such as `{\"a\": 1}`"));
     }
@@ -38,8 +38,11 @@ pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failu
         let problems = schema.problems(&arguments, MOST_PROBLEMS);
         if !problems.is_empty() {
             let problems = one_line(&problems.join("; "), 1_000);
-            return Err(Failure::refused(format!("the arguments do not fit: {problems}"))
-                .help(format!("`{}` takes {}", call.tool, one_line(&told.parameters.to_string(), 1_000))));
+            return Err(Failure::refused(format!("the arguments do not fit: {problems}")).help(format!(
+                "`{}` takes {}",
+                call.tool,
+                one_line(&told.parameters.to_string(), 1_000)
+            )));
         }
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -67,8 +70,11 @@ pub(super) fn perform(context: &Context, call: PluginCall) -> Result<Exit, Failu
             Err(CallError::Asks(question)) => match call.answers.get(answered.len()) {
                 Some(answer) => answered.push(answer.clone()),
                 None => {
-                    return Err(Failure { exit: Exit::Waiting, ..Failure::refused(format!("it asks: {}", lines(&question))) }
-                        .help("answer with `--answer TEXT`"));
+                    return Err(Failure {
+                        exit: Exit::Waiting,
+                        ..Failure::refused(format!("it asks: {}", lines(&question)))
+                    }
+                    .help("answer with `--answer TEXT`"));
                 }
             },
         }
@@ -89,11 +95,8 @@ fn alone(context: &Context, file: &Path, call: &PluginCall) -> Result<(Component
     let component = Component::read(file)
         .map_err(|reason| Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason, 500))))?;
     let order = GrantOrder { nothing: !call.grant, ..GrantOrder::default() };
-    let host = context.host(HostArguments {
-        model: call.model.clone(),
-        without_runs: true,
-        ..HostArguments::default()
-    })?;
+    let host =
+        context.host(HostArguments { model: call.model.clone(), without_runs: true, ..HostArguments::default() })?;
     let (tools, _) = host.tools_of_component(file, &component, &order)?;
     Ok((component, tools))
 }

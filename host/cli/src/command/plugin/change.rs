@@ -35,8 +35,10 @@ fn meant(file: &Path) -> Result<(Added<'_>, Component), Failure> {
             None => format!("name a component file, or one of {}", names.join(", ")),
         };
         let name = one_line(&name, 100);
-        return Err(Failure::refused(format!("there is no file `{name}`, and no plugin of that name ships with hotcell"))
-            .help(help));
+        return Err(Failure::refused(format!(
+            "there is no file `{name}`, and no plugin of that name ships with hotcell"
+        ))
+        .help(help));
     };
     let component = Component::of_bytes(&found.component).map_err(|reason| unreadable(&reason))?;
     Ok((Added::Shipped(found.component.clone()), component))

@@ -1,12 +1,12 @@
 //! `hotcell runs show`: everything the journal knows of one run, in the order in which it was committed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::SystemTime;
 
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
 use hotcell_runtime::{
-    Completed, Entry, Fact, History, NodeFailure, OpenQuestion, RunRecord, failures, open_questions,
+    Completed, Entry, EntryPath, Fact, History, NodeFailure, OpenQuestion, RunRecord, failures, open_questions,
 };
 use serde_json::json;
 
@@ -160,14 +160,19 @@ impl Page<'_> {
 
     /// Who used what, where that is not said by the turns already.
     fn nodes(&self) -> Vec<String> {
+        let done: HashSet<&EntryPath> =
+            self.entries.iter().filter(|entry| completed(entry).is_some()).map(|entry| &entry.place).collect();
         let mut by_node: Vec<(&str, u64, Usage)> = Vec::new();
         let mut total = Usage::default();
         let mut account = Account::default();
         for entry in self.entries {
             let Some(completed) = completed(entry) else { continue };
             let used = completed.account.total();
-            total += used.clone();
-            account += completed.account.clone();
+            // A node that is done counts with everything within it.
+            if !is_within_completed(entry, &done) {
+                total += used.clone();
+                account += completed.account.clone();
+            }
             match by_node.iter_mut().find(|(node, ..)| *node == completed.node) {
                 Some((_, visits, usage)) => {
                     *visits += 1;
@@ -275,6 +280,11 @@ fn completed(entry: &Entry) -> Option<&Completed> {
         Fact::Completed(completed) if !entry.place.is_step() => Some(completed),
         _ => None,
     }
+}
+
+/// Whether an entry is about a part of a turn that is completed itself.
+fn is_within_completed(entry: &Entry, done: &HashSet<&EntryPath>) -> bool {
+    std::iter::successors(entry.place.around(), EntryPath::around).any(|around| done.contains(&around))
 }
 
 fn belongs_to(within: &Entry, turn: &Entry) -> bool {

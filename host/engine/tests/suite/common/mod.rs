@@ -12,8 +12,9 @@ use hotcell_engine::{
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AtCap, CallAction, CallTarget, Callable, Expression, Graph, Join, KeptArguments, ModelSettings,
-    Next, Node, NodeIds, OnFailure, PromptPart, RequestCap, Retry, RetryOn, ScriptAction, Update,
+    Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, Expression, Graph, Join, KeptArguments,
+    ModelSettings, Next, Node, NodeIds, NodeItems, OnFailure, PromptPart, RequestCap, Retry, RetryOn, ScriptAction,
+    Update,
 };
 use hotcell_graph::{Template, Value};
 use hotcell_journal::Question;
@@ -28,6 +29,30 @@ pub(crate) fn pass(ids: &NodeIds, id: &str, updates: &[(&str, &str)], next: &[&s
 pub(crate) fn script(ids: &NodeIds, id: &str, file: &str, updates: &[(&str, &str)], next: &[&str]) -> Node {
     let action = Action::Script(ScriptAction { file: file.into(), route_key: Some("_next") });
     node(ids, id, action, updates, next)
+}
+
+/// A question to a person, whose answer updates see as `answer`.
+pub(crate) fn ask(question: &str) -> Action {
+    Action::Ask(AskAction {
+        question: Expression::Strict(Template::parse(question)),
+        options: Vec::new(),
+        default: None,
+        check: None,
+        trim: true,
+        bind: "answer",
+    })
+}
+
+/// A map over the list `xs` that runs a node for each item, `x`, and collects `output` of each in `collected`.
+pub(crate) fn each(ids: &NodeIds, branch: &str, output: &str, collected: &str, at_a_time: usize) -> Action {
+    let items = NodeItems {
+        over: Template::parse("{{xs}}"),
+        item_key: "x".into(),
+        branch: ids.get(branch).expect("a node of the test graph"),
+        output_key: output.into(),
+        collect_into: collected.into(),
+    };
+    Action::Map(items.at_a_time(Some(at_a_time)))
 }
 
 /// A node that ends the run.
