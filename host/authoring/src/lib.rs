@@ -6,6 +6,7 @@
 mod build;
 mod component;
 mod description;
+mod failure;
 mod manifest;
 mod new;
 mod project;

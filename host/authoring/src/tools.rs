@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use crate::build::BuildError;
+use crate::failure::BuildError;
 
 /// Characters of a program's output that an error shows, from its end.
 const SHOWN_OUTPUT: usize = 8_000;

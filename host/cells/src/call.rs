@@ -7,12 +7,11 @@ use std::sync::Arc;
 use hotcell_budget::{Budget, Limit, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::contract::LogLevel;
 use crate::grants::Grants;
 use crate::policy::Denial;
 use crate::record::RecordTerms;
 use crate::secrets::Secrets;
-use crate::services::{HttpTape, KeyValueStore, LogListener, Services};
+use crate::services::{HttpTape, KeyValueStore, LogLine, LogListener, Services};
 
 /// The state a script may read. The host's own values implement it, so that a script that reads one key costs one
 /// key.
@@ -211,17 +210,6 @@ pub struct Report<T> {
     /// What the call was given and took from the host, as text; none where nothing was to be recorded. See
     /// [`Recording::read`](crate::Recording::read).
     pub recording: Option<String>,
-}
-
-/// One line that a guest logged, safe to show.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LogLine {
-    /// How much it matters.
-    pub level: LogLevel,
-    /// The line, escaped and cut to the limit.
-    pub message: String,
-    /// For a report of progress: the steps that are done, and of how many, if that is known.
-    pub progress: Option<(u64, Option<u64>)>,
 }
 
 /// Which case of the contract's error a plugin returned.

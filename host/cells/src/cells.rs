@@ -14,11 +14,12 @@ use crate::cache::{self, Cache, Checked};
 use crate::clock::Repeatable;
 use crate::compile::{self, CompileLimits, Source};
 use crate::cost;
-use crate::description::{self, Description, DescriptionError};
+use crate::description::{self, Description};
 use crate::engine;
 use crate::entries::{Entries, ScriptEntry, find_entries};
 use crate::guest::{self, GuestState};
-use crate::inspect::{InspectError, Shape, inspect};
+use crate::inspect::{Shape, inspect};
+use crate::load_error::LoadError;
 use crate::pool::{self, Allocation, HostEngine};
 use crate::room::{self, Room};
 
@@ -109,35 +110,6 @@ pub(crate) struct Shared {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot set up WebAssembly on this machine: {0}")]
 pub struct CellsError(String);
-
-/// Why a file cannot be loaded as a cell.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// It is not a plugin, too large, or imports what does not exist.
-    #[error("cannot load `{name}`: {error}")]
-    Inspect {
-        /// The cell's name.
-        name: String,
-        /// What is wrong.
-        error: InspectError,
-    },
-    /// Its description is missing or wrong.
-    #[error("cannot load `{name}`: {error}")]
-    Description {
-        /// The cell's name.
-        name: String,
-        /// What is wrong.
-        error: DescriptionError,
-    },
-    /// It is not valid, uses WebAssembly that is switched off, or disagrees with the contract.
-    #[error("cannot load `{name}`: {detail}")]
-    Compile {
-        /// The cell's name.
-        name: String,
-        /// What is wrong.
-        detail: String,
-    },
-}
 
 /// A loaded cell. Cheap to clone; every call of it runs in a fresh instance.
 #[derive(Clone)]

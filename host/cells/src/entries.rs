@@ -3,9 +3,9 @@
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, ComponentExportIndex, Type};
 
-use crate::cells::LoadError;
 use crate::contract::{CALL_TOOL, CONNECT, HOOK, Interface, RUN_NODE, RUN_SCRIPT};
 use crate::inspect::InspectError;
+use crate::load_error::LoadError;
 
 /// How the names of a command's `run` begin.
 const COMMAND: &str = "wasi:cli/run@0.2.";

@@ -35,7 +35,8 @@ pub struct Fetched {
 /// Why it cannot be had, as a text for people; a denial says which grant would allow it.
 pub async fn fetch(terms: &Terms, url: &str) -> Result<Fetched, String> {
     let denials = Denials::of(terms);
-    let egress = Egress::new(terms, &terms.budget, denials.clone(), Arc::new(Vault::new(terms, None)));
+    let vault = Arc::new(Vault::new(&terms.secrets, &terms.grants, None));
+    let egress = Egress::new(terms, &terms.budget, denials.clone(), vault);
     let mut url = Url::parse(url).map_err(|error| format!("`{url}` is no address: {error}"))?;
     for _ in 0..=REDIRECTS {
         let answer = once(&egress, &url).await.map_err(|error| explain(&url, &error, &denials, &egress))?;
@@ -83,7 +84,8 @@ pub struct OwnReply {
 /// Why there is no answer, as a text for people; a denial says which grant would allow it.
 pub async fn send(terms: &Terms, request: OwnRequest) -> (Result<OwnReply, String>, Usage) {
     let denials = Denials::of(terms);
-    let egress = Egress::new(terms, &terms.budget, denials.clone(), Arc::new(Vault::new(terms, None)));
+    let vault = Arc::new(Vault::new(&terms.secrets, &terms.grants, None));
+    let egress = Egress::new(terms, &terms.budget, denials.clone(), vault);
     let result = match tokio::time::timeout(terms.budget.wall_clock, send_by(&egress, &denials, request)).await {
         Ok(result) => result,
         Err(_) => Err(format!("the server did not answer within {} s", terms.budget.wall_clock.as_secs_f64())),

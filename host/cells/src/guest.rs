@@ -14,7 +14,7 @@ use wasmtime::component::{Linker, ResourceTable};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use crate::call::{CellError, LogLine, StateView, Terms};
+use crate::call::{CellError, StateView, Terms};
 use crate::clock::{Clock, Monotonic, Repeatable, Wall};
 use crate::contract::LogLevel;
 use crate::denials::Denials;
@@ -29,7 +29,7 @@ use crate::output::Capture;
 use crate::policy::{Decision, Request, decide};
 use crate::recording::{Begun, HostFunction, Player, Random, Recorder, key_of, random_key};
 use crate::secrets::Vault;
-use crate::services::{KeyValueStore, LogListener, Services};
+use crate::services::{KeyValueStore, LogLine, LogListener, Services};
 use crate::watch::{Watch, Watched};
 
 /// Bytes of random numbers a guest may ask for at once.
@@ -193,7 +193,7 @@ impl GuestState {
         };
         let vault = Arc::new(match &player {
             Some(player) => Vault::played(player.secrets.as_ref()),
-            None => Vault::new(terms, repeatable),
+            None => Vault::new(&terms.secrets, &terms.grants, repeatable),
         });
         let mut env = terms.env.clone();
         if setup.secrets_in_env {

@@ -55,6 +55,8 @@ mod guest;
 mod imports;
 mod inspect;
 mod limiter;
+mod load_error;
+mod meet;
 mod output;
 pub mod policy;
 mod pool;
@@ -73,10 +75,10 @@ mod watch;
 
 pub use cache::{CacheError, Cleaned, clean_cells, digest};
 pub use call::{
-    CellError, ConnectorCall, ConnectorReply, GuestErrorKind, HookCall, LogLine, NodeCall, NodeOutcome, Report,
-    ScriptCall, StateView, Terms, ToolCall, Verdict,
+    CellError, ConnectorCall, ConnectorReply, GuestErrorKind, HookCall, NodeCall, NodeOutcome, Report, ScriptCall,
+    StateView, Terms, ToolCall, Verdict,
 };
-pub use cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, CompileListener, LoadError, ScriptKind};
+pub use cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, CompileListener, ScriptKind};
 pub use clock::Repeatable;
 pub use compile::{CompileLimits, compile_in_processes};
 pub use contract::{CONTRACT_VERSION, LogLevel};
@@ -90,6 +92,7 @@ pub use grants::{
     Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme, SecretGrant,
 };
 pub use inspect::InspectError;
+pub use load_error::LoadError;
 pub use policy::{Capability, Denial};
 pub use record::{RECORDING_BYTES, RecordTerms};
 pub use recording::{Called, Difference, Gap, Gave, HostFunction, RECORDING_LAYOUT, Recording, RecordingError, Taken};
@@ -97,6 +100,6 @@ pub use reexecute::Reexecuted;
 pub use requests::{AnyServer, DirectoryRequest, HttpRequested, Requests, SecretRequest};
 pub use secrets::Secrets;
 pub use services::{
-    HttpExchange, HttpReply, HttpTape, KeyValueStore, LogListener, ServiceError, ServiceReply, Services,
+    HttpExchange, HttpReply, HttpTape, KeyValueStore, LogLine, LogListener, ServiceError, ServiceReply, Services,
 };
 pub use survey::{Survey, SurveyError, survey};

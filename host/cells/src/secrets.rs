@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 
-use crate::call::Terms;
 use crate::clock::Repeatable;
+use crate::grants::Grants;
 use crate::reflected::Forms;
 
 /// Values of secrets by name. They are never shown, not even in debug output.
@@ -49,22 +49,16 @@ pub(crate) struct Vault {
 }
 
 impl Vault {
-    pub(crate) fn new(terms: &Terms, repeatable: Option<&Repeatable>) -> Self {
-        let granted = |name: &String| terms.grants.secret.iter().any(|grant| grant.name == *name);
-        let values: BTreeMap<String, String> = terms
-            .secrets
-            .0
-            .values
-            .iter()
-            .filter(|(name, _)| granted(name))
-            .map(|(n, v)| (n.clone(), v.clone()))
-            .collect();
+    pub(crate) fn new(secrets: &Secrets, grants: &Grants, repeatable: Option<&Repeatable>) -> Self {
+        let granted = |name: &String| grants.secret.iter().any(|grant| grant.name == *name);
+        let values = secrets.0.values.iter().filter(|(name, _)| granted(name));
+        let values: BTreeMap<String, String> = values.map(|(n, v)| (n.clone(), v.clone())).collect();
         let nonce = match (values.is_empty(), repeatable) {
             (true, _) => 0,
             (false, Some(repeatable)) => repeatable.seed,
             (false, None) => rand::random(),
         };
-        Self { values, nonce, issued: Mutex::default(), held: terms.secrets.clone(), forms: OnceLock::new() }
+        Self { values, nonce, issued: Mutex::default(), held: secrets.clone(), forms: OnceLock::new() }
     }
 
     /// The secrets of a call that is executed again: the same names and placeholders, and no values.
@@ -242,20 +236,12 @@ pub(crate) fn as_is(value: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::{Secrets, Vault, as_is, in_json, in_url};
-    use crate::call::Terms;
 
     fn vault() -> Vault {
         let grants = toml::from_str("secret = [{ name = 'KEY', servers = ['https://x.org'] }]");
         let secrets = [("KEY", "s3\"cr et"), ("OTHER", "other-value")].map(|(n, v)| (n.to_owned(), v.to_owned()));
-        let terms = Terms {
-            grants: Arc::new(grants.unwrap_or_else(|error| panic!("{error}"))),
-            secrets: Secrets::new(secrets),
-            ..Terms::new("x")
-        };
-        Vault::new(&terms, None)
+        Vault::new(&Secrets::new(secrets), &grants.unwrap_or_else(|error| panic!("{error}")), None)
     }
 
     #[test]

@@ -5,7 +5,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::Usage;
 
-use crate::call::LogLine;
+use crate::contract::LogLevel;
+
+/// One line that a guest logged, safe to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogLine {
+    /// How much it matters.
+    pub level: LogLevel,
+    /// The line, escaped and cut to the limit.
+    pub message: String,
+    /// For a report of progress: the steps that are done, and of how many, if that is known.
+    pub progress: Option<(u64, Option<u64>)>,
+}
 
 /// The model and the tools of a run. A method is only called for what was granted.
 #[async_trait]

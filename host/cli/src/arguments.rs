@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotcell_runtime::ComponentsFile;
-use hotcell_runtime::RunStatus;
+use hotcell_runtime::{RevisionChoice, RunStatus};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -334,6 +334,9 @@ pub(crate) enum Runs {
     Resume {
         /// Run id, or a unique prefix of it
         run: String,
+        /// Revision to continue with: `current` (the files as they are now) or the digest of an earlier one
+        #[arg(long, value_name = "REVISION", default_value = "own", hide_default_value = true, value_parser = revision)]
+        revision: RevisionChoice,
         #[command(flatten)]
         session: Session,
     },
@@ -341,6 +344,9 @@ pub(crate) enum Runs {
     Retry {
         /// Run id, or a unique prefix of it
         run: String,
+        /// Revision to continue with: `current` (the files as they are now) or the digest of an earlier one
+        #[arg(long, value_name = "REVISION", default_value = "own", hide_default_value = true, value_parser = revision)]
+        revision: RevisionChoice,
         #[command(flatten)]
         session: Session,
     },
@@ -357,6 +363,16 @@ pub(crate) enum Runs {
         /// Resume the run after answering
         #[arg(long)]
         resume: bool,
+        /// Revision to continue with: `current` (the files as they are now) or the digest of an earlier one
+        #[arg(
+            long,
+            value_name = "REVISION",
+            default_value = "own",
+            hide_default_value = true,
+            value_parser = revision,
+            requires = "resume"
+        )]
+        revision: RevisionChoice,
     },
     /// Receive callbacks of connectors (`mode: callback`) and resume their runs
     Listen(Listen),
@@ -388,6 +404,17 @@ pub(crate) struct WhichRuns {
     /// Only runs with these words (or word prefixes) in the input, the result or the agent's name
     #[arg(long, value_name = "WORDS")]
     pub(crate) text: Option<String>,
+}
+
+fn revision(text: &str) -> Result<RevisionChoice, String> {
+    match text {
+        "own" => Ok(RevisionChoice::Own),
+        "current" => Ok(RevisionChoice::Current),
+        digest if digest.len() >= 4 && digest.chars().all(|c| c.is_ascii_hexdigit()) => {
+            Ok(RevisionChoice::Digest(digest.to_lowercase()))
+        }
+        _ => Err("a revision is `current`, or the digest of one (at least four hexadecimal digits)".to_owned()),
+    }
 }
 
 fn run_status(word: &str) -> Result<RunStatus, String> {

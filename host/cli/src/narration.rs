@@ -99,6 +99,9 @@ impl Narrator {
             Event::RunStarted { run, graph, resumed: true, .. } => {
                 self.tell(&format!("graph: {graph} (resuming run {run})"));
             }
+            Event::Revision { digest, current, changed, .. } => {
+                self.tell(&revision(digest, *current, changed));
+            }
             Event::NodeStarted { node, kind, visit, .. } => {
                 self.counts(|counts| counts.active += 1);
                 let visit = if *visit > 1 { format!(", visit {visit}") } else { String::new() };
@@ -197,6 +200,26 @@ pub(crate) fn describe_usage(usage: &Usage) -> String {
 }
 
 /// The beginning and the end of a text of many lines, indented.
+/// With what a run goes on, where that is not simply what the files say.
+pub(crate) fn revision(digest: &str, current: bool, changed: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let digest: String = digest.chars().take(12).collect();
+    if current {
+        return format!("goes on with the files as they are now (revision {digest})");
+    }
+    let mut files: Vec<String> = changed.iter().take(SHOWN).map(|file| one_line(file, 200)).collect();
+    if changed.len() > SHOWN {
+        files.push(format!("{} more", changed.len() - SHOWN));
+    }
+    match &files[..] {
+        [] => format!("goes on with revision {digest}"),
+        files => format!(
+            "goes on with revision {digest}; changed since: {}; `--revision current` uses the files as they are now",
+            files.join(", ")
+        ),
+    }
+}
+
 fn indented(text: &str) -> String {
     const FIRST: usize = 3;
     const LAST: usize = 5;

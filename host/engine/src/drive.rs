@@ -222,7 +222,9 @@ impl Drive {
                 }
             };
             let turn = self.context.turn_at(&place).ok_or_else(|| mismatch(format!("`{place}` is no turn")))?;
-            let start = started.remove(&turn).ok_or_else(|| mismatch(format!("turn {turn} cannot have begun")))?;
+            let start = started.remove(&turn).ok_or_else(|| {
+                mismatch(format!("turn {turn} was `{}`, and the graph does not come there", completed.node))
+            })?;
             let id = &self.graph.node(start.node).id;
             if **id != *completed.node {
                 return Err(mismatch(format!("turn {turn} was `{}`, the graph says `{id}`", completed.node)));
@@ -255,6 +257,12 @@ impl Drive {
         open.sort_by_key(|start| start.turn);
         self.queue = open.into();
         Ok(None)
+    }
+
+    /// The node of a turn that is to be begun.
+    pub(crate) fn begins(&self, turn: Turn) -> Option<&str> {
+        let start = self.queue.iter().find(|start| start.turn == turn)?;
+        Some(&self.graph.node(start.node).id)
     }
 
     fn schedule_into(&mut self, started: &mut HashMap<Turn, Start>) -> Result<(), String> {

@@ -24,6 +24,17 @@ pub enum Event<'a> {
         /// Whether it had begun before
         resumed: bool,
     },
+    /// A run goes on with another revision than the files would give now, or is moved to that one
+    Revision {
+        /// The run
+        run: &'a RunId,
+        /// The revision
+        digest: &'a str,
+        /// Whether it is what the files say now
+        current: bool,
+        /// The files that were changed since the revision was made
+        changed: &'a [String],
+    },
     /// A node's turn began
     NodeStarted {
         /// The node's id

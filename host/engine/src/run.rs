@@ -8,8 +8,8 @@ use hotcell_budget::{Account, BudgetScope, Usage};
 use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{
-    Entry, Fact, History, JournalError, NodeFailure, RecordedCall, RunHeader, RunId, RunStatus, RunStore, RunWriter,
-    Taken,
+    Entry, EntryPath, Fact, History, JournalError, NodeFailure, RecordedCall, RunHeader, RunId, RunStatus, RunStore,
+    RunWriter, Taken,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +23,7 @@ use crate::ports::{Agents, Ports};
 use crate::run_input::{RunInput, check_state, check_variables, initial_state};
 use crate::shape::check_input;
 use crate::timing::Timings;
+use crate::token::Turn;
 
 /// The values of a graph's variables.
 type Variables = Arc<[(Key, String)]>;
@@ -32,6 +33,7 @@ type Variables = Arc<[(Key, String)]>;
 pub struct Engine {
     ports: Ports,
     store: Arc<dyn RunStore>,
+    revision: Option<String>,
 }
 
 /// What to run.
@@ -70,7 +72,15 @@ pub struct RunReport {
 impl Engine {
     /// An engine that uses these ports and this store of runs.
     pub fn new(ports: Ports, store: Arc<dyn RunStore>) -> Self {
-        Engine { ports, store }
+        Engine { ports, store, revision: None }
+    }
+
+    /// The same engine, by which runs that go on are moved to this revision, which the store has to keep. What was committed of them
+    /// has to fit the graph.
+    #[must_use]
+    pub fn moving_to(mut self, revision: String) -> Self {
+        self.revision = Some(revision);
+        self
     }
 
     /// The store of runs.
@@ -133,12 +143,50 @@ impl Engine {
         let header = self.store.find(run.as_str()).await?.header;
         let given = self.given_of(&header, &graph).await?;
         let variables = check_variables(&graph, &given)?;
+        if self.revision.is_some() {
+            self.check_fit(run, &graph, &given).await?;
+        }
         let Taken { writer, history } = self.store.take(run, fact).await.map_err(|error| match error {
             JournalError::Ended { run, status } => RunError::Ended { run, status },
             JournalError::Cancelled(run) => RunError::Ended { run, status: RunStatus::Cancelled },
             other => other.into(),
         })?;
+        if let Some(digest) = &self.revision {
+            writer.append(vec![Entry::of_run(Fact::Revised { digest: digest.clone() })]).await?;
+        }
         self.drive(writer, graph, &given, variables, history, cancel).await
+    }
+
+    /// Whether what was committed of a run fits a graph: the same nodes took the same turns, and those that wait are there.
+    async fn check_fit(&self, run: &RunId, graph: &Arc<Graph>, given: &RunInput) -> Result<(), RunError> {
+        let entries = self.store.history(run).await?.whole()?;
+        // What was asked in turns that are not done, answered or not.
+        let of_run = |place: &EntryPath| place.turn().filter(|_| place.around().is_none());
+        let mut asked: Vec<(Turn, String)> = Vec::new();
+        for Entry { place, fact } in &entries {
+            match (of_run(place), fact) {
+                (Some(turn), Fact::Asked { question, .. }) => asked.push((turn, question.node.clone())),
+                (Some(done), Fact::Completed(_)) => asked.retain(|(turn, _)| *turn != done),
+                _ => {}
+            }
+        }
+        let state = initial_state(graph, given)?;
+        let (remembered, completed, spent) = Remembered::of(entries);
+        let variables = check_variables(graph, given)?;
+        let context = self.context(Arc::new(ReadOnly(run.clone())), graph, variables, remembered, spent);
+        let mut drive = Drive::new(Arc::new(context), state);
+        if drive.replay(completed)?.is_some() {
+            return Ok(());
+        }
+        for (turn, asking) in asked {
+            let cause = match drive.begins(turn) {
+                Some(node) if node == asking => continue,
+                Some(node) => format!("turn {turn} waits at `{asking}`, the graph says `{node}`"),
+                None => format!("turn {turn} waits at `{asking}`, and the graph does not come there"),
+            };
+            return Err(RunError::Mismatch { run: run.clone(), cause });
+        }
+        Ok(())
     }
 
     /// The state that the entries of a run lead to. `graph` should be the graph it was started with; of another one, the

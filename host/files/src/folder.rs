@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use cap_primitives::ambient_authority;
 use cap_primitives::fs::{OpenOptions, open, open_ambient_dir};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why a file is not read. The texts do not repeat its path.
@@ -24,7 +25,8 @@ pub enum FileError {
 }
 
 /// What a path in a folder leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Entry {
     /// A regular file
     File,

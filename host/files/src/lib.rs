@@ -57,7 +57,11 @@ pub fn read_text(path: impl AsRef<Path>, limit: u64) -> io::Result<String> {
     text_of(read(path, limit)?)
 }
 
-pub(crate) fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+/// Bytes as UTF-8 text.
+///
+/// # Errors
+/// Of the kind [`io::ErrorKind::InvalidData`] for what is no UTF-8; the text says where.
+pub fn text_of(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8 text: byte {at} is wrong"))

@@ -77,6 +77,11 @@ struct Index {
 }
 
 impl Plugin {
+    /// The plugin that a survey found; none if it does not say what it offers.
+    pub fn of_survey(survey: Survey) -> Option<Self> {
+        as_plugin(Ok(survey)).ok()
+    }
+
     /// Reads what one file says about itself.
     ///
     /// # Errors

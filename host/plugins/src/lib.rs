@@ -7,6 +7,7 @@
 mod asked;
 mod atomic;
 mod catalogue;
+mod decisions;
 mod footprint;
 mod grant;
 mod kv;
@@ -20,6 +21,7 @@ mod testing;
 mod trust;
 
 pub use catalogue::{Catalogue, Found, Plugin, install, install_bytes, uninstall};
+pub use decisions::Decisions;
 pub use footprint::SERVERS_FILE;
 pub use grant::{EVERYTHING, GrantError, GrantOrder};
 pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
@@ -29,6 +31,9 @@ pub use record::RecordSettings;
 pub use settings::{
     AGENT_GRANTS, KNOWLEDGE_GRANTS, SERVER_GRANTS, SETTINGS_FILE, Settings, SettingsError, parse_grants,
 };
-pub use signature::{KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, sign, signer_of};
-pub use standing::{AgentFolder, FolderError, Standing};
+pub use signature::{
+    KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, sign, signature_file, signer_by_text,
+    signer_of,
+};
+pub use standing::{AgentFolder, FolderError, FolderRecord, Standing};
 pub use trust::{Trust, TrustError};

@@ -67,12 +67,22 @@ pub struct LockError {
 impl Lock {
     /// The lock of a folder; empty where there is none.
     pub(crate) fn of_folder(folder: &Path) -> Result<Self, LockError> {
-        let failed = |cause: String| LockError { path: folder.join(LOCK_FILE), cause };
+        Self::text(folder)?.map_or_else(|| Ok(Lock::default()), |text| Self::parse(folder, &text))
+    }
+
+    /// The text of a folder's lock, if it has one.
+    pub(crate) fn text(folder: &Path) -> Result<Option<String>, LockError> {
         match Folder::new(folder).read_text(Path::new(LOCK_FILE), MAX_TEXT) {
-            Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
-            Err(FileError::Missing) => Ok(Lock::default()),
-            Err(error) => Err(failed(error.to_string())),
+            Ok(text) => Ok(Some(text)),
+            Err(FileError::Missing) => Ok(None),
+            Err(error) => Err(LockError { path: folder.join(LOCK_FILE), cause: error.to_string() }),
         }
+    }
+
+    /// What the text of a folder's lock says.
+    pub(crate) fn parse(folder: &Path, text: &str) -> Result<Self, LockError> {
+        let failed = |cause: String| LockError { path: folder.join(LOCK_FILE), cause };
+        toml::from_str(text).map_err(|error| failed(error.to_string()))
     }
 
     /// Writes the lock of a folder.

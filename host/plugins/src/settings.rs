@@ -179,8 +179,13 @@ impl Settings {
         }
     }
 
-    /// What the text of a folder's settings says.
-    pub(crate) fn parse(folder: &Path, text: &str) -> Result<Self, SettingsError> {
+    /// What the text of a folder's settings says, where granted directories lead to as they are now.
+    pub(crate) fn of_folder(folder: &Path, text: &str) -> Result<Self, SettingsError> {
+        Self::parse(folder, text, &|path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf()))
+    }
+
+    /// What the text of a folder's settings says. `real` tells where a granted directory leads, links followed.
+    pub(crate) fn parse(folder: &Path, text: &str, real: &dyn Fn(&Path) -> PathBuf) -> Result<Self, SettingsError> {
         let path = folder.join(SETTINGS_FILE);
         let form = |cause: String| SettingsError::Form { path: path.clone(), cause };
         let mut settings: Settings = toml::from_str(text).map_err(|error| form(error.to_string()))?;
@@ -190,7 +195,7 @@ impl Settings {
             let named = folder.join(&grant.host);
             settings.directories.push((grant.host.display().to_string(), named.clone()));
             // Links are followed once, here: what is shown, pinned and opened is the directory itself.
-            grant.host = named.canonicalize().unwrap_or(named);
+            grant.host = real(&named);
         }
         for caller in &mut settings.callers.allow {
             *caller = folder.join(&*caller);
@@ -502,7 +507,7 @@ mod tests {
 
     fn settings(text: &str) -> Result<Settings, String> {
         let folder = tempfile::tempdir().unwrap();
-        Settings::parse(folder.path(), text).map_err(|error| error.to_string())
+        Settings::parse(folder.path(), text, &Path::to_path_buf).map_err(|error| error.to_string())
     }
 
     #[test]

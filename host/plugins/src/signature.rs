@@ -106,7 +106,7 @@ impl KeyPair {
 }
 
 /// Where the signature of a component lies.
-pub(crate) fn signature_file(component: &Path) -> PathBuf {
+pub fn signature_file(component: &Path) -> PathBuf {
     let mut name = component.as_os_str().to_owned();
     name.push(".");
     name.push(SIGNATURE_EXTENSION);
@@ -151,7 +151,21 @@ pub fn signer_of<'k>(component: &Path, bytes: &[u8], keys: &'k [String]) -> Resu
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(SignatureError::Missing { path }),
         Err(error) => return Err(SignatureError::File { path, cause: error.to_string() }),
     };
-    let signature = minisign::SignatureBox::from_string(&text)
+    signer_by_text(path, &text, bytes, keys)
+}
+
+/// The first of `keys` that made the signature with this text, of the component whose bytes these are. `path` is where the text
+/// was found.
+///
+/// # Errors
+/// When the text is no signature, or it is by none of these keys.
+pub fn signer_by_text<'k>(
+    path: PathBuf,
+    text: &str,
+    bytes: &[u8],
+    keys: &'k [String],
+) -> Result<&'k str, SignatureError> {
+    let signature = minisign::SignatureBox::from_string(text)
         .map_err(|error| SignatureError::File { path, cause: error.to_string() })?;
     for key in keys {
         let public = minisign::PublicKey::from_base64(key.trim())

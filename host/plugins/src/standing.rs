@@ -1,16 +1,18 @@
 //! Whether a plugin may be used in an agent's folder: what it asks for, against what the operator said there.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_budget::Budget;
 use hotcell_cells::{Grants, digest};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::asked::Asked;
 use crate::catalogue::{Catalogue, Plugin};
 use crate::footprint::Footprint;
-use crate::lock::{Lock, LockError, Locked};
+use crate::lock::{LOCK_FILE, Lock, LockError, Locked};
 use crate::record::RecordSettings;
 use crate::settings::{SETTINGS_FILE, Settings, SettingsError};
 use crate::signature::{SignaturePolicy, signer_of};
@@ -25,16 +27,55 @@ pub struct AgentFolder {
     written: Settings,
     text: Option<String>,
     trusted: bool,
+    decision: Decision,
+    /// What counts of `hotcell.lock`.
+    pub(crate) lock: Lock,
+    /// What is written in it, whether it is trusted or not.
+    written_lock: Lock,
+}
+
+/// What the operator decided about a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Decision {
     /// Whether the operator trusts the folder, and not only that there is nothing to trust
     by_operator: bool,
     /// What was pinned, where what counts is pinned
     footprint: Option<Box<Footprint>>,
     /// What is different from what was trusted
     changes: Vec<String>,
-    /// What counts of `hotcell.lock`.
-    pub(crate) lock: Lock,
-    /// What is written in it, whether it is trusted or not.
-    written_lock: Lock,
+}
+
+/// What was read about a folder and decided about it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FolderRecord {
+    /// The text of `hotcell.toml`
+    settings: Option<String>,
+    lock: Lock,
+    /// Where granted directories led, by how they are written
+    directories: BTreeMap<String, PathBuf>,
+    decision: Decision,
+}
+
+impl FolderRecord {
+    /// What is different in `now`: names of files, or words for what was decided.
+    pub fn changes(&self, now: &FolderRecord) -> Vec<&'static str> {
+        let mut changes = Vec::new();
+        if self.settings != now.settings {
+            changes.push(SETTINGS_FILE);
+        }
+        if self.lock != now.lock {
+            changes.push(LOCK_FILE);
+        }
+        if self.directories != now.directories && changes.is_empty() {
+            changes.push("where a granted directory leads");
+        }
+        if self.decision.by_operator != now.decision.by_operator {
+            changes.push("whether the folder is trusted");
+        }
+        changes
+    }
 }
 
 /// Why what is said about a folder cannot be used.
@@ -86,40 +127,71 @@ impl AgentFolder {
     pub fn open(path: &Path, trust: &Trust) -> Result<Self, FolderError> {
         let text = Settings::text(path)?;
         let written = match &text {
-            Some(text) => Settings::parse(path, text)?,
+            Some(text) => Settings::of_folder(path, text)?,
             None => Settings::default(),
         };
-        // A lock that came with the folder pins what the folder likes: it counts only together with the settings.
         let lock = Lock::of_folder(path)?;
-        let says_nothing = !written.wish_for_something() && lock == Lock::default();
-        let (by_operator, footprint, changes) = match trust.pinned(path) {
-            Pinned::All => (true, None, Vec::new()),
+        let says_nothing = says_nothing(&written, &lock);
+        let decision = match trust.pinned(path) {
+            Pinned::All => Decision { by_operator: true, ..Decision::default() },
             Pinned::To(footprint) => {
                 let changes = footprint.changes(path, &written);
-                (changes.is_empty(), Some(footprint), changes)
+                let by_operator = changes.is_empty();
+                Decision { by_operator, footprint: by_operator.then_some(footprint), changes }
             }
             Pinned::Before => {
-                let before = "it was trusted by a version of hotcell that looked at less of the folder";
-                (false, None, if says_nothing { Vec::new() } else { vec![before.to_owned()] })
+                let before = "it was trusted by a version of hotcell that looked at less of the folder".to_owned();
+                Decision { changes: if says_nothing { Vec::new() } else { vec![before] }, ..Decision::default() }
             }
-            Pinned::Nothing => (false, None, Vec::new()),
+            Pinned::Nothing => Decision::default(),
         };
+        Ok(Self::decided(path, text, written, lock, decision))
+    }
+
+    /// What was read about a folder and decided about it, so that [`AgentFolder::of_record`] decides the same again.
+    pub fn record(&self) -> FolderRecord {
+        FolderRecord {
+            settings: self.text.clone(),
+            lock: self.written_lock.clone(),
+            directories: self.written.directories().map(|(written, named)| (written.to_owned(), real(named))).collect(),
+            decision: self.decision.clone(),
+        }
+    }
+
+    /// The folder as it was when this was recorded, whatever is there now.
+    ///
+    /// # Errors
+    /// When this version does not understand what was recorded.
+    pub fn of_record(path: &Path, record: FolderRecord) -> Result<Self, FolderError> {
+        let FolderRecord { settings: text, lock, directories, decision } = record;
+        let led_to = |named: &Path| {
+            let written = directories.iter().find(|(written, _)| path.join(written.as_str()) == named);
+            written.map_or_else(|| named.to_owned(), |(_, real)| real.clone())
+        };
+        let written = match &text {
+            Some(text) => Settings::parse(path, text, &led_to)?,
+            None => Settings::default(),
+        };
+        Ok(Self::decided(path, text, written, lock, decision))
+    }
+
+    fn decided(path: &Path, text: Option<String>, written: Settings, lock: Lock, decision: Decision) -> Self {
+        // A lock that came with the folder pins what the folder likes: it counts only together with the settings.
+        let counts = decision.by_operator || says_nothing(&written, &lock);
         let said = Self {
             path: path.to_owned(),
-            settings: match &footprint {
-                Some(footprint) if by_operator => written.clone().pinned_to(footprint.digests()),
-                _ => written.clone(),
+            settings: match &decision.footprint {
+                Some(footprint) => written.clone().pinned_to(footprint.digests()),
+                None => written.clone(),
             },
             written,
             text,
             trusted: true,
-            by_operator,
-            footprint: footprint.filter(|_| by_operator),
-            changes,
+            decision,
             lock: lock.clone(),
             written_lock: lock,
         };
-        Ok(if says_nothing || by_operator { said } else { said.distrusted() })
+        if counts { said } else { said.distrusted() }
     }
 
     /// The same folder as it counts where nobody trusts it.
@@ -127,9 +199,9 @@ impl AgentFolder {
     fn distrusted(mut self) -> Self {
         self.settings = self.settings.distrusted();
         self.lock = Lock::default();
-        self.footprint = None;
+        self.decision.footprint = None;
+        self.decision.by_operator = false;
         self.trusted = false;
-        self.by_operator = false;
         self
     }
 
@@ -154,9 +226,7 @@ impl AgentFolder {
             written: Settings::default(),
             text: None,
             trusted: true,
-            by_operator: false,
-            footprint: None,
-            changes: Vec::new(),
+            decision: Decision::default(),
             lock: Lock::default(),
             written_lock: Lock::default(),
         }
@@ -198,12 +268,12 @@ impl AgentFolder {
 
     /// Whether the operator trusts the folder as it is. There may be nothing in it to trust, and they trust it not.
     pub fn is_trusted_by_operator(&self) -> bool {
-        self.by_operator
+        self.decision.by_operator
     }
 
     /// What is different from what the operator trusted, in plain words; empty where nobody ever trusted it.
     pub fn changes(&self) -> &[String] {
-        &self.changes
+        &self.decision.changes
     }
 
     /// Whether anything is granted here that an agent of another folder could use by calling this one.
@@ -225,8 +295,7 @@ impl AgentFolder {
 
     /// Whether a file of the folder is the one that was trusted; also where nothing is pinned, because all is trusted.
     pub fn is_pinned(&self, file: &Path, bytes: &[u8]) -> bool {
-        let Some(footprint) = &self.footprint else { return true };
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        let Some(footprint) = &self.decision.footprint else { return true };
         let (folder, file) = (real(&self.path), real(&self.path.join(file)));
         let name = file.strip_prefix(folder).ok().and_then(Path::to_str);
         name.is_some_and(|name| footprint.has(name, bytes))
@@ -238,9 +307,8 @@ impl AgentFolder {
     /// # Errors
     /// When a limit is not of its form; the text names it.
     pub fn budget(&self, component: &Path, name: &str, base: Budget) -> Result<Budget, String> {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let own = real(component).starts_with(real(&self.path));
-        if own || self.by_operator { self.settings.budget(name, base) } else { Ok(base) }
+        if own || self.decision.by_operator { self.settings.budget(name, base) } else { Ok(base) }
     }
 
     /// Identifies everything that decides in the folder what may happen, as it is now.
@@ -296,19 +364,34 @@ impl AgentFolder {
         self.written_lock = lock.clone();
         self.lock = lock;
         self.trusted = true;
-        self.by_operator = true;
-        self.changes.clear();
         self.settings = self.written.clone().pinned_to(footprint.digests());
-        self.footprint = Some(Box::new(footprint));
+        self.decision = Decision { by_operator: true, footprint: Some(Box::new(footprint)), changes: Vec::new() };
         Ok(())
     }
 
     /// Whether a plugin may be used here.
     pub fn standing(&self, file: &Path, plugin: &Plugin, signatures: &SignaturePolicy) -> Standing {
-        if signatures.required
-            && let Err(error) = check_signature(file, &plugin.survey.digest, signatures)
-        {
-            return Standing::Refused { reason: error };
+        let signed = match signatures.required {
+            true => check_signature(file, &plugin.survey.digest, signatures),
+            false => Ok(()),
+        };
+        self.standing_signed(file, plugin, signed)
+    }
+
+    /// Whether there is something about a plugin in the file `file` that the operator has to decide.
+    pub fn asks(&self, file: &Path, plugin: &Plugin) -> bool {
+        !Asked::of(plugin, file, &self.path).is_empty()
+    }
+
+    /// Whether anything that the plugin of that name may do here was decided by the operator.
+    pub fn pins_plugin(&self, name: &str) -> bool {
+        self.lock.plugin.contains_key(name)
+    }
+
+    /// Whether a plugin may be used here; `signed` is why its signature does not count, where it needs one.
+    pub fn standing_signed(&self, file: &Path, plugin: &Plugin, signed: Result<(), String>) -> Standing {
+        if let Err(reason) = signed {
+            return Standing::Refused { reason };
         }
         let name = &plugin.description.name;
         let grants = self.settings.grants(name);
@@ -340,6 +423,16 @@ impl AgentFolder {
     ) -> impl Iterator<Item = (&'c Path, &'c Plugin, Standing)> {
         catalogue.plugins().map(|(file, plugin)| (file, plugin, self.standing(file, plugin, signatures)))
     }
+}
+
+/// Whether a folder says nothing that trust would change.
+fn says_nothing(written: &Settings, lock: &Lock) -> bool {
+    !written.wish_for_something() && *lock == Lock::default()
+}
+
+/// Where a path leads, links followed.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }
 
 /// The signature has to be one of the very bytes that were looked at.

@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::agent_registry::AgentRegistry;
+use crate::permissions::Permissions;
+use crate::revision::AgentRevision;
 
 /// A loaded agent, ready to run.
 #[derive(Clone)]
@@ -38,14 +40,25 @@ pub struct Agent {
     pub conversation_starters: Vec<String>,
     /// Where it comes from, for whoever loads it again
     pub(crate) source: String,
-    /// Identifies the texts of the agent and of all that it may call
-    pub(crate) digest: String,
+    /// Identifies the texts of the agent and of all that it may call, as versions without revisions did
+    pub(crate) texts: String,
+    /// What it was loaded from; none if that cannot be written down
+    pub(crate) revision: Option<AgentRevision>,
     pub(crate) own: Callee,
     /// What is granted to its file
     pub(crate) grants: Arc<Grants>,
+    /// What is granted in its folder at this moment
+    pub(crate) permissions: Arc<Permissions>,
     pub(crate) family: Arc<AgentRegistry>,
     /// Those of its hooks that did not come with its folder
     pub(crate) operators_hooks: Arc<dyn Hooks>,
+}
+
+impl Agent {
+    /// Identifies everything that it was loaded from.
+    pub fn digest(&self) -> &str {
+        self.revision.as_ref().map_or(&self.texts, |revision| &revision.digest)
+    }
 }
 
 impl fmt::Debug for Agent {

@@ -14,6 +14,7 @@ use hotcell_plugins::{
 use crate::cells::CellRuntime;
 use crate::environment::Environment;
 use crate::host::options::{OnProgress, Progress, StoresChoice, state_folder};
+use crate::revision::sources::{FolderFor, Sources};
 use crate::servers::Connections;
 
 /// The folder of plugins beside a graph.
@@ -21,7 +22,10 @@ pub(crate) const PLUGIN_FOLDER: &str = "plugins";
 
 /// What loading needs of the process. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct LoadContext(Arc<Parts>);
+pub(crate) struct LoadContext {
+    parts: Arc<Parts>,
+    sources: Arc<Sources>,
+}
 
 /// The parts of a context.
 pub(crate) struct Parts {
@@ -57,70 +61,80 @@ pub(crate) struct Parts {
 
 impl LoadContext {
     pub(crate) fn new(parts: Parts) -> Self {
-        LoadContext(Arc::new(parts))
+        LoadContext { parts: Arc::new(parts), sources: Arc::new(Sources::Plain) }
+    }
+
+    /// The same process, with loading that reads there.
+    pub(crate) fn reading(&self, sources: Sources) -> Self {
+        LoadContext { parts: self.parts.clone(), sources: Arc::new(sources) }
+    }
+
+    /// Where loading reads.
+    pub(crate) fn sources(&self) -> &Arc<Sources> {
+        &self.sources
     }
 
     pub(crate) fn cell_runtime(&self) -> &CellRuntime {
-        &self.0.cell_runtime
+        &self.parts.cell_runtime
     }
 
     /// The user's own file of MCP servers.
     pub(crate) fn users_servers(&self) -> Option<&Path> {
-        self.0.servers.as_deref().filter(|file| !file.as_os_str().is_empty())
+        self.parts.servers.as_deref().filter(|file| !file.as_os_str().is_empty())
     }
 
     pub(crate) fn connections(&self) -> Arc<Connections> {
-        self.0.connections.clone()
+        self.parts.connections.clone()
     }
 
     pub(crate) fn is_interactive(&self) -> bool {
-        self.0.interactive
+        self.parts.interactive
     }
 
     pub(crate) fn progress(&self, progress: &Progress) {
-        if let Some(told) = &self.0.progress {
+        if let Some(told) = &self.parts.progress {
             told(progress);
         }
     }
 
     /// A model that makes vectors, if it was used before.
     pub(crate) fn embedder(&self, name: &str) -> Option<Arc<dyn Embedder>> {
-        self.0.embedders.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.parts.embedders.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     pub(crate) fn keep_embedder(&self, name: &str, embedder: Arc<dyn Embedder>) {
-        self.0.embedders.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), embedder);
+        self.parts.embedders.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), embedder);
     }
 
     pub(crate) fn environment(&self) -> &Environment {
-        &self.0.environment
+        &self.parts.environment
     }
 
     pub(crate) fn providers(&self) -> &Arc<Providers> {
-        &self.0.providers
+        &self.parts.providers
     }
 
     pub(crate) fn model(&self) -> Arc<dyn Model> {
-        self.0.model.clone()
+        self.parts.model.clone()
     }
 
     pub(crate) fn default_model(&self) -> Option<ModelName> {
-        self.0.providers.default_model().cloned()
+        self.parts.providers.default_model().cloned()
     }
 
     pub(crate) fn known_models(&self) -> Option<&[String]> {
-        self.0.models.as_deref()
+        self.parts.models.as_deref()
     }
 
-    /// The plugins within reach of an agent's folder. None of them is compiled or run.
+    /// The plugins within reach of an agent's folder as they are now. None of them is compiled or run.
     pub(crate) fn catalogue(&self, folder: &Path) -> Catalogue {
-        Catalogue::of_folders(&self.plugin_folders(folder), self.0.index.as_deref())
+        Catalogue::of_folders(&self.plugin_folders(folder), self.parts.index.as_deref())
     }
 
     /// Where plugins of an agent in this folder may be.
     pub(crate) fn plugin_folders(&self, folder: &Path) -> Vec<PathBuf> {
-        let further = self.0.plugins.iter().filter(|folder| !folder.as_os_str().is_empty());
-        let further = further.chain(&self.0.user_plugins).cloned();
+        let further = self.parts.plugins.iter().filter(|folder| !folder.as_os_str().is_empty());
+        let further = further.chain(&self.parts.user_plugins).cloned();
         [folder.join(PLUGIN_FOLDER)].into_iter().chain(further).collect()
     }
 
@@ -130,7 +144,7 @@ impl LoadContext {
         if place == folder.join(PLUGIN_FOLDER) {
             return Owner::of_project(folder, plugin);
         }
-        if self.0.user_plugins.as_deref() == Some(place) {
+        if self.parts.user_plugins.as_deref() == Some(place) {
             return Owner::of_user(place, plugin);
         }
         Owner::beside_project(folder, place, plugin)
@@ -138,37 +152,51 @@ impl LoadContext {
 
     /// What the operator said about an agent's folder.
     pub(crate) fn agent_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
-        Ok(AgentFolder::open(folder, &self.0.trust)?.recorded_as(&self.0.record))
+        Ok(self.sources.folder(folder, FolderFor::Agent, &self.parts.trust)?.recorded_as(&self.parts.record))
     }
 
     /// What the operator said about the folder of an agent that they name.
     pub(crate) fn named_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
-        Ok(AgentFolder::open(folder, &self.0.trust.of_named())?.recorded_as(&self.0.record))
+        let said = self.sources.folder(folder, FolderFor::Person, &self.parts.trust.of_named())?;
+        Ok(said.recorded_as(&self.parts.record))
+    }
+
+    /// What is said about an agent's folder at this moment, as the one who asks would have it.
+    pub(crate) fn folder_now(&self, folder: &Path, who: FolderFor) -> Result<AgentFolder, FolderError> {
+        AgentFolder::open(folder, &self.trust_of(who))
+    }
+
+    /// The trust that counts for whoever asks.
+    pub(crate) fn trust_of(&self, who: FolderFor) -> Trust {
+        match who {
+            FolderFor::Person => self.parts.trust.of_named(),
+            FolderFor::Agent => self.parts.trust.clone(),
+        }
     }
 
     pub(crate) fn starts_programs(&self) -> bool {
-        self.0.starts_programs
+        self.parts.starts_programs
     }
 
     pub(crate) fn trust(&self) -> &Trust {
-        &self.0.trust
+        &self.parts.trust
     }
 
     pub(crate) fn signatures(&self) -> &SignaturePolicy {
-        &self.0.signatures
+        &self.parts.signatures
     }
 
     /// The data of plugins, opened when the first one needs it.
     pub(crate) fn stores(&self) -> Result<&Stores, StoresError> {
-        if let Some(stores) = self.0.opened_stores.get() {
+        if let Some(stores) = self.parts.opened_stores.get() {
             return Ok(stores);
         }
-        let file = match &self.0.stores {
+        let file = match &self.parts.stores {
             StoresChoice::Memory => None,
             StoresChoice::File(file) => Some(file.clone()),
             StoresChoice::Default => state_folder().map(|folder| folder.join("stores.db")),
         };
         let stores = Stores::open(file.as_deref())?;
-        Ok(self.0.opened_stores.get_or_init(|| stores))
+        Ok(self.parts.opened_stores.get_or_init(|| stores))
     }
 }

@@ -14,14 +14,15 @@ use crate::folder::{AgentSurroundings, Reach};
 use crate::hooks::HookList;
 use crate::load::asked::Asked;
 use crate::load::load;
-use crate::load::locate::{folder_to_show, parts, path_to_show, read};
+use crate::load::locate::{Located, absolute, locate, parts, read};
 use crate::load::project::ProjectContext;
 use crate::python::PythonTools;
 
 /// The agent at `path` in the Open Agent Specification, and where that behaves in another way.
 pub(crate) fn convert(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<Exported, NotConverted> {
-    let (file, text) = read(path, None)?;
-    if recognise(&path_to_show(path, &file), &text) == Some(Dialect::AgentSpec) {
+    let located = locate(context.sources(), path, None)?;
+    let text = read(context.sources(), &located.file)?;
+    if recognise(&located.shown, &text) == Some(Dialect::AgentSpec) {
         return Ok(Exported { text: write(context, path, loading)?, differences: Vec::new() });
     }
     let agent = load(context, path, loading)?;
@@ -46,14 +47,13 @@ fn found(full: &str, spoken: &str) -> Found {
 
 /// The configuration of the Open Agent Specification at `path`, written as JSON.
 pub(crate) fn write(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
-    let (file, text) = read(path, None)?;
-    let name = path_to_show(path, &file);
-    let source = Arc::new(SourceFile { name, text });
+    let Located { file, shown, shown_folder } = locate(context.sources(), path, None)?;
+    let text = read(context.sources(), &file)?;
+    let source = Arc::new(SourceFile { name: shown, text });
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
     let mut diagnostics = Vec::new();
     let told = HookList::default();
-    let project =
-        ProjectContext::of(context, &folder, Asked::Person, &told, &folder_to_show(path, &file), &mut diagnostics);
+    let project = ProjectContext::of(context, &folder, Asked::Person, &told, &shown_folder, &mut diagnostics);
     let listed = project.hooks.list();
     let reach = Reach {
         registry: &project.registry,
@@ -63,9 +63,11 @@ pub(crate) fn write(context: &LoadContext, path: &Path, loading: &Loading<'_>) -
         tools: &project.tools,
         settings: project.said.settings(),
         project: &folder,
+        permissions: &project.permissions,
     };
     let surroundings = AgentSurroundings::new(context, &folder, reach);
-    let (configuration, found) = agent_spec::read(&source, &parts(loading.components)?, &surroundings);
+    let (configuration, found) =
+        agent_spec::read(&source, &parts(context.sources(), &absolute(loading.components)?)?, &surroundings);
     diagnostics.extend(found);
     configuration.map(|configuration| agent_spec::write(&configuration)).ok_or(LoadFailure { diagnostics })
 }

@@ -12,7 +12,7 @@ use hotcell_dialects::{
     ServerState, Surroundings, ToolState,
 };
 use hotcell_engine::Tools as _;
-use hotcell_files::{Entry, FileError, Folder};
+use hotcell_files::{Entry, FileError};
 use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
 use url::Url;
@@ -20,9 +20,11 @@ use url::Url;
 use crate::context::LoadContext;
 use crate::hooks::HookList;
 use crate::knowledge::{AgentKnowledge, MODEL_VARIABLE};
+use crate::permissions::Permissions;
 use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
 use crate::python::{Place, ProjectModules, PythonTools, working_folder};
+use crate::revision::sources::{SourceFolder, Sources};
 use crate::servers::{AgentServers, Granted};
 use crate::tools::{AgentTools, explain};
 
@@ -45,8 +47,8 @@ const BUILT_IN_FOLDERS: [&str; 2] = ["fs", "execute_command"];
 const MAX_TEXT: u64 = 4 << 20;
 
 /// Whether a folder holds both kinds of agent, which is an error.
-pub(crate) fn both_files(folder: &Path) -> bool {
-    folder.join(GRAPH_FILE).exists() && folder.join(CONFIG_FILE).exists()
+pub(crate) fn both_files(sources: &Sources, folder: &Path) -> bool {
+    [GRAPH_FILE, CONFIG_FILE].iter().all(|file| sources.below(folder).entry(Path::new(file)) != Entry::Missing)
 }
 
 pub(crate) struct AgentSurroundings<'a> {
@@ -67,11 +69,13 @@ pub(crate) struct Reach<'a> {
     pub(crate) settings: &'a Settings,
     /// The folder that the settings are for: that of the agent, or of the one to which it belongs
     pub(crate) project: &'a Path,
+    /// What is granted at this moment
+    pub(crate) permissions: &'a Permissions,
 }
 
 impl<'a> AgentSurroundings<'a> {
     pub(crate) fn new(context: &'a LoadContext, folder: &'a Path, reach: Reach<'a>) -> Self {
-        AgentSurroundings { context, folder, modules: ProjectModules::around(folder), reach }
+        AgentSurroundings { context, folder, modules: ProjectModules::around(context.sources(), folder), reach }
     }
 
     /// Whether a path below the folder is there, links followed.
@@ -89,13 +93,13 @@ impl<'a> AgentSurroundings<'a> {
     }
 
     /// The folder that no path in a file of the agent leaves.
-    fn root(&self) -> Folder {
-        Folder::new(self.reach.project)
+    fn root(&self) -> SourceFolder<'_> {
+        self.context.sources().below(self.reach.project)
     }
 
     /// Whether there is such a file in the project.
     fn is_file(&self, path: &str) -> bool {
-        self.root().entry(&self.folder.join(path)) == Entry::File
+        self.root().is_file(&self.folder.join(path))
     }
 
     /// The plugins' folders, as the places where something was searched.
@@ -191,11 +195,17 @@ impl<'a> AgentSurroundings<'a> {
                 return Err("it leads out of its folder".to_owned());
             }
         }
+        let unknown = || "the revision has no text of this address".to_owned();
+        self.context.sources().answer(&format!("fetch {address}"), unknown, || self.fetch_now(&address)).map(Arc::from)
+    }
+
+    fn fetch_now(&self, address: &Url) -> Result<String, String> {
+        let address = address.clone();
         let budget = Budget { http_requests: 8, http_bytes: Bytes(MAX_TEXT), ..Budget::default() };
         let terms =
             Terms { grants: self.reach.settings.grants_of_file(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
         let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
-        String::from_utf8(fetched.bytes).map(Arc::from).map_err(|_| "it is not UTF-8 text".to_owned())
+        String::from_utf8(fetched.bytes).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 
     /// What is granted to a server that the agent's file describes.
@@ -338,10 +348,11 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn agent(&self, name: &str) -> AgentFolder {
-        let Some(folder) = self.agent_folder(name).filter(|folder| folder.is_dir()) else {
+        let around = self.context.sources().anywhere();
+        let Some(folder) = self.agent_folder(name).filter(|folder| around.is_folder(folder)) else {
             return AgentFolder::Missing;
         };
-        match (folder.join(CONFIG_FILE).is_file(), folder.join(GRAPH_FILE).is_file()) {
+        match (around.is_file(&folder.join(CONFIG_FILE)), around.is_file(&folder.join(GRAPH_FILE))) {
             (true, true) => AgentFolder::Both,
             (true, false) => AgentFolder::Config,
             (false, true) => AgentFolder::Graph,
@@ -374,7 +385,10 @@ impl Surroundings for AgentSurroundings<'_> {
 
     fn variable(&self, name: &str) -> Option<String> {
         // A file that came with a folder gets at no variable that was not granted to it.
-        let granted = self.reach.settings.grants_of_file(FILE_GRANTS).env.iter().any(|one| one == name);
+        // For a run that goes on it has to be granted still.
+        let granted = self.reach.settings.grants_of_file(FILE_GRANTS);
+        let granted = self.reach.permissions.grants(FILE_GRANTS, &granted);
+        let granted = granted.is_ok_and(|granted| granted.env.iter().any(|one| one == name));
         let may = granted || *self.context.trust() == Trust::Everything;
         may.then(|| self.context.environment().get(name)).flatten()
     }

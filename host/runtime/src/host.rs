@@ -1,7 +1,8 @@
 //! The host: what a process needs to load and run agents.
 
-mod error;
+pub(crate) mod error;
 pub(crate) mod options;
+mod revisions;
 mod runs;
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use hotcell_cells::{CompileEvent, LoadError};
 use hotcell_dialects::agent_spec::Exported;
+use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
 use hotcell_models::{Model, Providers, Recorder, Replay};
 use hotcell_plugins::{
@@ -17,6 +19,7 @@ use hotcell_plugins::{
 
 pub use self::error::HostError;
 pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
+pub use self::revisions::RevisionChoice;
 pub use self::runs::Session;
 use crate::agent::{Agent, LoadFailure, Loading, NotConverted, Which};
 use crate::cells::{CellRuntime, OnCompile};
@@ -166,6 +169,17 @@ impl Host {
     /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.
     pub fn load(&self, path: &Path) -> Result<Agent, LoadFailure> {
         load::load(self.context(), path, &Loading::default())
+    }
+
+    /// Loads an agent as [`Host::load`] does, on another thread: compiling it and connecting to its MCP servers holds up nobody.
+    ///
+    /// # Errors
+    /// When it cannot be loaded.
+    pub async fn load_async(&self, path: &Path) -> Result<Agent, LoadFailure> {
+        let (context, path) = (self.context().clone(), path.to_owned());
+        let loaded = self.context().connections();
+        let loaded = loaded.blocking(move || load::load(&context, &path, &Loading::default())).await;
+        loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
     }
 
     /// Loads the first of the agents of a file, to say what is wrong with any of them.

@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use crate::cells::CellRuntime;
 use crate::context::LoadContext;
 use crate::host::options::Progress;
+use crate::permissions::Permissions;
 use crate::tools::AgentTools;
 
 /// What grants to a node that looks things up are given to, before the node's id.
@@ -41,6 +42,7 @@ pub(crate) struct AgentKnowledge {
     sources: Vec<KnowledgeBaseSource>,
     /// By node: what its documents may be fetched from.
     grants: HashMap<String, Arc<Grants>>,
+    permissions: Option<Arc<Permissions>>,
     tools: Option<Arc<AgentTools>>,
     open: Mutex<HashMap<String, Arc<KnowledgeBase>>>,
 }
@@ -50,19 +52,28 @@ impl AgentKnowledge {
         folder: &Path,
         sources: Vec<KnowledgeBaseSource>,
         tools: Arc<AgentTools>,
+        permissions: Arc<Permissions>,
         grants: impl Fn(&str) -> Arc<Grants>,
     ) -> Self {
         let grants = sources
             .iter()
             .map(|source| (source.node.clone(), grants(&format!("{GRANT_PREFIX}{}", source.node))))
             .collect();
-        AgentKnowledge { folder: folder.to_owned(), sources, grants, tools: Some(tools), open: Mutex::default() }
+        let (tools, permissions) = (Some(tools), Some(permissions));
+        AgentKnowledge { folder: folder.to_owned(), sources, grants, permissions, tools, open: Mutex::default() }
     }
 
     /// Nothing to look things up in.
     pub(crate) fn none() -> Self {
         let (folder, sources) = (PathBuf::new(), Vec::new());
-        AgentKnowledge { folder, sources, grants: HashMap::new(), tools: None, open: Mutex::default() }
+        AgentKnowledge {
+            folder,
+            sources,
+            grants: HashMap::new(),
+            permissions: None,
+            tools: None,
+            open: Mutex::default(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -125,6 +136,11 @@ impl AgentKnowledge {
         complete: Complete,
         file: PathBuf,
     ) -> Result<(), String> {
+        let name = format!("{GRANT_PREFIX}{}", source.node);
+        let mut grants = self.grants.get(&source.node).cloned().unwrap_or_default();
+        if let Some(permissions) = &self.permissions {
+            grants = permissions.grants(&name, &grants).map_err(|revoked| revoked.to_string())?;
+        }
         let build = Build {
             file,
             folder: self.folder.clone(),
@@ -132,10 +148,7 @@ impl AgentKnowledge {
             settings: complete.settings,
             embedder: embedder(context, &self.folder, &complete.embedding_model).await?,
             outside: Outside {
-                fetch: Arc::new(ByPolicy {
-                    name: format!("{GRANT_PREFIX}{}", source.node),
-                    grants: self.grants.get(&source.node).cloned().unwrap_or_default(),
-                }),
+                fetch: Arc::new(ByPolicy { name, grants }),
                 loader: Arc::new(ByTool(self.tools.clone())),
                 extract: Arc::new(InCell(context.cell_runtime().clone())),
             },

@@ -17,6 +17,7 @@ mod knowledge;
 mod live;
 mod load;
 mod notices;
+mod permissions;
 mod plugin_nodes;
 mod plugin_registry;
 mod plugin_tools;
@@ -24,8 +25,11 @@ mod python;
 mod recordings;
 mod reexecute;
 mod remote;
+mod revision;
+mod revision_registry;
 mod scripts;
 mod serve;
+mod server_questions;
 mod servers;
 mod settle;
 mod tools;
@@ -35,8 +39,8 @@ pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, Which
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
 pub use environment::Environment;
 pub use host::{
-    Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, Session, StoresChoice, cells_cache,
-    state_folder,
+    Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice, Session,
+    StoresChoice, cells_cache, state_folder,
 };
 pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes};
 pub use hotcell_dialects::Dialect;
@@ -57,5 +61,8 @@ pub use hotcell_plugins as plugins;
 pub use live::{LiveCatalog, Make};
 pub use plugin_tools::PluginTools;
 pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally};
+pub use revision::RevisionError;
+pub use revision::kept::KeptError;
+pub use revision_registry::RevisionRegistry;
 pub use serve::{ToolCatalog, agents_in};
 pub use tokio_util::sync::CancellationToken;

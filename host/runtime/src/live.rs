@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hotcell_mcp::{CallContext, Called, Catalog, CatalogError, OfferedTool};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -21,7 +22,7 @@ const DEPTH: usize = 3;
 const MOST_FILES: usize = 10_000;
 
 /// Makes an offering from the folders as they are now.
-pub type Make = Arc<dyn Fn() -> Result<ToolCatalog, String> + Send + Sync>;
+pub type Make = Arc<dyn Fn() -> BoxFuture<'static, Result<ToolCatalog, String>> + Send + Sync>;
 
 /// An offering that is made anew when its folders change.
 pub struct LiveCatalog {
@@ -46,14 +47,12 @@ impl LiveCatalog {
                     continue;
                 }
                 seen = now;
-                let make = make.clone();
-                match tokio::task::spawn_blocking(move || make()).await {
-                    Ok(Ok(offering)) => {
+                match make().await {
+                    Ok(offering) => {
                         *shared.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offering);
                         sender.send_modify(|version| *version += 1);
                     }
-                    Ok(Err(reason)) => tracing::warn!(target: "hotcell::mcp", "what changed is not offered: {reason}"),
-                    Err(error) => tracing::error!(target: "hotcell::mcp", "looking at what changed failed: {error}"),
+                    Err(reason) => tracing::warn!(target: "hotcell::mcp", "what changed is not offered: {reason}"),
                 }
             }
         });

@@ -22,8 +22,11 @@ use crate::context::LoadContext;
 use crate::hooks::HookList;
 use crate::knowledge::AgentKnowledge;
 use crate::load::asked::Asked;
+use crate::load::locate::{Located, absolute, locate};
 use crate::load::one::{LoadRequest, LoadedAgent, load_one};
-use crate::load::origin::{Origin, source};
+use crate::load::origin::Origin;
+use crate::revision::AgentRevision;
+use crate::revision::sources::{Kept, Sources};
 
 /// Agents that one may have as sub-agents or call, theirs included: two in each of which two lie are six, and so on.
 pub(crate) const MAX_AGENTS: usize = 256;
@@ -31,13 +34,30 @@ pub(crate) const MAX_AGENTS: usize = 256;
 /// Loads the agent at `path`, the file of an agent or the folder that holds one, and every agent that it may call.
 /// `loading.agent` is the choice among several agents of a file.
 pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
+    // How a person came to a file is no part of what was loaded.
+    let located = locate(&Sources::Plain, path, None)?;
+    let components = absolute(loading.components)?;
+    let loading = Loading { agent: loading.agent, components: &components };
+    load_located(&context.reading(Sources::noted()), &located, &loading)
+}
+
+/// Loads an agent as a revision kept it.
+pub(crate) fn load_revision(context: &LoadContext, kept: Kept) -> Result<Agent, LoadFailure> {
+    let origin: Origin = serde_json::from_str(&kept.manifest.source)
+        .map_err(|error| Diagnostic::error(format!("the revision does not say what it is of: {error}")))?;
+    let folder = origin.file.parent().unwrap_or(&origin.file).display().to_string();
+    let located = Located { file: origin.file.clone(), shown: origin.file.display().to_string(), shown_folder: folder };
+    load_located(&context.reading(Sources::Kept(kept)), &located, &origin.loading())
+}
+
+fn load_located(context: &LoadContext, located: &Located, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
     let choice = match loading.agent {
         Which::Only => Choice::Only,
         Which::Any => Choice::Any,
         Which::Named(name) => Choice::Named(name),
     };
     let asked = Asked::Person;
-    let wanted = LoadRequest { path, choice, project: None, asked, components: loading.components };
+    let wanted = LoadRequest { located, choice, project: None, asked, components: loading.components };
     let (one, mut diagnostics) = load_one(context, wanted, &HookList::default())?;
     let mut digests = vec![one.digest.clone()];
     let mut family = children(context, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
@@ -47,23 +67,27 @@ pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) ->
     }
     family.add_knowledge(one.knowledge);
     digests.sort();
+    let origin = Origin::of(&one.file, loading);
+    let revision = AgentRevision::of(context.sources(), &origin.to_json());
     Ok(Agent {
         graph: one.callee.graph.clone(),
         warnings: diagnostics,
         dialect: one.dialect,
-        source: source(&one.file, loading)?,
+        source: origin.source(),
+        revision,
         style: one.style,
         names: one.names,
         strict: one.said.settings().is_strict(),
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,
-        digest: match &digests[..] {
+        texts: match &digests[..] {
             [digest] => digest.clone(),
             several => blake3::hash(several.concat().as_bytes()).to_hex().to_string(),
         },
         own: one.callee,
         grants: one.grants,
+        permissions: one.permissions,
         family: Arc::new(family),
         operators_hooks: one.operators_hooks,
     })
@@ -94,7 +118,6 @@ fn children(
         let choice = Choice::Preferred(name);
         // It belongs to the same folder, whose grants are asked for by whoever asked for the first.
         let asked = Asked::Person;
-        let wanted = LoadRequest { path: &path_of_child, choice, project: Some(project), asked, components: &[] };
         let refused = |message: String| Diagnostic::error(message).at(span);
         if digests.len() >= MAX_AGENTS {
             let error =
@@ -104,12 +127,17 @@ fn children(
             );
             return family;
         }
-        if std::fs::canonicalize(wanted.path).is_ok_and(|file| above.contains(&file)) {
+        let located = locate(context.sources(), &path_of_child, Some(project));
+        if located.as_ref().is_ok_and(|located| above.contains(&located.file)) {
             let error = refused(format!("the agents of `{path}` and of this file contain each other"));
             diagnostics.push(error.help("an agent cannot be a sub-agent of itself, not even by way of others"));
             continue;
         }
-        match load_one(context, wanted, &one.hooks) {
+        let loaded = located.and_then(|located| {
+            let wanted = LoadRequest { located: &located, choice, project: Some(project), asked, components: &[] };
+            load_one(context, wanted, &one.hooks)
+        });
+        match loaded {
             Ok((child, found)) => {
                 diagnostics.extend(found);
                 digests.push(child.digest.clone());

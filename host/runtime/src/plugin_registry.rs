@@ -1,17 +1,23 @@
 //! The plugins within reach of an agent, each compiled when it is first used.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_budget::Budget;
 use hotcell_cells::{
     Cell, Cells, ConnectorDescription, KeyValueStore, NodeDescription, Terms, ToolDescription, digest,
 };
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_plugins::{AgentFolder, Catalogue, Former, Owner, Plugin, Standing, StoresError};
+use hotcell_plugins::{
+    AgentFolder, Catalogue, Former, Owner, Plugin, SignatureError, SignaturePolicy, Standing, StoresError,
+    signature_file, signer_by_text,
+};
 
 use crate::context::LoadContext;
+use crate::permissions::Permissions;
+use crate::revision::sources::{PluginOfRevision, Sources};
 use crate::scripts::granted_variables;
 use crate::settle::log_of;
 
@@ -34,6 +40,24 @@ pub(crate) struct PluginRegistry {
     callback_url: Option<String>,
     /// The folder of the agent
     folder: PathBuf,
+    permissions: Arc<Permissions>,
+    used: Used,
+}
+
+/// The plugins that were asked for while an agent was loaded.
+#[derive(Default)]
+struct Used {
+    names: Mutex<BTreeSet<String>>,
+    /// Whether nobody asks any more what is used
+    is_noted: AtomicBool,
+}
+
+impl Used {
+    fn add(&self, name: &str) {
+        if !self.is_noted.load(Ordering::Relaxed) {
+            self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        }
+    }
 }
 
 /// Which tool of which plugin.
@@ -49,6 +73,10 @@ pub(crate) struct RegisteredPlugin {
     pub(crate) plugin: Plugin,
     pub(crate) standing: Standing,
     pub(crate) terms: Terms,
+    /// Whether the operator decided on what it asks for
+    pub(crate) pinned: bool,
+    /// The component, if it is not in the file any more
+    component: Option<Arc<[u8]>>,
     cell: OnceLock<Result<Cell, String>>,
 }
 
@@ -100,15 +128,13 @@ impl PluginRegistry {
 
     /// Puts up the plugins of a catalogue as they stand in an agent's folder. What is broken is a warning and stops
     /// nothing else.
-    pub(crate) fn new(context: &LoadContext, catalogue: &Catalogue, folder: &AgentFolder) -> (Self, Vec<Diagnostic>) {
-        let environment = context.environment();
-        let mut registry = PluginRegistry {
-            cells: context.cell_runtime().cells().clone(),
-            plugins: BTreeMap::new(),
-            tools: HashMap::new(),
-            folder: folder.path().to_owned(),
-            callback_url: environment.get(CALLBACK_URL).filter(|url| !url.is_empty()),
-        };
+    pub(crate) fn new(
+        context: &LoadContext,
+        catalogue: &Catalogue,
+        folder: &AgentFolder,
+        permissions: Arc<Permissions>,
+    ) -> (Self, Vec<Diagnostic>) {
+        let mut registry = PluginRegistry::empty(context, folder, permissions);
         let mut diagnostics = Vec::new();
         for found in catalogue.found() {
             if let Err(reason) = &found.plugin {
@@ -118,61 +144,133 @@ impl PluginRegistry {
             }
         }
         for (file, plugin, standing) in folder.standings(catalogue, context.signatures()) {
-            let name = plugin.description.name.clone();
-            let settings = folder.settings();
-            let budget = match folder.budget(file, &name, Budget::default()) {
-                Ok(budget) => budget,
-                Err(reason) => {
-                    diagnostics.push(Diagnostic::error(format!("budget of plugin `{name}`: {reason}")));
-                    continue;
+            diagnostics.extend(registry.add(context, folder, file, plugin, standing, None));
+        }
+        (registry, diagnostics)
+    }
+
+    /// Puts up the plugins that a revision used. Whose signatures are needed is decided now.
+    pub(crate) fn of_revision(
+        context: &LoadContext,
+        plugins: Vec<PluginOfRevision>,
+        folder: &AgentFolder,
+        permissions: Arc<Permissions>,
+    ) -> (Self, Vec<Diagnostic>) {
+        let mut registry = PluginRegistry::empty(context, folder, permissions);
+        let mut diagnostics = Vec::new();
+        for PluginOfRevision { file, plugin, component, signature } in plugins {
+            let signed = signed(context.signatures(), &file, component.as_deref(), signature.as_deref());
+            let standing = folder.standing_signed(&file, &plugin, signed);
+            diagnostics.extend(registry.add(context, folder, &file, &plugin, standing, component));
+        }
+        (registry, diagnostics)
+    }
+
+    fn empty(context: &LoadContext, folder: &AgentFolder, permissions: Arc<Permissions>) -> Self {
+        PluginRegistry {
+            cells: context.cell_runtime().cells().clone(),
+            plugins: BTreeMap::new(),
+            tools: HashMap::new(),
+            folder: folder.path().to_owned(),
+            callback_url: context.environment().get(CALLBACK_URL).filter(|url| !url.is_empty()),
+            permissions,
+            used: Used::default(),
+        }
+    }
+
+    /// Puts up a plugin; without a component it is the one in the file.
+    fn add(
+        &mut self,
+        context: &LoadContext,
+        folder: &AgentFolder,
+        file: &Path,
+        plugin: &Plugin,
+        standing: Standing,
+        component: Option<Arc<[u8]>>,
+    ) -> Vec<Diagnostic> {
+        let (environment, mut diagnostics) = (context.environment(), Vec::new());
+        let name = plugin.description.name.clone();
+        let settings = folder.settings();
+        let budget = match folder.budget(file, &name, Budget::default()) {
+            Ok(budget) => budget,
+            Err(reason) => {
+                diagnostics.push(Diagnostic::error(format!("budget of plugin `{name}`: {reason}")));
+                return diagnostics;
+            }
+        };
+        let grants = settings.grants(&name);
+        // The data is for the component that was granted it, and for no other one of that name.
+        let kv = match grants.kv && standing == Standing::Ready {
+            true => store(context, folder.path(), file, &name, &mut diagnostics),
+            false => None,
+        };
+        let terms = Terms {
+            env: granted_variables(&grants, environment),
+            config: settings.config(&name),
+            held_back: settings.held_back(&name),
+            secrets: settings.secrets(&name, &|variable| environment.get(variable)),
+            kv,
+            grants,
+            budget,
+            listener: Some(log_of(&name)),
+            record: settings.record(&name),
+            origin: Some(file.to_string_lossy().into()),
+            ..Terms::new(name.clone())
+        };
+        for (number, tool) in plugin.description.tools.iter().enumerate() {
+            let place = ToolPlace { plugin: name.clone(), tool: number };
+            let full = format!("{name}{SEPARATOR}{}", tool.name);
+            let spoken = full.replace([':', '/', '.'], "_");
+            let spoken_alone = tool.name.replace('.', "_");
+            for called in [tool.name.clone(), spoken_alone, full, spoken] {
+                let places = self.tools.entry(called).or_default();
+                if !places.contains(&place) {
+                    places.push(place.clone());
                 }
-            };
-            let grants = settings.grants(&name);
-            // The data is for the component that was granted it, and for no other one of that name.
-            let kv = match grants.kv && standing == Standing::Ready {
-                true => store(context, folder.path(), file, &name, &mut diagnostics),
-                false => None,
-            };
-            let terms = Terms {
-                env: granted_variables(&grants, environment),
-                config: settings.config(&name),
-                held_back: settings.held_back(&name),
-                secrets: settings.secrets(&name, &|variable| environment.get(variable)),
-                kv,
-                grants,
-                budget,
-                listener: Some(log_of(&name)),
-                record: settings.record(&name),
-                origin: Some(file.to_string_lossy().into()),
-                ..Terms::new(name.clone())
-            };
-            for (number, tool) in plugin.description.tools.iter().enumerate() {
-                let place = ToolPlace { plugin: name.clone(), tool: number };
-                let full = format!("{name}{SEPARATOR}{}", tool.name);
-                let spoken = full.replace([':', '/', '.'], "_");
-                let spoken_alone = tool.name.replace('.', "_");
-                for called in [tool.name.clone(), spoken_alone, full, spoken] {
-                    let places = registry.tools.entry(called).or_default();
-                    if !places.contains(&place) {
-                        places.push(place.clone());
+            }
+        }
+        let registered = RegisteredPlugin {
+            file: file.to_owned(),
+            plugin: plugin.clone(),
+            standing,
+            terms,
+            pinned: folder.asks(file, plugin) && folder.pins_plugin(&name),
+            component,
+            cell: OnceLock::new(),
+        };
+        self.plugins.insert(name, registered);
+        diagnostics
+    }
+
+    /// What is granted in the folder at this moment.
+    pub(crate) fn permissions(&self) -> &Arc<Permissions> {
+        &self.permissions
+    }
+
+    /// Takes note of the plugins that were asked for since this was made, and of those whose tools they may call.
+    pub(crate) fn note_used(&self, sources: &Sources, project: &Path) {
+        let mut noted = BTreeSet::new();
+        loop {
+            let used = self.used.names.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let Some(name) = used.difference(&noted).next().cloned() else { break };
+            if let Some(registered) = self.plugins.get(&name) {
+                sources.note_plugin(project, &registered.file, &registered.plugin);
+                for tool in &registered.terms.grants.tool {
+                    match tool.as_str() {
+                        "*" => self.plugins.keys().for_each(|name| self.used.add(name)),
+                        tool => drop(self.tool(tool)),
                     }
                 }
             }
-            let registered = RegisteredPlugin {
-                file: file.to_owned(),
-                plugin: plugin.clone(),
-                standing,
-                terms,
-                cell: OnceLock::new(),
-            };
-            registry.plugins.insert(name, registered);
+            noted.insert(name);
         }
-        (registry, diagnostics)
+        self.used.is_noted.store(true, Ordering::Relaxed);
     }
 
     /// The tool that a graph or a plugin means by `name`: its own name where only one plugin has it, or its full name.
     pub(crate) fn tool(&self, name: &str) -> Result<FoundTool<'_>, NoTool> {
         let places = self.tools.get(name).map(Vec::as_slice).unwrap_or_default();
+        places.iter().for_each(|place| self.used.add(&place.plugin));
         let place = match places {
             [] => return Err(NoTool::Missing),
             [place] => place,
@@ -204,6 +302,7 @@ impl PluginRegistry {
             let near = hotcell_graph::closest(plugin, self.plugins.keys().map(String::as_str));
             return Err(NoPluginNode::Missing(near.map(|plugin| format!("{plugin}{SEPARATOR}{own}"))));
         };
+        self.used.add(plugin);
         if let Some(reason) = registered.held() {
             return Err(NoPluginNode::Held(reason));
         }
@@ -230,10 +329,12 @@ impl PluginRegistry {
             registered.plugin.description.nodes.iter().any(|node| node.node_type == name)
         };
         let full = |(plugin, _): (&str, &RegisteredPlugin)| format!("{plugin}{SEPARATOR}{name}");
-        self.plugins().filter(|(_, registered)| has(registered)).map(full).collect()
+        let those = self.plugins().filter(|(_, registered)| has(registered));
+        those.inspect(|(plugin, _)| self.used.add(plugin)).map(full).collect()
     }
 
     pub(crate) fn plugin(&self, name: &str) -> Option<&RegisteredPlugin> {
+        self.used.add(name);
         self.plugins.get(name)
     }
 
@@ -258,6 +359,9 @@ impl PluginRegistry {
 
     fn load(&self, registered: &RegisteredPlugin) -> Result<Cell, String> {
         let name = &registered.plugin.description.name;
+        if let Some(component) = &registered.component {
+            return self.cells.load(name, component).map_err(|error| error.to_string());
+        }
         let bytes = hotcell_files::read(&registered.file, hotcell_files::MAX_COMPONENT)
             .map_err(|error| format!("cannot read plugin `{}`: {error}", registered.file.display()))?;
         // Before anything else is done with them: a file that is half written is not worth a look.
@@ -266,6 +370,24 @@ impl PluginRegistry {
         }
         self.cells.load(name, &bytes).map_err(|error| error.to_string())
     }
+}
+
+/// Whether a component is signed by somebody whose signature counts, where one is needed; the error is why not. Without bytes it
+/// is the one in the file.
+fn signed(
+    policy: &SignaturePolicy,
+    file: &Path,
+    component: Option<&[u8]>,
+    signature: Option<&str>,
+) -> Result<(), String> {
+    if !policy.required {
+        return Ok(());
+    }
+    let read = || hotcell_files::read(file, hotcell_files::MAX_COMPONENT).map_err(|error| error.to_string());
+    let bytes = component.map_or_else(read, |component| Ok(component.to_vec()))?;
+    let path = signature_file(file);
+    let text = signature.ok_or_else(|| SignatureError::Missing { path: path.clone() }.to_string())?;
+    signer_by_text(path, text, &bytes, &policy.keys).map(drop).map_err(|error| error.to_string())
 }
 
 /// A plugin's store; what keeps it from having one, or what it may have had before, is a warning.

@@ -10,8 +10,10 @@ use hotcell_models::ToolSpec;
 use hotcell_plugins::{AgentFolder, Catalogue, FolderError, GrantError, GrantOrder, Plugin};
 
 use crate::host::Host;
+use crate::permissions::Permissions;
 use crate::plugin_registry::PluginRegistry;
-use crate::servers::AgentServers;
+use crate::revision::sources::FolderFor;
+use crate::servers::{AgentServers, Reaching};
 use crate::tools::AgentTools;
 
 /// Tools of plugins, on the terms that a folder has for them.
@@ -22,11 +24,22 @@ pub struct PluginTools {
 }
 
 impl PluginTools {
-    fn of(host: &Host, catalogue: &Catalogue, said: &AgentFolder) -> (Self, Vec<Diagnostic>) {
+    fn of(
+        host: &Host,
+        catalogue: &Catalogue,
+        said: &AgentFolder,
+        permissions: Arc<Permissions>,
+    ) -> (Self, Vec<Diagnostic>) {
         let context = host.context();
-        let (registry, diagnostics) = PluginRegistry::new(context, catalogue, said);
+        let (registry, diagnostics) = PluginRegistry::new(context, catalogue, said, permissions.clone());
         let registry = Arc::new(registry);
-        let servers = AgentServers::none(context.connections());
+        let servers = AgentServers::none(Reaching {
+            connections: context.connections(),
+            sources: context.sources().clone(),
+            project: said.path().to_owned(),
+            permissions,
+            starts_programs: context.starts_programs(),
+        });
         let tools = AgentTools::new(registry.clone(), servers, context.model(), context.default_model());
         (PluginTools { registry, tools }, diagnostics)
     }
@@ -59,7 +72,8 @@ impl Host {
     /// When what is said about the folder cannot be used.
     pub fn plugin_tools(&self, folder: &Path) -> Result<(PluginTools, Vec<Diagnostic>), FolderError> {
         let said = self.context().named_folder(folder)?;
-        Ok(PluginTools::of(self, &self.catalogue(folder), &said))
+        let permissions = Permissions::new(folder, self.context().trust_of(FolderFor::Person));
+        Ok(PluginTools::of(self, &self.catalogue(folder), &said, permissions))
     }
 
     /// The tools of one component, whether it is installed anywhere or not, with what `order` grants.
@@ -75,6 +89,6 @@ impl Host {
         let grants = order.grants(&plugin.description.name, &plugin.description.capabilities, None)?;
         let folder = file.parent().unwrap_or(Path::new("."));
         let said = AgentFolder::for_one_call(folder, plugin, grants);
-        Ok(PluginTools::of(self, &Catalogue::of_file(file, plugin), &said))
+        Ok(PluginTools::of(self, &Catalogue::of_file(file, plugin), &said, Permissions::as_given(folder)))
     }
 }

@@ -18,9 +18,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::context::LoadContext;
+use crate::permissions::Permissions;
 use crate::python::modules::Modules;
 pub(crate) use crate::python::modules::ProjectModules;
-use crate::python::packages::packages;
+use crate::python::packages::{Package, packages};
 use crate::recordings;
 use crate::scripts::{self, LoadedScript, exported};
 use crate::settle::{into_report, settle};
@@ -43,6 +44,7 @@ const MAX_ROUNDS: usize = 64;
 pub(crate) struct PythonTools {
     cells: Cells,
     files: Arc<Mutex<Files>>,
+    permissions: Arc<Permissions>,
 }
 
 /// By their paths, the files that can be used, and why others cannot.
@@ -51,6 +53,7 @@ type Files = BTreeMap<String, Result<Arc<PythonFile>, String>>;
 /// One file.
 struct PythonFile {
     script: LoadedScript,
+    packages: Vec<Package>,
     tools: IndexMap<String, Described>,
     /// What belongs to every call beside what is wanted of it
     wanted: Value,
@@ -121,8 +124,8 @@ impl StateView for Wanted {
 }
 
 impl PythonTools {
-    pub(crate) fn new(cells: Cells) -> Self {
-        PythonTools { cells, files: Arc::default() }
+    pub(crate) fn new(cells: Cells, permissions: Arc<Permissions>) -> Self {
+        PythonTools { cells, files: Arc::default(), permissions }
     }
 
     /// Whether a name is that of a function of a file.
@@ -190,14 +193,13 @@ impl PythonTools {
 
     fn load(&self, place: &Place<'_>, file: &str) -> Result<PythonFile, String> {
         let Place { context, folder, settings, .. } = place;
-        let (runtime, environment) = (context.cell_runtime(), context.environment());
         let carried = CARRIED.iter().find(|(_, carried, _)| *carried == file);
-        let mut script = match carried {
-            Some((name, _, source)) => LoadedScript::carried(runtime, name, "sh", source, settings, environment)?,
+        let script = match carried {
+            Some((name, _, source)) => LoadedScript::carried(context, name, "sh", source, settings)?,
             None => {
                 // A file that was found as a module may lie elsewhere in the project.
                 let project = place.module.and_then(|_| place.modules.root_of(file)).unwrap_or(folder);
-                LoadedScript::load(&self.cells, context, scripts::Place { project, folder }, file, settings)?
+                LoadedScript::load(context, scripts::Place { project, folder }, file, settings)?
             }
         };
         let agent =
@@ -207,8 +209,8 @@ impl PythonTools {
         if !file.ends_with(".py") {
             wanted["file"] = file.into();
             wanted["source"] = source.into();
-            return match self.describe_file(context, &script, file, wanted.clone())? {
-                Description::Tools(tools) => Ok(PythonFile { script, tools, wanted }),
+            return match self.describe_file(context, &script.terms, &script, file, wanted.clone())? {
+                Description::Tools(tools) => Ok(PythonFile { script, packages: Vec::new(), tools, wanted }),
                 Description::Needs(_) => Err(format!("`{file}` cannot be described")),
                 Description::Error(reason) => Err(format!("`{file}` cannot be loaded: {reason}")),
             };
@@ -216,15 +218,14 @@ impl PythonTools {
         let mut modules = Modules::of(file, place.module, source, place.modules)?;
         let packages = packages(context, settings)?;
         wanted["module"] = modules.name().into();
-        wanted["packages"] = packages.iter().map(|granted| granted.guest.as_str()).collect();
-        let mut grants = Grants::clone(&script.terms.grants);
-        grants.fs.extend(packages);
-        script.terms.grants = Arc::new(grants);
+        wanted["packages"] = packages.iter().map(|package| package.grant.guest.as_str()).collect();
+        let mut terms = script.terms.clone();
+        with_packages(&mut terms, &packages);
         for _ in 0..MAX_ROUNDS {
             wanted["modules"] = modules.to_json();
-            match self.describe_file(context, &script, file, wanted.clone())? {
+            match self.describe_file(context, &terms, &script, file, wanted.clone())? {
                 Description::Needs(names) => modules.look_for(&names)?,
-                Description::Tools(tools) => return Ok(PythonFile { script, tools, wanted }),
+                Description::Tools(tools) => return Ok(PythonFile { script, packages, tools, wanted }),
                 Description::Error(reason) => return Err(format!("`{file}` cannot be loaded: {reason}")),
             }
         }
@@ -234,20 +235,38 @@ impl PythonTools {
     fn describe_file(
         &self,
         context: &LoadContext,
+        terms: &Terms,
         script: &LoadedScript,
         file: &str,
         wanted: Value,
     ) -> Result<Description, String> {
-        let call = script_call(file, &wanted, recordings::terms_at(&script.terms, &CallSite::outside()))?;
+        // What it answers is part of a revision, each time for what it was told.
+        let told = blake3::hash(wanted.to_string().as_bytes()).to_hex();
+        let unknown = || format!("the revision does not say which functions `{file}` has");
+        let answer = context.sources().answer(&format!("functions {file} {told}"), unknown, || {
+            self.describe_now(context, terms, script, file, &wanted)
+        })?;
+        serde_json::from_str(&answer).map_err(|error| format!("`{file}` cannot be described: {error}"))
+    }
+
+    /// What the cell says of the functions of a file, as JSON.
+    fn describe_now(
+        &self,
+        context: &LoadContext,
+        terms: &Terms,
+        script: &LoadedScript,
+        file: &str,
+        wanted: &Value,
+    ) -> Result<String, String> {
+        let call = script_call(file, wanted, recordings::terms_at(terms, &CallSite::outside()))?;
         let (cells, cell) = (self.cells.clone(), script.cell.clone());
         let report = context.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
         // Nobody runs yet: what describing costs is bounded by the file's own budget.
         let (answer, _) = settle(file, report, &BudgetScope::default(), &CallSite::outside());
-        let answer = answer.map_err(|error| match error {
+        answer.map_err(|error| match error {
             CallError::Failed(reason) => format!("`{file}` cannot be loaded: {reason}"),
             CallError::Asks(_) => format!("`{file}` asks a question while it is loaded"),
-        })?;
-        serde_json::from_str(&answer).map_err(|error| format!("`{file}` cannot be described: {error}"))
+        })
     }
 
     /// The file and the function of the full name of a function of a Python file.
@@ -281,6 +300,16 @@ impl PythonTools {
             Err(error) => return CallReport::failed(format!("the arguments are no object: {error}")),
         };
         let mut terms = recordings::terms_at(&loaded.script.terms, site);
+        if let Err(revoked) = self.permissions.narrow(&mut terms, false) {
+            return CallReport::failed(revoked.to_string());
+        }
+        // Those of a project are settings of its folder, as grants are.
+        for package in &loaded.packages {
+            let named = !package.of_project || self.permissions.names_packages(&package.grant.host).unwrap_or(false);
+            if named {
+                with_packages(&mut terms, std::slice::from_ref(package));
+            }
+        }
         terms.budget = match budget_scope.clamp(&terms.budget) {
             Ok(budget) => budget,
             Err(overdrawn) => return CallReport::failed(overdrawn.to_string()),
@@ -304,6 +333,16 @@ impl PythonTools {
         });
         report
     }
+}
+
+/// Lets a call read folders with packages.
+fn with_packages(terms: &mut Terms, packages: &[Package]) {
+    if packages.is_empty() {
+        return;
+    }
+    let mut grants = Grants::clone(&terms.grants);
+    grants.fs.extend(packages.iter().map(|package| package.grant.clone()));
+    terms.grants = Arc::new(grants);
 }
 
 /// What the full name of a function begins with, if it is one.

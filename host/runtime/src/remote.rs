@@ -23,6 +23,7 @@ use tokio::sync::OnceCell;
 use url::Url;
 
 use crate::folder::FILE_GRANTS;
+use crate::permissions::Permissions;
 
 /// Where agents describe themselves, the newer place first.
 const CARDS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
@@ -39,6 +40,7 @@ struct RemoteAgent {
     name: Key,
     url: Url,
     terms: Terms,
+    permissions: Arc<Permissions>,
     endpoint: OnceCell<Url>,
 }
 
@@ -47,7 +49,7 @@ pub(crate) fn callee(
     name: &Key,
     url: &str,
     span: &Span,
-    grants: Arc<Grants>,
+    (grants, permissions): (Arc<Grants>, Arc<Permissions>),
     ports: &Callee,
 ) -> Result<Callee, String> {
     let url: Url = url.parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
@@ -61,7 +63,7 @@ pub(crate) fn callee(
     }
     let budget = Budget { http_requests: 200, http_bytes: Bytes(64 << 20), wall_clock: PATIENCE, ..Budget::default() };
     let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
-    let agent = RemoteAgent { name: name.clone(), url, terms, endpoint: OnceCell::new() };
+    let agent = RemoteAgent { name: name.clone(), url, terms, permissions, endpoint: OnceCell::new() };
     let graph = graph(name, span).ok_or("its graph cannot be made")?;
     Ok(Callee {
         at_once: None,
@@ -127,9 +129,12 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
 impl PluginNodes for RemoteAgent {
     async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport {
         let begun = Instant::now();
-        let result = match call.budget_scope.clamp(&self.terms.budget) {
-            Ok(budget) => self.send(call.inputs, Terms { budget, ..self.terms.clone() }).await,
-            Err(overdrawn) => Err(overdrawn.to_string()),
+        let mut terms = self.terms.clone();
+        let allowed = self.permissions.narrow(&mut terms, false).map_err(|revoked| revoked.to_string());
+        let budget = call.budget_scope.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string());
+        let result = match allowed.and(budget) {
+            Ok(budget) => self.send(call.inputs, Terms { budget, ..terms }).await,
+            Err(reason) => Err(reason),
         };
         let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
         call.budget_scope.spend(&usage);

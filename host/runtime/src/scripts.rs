@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use hotcell_budget::Budget;
 use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
 use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, SharedState};
-use hotcell_files::{FileError, Folder};
+use hotcell_files::FileError;
 use hotcell_graph::Key;
 use hotcell_plugins::Settings;
 
-use crate::cells::CellRuntime;
 use crate::context::LoadContext;
 use crate::environment::Environment;
 use crate::notices::unset_variable;
+use crate::permissions::Permissions;
 use crate::recordings;
 use crate::settle::{into_report, log_of};
 
@@ -30,6 +30,7 @@ pub(crate) struct AgentScripts {
     scripts: HashMap<String, LoadedScript>,
     /// Files that cannot be run, and why
     broken: HashMap<String, String>,
+    permissions: Arc<Permissions>,
 }
 
 /// A file that a cell runs.
@@ -52,7 +53,6 @@ pub(crate) struct Place<'a> {
 impl LoadedScript {
     /// Loads the file at `file`. The error says why it cannot be run.
     pub(crate) fn load(
-        cells: &Cells,
         context: &LoadContext,
         place: Place<'_>,
         file: &str,
@@ -61,7 +61,8 @@ impl LoadedScript {
         let (cell_runtime, environment) = (context.cell_runtime(), context.environment());
         let path = place.folder.join(file);
         let read = |limit: u64| {
-            let bytes = Folder::new(place.project).read(&path, limit).map_err(|error| unreadable(&path, &error))?;
+            let folder = context.sources().below(place.project);
+            let bytes = folder.read(&path, limit).map_err(|error| unreadable(&path, &error))?;
             settings.check_pinned(file, &bytes)?;
             Ok::<_, String>(bytes)
         };
@@ -69,7 +70,7 @@ impl LoadedScript {
             path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
         let (cell, source) = if extension == "wasm" {
             let bytes = read(MAX_COMPONENT)?;
-            let cell = cells.load(file, &bytes).map_err(|error| error.to_string())?;
+            let cell = cell_runtime.cells().load(file, &bytes).map_err(|error| error.to_string())?;
             if cell.script_kind().is_none() {
                 return Err(format!("`{file}` is no script: it exports neither `run-script` nor a WASI command"));
             }
@@ -88,14 +89,14 @@ impl LoadedScript {
 
     /// A script with this text, which comes with hotcell and is granted what is granted to `name`.
     pub(crate) fn carried(
-        cell_runtime: &CellRuntime,
+        context: &LoadContext,
         name: &str,
         extension: &str,
         source: &str,
         settings: &Settings,
-        environment: &Environment,
     ) -> Result<Self, String> {
-        Self::of(cell_runtime.interpreter(extension)?, Some(source.into()), name, settings, environment)
+        let cell = context.cell_runtime().interpreter(extension)?;
+        Self::of(cell, Some(source.into()), name, settings, context.environment())
     }
 
     fn of(
@@ -127,8 +128,8 @@ impl LoadedScript {
 }
 
 impl AgentScripts {
-    pub(crate) fn new(cells: Cells) -> Self {
-        AgentScripts { cells, scripts: HashMap::new(), broken: HashMap::new() }
+    pub(crate) fn new(cells: Cells, permissions: Arc<Permissions>) -> Self {
+        AgentScripts { cells, scripts: HashMap::new(), broken: HashMap::new(), permissions }
     }
 
     /// Makes every run of `file` fail with `reason`.
@@ -147,7 +148,7 @@ impl AgentScripts {
         if self.scripts.contains_key(file) {
             return Ok(());
         }
-        let script = LoadedScript::load(&self.cells, context, place, file, settings)?;
+        let script = LoadedScript::load(context, place, file, settings)?;
         self.scripts.insert(file.to_owned(), script);
         Ok(())
     }
@@ -179,6 +180,9 @@ impl Scripts for AgentScripts {
             return CallReport::failed(reason);
         };
         let mut terms = recordings::terms_at(&script.terms, &call.site);
+        if let Err(revoked) = self.permissions.narrow(&mut terms, false) {
+            return CallReport::failed(revoked.to_string());
+        }
         terms.env.extend(exported(&call.variables));
         if let Some(timeout) = call.timeout {
             terms.budget.wall_clock = timeout;

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Agent, LoadFailure};
 use crate::host::{Host, Session};
 use crate::plugin_tools::PluginTools;
+use crate::revision_registry::RevisionRegistry;
 use crate::settle::for_models;
 
 /// The argument of an agent's tool that is the message to the agent.
@@ -24,15 +25,24 @@ const PROMPT: &str = "prompt";
 
 /// Tools for other programs.
 pub struct ToolCatalog {
-    host: Host,
+    registry: Arc<RevisionRegistry>,
     plugins: Vec<(OfferedTool, PluginTools)>,
-    agents: Vec<(OfferedTool, Agent)>,
+    agents: Vec<(OfferedTool, Arc<Agent>)>,
 }
 
 impl ToolCatalog {
     /// Nothing yet.
     pub fn new(host: Host) -> Self {
-        ToolCatalog { host, plugins: Vec::new(), agents: Vec::new() }
+        ToolCatalog::of(Arc::new(RevisionRegistry::new(host)))
+    }
+
+    /// Nothing yet, with agents that come from a registry.
+    pub fn of(registry: Arc<RevisionRegistry>) -> Self {
+        ToolCatalog { registry, plugins: Vec::new(), agents: Vec::new() }
+    }
+
+    fn host(&self) -> &Host {
+        self.registry.host()
     }
 
     /// Offers the tools of the plugins within reach of a folder, on the terms that the folder has for them. What cannot be
@@ -41,7 +51,7 @@ impl ToolCatalog {
     /// # Errors
     /// When what is said about the folder cannot be used.
     pub fn add_plugins(&mut self, folder: &Path) -> Result<Vec<Diagnostic>, FolderError> {
-        let (tools, mut diagnostics) = self.host.plugin_tools(folder)?;
+        let (tools, mut diagnostics) = self.host().plugin_tools(folder)?;
         let registry = tools.registry.clone();
         for (name, registered) in registry.plugins() {
             if let Some(reason) = registered.held() {
@@ -74,13 +84,19 @@ impl ToolCatalog {
         Ok(diagnostics)
     }
 
-    /// Offers an agent, as a tool of its own name. Gives its warnings.
+    /// Offers agents as they are now, each as a tool of its own name. Gives their warnings.
     ///
     /// # Errors
-    /// When it cannot be loaded.
-    pub fn add_agent(&mut self, path: &Path) -> Result<Vec<Diagnostic>, LoadFailure> {
-        let agent = self.host.load(path)?;
-        let warnings = agent.warnings.clone();
+    /// When one of them cannot be loaded.
+    pub async fn add_agents(&mut self, paths: &[PathBuf]) -> Result<Vec<Diagnostic>, LoadFailure> {
+        let loaded = self.registry.refresh_all(paths).await;
+        let agents = loaded.into_iter().collect::<Result<Vec<Arc<Agent>>, _>>()?;
+        let warnings = agents.iter().flat_map(|agent| agent.warnings.clone()).collect();
+        agents.into_iter().for_each(|agent| self.add_agent(agent));
+        Ok(warnings)
+    }
+
+    fn add_agent(&mut self, agent: Arc<Agent>) {
         let name = self.free_name(&agent);
         let mut properties = Map::new();
         let about = agent.conversation_starters.first().map_or_else(
@@ -119,7 +135,6 @@ impl ToolCatalog {
             open_world: true,
         };
         self.agents.push((offered, agent));
-        Ok(warnings)
     }
 
     /// How many tools there are.
@@ -195,7 +210,7 @@ impl ToolCatalog {
         let cancel: CancellationToken = call.cancelled().clone();
         let told = Arc::new(Told { call });
         let session = Session { people: told.clone(), observer: told.clone(), cancel };
-        let report = match self.host.run(agent, given, session).await {
+        let report = match self.host().run(agent, given, session).await {
             Ok(report) => report,
             Err(error) => return Called::failed(for_models(&error.to_string())),
         };

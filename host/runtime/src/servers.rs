@@ -4,25 +4,26 @@
 //! if `hotcell.toml` in the agent's folder grants it what it needs: `process` for a program of this machine, `http` for a
 //! service. Connections are shared by all agents of a host.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Usage};
 use hotcell_cells::policy::{Decision, Request, decide, decide_address, decide_url};
 use hotcell_cells::{Denial, Grants};
 use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
 use hotcell_engine::{CallError, CallReport};
-use hotcell_mcp::{
-    ClientEvents, Elicited, Limits, LogLevel, Progress, Server, ServerSettings, TlsSettings, ToolInfo, ToolReply,
-    Transport,
-};
+use hotcell_mcp::{Limits, Server, ServerSettings, TlsSettings, ToolReply, Transport};
 use hotcell_models::ToolSpec;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
+
+use crate::permissions::Permissions;
+use crate::revision::sources::Sources;
+use crate::server_questions::Asking;
 
 /// The file that names servers.
 pub(crate) const SERVERS_FILE: &str = "mcp.json";
@@ -34,8 +35,8 @@ pub(crate) type Granted = (Arc<Grants>, Arc<Grants>);
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that is connected, with the settings and grants under which it is.
-type OpenServer = (ServerSettings, Arc<Grants>, Arc<Connected>);
+/// The place of a server with these settings, which is used under these grants.
+type OpenServer = (ServerSettings, Arc<Grants>, Slot);
 
 /// The servers that a host is connected to. They live on threads of their own, because agents are loaded where nothing
 /// can be awaited.
@@ -44,6 +45,9 @@ pub(crate) struct Connections {
     open: Mutex<Vec<OpenServer>>,
     runtime: OnceLock<Result<Runtime, String>>,
 }
+
+/// The place of one server. Whoever connects to it holds it, so that others who want it wait for that, and nobody else.
+type Slot = Arc<Mutex<Option<Arc<Connected>>>>;
 
 struct Connected {
     server: Server,
@@ -72,10 +76,19 @@ impl Connections {
         receiver.recv().map_err(|_| "it ended abnormally".to_owned())
     }
 
+    /// Does work that blocks on a thread of its own.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, String> {
+        self.runtime()?.spawn_blocking(work).await.map_err(|error| format!("it ended abnormally: {error}"))
+    }
+
     /// The server with these settings and grants; one that could not be reached is tried again the next time.
     fn connect(&self, settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Arc<Connected>, String> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., connected)) = open.iter().find(|(known, with, _)| known == settings && with == grants) {
+        let slot = self.slot(settings, grants);
+        let mut connection = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(connected) = &*connection {
             return Ok(connected.clone());
         }
         let asking = Arc::new(Asking::default());
@@ -89,8 +102,18 @@ impl Connections {
         })?;
         let connected = connected.map_err(|error| error.to_string())?;
         let connected = Arc::new(Connected { server: connected, asking });
-        open.push((settings.clone(), grants.clone(), connected.clone()));
+        *connection = Some(connected.clone());
         Ok(connected)
+    }
+
+    fn slot(&self, settings: &ServerSettings, grants: &Arc<Grants>) -> Slot {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((.., slot)) = open.iter().find(|(known, with, _)| known == settings && with == grants) {
+            return slot.clone();
+        }
+        let slot = Slot::default();
+        open.push((settings.clone(), grants.clone(), slot.clone()));
+        slot
     }
 }
 
@@ -113,13 +136,31 @@ pub(crate) struct ServersFile<'a> {
     pub(crate) variable: &'a dyn Fn(&str, &str) -> Option<String>,
 }
 
+/// How the servers of an agent are reached, and who says what they may be used for.
+#[derive(Clone)]
+pub(crate) struct Reaching {
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) sources: Arc<Sources>,
+    /// The folder whose settings count
+    pub(crate) project: PathBuf,
+    pub(crate) permissions: Arc<Permissions>,
+    /// Whether those that are programs are started
+    pub(crate) starts_programs: bool,
+}
+
 /// The servers within reach of one agent.
 #[derive(Clone)]
 pub(crate) struct AgentServers {
-    connections: Arc<Connections>,
+    reaching: Reaching,
     servers: Arc<Mutex<Servers>>,
-    /// Whether those that are programs are started
-    starts_programs: bool,
+}
+
+/// A function of a server, as models are told about it.
+#[derive(Clone, Serialize, Deserialize)]
+struct Function {
+    name: String,
+    description: String,
+    input_schema: Value,
 }
 
 /// By their names, the servers that may be used, and why others may not.
@@ -128,24 +169,28 @@ type Servers = BTreeMap<String, Result<Arc<Reachable>, String>>;
 /// A server that may be used.
 struct Reachable {
     settings: ServerSettings,
-    grants: Arc<Grants>,
     /// What models see before the names of its functions
     prefix: String,
     /// How long one call may take
     timeout: Duration,
+    /// What was granted to it
+    grants: Arc<Grants>,
+    /// What would be if the operator trusted it
+    held_back: Arc<Grants>,
     connected: OnceLock<Result<Arc<Connected>, String>>,
+    /// Its functions when it was first asked for them: what a model is told does not change any more
+    functions: OnceLock<Result<Arc<[Function]>, String>>,
 }
 
 impl AgentServers {
     /// No servers.
-    pub(crate) fn none(connections: Arc<Connections>) -> Self {
-        AgentServers { connections, servers: Arc::default(), starts_programs: false }
+    pub(crate) fn none(reaching: Reaching) -> Self {
+        AgentServers { reaching, servers: Arc::default() }
     }
 
     /// The servers that the files name, with what was granted to each. The text is what is wrong with a file.
     pub(crate) fn new(
-        connections: Arc<Connections>,
-        starts_programs: bool,
+        reaching: Reaching,
         files: &[ServersFile<'_>],
         grants: impl Fn(&str) -> Granted,
     ) -> (Self, Vec<String>) {
@@ -172,7 +217,7 @@ impl AgentServers {
                 Err(error) => problems.push(format!("`{}`: {error}", file.display())),
             }
         }
-        (AgentServers { connections, servers: Arc::new(Mutex::new(servers)), starts_programs }, problems)
+        (AgentServers { reaching, servers: Arc::new(Mutex::new(servers)) }, problems)
     }
 
     /// Adds a server that the agent's own file describes; it counts before those of other files.
@@ -201,11 +246,9 @@ impl AgentServers {
         match self.find(name) {
             None => ServerState::Missing,
             Some(Err(reason)) => ServerState::Unusable(reason),
-            Some(Ok(reachable)) if !self.may_connect(&reachable) => ServerState::NotStarted,
-            Some(Ok(reachable)) => match self.connected(&reachable) {
-                Ok(connected) => {
-                    ServerState::Usable(connected.server.tools().iter().map(|tool| tool.name.clone()).collect())
-                }
+            Some(Ok(reachable)) if !self.may_ask(&reachable) => ServerState::NotStarted,
+            Some(Ok(reachable)) => match self.functions(&reachable) {
+                Ok(functions) => ServerState::Usable(functions.iter().map(|function| function.name.clone()).collect()),
                 Err(reason) => ServerState::Unusable(reason),
             },
         }
@@ -215,15 +258,43 @@ impl AgentServers {
     pub(crate) fn describe(&self, name: &str) -> Option<ToolSpec> {
         let (server, function) = split(name)?;
         let Some(Ok(reachable)) = self.find(server) else { return None };
-        let connected = self.connected(&reachable).ok()?;
-        let tools = connected.server.tools();
-        let tool: &ToolInfo = tools.iter().find(|tool| tool.name == function)?;
+        let functions = self.functions(&reachable).ok()?;
+        let tool = functions.iter().find(|tool| tool.name == function)?;
         let spoken = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
         Some(ToolSpec {
             name: reachable.prefix.chars().chain(tool.name.chars()).map(spoken).collect(),
             description: tool.description.clone(),
             parameters: tool.input_schema.clone(),
         })
+    }
+
+    /// The functions of a server. A revision knows those that were there when it was made.
+    fn functions(&self, reachable: &Reachable) -> Result<Arc<[Function]>, String> {
+        let ask = || -> Result<String, String> {
+            let connected = self.connected(reachable)?;
+            let functions: Vec<Function> = connected
+                .server
+                .tools()
+                .iter()
+                .map(|tool| Function {
+                    name: tool.name.clone(),
+                    description: tool.description.clone(),
+                    input_schema: tool.input_schema.clone(),
+                })
+                .collect();
+            serde_json::to_string(&functions).map_err(|error| error.to_string())
+        };
+        let find = || {
+            let Reaching { sources, project, .. } = &self.reaching;
+            let subject = format!("server {} {}", project.display(), reachable.settings.name);
+            let answer = match sources.answer(&subject, String::new, ask) {
+                // Nobody had asked for them when it was made.
+                Err(reason) if reason.is_empty() => ask()?,
+                answer => answer?,
+            };
+            serde_json::from_str::<Vec<Function>>(&answer).map(Arc::from).map_err(|error| error.to_string())
+        };
+        reachable.functions.get_or_init(find).clone()
     }
 
     /// Whether a name is that of a function of a server.
@@ -264,6 +335,9 @@ impl AgentServers {
         answers: &[String],
     ) -> Result<String, CallError> {
         let failed = |reason: String| CallError::Failed(reason);
+        let granted = self.reaching.permissions.grants(&full_name(&reachable.settings), &reachable.grants);
+        let granted = granted.map_err(|revoked| failed(revoked.to_string()))?;
+        may_reach(&reachable.settings, &granted, &reachable.held_back).map_err(failed)?;
         let connected = self.connected(reachable).map_err(failed)?;
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| failed(format!("the arguments are no object: {error}")))?;
@@ -274,6 +348,7 @@ impl AgentServers {
         // Dropping this call, for example because its run was stopped, tells the server.
         let _guard = cancel.clone().drop_guard();
         let task = self
+            .reaching
             .connections
             .runtime()
             .map_err(failed)?
@@ -291,16 +366,22 @@ impl AgentServers {
         }
     }
 
+    /// Whether it is known which functions the server has, or it may be asked.
+    fn may_ask(&self, reachable: &Reachable) -> bool {
+        reachable.functions.get().is_some() || self.reaching.sources.is_kept() || self.may_connect(reachable)
+    }
+
     /// Whether the server is no program, or programs may be started.
     fn may_connect(&self, reachable: &Reachable) -> bool {
-        self.starts_programs || !matches!(reachable.settings.transport, Transport::Stdio { .. })
+        self.reaching.starts_programs || !matches!(reachable.settings.transport, Transport::Stdio { .. })
     }
 
     fn connected(&self, reachable: &Reachable) -> Result<Arc<Connected>, String> {
         if !self.may_connect(reachable) {
             return Err(format!("the MCP server `{}` is a program, and none is started here", reachable.settings.name));
         }
-        reachable.connected.get_or_init(|| self.connections.connect(&reachable.settings, &reachable.grants)).clone()
+        let connect = || self.reaching.connections.connect(&reachable.settings, &reachable.grants);
+        reachable.connected.get_or_init(connect).clone()
     }
 }
 
@@ -350,196 +431,38 @@ fn client(settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Option<hotc
     hotcell_mcp::http_client_within(settings, Arc::new(allowed)).map(Some).map_err(|error| error.to_string())
 }
 
-/// Asks the policy whether a server may be used; the error says what would allow it.
+/// A server that may be used; the error says what would allow it.
 fn permit(
     settings: ServerSettings,
     prefix: String,
     timeout: Duration,
     grants: &impl Fn(&str) -> Granted,
 ) -> Result<Arc<Reachable>, String> {
-    let name = format!("{PREFIX}{}", settings.name);
-    let (granted, held_back) = grants(&name);
+    let (grants, held_back) = grants(&full_name(&settings));
+    may_reach(&settings, &grants, &held_back)?;
+    let (connected, functions) = (OnceLock::new(), OnceLock::new());
+    Ok(Arc::new(Reachable { settings, prefix, timeout, grants, held_back, connected, functions }))
+}
+
+/// What grants to a server are given to.
+fn full_name(settings: &ServerSettings) -> String {
+    format!("{PREFIX}{}", settings.name)
+}
+
+/// Asks the policy whether a server may be used; the error says what would allow it.
+fn may_reach(settings: &ServerSettings, granted: &Grants, held_back: &Grants) -> Result<(), String> {
+    let name = full_name(settings);
     let decision = match &settings.transport {
-        Transport::Stdio { .. } => decide(&granted, &Request::Process),
-        Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. } => decide_url(&granted, url, "POST")
+        Transport::Stdio { .. } => decide(granted, &Request::Process),
+        Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. } => decide_url(granted, url, "POST")
             .ok_or_else(|| format!("the address of `{name}` is not one of a web server"))?,
     };
     match decision {
-        Decision::Allow => {
-            Ok(Arc::new(Reachable { settings, grants: granted, prefix, timeout, connected: OnceLock::new() }))
-        }
+        Decision::Allow => Ok(()),
         Decision::Deny(capability) => {
-            let held_back = capability.is_in(&held_back);
+            let held_back = capability.is_in(held_back);
             let denial = Denial { held_back, ..Denial::new(name, capability) };
             Err(format!("the MCP server `{}` may not be used here: {denial}", settings.name))
         }
-    }
-}
-
-/// Answers for the calls that are under way with one server.
-#[derive(Default)]
-struct Asking(Mutex<Vec<Ticket>>);
-
-struct Ticket {
-    number: u64,
-    answers: VecDeque<String>,
-    question: Option<String>,
-}
-
-impl Asking {
-    fn tickets(&self) -> MutexGuard<'_, Vec<Ticket>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(&self, answers: &[String]) -> u64 {
-        let mut tickets = self.tickets();
-        let number = tickets.iter().map(|ticket| ticket.number + 1).max().unwrap_or(0);
-        tickets.push(Ticket { number, answers: answers.iter().cloned().collect(), question: None });
-        number
-    }
-
-    /// The question that has no answer yet, if the server put one.
-    fn end(&self, number: u64) -> Option<String> {
-        let mut tickets = self.tickets();
-        let place = tickets.iter().position(|ticket| ticket.number == number)?;
-        tickets.swap_remove(place).question
-    }
-}
-
-#[async_trait]
-impl ClientEvents for Asking {
-    async fn elicit(&self, server: &str, message: &str, schema: &Value) -> Elicited {
-        let mut tickets = self.tickets();
-        // A server does not say which call its question belongs to. Nobody gets another one's question.
-        let [ticket] = &mut tickets[..] else {
-            tracing::warn!(target: "hotcell::mcp", server, "a question was declined: several calls are under way");
-            return Elicited::Decline;
-        };
-        match ticket.answers.pop_front() {
-            Some(answer) if answer.trim().is_empty() => Elicited::Decline,
-            Some(answer) => fill(schema, &answer).map_or(Elicited::Decline, Elicited::Accept),
-            None => {
-                ticket.question = Some(question(message, schema));
-                Elicited::Cancel
-            }
-        }
-    }
-
-    fn log(&self, server: &str, level: LogLevel, text: &str) {
-        tracing::info!(target: "hotcell::mcp", server, ?level, "{text}");
-    }
-
-    fn tools_changed(&self, server: &str, tools: &[ToolInfo]) {
-        tracing::info!(target: "hotcell::mcp", server, "it has {} tools now", tools.len());
-    }
-
-    fn progress(&self, server: &str, tool: &str, progress: &Progress) {
-        tracing::info!(target: "hotcell::mcp", server, tool, done = progress.done, "{}", progress.message.as_deref().unwrap_or(""));
-    }
-}
-
-/// The fields that a person has to fill in, with their schemas: those that are required, or all if none is.
-fn fields(schema: &Value) -> Vec<(&String, &Value)> {
-    let all = || schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-    let required: Vec<&str> =
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
-    let needed: Vec<(&String, &Value)> = all().filter(|(name, _)| required.contains(&name.as_str())).collect();
-    if needed.is_empty() { all().collect() } else { needed }
-}
-
-/// The question as a person sees it.
-fn question(message: &str, schema: &Value) -> String {
-    let described = |(name, schema): &(&String, &Value)| {
-        let about = ["title", "description"].iter().find_map(|key| schema.get(*key)?.as_str());
-        let kind = schema.get("type").and_then(Value::as_str).unwrap_or("text");
-        match about {
-            Some(about) => format!("{name} ({kind}): {about}"),
-            None => format!("{name} ({kind})"),
-        }
-    };
-    let fields = fields(schema);
-    match &fields[..] {
-        [] => format!("{message} [y/N]"),
-        [field] => format!("{message}\n{} (nothing to decline)", described(field)),
-        several => {
-            let lines: Vec<String> = several.iter().map(|field| format!("- {}", described(field))).collect();
-            format!("{message}\nAnswer with a JSON object of\n{}\n(nothing to decline)", lines.join("\n"))
-        }
-    }
-}
-
-/// What a person answered, in the form that was asked for; none if it does not have that form.
-fn fill(schema: &Value, answer: &str) -> Option<Value> {
-    let fields = fields(schema);
-    match &fields[..] {
-        [] => (yes_or_no(answer)?).then(|| Value::Object(Map::new())),
-        [(name, schema)] => {
-            let answer = answer.trim();
-            let value = match schema.get("type").and_then(Value::as_str) {
-                Some("boolean") => Value::Bool(yes_or_no(answer)?),
-                Some("number" | "integer") => answer.parse().map(Value::Number).ok()?,
-                _ => Value::String(answer.to_owned()),
-            };
-            Some(Value::Object(Map::from_iter([((*name).clone(), value)])))
-        }
-        _ => serde_json::from_str(answer).ok().filter(Value::is_object),
-    }
-}
-
-/// A plain yes or no. Anything else is neither: a confirmation must not rest on a guess.
-fn yes_or_no(answer: &str) -> Option<bool> {
-    match answer.trim().to_lowercase().as_str() {
-        "yes" | "y" | "true" | "1" | "ok" => Some(true),
-        "no" | "n" | "false" | "0" => Some(false),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_a_yes_confirms() {
-        let nothing = json!({ "type": "object", "properties": {} });
-        assert_eq!(question("Delete it?", &nothing), "Delete it? [y/N]");
-        for (answer, confirmed) in
-            [("yes", true), (" Y ", true), ("no", false), ("N", false), ("never", false), ("yes, but", false)]
-        {
-            assert_eq!(fill(&nothing, answer).is_some(), confirmed, "{answer}");
-        }
-        let flag = json!({ "properties": { "x": { "type": "boolean" } } });
-        assert_eq!(fill(&flag, "no"), Some(json!({ "x": false })));
-        assert_eq!(fill(&flag, "perhaps"), None);
-    }
-
-    #[test]
-    fn a_person_answers_in_plain_words_where_one_thing_is_asked() {
-        let one = |kind: &str| json!({ "properties": { "x": { "type": kind, "title": "The X" } } });
-        assert_eq!(question("Which?", &one("string")), "Which?\nx (string): The X (nothing to decline)");
-        assert_eq!(fill(&one("string"), " a b "), Some(json!({ "x": "a b" })));
-        assert_eq!(fill(&one("boolean"), "Yes"), Some(json!({ "x": true })));
-        assert_eq!(fill(&one("integer"), "7"), Some(json!({ "x": 7 })));
-        assert_eq!(fill(&one("integer"), "seven"), None);
-        let two = json!({ "properties": { "a": { "type": "string" }, "b": { "type": "number" } } });
-        assert!(question("Who?", &two).contains("- a (string)\n- b (number)"));
-        assert_eq!(fill(&two, r#"{"a":"x","b":1}"#), Some(json!({ "a": "x", "b": 1 })));
-        assert_eq!(fill(&two, "x"), None);
-        let one_of_two = json!({ "properties": { "a": { "type": "string" }, "b": {} }, "required": ["a"] });
-        assert_eq!(fill(&one_of_two, "x"), Some(json!({ "a": "x" })));
-    }
-
-    #[test]
-    fn a_question_goes_to_nobody_where_it_is_not_clear_whose_it_is() {
-        let asking = Asking::default();
-        let (first, second) = (asking.begin(&[]), asking.begin(&["yes".to_owned()]));
-        let elicited = futures::executor::block_on(asking.elicit("s", "Go on?", &json!({})));
-        assert!(matches!(elicited, Elicited::Decline));
-        assert_eq!((asking.end(first), asking.end(second)), (None, None));
-        let only = asking.begin(&[]);
-        assert!(matches!(futures::executor::block_on(asking.elicit("s", "Go on?", &json!({}))), Elicited::Cancel));
-        assert!(asking.end(only).is_some_and(|question| question.starts_with("Go on?")));
     }
 }

@@ -39,7 +39,7 @@ impl AgentTools {
         model: Arc<dyn Model>,
         default_model: Option<ModelName>,
     ) -> Self {
-        let python = PythonTools::new(registry.cells().clone());
+        let python = PythonTools::new(registry.cells().clone(), registry.permissions().clone());
         AgentTools { registry, servers, python, model, default_model }
     }
 
@@ -79,6 +79,7 @@ impl AgentTools {
     ) -> Result<(Cell, Terms), String> {
         let cell = self.registry.cell(registered)?;
         let mut terms = recordings::terms_at(&registered.terms, site);
+        self.registry.permissions().narrow(&mut terms, registered.pinned).map_err(|revoked| revoked.to_string())?;
         terms.budget = budget_scope.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
         terms.depth = depth;
         if terms.grants.llm || !terms.grants.tool.is_empty() {

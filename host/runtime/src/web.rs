@@ -15,6 +15,7 @@ use hotcell_graph::types::to_text;
 use hotcell_models::{Model, ModelError, OnText, Providers, Reply, Request, Server};
 
 use crate::folder::FILE_GRANTS;
+use crate::permissions::Permissions;
 
 /// The type of a body that is a form.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -26,6 +27,7 @@ const MOST: Bytes = Bytes(16 << 20);
 /// Sends what the grants of an agent allow.
 pub(crate) struct AgentWeb {
     pub(crate) grants: Arc<Grants>,
+    pub(crate) permissions: Arc<Permissions>,
 }
 
 #[async_trait]
@@ -37,7 +39,11 @@ impl Web for AgentWeb {
             Ok(ready) => ready,
             Err(reason) => return WebReport { result: Err(reason), account: Account::default() },
         };
-        let terms = Terms { grants: self.grants.clone(), budget, ..Terms::new(FILE_GRANTS) };
+        let grants = match self.permissions.grants(FILE_GRANTS, &self.grants) {
+            Ok(grants) => grants,
+            Err(revoked) => return WebReport { result: Err(revoked.to_string()), account: Account::default() },
+        };
+        let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
         let (result, usage) = hotcell_cells::send(&terms, request).await;
         budget_scope.spend(&usage);
         let reply = |reply: hotcell_cells::OwnReply| match String::from_utf8(reply.body) {
@@ -106,6 +112,7 @@ pub(crate) struct AgentModel {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) providers: Arc<Providers>,
     pub(crate) grants: Arc<Grants>,
+    pub(crate) permissions: Arc<Permissions>,
 }
 
 #[async_trait]
@@ -116,7 +123,8 @@ impl Model for AgentModel {
             _ => None,
         };
         if let Some(address) = named {
-            let permitted = permit(&self.grants, &address);
+            let granted = self.permissions.grants(FILE_GRANTS, &self.grants).map_err(|revoked| revoked.to_string());
+            let permitted = granted.and_then(|granted| permit(&granted, &address));
             let refused = |reason| ModelError::InvalidRequest { provider: address.clone(), reason };
             request.server = Some(permitted.map_err(refused)?);
         }

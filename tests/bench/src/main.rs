@@ -50,6 +50,18 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Ok(journal) = std::env::var(work::waiting::ALONE) {
+        return match runtime.block_on(work::waiting::each(&journal)) {
+            Ok(bytes) => {
+                table::line(&bytes.to_string());
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                table::problem(&error.to_string());
+                ExitCode::FAILURE
+            }
+        };
+    }
     let mut failed = false;
     for work in known {
         if !arguments.names.is_empty() && !arguments.names.iter().any(|name| name == work.name) {

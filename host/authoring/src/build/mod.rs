@@ -1,7 +1,6 @@
 //! From a project to a described component.
 
 mod c;
-mod failure;
 mod javascript;
 mod python;
 mod rust;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use failure::BuildError;
+pub use crate::failure::BuildError;
 
 use crate::component;
 use crate::description;

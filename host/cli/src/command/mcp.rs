@@ -4,9 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_runtime::mcp::{HttpSettings, Identity, serve_http, serve_stdio};
-use hotcell_runtime::{CancellationToken, Host, LiveCatalog, Make, ToolCatalog, agents_in};
+use hotcell_runtime::{CancellationToken, LiveCatalog, Make, RevisionRegistry, ToolCatalog, agents_in};
 
 use super::{Context, HostArguments};
 use crate::arguments::Mcp;
@@ -25,8 +26,13 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
         ..HostArguments::default()
     })?;
     let screen = &context.screen;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
+    let registry = Arc::new(RevisionRegistry::new(host));
     let mut told = Vec::new();
-    let catalog = catalog_of(&host, &arguments.paths, &mut told);
+    let catalog = runtime.block_on(catalog_of(&registry, &arguments.paths, &mut told));
     if !told.is_empty() {
         screen.line(render(&told, screen.colour()).trim_end());
     }
@@ -36,17 +42,17 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
     }
     let count = catalog.len();
     let identity = Identity { name: "hotcell".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))?;
     let shutdown = CancellationToken::new();
     let work = async {
         let paths = arguments.paths.clone();
         let make: Make = Arc::new(move || {
-            let mut told = Vec::new();
-            catalog_of(&host, &paths, &mut told)
-                .map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)))
+            let (registry, paths) = (registry.clone(), paths.clone());
+            let made = async move {
+                let mut told = Vec::new();
+                let made = catalog_of(&registry, &paths, &mut told).await;
+                made.map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)))
+            };
+            made.boxed()
         });
         let catalog = Arc::new(LiveCatalog::new(catalog, arguments.paths, make));
         let Some(address) = arguments.http else { return serve_stdio(catalog, identity, shutdown.clone()).await };
@@ -62,22 +68,25 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
 }
 
 /// What the folders offer as they are now; what is or may be wrong is told.
-fn catalog_of(host: &Host, paths: &[PathBuf], told: &mut Vec<Diagnostic>) -> Result<ToolCatalog, Failure> {
-    let mut catalog = ToolCatalog::new(host.clone());
+async fn catalog_of(
+    registry: &Arc<RevisionRegistry>,
+    paths: &[PathBuf],
+    told: &mut Vec<Diagnostic>,
+) -> Result<ToolCatalog, Failure> {
+    let mut catalog = ToolCatalog::of(registry.clone());
     for path in paths {
         if path.is_dir() {
-            told.extend(catalog.add_plugins(path)?);
+            // Plugins are compiled here.
+            told.extend(tokio::task::block_in_place(|| catalog.add_plugins(path))?);
         } else if !path.exists() {
             return Err(Failure::refused(format!("there is no `{}`", path.display())));
         }
         let agents = if path.is_dir() { agents_in(path) } else { vec![path.clone()] };
-        for agent in agents {
-            match catalog.add_agent(&agent) {
-                Ok(warnings) => told.extend(warnings),
-                Err(failure) => {
-                    told.extend(failure.diagnostics);
-                    return Err(Failure::said(Exit::Refused));
-                }
+        match catalog.add_agents(&agents).await {
+            Ok(warnings) => told.extend(warnings),
+            Err(failure) => {
+                told.extend(failure.diagnostics);
+                return Err(Failure::said(Exit::Refused));
             }
         }
     }

@@ -231,6 +231,10 @@ impl From<HostError> for Failure {
             | HostError::Models(_)
             | HostError::Load { .. }
             | HostError::Changed { .. }
+            | HostError::DoesNotFit { .. }
+            | HostError::Revision { .. }
+            | HostError::NoSuchRevision { .. }
+            | HostError::Unkept(_)
             | HostError::Config { .. }
             | HostError::NothingAsked { .. }
             | HostError::WhichQuestion { .. }

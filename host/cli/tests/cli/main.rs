@@ -16,6 +16,7 @@ mod models;
 mod odd_files;
 mod pictures;
 mod plugins;
+mod revisions;
 mod runs;
 mod stores;
 mod templates;

@@ -88,15 +88,6 @@ nodes:
 }
 
 #[test]
-fn a_changed_graph_is_not_resumed() {
-    let graph = "name: ask\nversion: \"1.0\"\nstart: ask\nnodes:\n  ask: { type: input, question: \"Now?\", next: done }\n  done: { type: end, output: fin }\n";
-    let desk = Desk::with(graph, &[]);
-    desk.output(&["run", ".", "--quiet"]);
-    desk.write("graph.yaml", &graph.replace("Now?", "Then?"));
-    insta::assert_snapshot!(desk.told(&["runs", "resume", desk.only_run().as_str(), "--answer", "yes"]));
-}
-
-#[test]
 fn a_run_of_another_process_is_followed_to_its_end() {
     let desk = chain(3, 100);
     let runner = desk.spawn(&["run", ".", "--quiet"]);

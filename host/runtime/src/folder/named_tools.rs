@@ -100,10 +100,8 @@ impl AgentSurroundings<'_> {
 
     /// The Python files beside the agent, in the order of their names.
     fn python_files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.folder).into_iter().flatten().flatten();
-        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        let mut files: Vec<String> = names.filter(|name| name.ends_with(".py") && !name.starts_with('.')).collect();
-        files.sort();
+        let mut files = self.context.sources().files_ending(self.folder, ".py");
+        files.retain(|name| !name.starts_with('.'));
         files.truncate(MOST_FILES);
         files
     }

@@ -9,6 +9,8 @@ use hotcell_models::ModelError;
 use thiserror::Error;
 
 use crate::agent::LoadFailure;
+use crate::revision::RevisionError;
+use crate::revision::kept::KeptError;
 
 /// Why a host does not do what it was asked.
 #[derive(Debug, Error)]
@@ -41,6 +43,42 @@ pub enum HostError {
         /// The graph's file
         file: PathBuf,
     },
+    /// What a run is to go on with is not kept any more, or damaged
+    #[error(
+        "the revision {} of run `{run}` cannot be used: {cause}; `--revision current` goes on with what the files say now",
+        short(.digest)
+    )]
+    Revision {
+        /// The run
+        run: String,
+        /// The revision
+        digest: String,
+        /// What is wrong with it
+        cause: KeptError,
+    },
+    /// A run never went on with such a revision
+    #[error("run `{run}` has no revision `{wanted}`; it has {}, and `current` is what the files say now", revisions(.known))]
+    NoSuchRevision {
+        /// The run
+        run: String,
+        /// What was asked for
+        wanted: String,
+        /// Its revisions
+        known: Vec<String>,
+    },
+    /// What was committed of a run does not fit what it was to be moved to
+    #[error(
+        "run `{run}` cannot be moved: {cause}; it was not changed, and goes on with its own revision without `--revision`"
+    )]
+    DoesNotFit {
+        /// The run
+        run: String,
+        /// What does not fit
+        cause: String,
+    },
+    /// What an agent was loaded from cannot be kept
+    #[error(transparent)]
+    Unkept(#[from] RevisionError),
     /// The user's `config.toml` cannot be used
     #[error("cannot use `{file}`: {cause}", file = file.display())]
     Config {
@@ -87,6 +125,26 @@ fn nothing_asked(run: &str, status: RunStatus) -> String {
             format!("every question of run `{run}` has its answer already; it only has to be resumed")
         }
         status => format!("run `{run}` is {status} and waits for no answer"),
+    }
+}
+
+/// Why a run does not go on, where it was to be moved to another revision.
+pub(super) fn does_not_fit(error: RunError, moves: bool) -> HostError {
+    match error {
+        RunError::Mismatch { run, cause } if moves => HostError::DoesNotFit { run: run.to_string(), cause },
+        error => error.into(),
+    }
+}
+
+/// The beginning of a digest, for people.
+pub(crate) fn short(digest: &str) -> String {
+    digest.chars().take(12).collect()
+}
+
+fn revisions(known: &[String]) -> String {
+    match known {
+        [] => "none that was kept".to_owned(),
+        known => known.iter().map(|digest| format!("`{}`", short(digest))).collect::<Vec<_>>().join(", "),
     }
 }
 

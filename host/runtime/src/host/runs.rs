@@ -8,7 +8,9 @@ use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord,
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::{Host, HostError};
+use super::error::does_not_fit;
+use super::revisions::GoingOn;
+use super::{Host, HostError, RevisionChoice};
 use crate::agent::Agent;
 use crate::agent_registry::GuardedAgents;
 use crate::web::AgentModel;
@@ -32,8 +34,14 @@ impl Host {
     /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
     pub async fn run(&self, agent: &Agent, given: RunInput, session: Session) -> Result<RunReport, HostError> {
         self.prepare(agent, &session).await?;
+        let mut is_kept = false;
         loop {
             match self.try_run(agent, given.clone(), &session).await {
+                // The first run of a revision, or the first one since nobody needed it any more.
+                Err(HostError::Run(RunError::Journal(JournalError::NotKept(_)))) if !is_kept => {
+                    self.keep(agent).await?;
+                    is_kept = true;
+                }
                 Err(error) => match busy_in_thread(&error, given.thread.as_deref()) {
                     Some(run) => self.wait_for(run.as_ref(), &session).await?,
                     None => return Err(error),
@@ -54,7 +62,13 @@ impl Host {
                 (RunStatus::Running, _) => return Err(JournalError::ThreadBusy(before.id).into()),
                 (RunStatus::Waiting, Some(text)) => {
                     self.answer(before.id.as_str(), None, text).await?;
-                    return self.go_on(&before, agent, session).await;
+                    if before.revision.as_deref() == Some(agent.digest()) {
+                        return self.go_on(&before, agent, None, session).await;
+                    }
+                    // What it asked it asked as it was then.
+                    let own = self.going_on(&before, &RevisionChoice::Own, session).await?.agent;
+                    self.prepare(&own, session).await?;
+                    return self.go_on(&before, &own, None, session).await;
                 }
                 _ => {}
             }
@@ -63,7 +77,7 @@ impl Host {
             // What a changed graph makes of an old run is kept, because it may be changed once more. So is every so
             // manyth state, because a run that only refers to the one before it is read together with it.
             let depth = RunInput::depth_of(&before.header.given);
-            if before.header.digest == agent.digest && depth + 1 < LONGEST_CHAIN {
+            if before.revision.as_deref() == Some(agent.digest()) && depth + 1 < LONGEST_CHAIN {
                 given.after = Some(before.id.to_string());
                 given.depth = depth + 1;
             }
@@ -76,8 +90,8 @@ impl Host {
         let request = RunRequest {
             graph: agent.graph.clone(),
             source: agent.source.clone(),
-            digest: agent.digest.clone(),
-            kept: false,
+            digest: agent.digest().to_owned(),
+            kept: agent.revision.is_some(),
             given,
             follows,
         };
@@ -85,17 +99,26 @@ impl Host {
     }
 
     /// Goes on with a run, named by its name or an unambiguous beginning of it: one that waits for a person, or whose
-    /// process is gone.
+    /// process is gone. It goes on with what it was loaded from when it began, whatever became of the files since.
     pub async fn resume(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
+        self.resume_with(run, &RevisionChoice::Own, session).await
+    }
+
+    /// Goes on with a run as [`Host::resume`] does, with this choice of a revision.
+    pub async fn resume_with(
+        &self,
+        run: &str,
+        revision: &RevisionChoice,
+        session: Session,
+    ) -> Result<RunReport, HostError> {
         let record = self.0.journal.find(run).await?;
-        let run = record.id.to_string();
         if record.status.is_final() {
             return Err(RunError::Ended { run: record.id, status: record.status }.into());
         }
-        let agent = self.load_of(&record).map_err(|failure| HostError::Load { run: run.clone(), failure })?;
+        let GoingOn { agent, moved } = self.going_on(&record, revision, &session).await?;
         self.prepare(&agent, &session).await?;
         loop {
-            match self.go_on(&record, &agent, &session).await {
+            match self.go_on(&record, &agent, moved.clone(), &session).await {
                 Err(HostError::Run(RunError::Journal(JournalError::ThreadBusy(other)))) => {
                     self.wait_for(Some(&other), &session).await?;
                 }
@@ -104,33 +127,61 @@ impl Host {
         }
     }
 
-    /// Goes on with a run that failed, from where it failed. Its graph may be another one than before: what was committed
-    /// has to fit it.
+    /// Goes on with a run that failed, from where it failed, with what it was loaded from when it began.
     pub async fn retry(&self, run: &str, session: Session) -> Result<RunReport, HostError> {
+        self.retry_with(run, &RevisionChoice::Own, session).await
+    }
+
+    /// Goes on with a run as [`Host::retry`] does, with this choice of a revision.
+    pub async fn retry_with(
+        &self,
+        run: &str,
+        revision: &RevisionChoice,
+        session: Session,
+    ) -> Result<RunReport, HostError> {
         let record = self.0.journal.find(run).await?;
-        let run = record.id.to_string();
         if record.status != RunStatus::Failed {
             return Err(RunError::NotFailed { run: record.id, status: record.status }.into());
         }
-        let agent = self.load_of(&record).map_err(|failure| HostError::Load { run, failure })?;
+        let GoingOn { agent, moved } = self.going_on(&record, revision, &session).await?;
         self.prepare(&agent, &session).await?;
-        let engine = self.engine(&agent, &session);
+        let moves = moved.is_some();
+        let engine = self.engine_moving(&agent, moved, &session);
         loop {
             match engine.retry(&record.id, agent.graph.clone(), session.cancel.clone()).await {
                 Err(RunError::Journal(JournalError::ThreadBusy(other))) => {
                     self.wait_for(Some(&other), &session).await?;
                 }
-                report => return Ok(report?),
+                report => return report.map_err(|error| does_not_fit(error, moves)),
             }
         }
     }
 
-    async fn go_on(&self, record: &RunRecord, agent: &Agent, session: &Session) -> Result<RunReport, HostError> {
-        if agent.digest != record.header.digest {
+    async fn go_on(
+        &self,
+        record: &RunRecord,
+        agent: &Agent,
+        moved: Option<String>,
+        session: &Session,
+    ) -> Result<RunReport, HostError> {
+        // Of a run whose revision was not kept, only the texts can be compared.
+        let is_older = record.revision.is_none() && moved.is_none();
+        if is_older && ![&agent.texts, agent.digest()].contains(&record.header.digest.as_str()) {
             return Err(HostError::Changed { run: record.id.to_string(), file: agent.file.clone() });
         }
+        let moves = moved.is_some();
+        let engine = self.engine_moving(agent, moved, session);
+        let resumed = engine.resume(&record.id, agent.graph.clone(), session.cancel.clone()).await;
+        resumed.map_err(|error| does_not_fit(error, moves))
+    }
+
+    /// The engine for an agent, by which runs are moved to a revision.
+    fn engine_moving(&self, agent: &Agent, moved: Option<String>, session: &Session) -> Engine {
         let engine = self.engine(agent, session);
-        Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel.clone()).await?)
+        match moved {
+            Some(revision) => engine.moving_to(revision),
+            None => engine,
+        }
     }
 
     /// Waits until nobody works on another run of the thread; there is nothing to wait for where a run was merely begun in it.
@@ -164,6 +215,7 @@ impl Host {
                 model: self.context().model(),
                 providers: self.context().providers().clone(),
                 grants: agent.grants.clone(),
+                permissions: agent.permissions.clone(),
             }),
             default_model: self.context().default_model(),
             people: session.people.clone(),

@@ -18,6 +18,7 @@ use crate::context::LoadContext;
 use crate::knowledge::AgentKnowledge;
 use crate::load::MAX_AGENTS;
 use crate::load::asked::Asked;
+use crate::load::locate::locate;
 use crate::load::one::{LoadRequest, LoadedAgent, load_one};
 
 /// An agent that was loaded, or why it cannot be.
@@ -104,7 +105,9 @@ fn load_beside(context: &LoadContext, root: &LoadedAgent, name: &Key, is_strange
     let folder = root.folder.parent().unwrap_or(&root.folder).join(&**name);
     let asked = if is_stranger { Asked::Stranger } else { Asked::Agent };
     let told = if is_stranger { &root.operators_list } else { &root.hooks };
-    load_one(context, LoadRequest { path: &folder, choice: Choice::Only, project: None, asked, components: &[] }, told)
+    let located = locate(context.sources(), &folder, None)?;
+    let wanted = LoadRequest { located: &located, choice: Choice::Only, project: None, asked, components: &[] };
+    load_one(context, wanted, told)
 }
 
 /// The agents that somebody can make work who has no yes for it: by a call that nobody agreed to, at first or second hand.

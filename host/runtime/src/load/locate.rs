@@ -6,61 +6,80 @@ use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::Part;
 use hotcell_dialects::loki;
-use hotcell_files::{FileError, Folder};
+use hotcell_files::Entry;
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
 
 use crate::agent::{ComponentsFile, LoadFailure};
 use crate::folder::{AGENT_FILE, CONFIG_FILE, GRAPH_FILE, both_files};
+use crate::revision::sources::Sources;
 
 /// Bytes that a graph file may have.
 const MAX_SOURCE: u64 = 16 << 20;
 
-/// The file of an agent that `path` means, absolute and without links, and its text. What a folder names lies in that folder, and
-/// what another agent's file names lies in its `project`; a file that the person names may be anywhere.
-pub(crate) fn read(path: &Path, project: Option<&Path>) -> Result<(PathBuf, String), LoadFailure> {
-    let fail =
-        |path: &Path, error: &dyn fmt::Display| Diagnostic::error(format!("cannot read `{}`: {error}", path.display()));
-    let mut file = path.to_path_buf();
-    let mut root = project;
-    if path.is_dir() {
-        root = root.or(Some(path));
-        if both_files(path) {
+/// A file of an agent.
+pub(crate) struct Located {
+    /// The file, absolute and without links
+    pub(crate) file: PathBuf,
+    /// The name under which diagnostics show it: as the person wrote it
+    pub(crate) shown: String,
+    /// Its folder, as the person wrote it
+    pub(crate) shown_folder: String,
+}
+
+/// The file of an agent that `path` means: itself, or the one in a folder. What a folder names lies in that folder, and what
+/// another agent's file names lies in its `project`; a file that the person names may be anywhere.
+pub(crate) fn locate(sources: &Sources, path: &Path, project: Option<&Path>) -> Result<Located, LoadFailure> {
+    let around = project.map_or_else(|| sources.anywhere(), |project| sources.below(project));
+    let mut found = path.to_path_buf();
+    let mut folder = path.parent().unwrap_or(path);
+    let real = if around.is_folder(path) {
+        let inside = sources.below(path);
+        if both_files(sources, path) {
             return Err(loki::both_files(&path.display().to_string()).into());
         }
-        let candidates = [GRAPH_FILE, CONFIG_FILE, AGENT_FILE].map(|name| path.join(name));
-        file = candidates.into_iter().find(|file| file.symlink_metadata().is_ok()).ok_or_else(|| {
+        let mut names = [GRAPH_FILE, CONFIG_FILE, AGENT_FILE].into_iter().map(Path::new);
+        let name = names.find(|name| inside.entry(name) != Entry::Missing).ok_or_else(|| {
             Diagnostic::error(format!("there is neither `{GRAPH_FILE}` nor `{CONFIG_FILE}` in `{}`", path.display()))
                 .help("give the folder that holds an agent, or its file itself")
         })?;
-    }
-    let text = match root {
-        Some(root) => Folder::new(root).read_text(file.strip_prefix(root).unwrap_or(&file), MAX_SOURCE),
-        None => hotcell_files::read_text(&file, MAX_SOURCE).map_err(FileError::from),
+        found = path.join(name);
+        folder = path;
+        inside.real_path(name)
+    } else {
+        around.real_path(path)
     };
-    let text = text.map_err(|error| fail(&file, &error))?;
-    let file = std::fs::canonicalize(&file).map_err(|error| fail(&file, &error))?;
-    Ok((file, text))
+    let file = real.map_err(|error| unreadable(&found, &error))?;
+    let shown_folder = match folder.as_os_str().is_empty() {
+        true => ".".to_owned(),
+        false => folder.display().to_string(),
+    };
+    Ok(Located { file, shown: found.display().to_string(), shown_folder })
 }
 
-/// The folder of the file, as the person wrote it.
-pub(crate) fn folder_to_show(path: &Path, file: &Path) -> String {
-    let folder = if path.is_dir() { Some(path) } else { path.parent() };
-    let shown = folder.unwrap_or_else(|| file.parent().unwrap_or(path)).display().to_string();
-    if shown.is_empty() { ".".to_owned() } else { shown }
+/// The text of a file that [`locate`] found. What takes its place meanwhile cannot lead elsewhere.
+pub(crate) fn read(sources: &Sources, file: &Path) -> Result<String, LoadFailure> {
+    let (folder, name) = (file.parent().unwrap_or(file), file.file_name().unwrap_or_default());
+    let text = sources.below(folder).read_text(Path::new(name), MAX_SOURCE);
+    Ok(text.map_err(|error| unreadable(file, &error))?)
 }
 
-/// The name under which diagnostics show the file: as the person wrote it.
-pub(crate) fn path_to_show(path: &Path, file: &Path) -> String {
-    match file.file_name() {
-        Some(name) if path.is_dir() => path.join(name).display().to_string(),
-        _ => path.display().to_string(),
-    }
+fn unreadable(path: &Path, error: &dyn fmt::Display) -> Diagnostic {
+    Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// The texts of files with parts.
-pub(crate) fn parts(components: &[ComponentsFile]) -> Result<Vec<Part>, LoadFailure> {
+/// Files with parts, absolute and without links, however the person wrote them.
+pub(crate) fn absolute(components: &[ComponentsFile]) -> Result<Vec<ComponentsFile>, LoadFailure> {
+    let absolute = |part: &ComponentsFile| {
+        let Located { file, .. } = locate(&Sources::Plain, &part.file, None)?;
+        Ok(ComponentsFile { file, rename: part.rename.clone() })
+    };
+    components.iter().map(absolute).collect()
+}
+
+/// The texts of files with parts, which are [`absolute`].
+pub(crate) fn parts(sources: &Sources, components: &[ComponentsFile]) -> Result<Vec<Part>, LoadFailure> {
     let part = |part: &ComponentsFile| {
-        let (_, text) = read(&part.file, None)?;
+        let text = read(sources, &part.file)?;
         let file = Arc::new(SourceFile { name: part.file.display().to_string(), text });
         Ok(Part { file, rename: part.rename.clone() })
     };

@@ -20,9 +20,10 @@ use crate::hooks::{AgentHooks, HookList};
 use crate::knowledge::AgentKnowledge;
 use crate::load::asked::Asked;
 use crate::load::front_end::FrontEndOutput;
-use crate::load::locate::{folder_to_show, parts, path_to_show, read};
+use crate::load::locate::{Located, parts, read};
 use crate::load::project::ProjectContext;
 use crate::load::unmatched::{Known, unmatched};
+use crate::permissions::Permissions;
 use crate::remote;
 use crate::scripts::{AgentScripts, Place};
 use crate::web::AgentWeb;
@@ -30,7 +31,7 @@ use crate::web::AgentWeb;
 /// An agent that is to be loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct LoadRequest<'a> {
-    pub(crate) path: &'a Path,
+    pub(crate) located: &'a Located,
     pub(crate) choice: Choice<'a>,
     /// The folder whose plugins and settings count; none means that of the file
     pub(crate) project: Option<&'a Path>,
@@ -43,6 +44,7 @@ pub(crate) struct LoadRequest<'a> {
 pub(crate) struct LoadedAgent {
     pub(crate) callee: Callee,
     pub(crate) grants: Arc<Grants>,
+    pub(crate) permissions: Arc<Permissions>,
     pub(crate) dialect: Dialect,
     pub(crate) file: PathBuf,
     pub(crate) folder: PathBuf,
@@ -73,21 +75,22 @@ pub(crate) fn load_one(
     wanted: LoadRequest<'_>,
     told: &HookList,
 ) -> Result<(LoadedAgent, Vec<Diagnostic>), LoadFailure> {
-    let LoadRequest { path, choice, project, asked, components } = wanted;
-    let (file, text) = read(path, project)?;
-    let shown = path_to_show(path, &file);
+    let LoadRequest { located, choice, project, asked, components } = wanted;
+    let Located { file, shown, shown_folder } = located;
+    let sources = context.sources();
+    let text = read(sources, file)?;
     let folder = file.parent().map(Path::to_path_buf).unwrap_or_default();
     let is_config = file.file_name().is_some_and(|name| name == CONFIG_FILE);
-    if both_files(&folder) && (is_config || file.file_name().is_some_and(|name| name == GRAPH_FILE)) {
+    if both_files(sources, &folder) && (is_config || file.file_name().is_some_and(|name| name == GRAPH_FILE)) {
         return Err(loki::both_files(&folder.display().to_string()).into());
     }
     let mut digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-    let parts = parts(components)?;
+    let parts = parts(sources, components)?;
     for part in &parts {
         digest = blake3::hash(format!("{digest}{}{:?}", part.file.text, part.rename).as_bytes()).to_hex().to_string();
     }
     let source = Arc::new(SourceFile { name: shown.clone(), text });
-    let Some(dialect) = recognise(&shown, &source.text) else {
+    let Some(dialect) = recognise(shown, &source.text) else {
         return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
             .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`, a configuration of the \
                    Open Agent Specification `component_type`")
@@ -96,18 +99,17 @@ pub(crate) fn load_one(
 
     let mut diagnostics = Vec::new();
     let settled = project.unwrap_or(&folder);
-    let shown = folder_to_show(path, &file);
-    let ProjectContext { said, opened, registry, servers, tools, mut hooks } =
-        ProjectContext::of(context, settled, asked, told, &shown, &mut diagnostics);
-    let (settings, held_back) = said.settings_for_file(&file, source.text.as_bytes());
+    let ProjectContext { said, opened, registry, servers, tools, permissions, mut hooks } =
+        ProjectContext::of(context, settled, asked, told, shown_folder, &mut diagnostics);
+    let (settings, held_back) = said.settings_for_file(file, source.text.as_bytes());
     let settings = &settings;
     if held_back {
-        let what = format!("`{}` is not as it was when its folder was trusted", path_to_show(path, &file));
+        let what = format!("`{shown}` is not as it was when its folder was trusted");
         diagnostics.push(
             Diagnostic::warning(format!(
                 "{what}: what is granted to the file itself, its MCP servers and documents is left out"
             ))
-            .help(format!("look at it, and decide, with `hotcell trust {shown}`")),
+            .help(format!("look at it, and decide, with `hotcell trust {shown_folder}`")),
         );
     }
 
@@ -122,6 +124,7 @@ pub(crate) fn load_one(
         tools: &tools,
         settings,
         project: settled,
+        permissions: &permissions,
     };
     let surroundings = AgentSurroundings::new(context, &folder, reach);
     let mut loaded = FrontEndOutput::of(dialect, is_config, &source, choice, &parts, &surroundings);
@@ -130,7 +133,7 @@ pub(crate) fn load_one(
         hooks.tell_in_order(&loaded.hooks);
     }
 
-    let mut scripts = AgentScripts::new(context.cell_runtime().cells().clone());
+    let mut scripts = AgentScripts::new(context.cell_runtime().cells().clone(), permissions.clone());
     let checked = loaded.checked;
     let mut calls = Vec::new();
     if let Some(graph) = &loaded.graph {
@@ -191,7 +194,9 @@ pub(crate) fn load_one(
     let Some(graph) = loaded.graph.filter(|_| !broken) else { return Err(LoadFailure { diagnostics }) };
     let tools = Arc::new(tools);
     let bases = loaded.knowledge_bases;
-    let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), |name| settings.grants_of_file(name)));
+    registry.note_used(context.sources(), settled);
+    let of_file = |name: &str| settings.grants_of_file(name);
+    let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), permissions.clone(), of_file));
     let callee = Callee {
         at_once: None,
         graph: Arc::new(graph),
@@ -201,14 +206,15 @@ pub(crate) fn load_one(
         knowledge: knowledge.clone(),
         hooks: Arc::new(hooks),
         agents: None,
-        web: Arc::new(AgentWeb { grants: settings.grants_of_file(FILE_GRANTS) }),
+        web: Arc::new(AgentWeb { grants: settings.grants_of_file(FILE_GRANTS), permissions: permissions.clone() }),
     };
     // What is granted to the file is granted to all of its agents.
     let member = |(name, graph): (Key, Arc<Graph>)| (name, Callee { graph, ..callee.clone() });
     let members = loaded.members.into_iter().map(member).collect();
     let mut remotes = Vec::with_capacity(loaded.remotes.len());
+    let granted = (settings.grants_of_file(FILE_GRANTS), permissions.clone());
     for Remote { name, url, span } in &loaded.remotes {
-        match remote::callee(name, url, span, settings.grants_of_file(FILE_GRANTS), &callee) {
+        match remote::callee(name, url, span, granted.clone(), &callee) {
             Ok(remote) => remotes.push((name.clone(), remote)),
             Err(reason) => diagnostics.push(Diagnostic::error(reason).at(span)),
         }
@@ -219,12 +225,13 @@ pub(crate) fn load_one(
     let one = LoadedAgent {
         callee,
         grants: settings.grants_of_file(FILE_GRANTS),
+        permissions,
         remotes,
         members,
         style: loaded.style,
         names: loaded.names,
         dialect,
-        file,
+        file: file.clone(),
         folder,
         conversation_starters: loaded.conversation_starters,
         digest,

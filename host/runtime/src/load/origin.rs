@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use hotcell_graph::diagnostic::Diagnostic;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{ComponentsFile, LoadFailure, Loading, Which};
-use crate::load::locate::read;
+use crate::agent::{ComponentsFile, Loading, Which};
 
 /// Where an agent comes from, for whoever loads it again: its file, and `#name` for one of several. What was handed in
 /// beside it makes it a JSON object.
@@ -18,7 +16,31 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// What a run was started with: `source` is what [`source`] made.
+    /// The agent in this file, absolute, with what is said about it; files with parts are absolute, too.
+    pub(crate) fn of(file: &Path, loading: &Loading<'_>) -> Self {
+        let agent = match loading.agent {
+            Which::Named(name) => Some(name.to_owned()),
+            Which::Only | Which::Any => None,
+        };
+        Origin { file: file.to_owned(), agent, components: loading.components.to_vec() }
+    }
+
+    /// What a run is started with: the file, and `#name` for one of several. What was handed in beside it makes it JSON.
+    pub(crate) fn source(&self) -> String {
+        match (&self.agent, &self.components[..]) {
+            (_, [_, ..]) => self.to_json(),
+            (Some(name), []) => format!("{}#{name}", self.file.display()),
+            (None, []) => self.file.display().to_string(),
+        }
+    }
+
+    /// All of it as JSON.
+    pub(crate) fn to_json(&self) -> String {
+        // Paths that are no text cannot be written down.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// What a run was started with: `source` is what [`Origin::source`] made.
     pub(crate) fn parse(source: &str) -> Self {
         if let Ok(origin) = serde_json::from_str(source) {
             return origin;
@@ -35,26 +57,4 @@ impl Origin {
     pub(crate) fn loading(&self) -> Loading<'_> {
         Loading { agent: self.agent.as_deref().map_or(Which::Only, Which::Named), components: &self.components }
     }
-}
-
-/// Where an agent comes from. Files are named so that they are found from any folder.
-pub(crate) fn source(file: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
-    if loading.components.is_empty() {
-        return Ok(match loading.agent {
-            Which::Named(name) => format!("{}#{name}", file.display()),
-            Which::Only | Which::Any => file.display().to_string(),
-        });
-    }
-    let absolute = |part: &ComponentsFile| {
-        let (file, _) = read(&part.file, None)?;
-        Ok::<_, LoadFailure>(ComponentsFile { file, rename: part.rename.clone() })
-    };
-    let components = loading.components.iter().map(absolute).collect::<Result<_, _>>()?;
-    let agent = match loading.agent {
-        Which::Named(name) => Some(name.to_owned()),
-        Which::Only | Which::Any => None,
-    };
-    let origin = Origin { file: file.to_owned(), agent, components };
-    // Paths that are no text cannot be written down.
-    serde_json::to_string(&origin).map_err(|error| Diagnostic::error(error.to_string()).into())
 }

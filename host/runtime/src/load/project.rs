@@ -10,8 +10,10 @@ use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 use crate::context::LoadContext;
 use crate::hooks::{AgentHooks, HookList};
 use crate::load::asked::Asked;
+use crate::permissions::Permissions;
 use crate::plugin_registry::PluginRegistry;
-use crate::servers::{self, AgentServers, ServersFile};
+use crate::revision::sources::FolderFor;
+use crate::servers::{self, AgentServers, Reaching, ServersFile};
 use crate::tools::AgentTools;
 
 /// Bytes that a file of MCP servers may have.
@@ -26,6 +28,7 @@ pub(crate) struct ProjectContext {
     pub(crate) registry: Arc<PluginRegistry>,
     pub(crate) servers: AgentServers,
     pub(crate) tools: AgentTools,
+    pub(crate) permissions: Arc<Permissions>,
     pub(crate) hooks: AgentHooks,
 }
 
@@ -39,9 +42,9 @@ impl ProjectContext {
         shown: &str,
         diagnostics: &mut Vec<Diagnostic>,
     ) -> Self {
-        let opened = match asked {
-            Asked::Person => context.named_folder(settled),
-            Asked::Agent | Asked::Stranger => context.agent_folder(settled),
+        let opened = match asked.folder_for() {
+            FolderFor::Person => context.named_folder(settled),
+            FolderFor::Agent => context.agent_folder(settled),
         };
         let mut said = opened.unwrap_or_else(|error| {
             diagnostics.push(Diagnostic::error(error.to_string()));
@@ -66,34 +69,51 @@ impl ProjectContext {
         if asked == Asked::Stranger && said.grants_something() {
             said = said.for_a_stranger();
         }
-        let catalogue = context.catalogue(settled);
-        let (registry, found) = PluginRegistry::new(context, &catalogue, &said);
+        let permissions = Permissions::new(settled, context.trust_of(asked.folder_for()));
+        let (registry, found) = match context.sources().plugins(settled) {
+            Some(kept) => PluginRegistry::of_revision(context, kept, &said, permissions.clone()),
+            None => PluginRegistry::new(context, &context.catalogue(settled), &said, permissions.clone()),
+        };
         diagnostics.extend(found);
         let registry = Arc::new(registry);
-        let servers = servers(context, settled, said.settings(), diagnostics);
+        let reaching = Reaching {
+            connections: context.connections(),
+            sources: context.sources().clone(),
+            project: settled.to_owned(),
+            permissions: permissions.clone(),
+            starts_programs: context.starts_programs(),
+        };
+        let servers = servers(context, reaching, said.settings(), diagnostics);
         let tools = AgentTools::new(registry.clone(), servers.clone(), context.model(), context.default_model());
         let (hooks, found) = AgentHooks::new(tools.clone(), said.settings(), told);
         diagnostics.extend(found);
-        ProjectContext { said, opened, registry, servers, tools, hooks }
+        ProjectContext { said, opened, registry, servers, tools, permissions, hooks }
     }
 }
 
 /// The MCP servers within reach of an agent.
 fn servers(
     context: &LoadContext,
-    folder: &Path,
+    reaching: Reaching,
     settings: &Settings,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> AgentServers {
-    let environment = context.environment();
+    let (environment, folder) = (context.environment(), reaching.project.clone());
+    let permissions = reaching.permissions.clone();
     // A server gets at no variable that was not granted to that very server.
     let granted = |server: &str, variable: &str| {
         let grants = settings.grants(&format!("{}{server}", servers::PREFIX));
         grants.env.iter().any(|one| one == variable).then(|| environment.get(variable)).flatten()
     };
     let any = |_: &str, variable: &str| environment.get(variable);
-    let own = || match Folder::new(folder).read_text(Path::new(servers::SERVERS_FILE), MAX_SERVERS) {
-        Ok(text) => settings.check_pinned(servers::SERVERS_FILE, text.as_bytes()).map(|()| Some(text)),
+    // How servers are reached is no part of a revision: it may hold keys.
+    let own = || match Folder::new(&folder).read_text(Path::new(servers::SERVERS_FILE), MAX_SERVERS) {
+        Ok(text) => {
+            let pinned = settings.check_pinned(servers::SERVERS_FILE, text.as_bytes());
+            // A revision goes on with a file that was changed, if it was trusted anew.
+            let anew = || context.sources().is_kept() && permissions.pins_file(servers::SERVERS_FILE, text.as_bytes());
+            if pinned.is_ok() || anew() { Ok(Some(text)) } else { pinned.map(|()| None) }
+        }
         Err(FileError::Missing) => Ok(None),
         Err(error) => Err(error.to_string()),
     };
@@ -112,7 +132,7 @@ fn servers(
         variable: &any,
     }));
     let grants = |name: &str| (settings.grants(name), settings.held_back(name));
-    let (servers, problems) = AgentServers::new(context.connections(), context.starts_programs(), &files, grants);
+    let (servers, problems) = AgentServers::new(reaching, &files, grants);
     diagnostics.extend(problems.into_iter().map(Diagnostic::error));
     servers
 }

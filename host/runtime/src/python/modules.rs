@@ -7,9 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use hotcell_files::{Entry, Folder};
+use hotcell_files::Entry;
 use serde_json::{Value, json};
+
+use crate::revision::sources::Sources;
 
 /// Files that mark the root of a project; the search upwards ends there.
 const MARKS: [&str; 2] = ["pyproject.toml", ".git"];
@@ -27,8 +30,9 @@ const OVER_HTTP: [&str; 3] = ["httpx", "requests", "urllib3"];
 const HTTP: &str = include_str!("http.py");
 
 /// The folders below which modules are found, the nearest first.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct ProjectModules {
+    sources: Arc<Sources>,
     /// The agent's folder, for names of files relative to it
     folder: PathBuf,
     /// Without links
@@ -46,47 +50,44 @@ pub(crate) struct Module {
 impl ProjectModules {
     /// The roots of the project around an agent's folder: the folder itself, what is marked above it, and `src` there. The
     /// home folder of a person is no project, and neither is what lies above it.
-    pub(crate) fn around(folder: &Path) -> Self {
-        Self::below_home(folder, dirs::home_dir().as_deref())
+    pub(crate) fn around(sources: &Arc<Sources>, folder: &Path) -> Self {
+        Self::below_home(sources, folder, dirs::home_dir().as_deref())
     }
 
-    fn below_home(folder: &Path, home: Option<&Path>) -> Self {
-        let own = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    fn below_home(sources: &Arc<Sources>, folder: &Path, home: Option<&Path>) -> Self {
+        let anywhere = sources.anywhere();
+        let own = anywhere.real_path(folder).unwrap_or_else(|_| folder.to_owned());
         let home = home.and_then(|home| std::fs::canonicalize(home).ok());
         let mut roots = vec![own.clone()];
         for above in own.ancestors() {
             if above.parent().is_none() || home.as_deref().is_some_and(|home| home.starts_with(above)) {
                 break;
             }
-            let is_root = MARKS.iter().any(|mark| above.join(mark).exists());
-            if is_root || above.join(SETTINGS).is_file() {
-                let new =
-                    [above.to_owned(), above.join(SOURCES)].into_iter().filter(|root| root.is_dir() && *root != own);
-                roots.extend(new.collect::<Vec<_>>());
+            let is_root = MARKS.iter().any(|mark| anywhere.entry(&above.join(mark)) != Entry::Missing);
+            if is_root || anywhere.is_file(&above.join(SETTINGS)) {
+                let new = [above.to_owned(), above.join(SOURCES)].into_iter();
+                roots.extend(new.filter(|root| anywhere.is_folder(root) && *root != own));
             }
             if is_root {
                 break;
             }
         }
-        ProjectModules { folder: own, roots }
+        ProjectModules { sources: sources.clone(), folder: own, roots }
     }
 
     /// The module of a dotted name; none if no root has it.
     pub(crate) fn find(&self, name: &str) -> Option<Module> {
         let path = path_of(name)?;
         self.roots.iter().find_map(|root| {
-            let file = |file: String| {
-                let found = std::fs::canonicalize(root.join(&file)).ok()?;
-                (found.is_file() && found.starts_with(root)).then(|| self.shown(&root.join(file)))
-            };
+            let inside = self.sources.below(root);
+            let file = |file: String| inside.is_file(Path::new(&file)).then(|| self.shown(&root.join(file)));
             if let Some(file) = file(format!("{path}/__init__.py")) {
                 return Some(Module { file, is_package: true });
             }
             if let Some(file) = file(format!("{path}.py")) {
                 return Some(Module { file, is_package: false });
             }
-            let folder = std::fs::canonicalize(root.join(&path)).ok()?;
-            let is_package = folder.is_dir() && folder.starts_with(root);
+            let is_package = inside.is_folder(Path::new(&path));
             is_package.then(|| Module { file: self.shown(&root.join(&path)), is_package })
         })
     }
@@ -102,7 +103,7 @@ impl ProjectModules {
 
     /// The root below which a file lies that was found as a module; the path is relative to the agent's folder.
     pub(crate) fn root_of(&self, file: &str) -> Option<&Path> {
-        let found = std::fs::canonicalize(self.folder.join(file)).ok()?;
+        let found = self.sources.anywhere().real_path(&self.folder.join(file)).ok()?;
         self.roots.iter().find(|root| found.starts_with(root)).map(PathBuf::as_path)
     }
 
@@ -116,7 +117,7 @@ impl ProjectModules {
     pub(crate) fn text(&self, module: &Module) -> Result<String, String> {
         let fail = |reason: String| format!("cannot read `{}`: {reason}", module.file);
         let root = self.root_of(&module.file).ok_or_else(|| fail("it leads out of the project".to_owned()))?;
-        let (root, file) = (Folder::new(root), self.folder.join(&module.file));
+        let (root, file) = (self.sources.below(root), self.folder.join(&module.file));
         match root.entry(&file) {
             Entry::Folder => Ok(String::new()),
             _ => root.read_text(&file, MAX_MODULE).map_err(|error| fail(error.to_string())),
@@ -222,7 +223,7 @@ mod tests {
         );
         write(&root, &["examples/weather/agent.yaml", "examples/weather/local.py", "src/app/lib/x.py"]);
         write(outside.path(), &["above.py"]);
-        let modules = ProjectModules::below_home(&root.join("examples/weather"), None);
+        let modules = ProjectModules::below_home(&Arc::new(Sources::Plain), &root.join("examples/weather"), None);
         let all = ["examples.tools", "near", "local", "app", "app.lib", "app.lib.x", "above", "examples.weather.local"];
         let found: Vec<Option<String>> = all.iter().map(|name| found(&modules, name)).collect();
         let expected = [
@@ -252,7 +253,7 @@ mod tests {
             std::os::unix::fs::symlink(outside.path().join("other/private.py"), root.join("linked.py")).unwrap();
             std::os::unix::fs::symlink(outside.path().join("other"), root.join("folder")).unwrap();
         }
-        let modules = ProjectModules::below_home(&root.join("agent"), None);
+        let modules = ProjectModules::below_home(&Arc::new(Sources::Plain), &root.join("agent"), None);
         let names =
             ["linked", "folder", "folder.private", "..other.private", "a-b", ".hidden", "secrets", "/etc/passwd", ""];
         for name in names.into_iter().chain([".git.config", "agent/agent", "agent\0"]) {
@@ -265,7 +266,13 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         write(home.path(), &[".git/config", "dotfiles.py", "downloads/agent/agent.yaml"]);
         let folder = home.path().join("downloads/agent");
-        assert_eq!(found(&ProjectModules::below_home(&folder, Some(home.path())), "dotfiles"), None);
-        assert_eq!(found(&ProjectModules::below_home(&folder, None), "dotfiles"), Some("../../dotfiles.py".to_owned()));
+        assert_eq!(
+            found(&ProjectModules::below_home(&Arc::new(Sources::Plain), &folder, Some(home.path())), "dotfiles"),
+            None
+        );
+        assert_eq!(
+            found(&ProjectModules::below_home(&Arc::new(Sources::Plain), &folder, None), "dotfiles"),
+            Some("../../dotfiles.py".to_owned())
+        );
     }
 }

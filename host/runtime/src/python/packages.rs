@@ -14,8 +14,16 @@ const ENVIRONMENT: &str = "pyvenv.cfg";
 /// Where the packages of such an environment are, on Windows.
 const WINDOWS_PACKAGES: &str = "Lib/site-packages";
 
-/// The folders with packages as grants to read them.
-pub(super) fn packages(context: &LoadContext, settings: &Settings) -> Result<Vec<DirectoryGrant>, String> {
+/// A folder with packages.
+pub(super) struct Package {
+    /// What lets a cell read it
+    pub(super) grant: DirectoryGrant,
+    /// Whether the settings of the project name it, and not the user for all projects
+    pub(super) of_project: bool,
+}
+
+/// The folders with packages.
+pub(super) fn packages(context: &LoadContext, settings: &Settings) -> Result<Vec<Package>, String> {
     let of_user = context.environment().get(VARIABLE).unwrap_or_default();
     let of_user =
         std::env::split_paths(&of_user).filter(|path| !path.as_os_str().is_empty()).map(|path| (path, VARIABLE));
@@ -24,7 +32,8 @@ pub(super) fn packages(context: &LoadContext, settings: &Settings) -> Result<Vec
         let host = packages_of(&path).ok_or_else(|| {
             format!("`{said}` names `{}` for Python packages, and there is no such folder", path.display())
         })?;
-        Ok(DirectoryGrant { host, guest: format!("/python-packages/{place}"), access: Access::Read })
+        let grant = DirectoryGrant { host, guest: format!("/python-packages/{place}"), access: Access::Read };
+        Ok(Package { grant, of_project: said == SETTINGS_FILE })
     };
     said.chain(of_user).enumerate().map(grant).collect()
 }

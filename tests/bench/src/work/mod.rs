@@ -13,7 +13,7 @@ mod recording;
 mod scripts;
 mod sherma;
 mod tools;
-mod waiting;
+pub(crate) mod waiting;
 
 use std::error::Error;
 use std::future::Future;

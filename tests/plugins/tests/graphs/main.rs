@@ -15,6 +15,7 @@ mod knowledge;
 mod nodes;
 mod recordings;
 mod remote;
+mod revisions;
 mod servers;
 mod stores;
 mod threads;

@@ -2,16 +2,29 @@
 
 use std::sync::Arc;
 
-use hotcell_runtime::{CancellationToken, Nobody, OnResumed, Outcome, Session, serve_callbacks};
+use hotcell_runtime::{CancellationToken, Event, Nobody, Observer, OnResumed, Outcome, Session, serve_callbacks};
 
 use super::super::{Context, HostArguments};
 use crate::arguments::Listen;
 use crate::exit::{Exit, Failure};
+use crate::narration::revision;
+use crate::screen::Screen;
 use crate::stop;
 use crate::untrusted::one_line;
 
 /// Characters of a result that are shown.
 const SHOWN: usize = 200;
+
+/// Tells with what runs go on, where that is not simply what the files say.
+struct Revisions(Arc<Screen>);
+
+impl Observer for Revisions {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::Revision { run, digest, current, changed } = event {
+            self.0.line(&format!("run {run} {}", revision(digest, *current, changed)));
+        }
+    }
+}
 
 pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Failure> {
     let screen = &context.screen;
@@ -35,7 +48,8 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
         ..HostArguments::default()
     })?;
     let cancel = CancellationToken::new();
-    let session = Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: cancel.clone() };
+    let session =
+        Session { people: Arc::new(Nobody), observer: Arc::new(Revisions(screen.clone())), cancel: cancel.clone() };
     let told: OnResumed = {
         let screen = screen.clone();
         Arc::new(move |run, report| {

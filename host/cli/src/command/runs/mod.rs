@@ -8,7 +8,7 @@ mod watch;
 
 use std::time::SystemTime;
 
-use hotcell_runtime::{RunQuery, RunStatus};
+use hotcell_runtime::{RevisionChoice, RunQuery, RunStatus};
 
 use super::drive::{Drive, describe_answered};
 use super::run::read_input;
@@ -27,24 +27,26 @@ pub(super) fn perform(context: &Context, arguments: Runs) -> Result<Exit, Failur
         Runs::Show { run, json } => show::perform(context, &run, json),
         Runs::Reexecute { run, place, json } => reexecute::perform(context, &run, place, json),
         Runs::Watch { run } => watch::perform(context, &run),
-        Runs::Resume { run, session } => resume(context, run, session),
-        Runs::Retry { run, session } => retry(context, run, session),
-        Runs::Answer { run, question, text, resume } => answer(context, run, question.as_deref(), &text, resume),
+        Runs::Resume { run, revision, session } => resume(context, run, revision, session),
+        Runs::Retry { run, revision, session } => retry(context, run, revision, session),
+        Runs::Answer { run, question, text, resume, revision } => {
+            answer(context, run, question.as_deref(), &text, resume.then_some(revision))
+        }
         Runs::Listen(arguments) => listen::perform(context, arguments),
         Runs::Cancel { run } => cancel(context, &run),
     }
 }
 
-fn resume(context: &Context, run: String, session: Session) -> Result<Exit, Failure> {
+fn resume(context: &Context, run: String, revision: RevisionChoice, session: Session) -> Result<Exit, Failure> {
     let session = as_it_was_started(context, &run, session)?;
     let drive = Drive::new(context, session)?;
-    drive.go(drive.is_strict(), |host, session| async move { host.resume(&run, session).await })
+    drive.go(drive.is_strict(), |host, session| async move { host.resume_with(&run, &revision, session).await })
 }
 
-fn retry(context: &Context, run: String, session: Session) -> Result<Exit, Failure> {
+fn retry(context: &Context, run: String, revision: RevisionChoice, session: Session) -> Result<Exit, Failure> {
     let session = as_it_was_started(context, &run, session)?;
     let drive = Drive::new(context, session)?;
-    drive.go(drive.is_strict(), |host, session| async move { host.retry(&run, session).await })
+    drive.go(drive.is_strict(), |host, session| async move { host.retry_with(&run, &revision, session).await })
 }
 
 /// The options that a run was started with, where the command line does not say otherwise.
@@ -53,7 +55,13 @@ fn as_it_was_started(context: &Context, run: &str, session: Session) -> Result<S
     Ok(origin::restored(&record, session))
 }
 
-fn answer(context: &Context, run: String, question: Option<&str>, text: &str, go_on: bool) -> Result<Exit, Failure> {
+fn answer(
+    context: &Context,
+    run: String,
+    question: Option<&str>,
+    text: &str,
+    go_on: Option<RevisionChoice>,
+) -> Result<Exit, Failure> {
     let text = if text == "-" { read_input("the answer")? } else { text.to_owned() };
     let host = context.host(HostArguments::default())?;
     let answered = wait(host.answer(&run, question, &text))?;
@@ -62,8 +70,8 @@ fn answer(context: &Context, run: String, question: Option<&str>, text: &str, go
         context.screen.line("the run is still working and continues with the answer");
         return Ok(Exit::Done);
     }
-    if go_on {
-        return resume(context, run, Session::default());
+    if let Some(revision) = go_on {
+        return resume(context, run, revision, Session::default());
     }
     context.screen.line(&format!("resume it with: {}", context.runs_command(&format!("resume {run}"))));
     Ok(Exit::Done)

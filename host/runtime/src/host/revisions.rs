@@ -1,0 +1,113 @@
+//! With what a run goes on: the revision that it began with, or what the files say now.
+
+use hotcell_engine::Event;
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_journal::{Fact, RunRecord};
+
+use super::{Host, HostError, Session};
+use crate::agent::Agent;
+use crate::load;
+use crate::revision::changes::changes;
+use crate::revision::kept::kept;
+
+/// With what a run goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum RevisionChoice {
+    /// The revision that it began with, or was moved to last
+    #[default]
+    Own,
+    /// What the files say now. What was committed has to fit it
+    Current,
+    /// One of its revisions, by digest or the beginning of that
+    Digest(String),
+}
+
+/// What a run goes on with.
+pub(super) struct GoingOn {
+    pub(super) agent: Agent,
+    /// The revision that it is moved to
+    pub(super) moved: Option<String>,
+}
+
+impl Host {
+    /// Keeps what an agent was loaded from, so that runs can begin with it.
+    ///
+    /// # Errors
+    /// When a component was changed since it was loaded, or the journal fails.
+    pub(super) async fn keep(&self, agent: &Agent) -> Result<(), HostError> {
+        if let Some(revision) = &agent.revision {
+            self.0.journal.keep(&revision.collect()?).await?;
+        }
+        Ok(())
+    }
+
+    /// What a run goes on with, which is told to the session where it is not simply what the files say.
+    pub(super) async fn going_on(
+        &self,
+        record: &RunRecord,
+        choice: &RevisionChoice,
+        session: &Session,
+    ) -> Result<GoingOn, HostError> {
+        let run = record.id.to_string();
+        let own = record.revision.as_deref();
+        let (agent, digest) = match choice {
+            RevisionChoice::Current => {
+                let agent = self.load_of(record).map_err(|failure| HostError::Load { run, failure })?;
+                self.keep(&agent).await?;
+                let digest = agent.revision.as_ref().map(|revision| revision.digest.clone());
+                (agent, digest)
+            }
+            RevisionChoice::Own => match own.or(record.header.kept.then_some(&record.header.digest)) {
+                Some(digest) => (self.load_revision(record, digest).await?, Some(digest.to_owned())),
+                // It was begun by a version that kept nothing.
+                None => {
+                    let agent = self.load_of(record).map_err(|failure| HostError::Load { run, failure })?;
+                    return Ok(GoingOn { agent, moved: None });
+                }
+            },
+            RevisionChoice::Digest(wanted) => {
+                let known = self.revisions_of(record).await?;
+                let Some(digest) = known.iter().find(|digest| digest.starts_with(wanted.as_str())).cloned() else {
+                    return Err(HostError::NoSuchRevision { run, wanted: wanted.clone(), known });
+                };
+                (self.load_revision(record, &digest).await?, Some(digest))
+            }
+        };
+        let moved = digest.clone().filter(|digest| own != Some(digest));
+        if let (Some(digest), Some(revision)) = (&digest, &agent.revision) {
+            let changed = changes(self.context(), revision, &agent.folder);
+            let current = *choice == RevisionChoice::Current;
+            if moved.is_some() || !changed.is_empty() {
+                session.observer.event(&Event::Revision { run: &record.id, digest, current, changed: &changed });
+            }
+        }
+        Ok(GoingOn { agent, moved })
+    }
+
+    /// The agent of a run as a revision kept it.
+    async fn load_revision(&self, record: &RunRecord, digest: &str) -> Result<Agent, HostError> {
+        let run = record.id.to_string();
+        let kept = kept(&**self.journal(), digest).await.map_err(|cause| HostError::Revision {
+            run: run.clone(),
+            digest: digest.to_owned(),
+            cause,
+        })?;
+        let context = self.context().clone();
+        let loaded = self.context().connections().blocking(move || load::load_revision(&context, kept)).await;
+        let loaded = loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()));
+        loaded.map_err(|failure| HostError::Load { run, failure })
+    }
+
+    /// The revisions that a run began and went on with, in this order.
+    async fn revisions_of(&self, record: &RunRecord) -> Result<Vec<String>, HostError> {
+        let mut known: Vec<String> = record.header.kept.then(|| record.header.digest.clone()).into_iter().collect();
+        for entry in self.journal().history(&record.id).await?.entries {
+            if let Fact::Revised { digest } = entry.fact
+                && !known.contains(&digest)
+            {
+                known.push(digest);
+            }
+        }
+        Ok(known)
+    }
+}
