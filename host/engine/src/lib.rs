@@ -12,6 +12,7 @@ mod context;
 mod drive;
 mod event;
 mod hook;
+mod lease;
 mod memory;
 mod outcome;
 mod ports;

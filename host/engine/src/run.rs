@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope, Usage};
@@ -17,6 +18,7 @@ use crate::branch::{WriteError, apply};
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
 use crate::event::Event;
+use crate::lease::Lease;
 use crate::memory::{Moved, Remembered};
 use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
@@ -24,6 +26,9 @@ use crate::run_input::{RunInput, check_state, check_variables, initial_state};
 use crate::shape::check_input;
 use crate::timing::Timings;
 use crate::token::Turn;
+
+/// How long is waited for turns that were stopped. One that does not let go in time keeps the run a little longer.
+const LETTING_GO: Duration = Duration::from_millis(50);
 
 /// The values of a graph's variables.
 type Variables = Arc<[(Key, String)]>;
@@ -254,7 +259,8 @@ impl Engine {
         let resumed = !history.entries.is_empty();
         let worked = history.worked;
         let (remembered, completed, spent) = Remembered::of(history.entries);
-        let context = Arc::new(self.context(writer.into(), &graph, variables, remembered, spent));
+        let (lease, gone) = Lease::new(writer);
+        let context = Arc::new(self.context(Arc::new(lease), &graph, variables, remembered, spent));
         let run = context.run.clone();
         let mut drive = Drive::of_run(context, state, self.store.clone(), worked);
         drive.emit(&Event::RunStarted { run: &run, graph: &graph.name, start: &graph.node(graph.start).id, resumed });
@@ -269,7 +275,14 @@ impl Engine {
         let (outcome, state) = conclude(&mut drive, begun, cancel).await?;
         drive.after_run(&outcome).await;
         drive.tell(&outcome);
-        Ok(RunReport { run, outcome, state, account: drive.used(), failures: drive.failures(), timings: drive.timings })
+        let (account, failures) = (drive.used(), drive.failures());
+        let timings = drive.timings.clone();
+        if outcome == Outcome::Interrupted {
+            // Whoever is told that a run was interrupted can go on with it at once.
+            drop(drive);
+            let _ = tokio::time::timeout(LETTING_GO, gone).await;
+        }
+        Ok(RunReport { run, outcome, state, account, failures, timings })
     }
 }
 
