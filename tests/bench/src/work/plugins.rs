@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hotcell_runtime::plugins::Catalogue;
+use hotcell_runtime::plugins::{AgentFolder, Catalogue, Grants, Plugin, Trust};
 use hotcell_runtime::{Agent, Host, Outcome};
 use serde_json::json;
 
@@ -174,6 +174,10 @@ fn write_hostile(folder: &Path) -> Result<(), Failure> {
     description["hooks"] = json!([{ "point": "before-skill-load" }]);
     description["nodes"] = json!([{ "type": "work" }]);
     description["connector"] = json!({ "modes": ["sync"] });
-    fs::write(folder.join("plugins/hostile.wasm"), described(PROBE, &description))?;
+    let file = folder.join("plugins/hostile.wasm");
+    fs::write(&file, described(PROBE, &description))?;
+    // A hook that came with a folder waits for a grant.
+    let mut settings = AgentFolder::open(folder, &Trust::Everything)?;
+    settings.grant(&Plugin::read(&file)?, &Grants::default(), &Trust::Everything)?;
     Ok(fs::write(folder.join("graph.yaml"), HOSTILE)?)
 }
