@@ -129,10 +129,7 @@ fn load(name: &Name, surroundings: &dyn Surroundings, found: &mut Vec<Diagnostic
         }
     }
     let error = Diagnostic::error(format!("the skill `{}` cannot be read: {reason}", &*name.value)).at(&name.span);
-    found.push(error.help(format!(
-        "put it beside this file as `skills/{0}/SKILL.md`, or as `skills/{0}/SKILL.md` beside the folder `agents` of the same project",
-        &*name.value
-    )));
+    found.push(error.help(format!("put it beside this file, as `skills/{}/SKILL.md`", &*name.value)));
     None
 }
 
