@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Budget, Bytes, Fuel, Usage};
+use crate::{Budget, Bytes, Cost, Fuel, Usage};
 
 /// What was used, by the name of who used it: a script, a plugin, a model.
 ///
@@ -101,6 +101,30 @@ pub struct RunBudget {
     /// Tokens of models, read and written together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
+    /// What requests to models may cost.
+    #[serde(skip)]
+    pub cost: Option<CostCap>,
+}
+
+/// What requests to models may cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CostCap {
+    /// The most.
+    pub most: Cost,
+    /// The setting that says so.
+    pub setting: &'static str,
+    /// Whether the reply that goes beyond it counts for nothing; otherwise it is taken, and no other request follows.
+    pub is_strict: bool,
+}
+
+/// More was spent than may be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{}`: requests to models cost {spent}, and at most {} may be spent", .cap.setting, .cap.most)]
+pub struct CostExceeded {
+    /// What was spent, or would be with the next request.
+    pub spent: Cost,
+    /// What may be.
+    pub cap: CostCap,
 }
 
 /// The run has used up what it may.
@@ -177,6 +201,34 @@ impl BudgetScope {
         left("model_requests", self.cap.model_requests, spent.model_requests)?;
         left("tokens", self.cap.tokens, spent.input_tokens.saturating_add(spent.output_tokens))?;
         Ok(())
+    }
+
+    /// Whether no more was spent on models than may be, and `more` would not be too much.
+    ///
+    /// # Errors
+    /// When it is more.
+    pub fn within_cost(&self, more: Cost) -> Result<(), CostExceeded> {
+        if let Some(cap) = &self.cap.cost {
+            let spent = self.spent().cost + more;
+            if spent > cap.most {
+                return Err(CostExceeded { spent, cap: cap.clone() });
+            }
+        }
+        self.outer.as_ref().map_or(Ok(()), |outer| outer.within_cost(more))
+    }
+
+    /// Whether no more was spent on models than may be, as far as what was done for it is to count for nothing otherwise.
+    ///
+    /// # Errors
+    /// When it is more.
+    pub fn within_strict_cost(&self) -> Result<(), CostExceeded> {
+        if let Some(cap) = self.cap.cost.as_ref().filter(|cap| cap.is_strict) {
+            let spent = self.spent().cost;
+            if spent > cap.most {
+                return Err(CostExceeded { spent, cap: cap.clone() });
+            }
+        }
+        self.outer.as_ref().map_or(Ok(()), |outer| outer.within_strict_cost())
     }
 
     /// Takes out what was used.
@@ -256,6 +308,29 @@ mod tests {
         assert!(spent(Usage { model_requests: 1, ..Usage::default() }).may_ask_model().is_err());
         assert!(spent(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() }).may_ask_model().is_err());
         assert!(BudgetScope::default().clamp(&budget).is_ok_and(|clamped| clamped == budget));
+    }
+
+    #[test]
+    fn what_is_spent_on_models_is_held_by_the_part_and_by_the_whole() {
+        let cap = |usd, setting| RunBudget {
+            cost: Some(CostCap { most: Cost::from_usd(usd), setting, is_strict: setting == "part" }),
+            ..RunBudget::default()
+        };
+        let whole = Arc::new(BudgetScope::new(cap(1.0, "whole"), Usage::default()));
+        let part = whole.part(cap(0.5, "part"), Usage::default());
+        let spend = |usd| part.spend(&Usage { cost: Cost::from_usd(usd), ..Usage::default() });
+        spend(0.5);
+        // As much as may be is not more.
+        assert_eq!(part.within_cost(Cost(0)), Ok(()));
+        assert!(part.within_cost(Cost(1)).is_err());
+        spend(0.1);
+        let error = part.within_cost(Cost(0)).map_err(|error| error.to_string());
+        assert_eq!(error, Err("`part`: requests to models cost $0.60, and at most $0.50 may be spent".to_owned()));
+        assert_eq!(whole.within_cost(Cost(0)), Ok(()));
+        spend(0.5);
+        assert_eq!(whole.within_cost(Cost(0)).map_err(|error| error.cap.setting), Err("whole"));
+        assert_eq!(whole.within_strict_cost(), Ok(()));
+        assert!(part.within_strict_cost().is_err());
     }
 
     #[test]

@@ -21,8 +21,8 @@ mod limit;
 mod quantity;
 mod usage;
 
-pub use account::{Account, BudgetScope, Overdrawn, RunBudget};
+pub use account::{Account, BudgetScope, CostCap, CostExceeded, Overdrawn, RunBudget};
 pub use budget::Budget;
 pub use limit::Limit;
-pub use quantity::{Bytes, Fuel};
+pub use quantity::{Bytes, Cost, Fuel};
 pub use usage::Usage;

@@ -18,6 +18,34 @@ pub struct Fuel(pub u64);
 #[serde(transparent)]
 pub struct Bytes(pub u64);
 
+/// An amount of money, in billionths of a US dollar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cost(pub u64);
+
+impl Cost {
+    /// So many dollars; an amount below zero, or one that is no number, is nothing.
+    pub fn from_usd(usd: f64) -> Self {
+        // A conversion that does not fit gives the nearest number that does.
+        Self((usd * 1e9).round() as u64)
+    }
+
+    /// The amount in dollars.
+    pub fn to_usd(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl fmt::Display for Cost {
+    /// With at least two digits behind the point, and with as many as it has.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, rest) = (self.0 / 1_000_000_000, self.0 % 1_000_000_000);
+        let digits = format!("{rest:09}");
+        let digits = digits.trim_end_matches('0');
+        write!(f, "${whole}.{digits:0<2}")
+    }
+}
+
 impl Bytes {
     /// `count` times 1,024 bytes.
     pub const fn kib(count: u64) -> Self {
@@ -67,7 +95,7 @@ macro_rules! saturating_arithmetic {
     )*};
 }
 
-saturating_arithmetic!(Fuel, Bytes);
+saturating_arithmetic!(Fuel, Bytes, Cost);
 
 impl fmt::Display for Fuel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -98,7 +126,7 @@ impl fmt::Display for Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bytes, Fuel};
+    use super::{Bytes, Cost, Fuel};
 
     #[test]
     fn quantities_are_written_in_the_largest_fitting_unit() {
@@ -116,6 +144,17 @@ mod tests {
         for (written, expected) in cases {
             assert_eq!(written, expected);
         }
+    }
+
+    #[test]
+    fn money_is_written_in_dollars() {
+        for (usd, written) in
+            [(0.0, "$0.00"), (0.05, "$0.05"), (1.5, "$1.50"), (0.00000015, "$0.00000015"), (-1.0, "$0.00")]
+        {
+            assert_eq!(Cost::from_usd(usd).to_string(), written);
+        }
+        assert_eq!(Cost::from_usd(f64::NAN), Cost(0));
+        assert_eq!(Cost::from_usd(0.06).to_usd(), 0.06);
     }
 
     #[test]

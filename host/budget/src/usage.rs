@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Fuel};
+use crate::{Bytes, Cost, Fuel};
 
 /// What one call used, or, after adding, what several calls used together.
 ///
@@ -44,6 +44,13 @@ pub struct Usage {
     /// Tokens that models wrote.
     #[serde(skip_serializing_if = "is_zero")]
     pub output_tokens: u64,
+    /// What requests to models cost, by the price table.
+    #[serde(rename = "cost_nano_usd", skip_serializing_if = "is_free")]
+    pub cost: Cost,
+}
+
+fn is_free(cost: &Cost) -> bool {
+    *cost == Cost(0)
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -65,6 +72,7 @@ impl AddAssign for Usage {
         self.model_requests = self.model_requests.saturating_add(other.model_requests);
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cost += other.cost;
     }
 }
 
@@ -106,6 +114,7 @@ mod tests {
             model_requests: 7,
             input_tokens: 8,
             output_tokens: 9,
+            cost: crate::Cost(9),
         };
         let mut total = one.clone();
         total += Usage { peak_memory: Bytes(70), ..one.clone() };
@@ -123,6 +132,7 @@ mod tests {
             model_requests: 14,
             input_tokens: 16,
             output_tokens: 18,
+            cost: crate::Cost(18),
         };
         assert_eq!(total, expected);
         total += Usage { fuel: Fuel(u64::MAX), wall_clock: Duration::MAX, ..Usage::default() };

@@ -63,6 +63,9 @@ pub(crate) enum Command {
     Graph(Graph),
     /// Convert an agent of any language to the Open Agent Specification
     Convert(Convert),
+    /// Look at agents
+    #[command(subcommand)]
+    Agent(Agent),
     /// Inspect and continue runs
     #[command(subcommand)]
     Runs(Runs),
@@ -244,6 +247,28 @@ pub(crate) struct Check {
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
     /// Write findings as JSON lines; the last line is the `result`
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// Show the tools, limits, schema and expected cost of an agent of any language, without running it
+    Inspect(Inspect),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Inspect {
+    /// Agent or graph file, or the folder that contains it
+    pub(crate) path: PathBuf,
+    /// Agent to use, if the file defines several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Write it as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

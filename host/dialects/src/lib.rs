@@ -4,6 +4,7 @@
 //! a file it asks [`Surroundings`].
 
 pub mod agent_spec;
+pub mod agentloom;
 pub mod document;
 mod json_schema;
 pub mod loki;

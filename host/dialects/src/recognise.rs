@@ -9,6 +9,8 @@ pub enum Dialect {
     Sherma,
     /// An Open Agent Specification configuration (a file with `component_type`)
     AgentSpec,
+    /// An AgentLoom workflow (a file with `steps`) or agent (one with `system_prompt`)
+    AgentLoom,
 }
 
 /// The language of a file by its name and text; none if it is none that is known. Cheap, and does not depend on the
@@ -18,6 +20,11 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
     if has_any_top_level_key(text, &["component_type", "agentspec_version", "$component_ref", "$referenced_components"])
     {
         return Some(Dialect::AgentSpec);
+    }
+    // Steps are a list there, and no graph of another language has such a list at its top.
+    let has = |key: &str| has_key(text, key);
+    if has("steps") && !has("nodes") && (has("name") || text.contains("type:") || text.contains("\"type\"")) {
+        return Some(Dialect::AgentLoom);
     }
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
     let is_loki =
@@ -31,9 +38,18 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
     if is_sherma {
         return Some(Dialect::Sherma);
     }
+    let of_agents = ["memory", "loop_policy", "output_schema", "constraints"];
+    if has("system_prompt") || (has("name") && of_agents.iter().any(|key| has(key))) {
+        return Some(Dialect::AgentLoom);
+    }
     // A list of components, or one whose top lacks all of the keys, is told so.
     let is_agent_spec = ["component_type", "$component_ref"].iter().any(|key| text.contains(key));
     is_agent_spec.then_some(Dialect::AgentSpec)
+}
+
+/// Whether the top of a text, JSON or YAML, has this key.
+pub(crate) fn has_key(text: &str, key: &str) -> bool {
+    has_any_top_level_key(text, &[key])
 }
 
 /// Whether the top of a text, JSON or YAML, has one of these keys.
@@ -118,6 +134,16 @@ mod tests {
             ("deeper.json", r#"{"id": "x", "nodes": [{"$component_ref": "y"}]}"#),
         ] {
             assert_eq!(recognise(name, text), Some(Dialect::AgentSpec), "{text}");
+        }
+        for (name, text) in [
+            ("workflow.yaml", "name: x\nsteps:\n- id: a\n"),
+            ("workflow.yaml", "steps:\n- id: a\n  type: tool\n"),
+            ("graph.yaml", "name: x\nsteps: []\n"),
+            ("x.json", r#"{"name": "x", "steps": []}"#),
+            ("agents/a.yaml", "name: x\nsystem_prompt: |\n  nodes: 1\n"),
+            ("a.yaml", "name: x\nloop_policy: {max_iterations: 1}\n"),
+        ] {
+            assert_eq!(recognise(name, text), Some(Dialect::AgentLoom), "{text}");
         }
         for (name, text) in [
             ("agent.yaml", "name: x\n"),

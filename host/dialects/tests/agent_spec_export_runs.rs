@@ -91,6 +91,7 @@ async fn run(graph: Graph, played: &Json, text: Option<&str>, state: Object) -> 
         people: stage.clone(),
         model: model.clone(),
         default_model: None,
+        prices: Arc::default(),
         observer: nobody.clone(),
         hooks: nobody.clone(),
         plugin_nodes: nobody.clone(),

@@ -1,6 +1,6 @@
 //! What all turns of a run share, and why a turn has no result.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::BudgetScope;
@@ -90,6 +90,8 @@ pub(crate) struct RunContext {
     pub(crate) depth: u32,
     /// The node in whose name questions are asked; none means the node that asks
     pub(crate) asks_as: Option<Key>,
+    /// What stands before the node in whose name questions are asked: the nodes that called the graphs around it
+    pub(crate) asks_within: Option<Key>,
     /// The node whose work the graph is; none for a graph that somebody wrote
     pub(crate) acting: Option<Arc<Acting>>,
 }
@@ -101,6 +103,8 @@ pub(crate) struct Acting {
     pub(crate) graph: Arc<Graph>,
     /// What tools see
     pub(crate) state: SharedState,
+    /// Whether its steps came to something after which no other attempt at the node helps
+    pub(crate) gave_up: AtomicBool,
 }
 
 impl RunContext {
@@ -138,6 +142,7 @@ impl RunContext {
             base: Some(base),
             depth: self.depth + 1,
             asks_as: self.asks_as.clone(),
+            asks_within: self.asks_within.clone(),
             acting: None,
         }
     }

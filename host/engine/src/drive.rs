@@ -7,8 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use hotcell_budget::Account;
-use hotcell_graph::ir::{CapOrigin, Ends, Graph, NodeIndex, OnFailure, VisitCap};
+use hotcell_budget::{Account, Cost, CostExceeded};
+use hotcell_graph::ir::{CapOrigin, Ends, FailedNodes, Graph, NodeIndex, OnFailure, VisitCap};
 use hotcell_graph::{State, Value};
 use hotcell_journal::{Completed, Entry, Fact, JournalError, NodeFailure, RunStore, Write, open_questions};
 use tokio_util::sync::CancellationToken;
@@ -119,6 +119,10 @@ pub(crate) struct Drive {
     account: Account,
     /// Whether it failed because a hook refused something
     is_refused: bool,
+    /// Nodes of this graph that failed and after which it went on, with what they said
+    failed: Vec<(String, String)>,
+    /// How long its turns took in earlier processes, where that is not known of the run
+    worked: Duration,
     pub(crate) timings: Timings,
 }
 
@@ -138,6 +142,8 @@ impl Drive {
             inbox: None,
             account: Account::default(),
             is_refused: false,
+            failed: Vec::new(),
+            worked: Duration::ZERO,
             timings: Timings::new(&graph),
             context,
             graph,
@@ -242,7 +248,9 @@ impl Drive {
                 ),
             };
             self.timings.add(start.node, completed.elapsed);
+            self.worked += completed.elapsed;
             self.account += completed.account;
+            self.note_failure(start.node, completed.failure.as_deref());
             let (writes, has_failed) = (completed.writes, completed.failure.is_some());
             let ended = self.schedule.complete(&self.graph, turn, writes, state, &route, has_failed);
             match ended {
@@ -291,15 +299,27 @@ impl Drive {
                 Ok(ready) => self.queue.extend(ready),
                 Err(error) => return Ok(Halt::At(self.explain(error), self.schedule.state())),
             }
-            while self.has_place()
+            let exceeded = self.context.budget_scope.within_cost(Cost::default()).err();
+            while exceeded.is_none()
+                && self.has_place()
                 && let Some(start) = self.queue.pop_front()
             {
                 self.begin(start);
+            }
+            if let Some(exceeded) = exceeded
+                && self.in_flight == 0
+                && !self.queue.is_empty()
+            {
+                return Ok(Halt::At(self.out_of_money(&exceeded), self.schedule.state()));
             }
             self.set_timers().await?;
             if self.in_flight == 0 && self.timers.is_empty() {
                 return self.rest().await;
             }
+            let deadline = self.graph.limits.deadline.map(|limit| {
+                let left = limit.saturating_sub(self.worked());
+                (Instant::now() + left.min(LONGEST_WAIT), limit)
+            });
             let expires = self.timers.iter().min_by_key(|(_, at)| **at).map(|(node, at)| (*node, *at));
             let idle = self.context.idle.clone();
             let finished = tokio::select! {
@@ -316,6 +336,12 @@ impl Drive {
                         return Ok(Halt::Cancelled(self.schedule.state()));
                     }
                     continue;
+                }
+                () = until(deadline.map(|(at, _)| at)) => {
+                    let limit = deadline.map(|(_, limit)| limit).unwrap_or_default();
+                    let outcome = self.out_of_time(limit);
+                    self.running.clear();
+                    return Ok(Halt::At(outcome, self.schedule.state()));
                 }
                 () = until(expires.map(|(_, at)| at)) => {
                     if let Some((node, _)) = expires {
@@ -373,7 +399,7 @@ impl Drive {
 
     /// How long the graph was worked on, in all processes.
     fn worked(&self) -> Duration {
-        self.inbox.as_ref().map_or(Duration::ZERO, |inbox| inbox.worked) + self.begun.elapsed()
+        self.inbox.as_ref().map_or(self.worked, |inbox| inbox.worked) + self.begun.elapsed()
     }
 
     /// Whether one more turn may be worked on. Turns whose people think need no place.
@@ -539,6 +565,7 @@ impl Drive {
             account,
         };
         let place = self.context.place_of(turn);
+        self.note_failure(node, completed.failure.as_deref());
         if let Some(failure) = NodeFailure::of(&place, &completed) {
             self.context.remembered().failures.push(failure);
         }
@@ -571,8 +598,27 @@ impl Drive {
         }
     }
 
+    /// Takes note of a node that failed and after which the graph goes on.
+    fn note_failure(&mut self, node: NodeIndex, failure: Option<&str>) {
+        if let Some(failure) = failure {
+            self.failed.push((self.graph.node(node).speaks_as().to_string(), failure.to_owned()));
+        }
+    }
+
     /// The end of a run: at a node, with its output, or because nothing is left to run.
     fn end(&self, output: Option<String>, state: &State) -> Outcome {
+        if let (Some(_), Err(exceeded)) =
+            (&self.graph.limits.budget.cost, self.context.budget_scope.within_cost(Cost::default()))
+        {
+            return self.out_of_money(&exceeded);
+        }
+        if self.graph.scheduling.failed_nodes == FailedNodes::FailTheRun
+            && let Some((node, _)) = self.failed.first()
+        {
+            let errors: Vec<String> =
+                self.failed.iter().map(|(node, failure)| format!("node `{node}` failed: {failure}")).collect();
+            return Outcome::Failed { node: Some(node.clone()), error: errors.join("; ") };
+        }
         let output = match (&self.graph.scheduling.ends, output) {
             (_, Some(output)) => Ok(output),
             (Ends::WhenQuiet { output }, None) => output.evaluate_text(state).map_err(|missing| missing.to_string()),
@@ -595,6 +641,14 @@ impl Drive {
         let before = if coming.is_empty() { String::new() } else { format!(" before {}", list(&coming)) };
         let error = format!("the run timed out{before}: it is limited to {} s", limit.as_secs_f64());
         Outcome::Failed { node: None, error }
+    }
+
+    /// The end of a run that has spent more than it may. What was under way has come to its end.
+    fn out_of_money(&self, exceeded: &CostExceeded) -> Outcome {
+        let names = self.queue.iter().map(|start| self.graph.node(start.node).speaks_as().to_string());
+        let names: Vec<String> = names.collect();
+        let before = if names.is_empty() { String::new() } else { format!(" before {}", list(&names)) };
+        Outcome::Failed { node: None, error: format!("run-budget: the run stopped{before}: {exceeded}") }
     }
 
     fn explain(&self, error: ScheduleError) -> Outcome {

@@ -3,7 +3,7 @@
 mod older;
 
 use std::collections::{BTreeMap, HashMap};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
@@ -194,6 +194,15 @@ impl Remembered {
                 sum += completed.account.total();
             }
             sum
+        })
+    }
+
+    /// How long the completed turns of the graph that was called there took, one after the other.
+    pub(crate) fn worked_at(&self, base: &EntryPath) -> Duration {
+        let moves = self.agents.get(base).into_iter().flatten();
+        moves.fold(Duration::ZERO, |sum, moved| match moved {
+            Moved::Completed(_, completed) => sum + completed.elapsed,
+            Moved::Expired(_) => sum,
         })
     }
 

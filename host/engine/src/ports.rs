@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_graph::ir::{Graph, PluginNodeKind};
 use hotcell_graph::{Key, Object, Path, State, Value};
-use hotcell_models::{Model, ModelName, ToolSpec};
+use hotcell_models::{Model, ModelName, Prices, ToolSpec};
 use tokio::sync::Semaphore;
 
 use crate::call_site::CallSite;
@@ -27,6 +27,8 @@ pub struct Ports {
     pub model: Arc<dyn Model>,
     /// The model that is asked where neither node nor graph names one
     pub default_model: Option<ModelName>,
+    /// What models cost
+    pub prices: Arc<Prices>,
     /// Answers questions
     pub people: Arc<dyn People>,
     /// Is told what happens

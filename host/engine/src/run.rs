@@ -241,6 +241,7 @@ impl Engine {
             base: None,
             depth: 0,
             asks_as: None,
+            asks_within: None,
             acting: None,
         }
     }
@@ -397,10 +398,15 @@ fn called(graph: &Graph) -> Vec<Key> {
     while let Some(graph) = open.pop().filter(|graph| seen.insert(std::ptr::from_ref(*graph))) {
         for (_, node) in graph.nodes() {
             match &node.action {
-                Action::AnswerCalls(action) => agents.extend(action.tools.iter().filter_map(|offered| match offered {
-                    Callable::Agent { agent, .. } => Some(agent.clone()),
-                    _ => None,
-                })),
+                Action::AnswerCalls(action) => {
+                    for offered in &action.tools {
+                        match offered {
+                            Callable::Agent { agent, .. } => agents.push(agent.clone()),
+                            Callable::Loop(nested) => open.push(&nested.steps.graph),
+                            _ => {}
+                        }
+                    }
+                }
                 Action::Call(action) => match &action.target {
                     CallTarget::Agent { agent, .. } => agents.push(agent.clone()),
                     target => open.extend(target.graph().map(|graph| &**graph)),

@@ -99,7 +99,7 @@ impl RunInput {
 
 /// Looks whether the caller gave only values that the graph takes.
 pub(crate) fn check_state(graph: &Graph, given: &RunInput) -> Result<(), RunError> {
-    let declared = |key: &Key| graph.open_state.contains(key);
+    let declared = |key: &Key| graph.is_open || graph.open_state.contains(key);
     let unknown: Vec<String> =
         given.state.iter().map(|(key, _)| key).filter(|key| !declared(key)).map(|key| key.to_string()).collect();
     let Some(first) = unknown.first() else { return Ok(()) };

@@ -7,7 +7,7 @@ use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::time::Duration;
 
-use hotcell_graph::ir::{Action, Ends, Graph, Join, JoinWhen, NodeIndex, Sharing};
+use hotcell_graph::ir::{Action, Ends, Graph, Join, JoinWhen, NodeIndex, Sharing, Unmet};
 use hotcell_graph::{Reachability, State};
 use hotcell_journal::Write;
 
@@ -222,6 +222,7 @@ impl Schedule {
                 let fires = Ready { tokens: tokens.collect(), fires: true, ..alone };
                 match self.arrivals(node, self.expired.contains(&node)).verdict(&join.condition) {
                     Verdict::Yes { arrived: true } => Some(fires),
+                    Verdict::Never if join.unmet == Unmet::Skip => None,
                     Verdict::Never => {
                         let missed = self.arrivals(node, true).missing(&join.condition);
                         Some(Ready { missed, ..fires })
@@ -392,10 +393,31 @@ impl Schedule {
                 }
             },
         }
+        self.skip_unmet(graph);
         if self.tokens.is_empty() && matches!(graph.scheduling.ends, Ends::WhenQuiet { .. }) {
             return self.quiet(graph, node).map(Some);
         }
         Ok(None)
+    }
+
+    /// Ends the branches that wait before joins for what cannot come any more, where such a join is left out. That is so when
+    /// nothing else is left that could run.
+    fn skip_unmet(&mut self, graph: &Graph) {
+        let waits_in_vain = |token: &Token| {
+            let Place::Waiting(node) = token.place else { return false };
+            let Join::When(join) = &graph.node(node).join else { return false };
+            join.unmet == Unmet::Skip
+                && (join.deadline.is_none() || self.expired.contains(&node))
+                && token.from.is_some_and(|from| join.condition.nodes().contains(&from))
+                && self.arrivals(node, self.expired.contains(&node)).verdict(&join.condition)
+                    != Verdict::Yes { arrived: true }
+        };
+        if self.running > 0 || self.tokens.is_empty() || !self.tokens.iter().all(waits_in_vain) {
+            return;
+        }
+        for token in std::mem::take(&mut self.tokens) {
+            self.go(graph, token.branch);
+        }
     }
 
     /// A branch ends. What it wrote is part of how the run ends, if the run is over when all branches are.

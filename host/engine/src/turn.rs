@@ -40,6 +40,10 @@ pub(crate) struct NodeTurn {
     pub(crate) shown: Vec<Write>,
     /// Where it says that it waits for somebody who is here; none for a part of a turn, whose other parts go on
     pub(crate) idle: Option<Arc<Idle>>,
+    /// Whether no other attempt at it would help
+    pub(crate) gave_up: bool,
+    /// Whether it took longer than it may
+    pub(crate) timed_out: bool,
     number: u32,
 }
 
@@ -59,7 +63,17 @@ impl NodeTurn {
             attempts: 1,
             shown: Vec::new(),
             idle: None,
+            gave_up: false,
+            timed_out: false,
             number: 0,
+        }
+    }
+
+    /// Takes note that no other attempt at the node would help.
+    pub(crate) fn give_up(&mut self) {
+        self.gave_up = true;
+        if let Some(acting) = &self.context.acting {
+            acting.gave_up.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     }
 
@@ -184,6 +198,9 @@ impl NodeTurn {
     pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Interruption> {
         if let Some(node) = &self.context.asks_as {
             question.node = node.to_string();
+        }
+        if let Some(within) = &self.context.asks_within {
+            question.node = format!("{within}.{}", question.node);
         }
         let (number, known) = self.next_answer();
         match known {

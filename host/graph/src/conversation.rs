@@ -172,6 +172,37 @@ pub fn to_message(value: &Value) -> Result<Object, String> {
     Ok(message)
 }
 
+/// A message in the form that others know: `role` with the words of Chat Completions in the place of `type`, `arguments` in
+/// that of `args`. [`to_message`] reads it.
+pub fn with_role(message: &Value) -> Value {
+    let (Value::Object(object), Some(speaker)) = (message, speaker(message)) else { return message.clone() };
+    let role = match speaker {
+        Speaker::Human => "user",
+        Speaker::Ai => "assistant",
+        other => other.word(),
+    };
+    let mut told = Object::default();
+    told.insert("role", role.into());
+    for (key, value) in object.iter().filter(|(key, _)| !matches!(&***key, "type" | "role" | "id" | "tool_calls")) {
+        told.insert(key.clone(), value.clone());
+    }
+    let calls = tool_calls(message);
+    if !calls.is_empty() {
+        told.insert("tool_calls", Value::List(calls.iter().map(with_arguments).collect()));
+    }
+    Value::Object(told)
+}
+
+fn with_arguments(call: &Value) -> Value {
+    let Some(object) = call.as_object() else { return call.clone() };
+    let mut told = object.clone();
+    let arguments = told.remove("args");
+    if told.get("arguments").is_none() {
+        told.insert("arguments", arguments.unwrap_or_default());
+    }
+    Value::Object(told)
+}
+
 /// A call in the one form, whatever form it was written in.
 fn to_call(call: &Value) -> Value {
     let Some(object) = call.as_object() else { return call.clone() };

@@ -10,8 +10,11 @@ mod conversation;
 mod expression;
 mod map;
 mod model;
+mod nested;
+mod recording;
 mod scheduling;
 mod tool;
+mod transcript;
 mod typed;
 
 use std::collections::HashMap;
@@ -25,19 +28,23 @@ use crate::reducer::Reducer;
 use crate::value::{Key, Value};
 
 pub use agent_loop::{
-    AgentLoop, AtCap, Continuation, KeptArguments, LoopGraph, LoopPlaces, LoopSteps, Pattern, RequestCap, Window,
+    AgentLoop, AtCap, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits, LoopPlaces, LoopSteps,
+    Pattern, RequestCap, Trim, Window,
 };
-pub use call::{CallAction, CallTarget, Results};
+pub use call::{CallAction, CallTarget, Gives, Results};
 pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
-    AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, PromptPart, Retry,
-    RetryOn, Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
+    AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, OwnSteps, PromptPart,
+    Retry, RetryOn, Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
 };
 pub use expression::{Expression, NoValue};
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
 pub use model::{ModelServer, ModelSettings};
-pub use scheduling::{Arrived, Edge, Ends, Join, JoinWhen, Scheduling, Sharing};
+pub use nested::NestedLoop;
+pub use recording::{RecordedModel, RecordedReply, Recording};
+pub use scheduling::{Arrived, Edge, Ends, FailedNodes, Join, JoinWhen, Scheduling, Sharing, Unmet};
 pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
+pub use transcript::{COST, ITERATIONS, REPLY, SAID, SUMMARY, Summary, Transcript};
 pub use typed::{Rendered, Typed};
 
 /// A checked graph, ready to run.
@@ -59,6 +66,8 @@ pub struct Graph {
     pub conversation: Option<Key>,
     /// The keys whose first values a caller may give
     pub open_state: Vec<Key>,
+    /// Whether a caller may give first values of any key
+    pub is_open: bool,
     /// A JSON schema that structured input has to fit: values of the state, or a text that is a JSON object
     pub input_schema: Option<Value>,
     /// Where the reason of a failure is written when the run goes on after it
@@ -118,6 +127,8 @@ pub struct RunLimits {
     pub turns: Option<VisitCap>,
     /// Wall clock, checked before each node starts; a node that is running is not cut short by it
     pub wall_clock: Option<Duration>,
+    /// Wall clock that also ends what is running
+    pub deadline: Option<Duration>,
     /// How many branches and map items run at the same time
     pub concurrency: usize,
     /// What all calls of the run may use together
@@ -237,6 +248,8 @@ pub enum Action {
     Call(Box<CallAction>),
     /// Calls a tool that the graph defines
     Tool(Box<ToolAction>),
+    /// Evaluates an expression: its value is the answer
+    Compute(ComputeAction),
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here
     /// notices
     Fail(String),
@@ -247,6 +260,15 @@ pub enum Action {
         /// The result
         output: Expression,
     },
+}
+
+/// Evaluates an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComputeAction {
+    /// The expression
+    pub value: Expression,
+    /// The name under which updates see its value
+    pub bind: &'static str,
 }
 
 /// Runs a program in a cell.
@@ -309,8 +331,10 @@ pub enum PluginNodeKind {
 pub struct AskAction {
     /// What the person is shown
     pub question: Expression,
-    /// Answers that are offered; any other text is allowed too
+    /// Answers that are offered
     pub options: Vec<String>,
+    /// Whether another answer than these is not taken, so that the question is put again
+    pub only_options: bool,
     /// Used when the answer is empty; not checked
     pub default: Option<Expression>,
     /// What the answer must satisfy
@@ -465,6 +489,7 @@ impl Graph {
             input_key: None,
             conversation: None,
             open_state: Vec::new(),
+            is_open: false,
             input_schema: None,
             failure_record: FailureRecord::default(),
             skills: None,
@@ -479,6 +504,7 @@ impl Graph {
                 rounds: None,
                 turns: None,
                 wall_clock: None,
+                deadline: None,
                 concurrency: 8,
                 budget: RunBudget::default(),
             },

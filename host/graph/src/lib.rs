@@ -3,6 +3,7 @@
 //! This crate does no I/O, starts no task and knows neither a source language nor how a cell or a model is called.
 //! Front ends build its [`ir`], the engine runs it.
 
+mod braces;
 pub mod conversation;
 pub mod diagnostic;
 pub mod formula;
@@ -10,6 +11,8 @@ pub mod ir;
 mod jinja;
 pub mod json_schema;
 mod path;
+mod place;
+pub mod python;
 mod reach;
 mod reducer;
 mod state;
@@ -19,8 +22,10 @@ mod todo;
 pub mod types;
 pub mod value;
 
+pub use braces::{BraceTemplate, BrokenBraces};
 pub use jinja::Jinja;
 pub use path::Path;
+pub use place::{Place, Step};
 pub use reach::Reachability;
 pub use reducer::{Reducer, ReducerError};
 pub use state::{Scoped, State};

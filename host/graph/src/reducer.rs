@@ -3,7 +3,8 @@
 use thiserror::Error;
 
 use crate::conversation;
-use crate::value::{List, Value};
+use crate::place::Place;
+use crate::value::{List, Object, Value};
 
 /// A way to combine the current value of a key with one that is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +27,43 @@ pub enum Reducer {
     Overwrite,
     /// Adds messages to a conversation (see [`crate::conversation::add`])
     Converse,
+    /// Sets a place within the value (see [`crate::ir::Expression::Placed`]); any other value replaces the whole
+    Place,
+}
+
+/// The entries of a value that is written to a place.
+const AT: &str = "(place)";
+const PLACED: &str = "value";
+
+/// What [`Reducer::Place`] takes to set a place, of which the first step is the key. No value that somebody gives has this form.
+pub(crate) fn placed(place: &Place, value: Value) -> Value {
+    Value::Object([(AT.into(), Value::from(place.to_string())), (PLACED.into(), value)].into_iter().collect())
+}
+
+/// The place and the value of a write to a place.
+fn as_placed(written: &Value) -> Option<(Place, &Value)> {
+    let object: &Object = written.as_object().filter(|object| object.len() == 2)?;
+    Some((Place::parse(object.get(AT)?.as_text()?).ok()?, object.get(PLACED)?))
 }
 
 /// A value that a reducer cannot combine.
 #[derive(Debug, Error, Clone, PartialEq)]
-#[error("reducer `{reducer}` takes {expected}, but the {position} is {found}")]
-pub struct ReducerError {
-    reducer: &'static str,
-    expected: &'static str,
-    position: &'static str,
-    found: String,
+pub enum ReducerError {
+    /// One of the values is none that it takes
+    #[error("reducer `{reducer}` takes {expected}, but the {position} is {found}")]
+    Kind {
+        /// The reducer
+        reducer: &'static str,
+        /// What it takes
+        expected: &'static str,
+        /// Which of the values
+        position: &'static str,
+        /// What that is
+        found: String,
+    },
+    /// The value has no such place
+    #[error("{0}")]
+    Place(String),
 }
 
 /// Those that a graph may declare by name. `converse` belongs to keys that are conversations by themselves.
@@ -68,6 +96,7 @@ impl Reducer {
             Reducer::Merge => "merge",
             Reducer::Overwrite => "overwrite",
             Reducer::Converse => "converse",
+            Reducer::Place => "place",
         }
     }
 
@@ -85,6 +114,10 @@ impl Reducer {
             let conversation = current.and_then(Value::as_list).cloned().unwrap_or_default();
             let added = conversation::add(&conversation, &written);
             return added.map(Value::List).map_err(|found| self.error("written value", found));
+        }
+        if self == Reducer::Place {
+            let Some((place, value)) = as_placed(&written) else { return Ok(written) };
+            return place.set(current, value.clone()).map_err(ReducerError::Place);
         }
         let current = match (self, current) {
             (_, Some(current)) => current,
@@ -140,7 +173,7 @@ impl Reducer {
             Reducer::Concat => matches!(value, Value::Text(_)),
             Reducer::Sum | Reducer::Max | Reducer::Min => matches!(value, Value::Number(_)),
             Reducer::Merge => matches!(value, Value::Object(_)),
-            Reducer::Overwrite => true,
+            Reducer::Overwrite | Reducer::Place => true,
         };
         if accepted { Ok(()) } else { Err(self.error(position, value.a_kind().to_owned())) }
     }
@@ -151,10 +184,10 @@ impl Reducer {
             Reducer::Concat => "a text",
             Reducer::Sum | Reducer::Max | Reducer::Min => "a number",
             Reducer::Merge => "an object",
-            Reducer::Overwrite => "any value",
+            Reducer::Overwrite | Reducer::Place => "any value",
             Reducer::Converse => "messages",
         };
-        ReducerError { reducer: self.name(), expected, position, found }
+        ReducerError::Kind { reducer: self.name(), expected, position, found }
     }
 }
 
@@ -188,6 +221,21 @@ mod tests {
             let result = reducer.reduce(current.as_ref(), parse_json(written).unwrap()).unwrap();
             assert_eq!(result.to_json(), expected, "{}", reducer.name());
         }
+    }
+
+    #[test]
+    fn a_place_is_set_and_everything_else_replaces() {
+        let write = |place: &str, value: Value| {
+            let place = Place::parse(place).unwrap();
+            placed(&place, value)
+        };
+        let now = parse_json(r#"{"a":[1,2]}"#).unwrap();
+        let reduce = |written: Value| Reducer::Place.reduce(Some(&now), written).map(|value| value.to_json());
+        assert_eq!(reduce(write("k.a[0]", 9.into())).as_deref(), Ok(r#"{"a":[9,2]}"#));
+        assert_eq!(reduce(write("k.b.c", 9.into())).as_deref(), Ok(r#"{"a":[1,2],"b":{"c":9}}"#));
+        assert_eq!(reduce(write("k", 9.into())).as_deref(), Ok("9"));
+        assert_eq!(reduce(parse_json(r#"{"value":1}"#).unwrap()).as_deref(), Ok(r#"{"value":1}"#));
+        assert!(reduce(write("k.a.b", 9.into())).is_err());
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod error;
 mod exchange;
 mod model;
 mod name;
+mod prices;
 mod providers;
 mod record;
 mod replay;
@@ -25,6 +26,7 @@ pub use exchange::{
 };
 pub use model::{Model, OnText};
 pub use name::ModelName;
+pub use prices::{Price, Prices};
 pub use providers::{HttpClient, HttpLimits, ModelServer, Protocol, ProviderSettings, Providers, Secret};
 pub use record::Recorder;
 pub use replay::Replay;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_knowledge::Embedder;
-use hotcell_models::{Model, ModelName, Providers};
+use hotcell_models::{Model, ModelName, Prices, Providers};
 use hotcell_plugins::{
     AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SignaturePolicy, Stores, StoresError, Trust,
 };
@@ -50,6 +50,8 @@ pub(crate) struct Parts {
     pub(crate) opened_stores: OnceLock<Stores>,
     /// The names of the models that exist, where that is known
     pub(crate) models: Option<Vec<String>>,
+    /// What models cost
+    pub(crate) prices: Arc<Prices>,
     /// The user's own file of MCP servers
     pub(crate) servers: Option<PathBuf>,
     pub(crate) connections: Arc<Connections>,
@@ -116,6 +118,10 @@ impl LoadContext {
 
     pub(crate) fn model(&self) -> Arc<dyn Model> {
         self.parts.model.clone()
+    }
+
+    pub(crate) fn prices(&self) -> &Arc<Prices> {
+        &self.parts.prices
     }
 
     pub(crate) fn default_model(&self) -> Option<ModelName> {

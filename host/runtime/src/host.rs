@@ -12,7 +12,7 @@ use hotcell_cells::{CompileEvent, LoadError};
 use hotcell_dialects::agent_spec::Exported;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
-use hotcell_models::{Model, Providers, Recorder, Replay};
+use hotcell_models::{Model, Prices, Providers, Recorder, Replay};
 use hotcell_plugins::{
     AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SignaturePolicy, Stores, StoresError, Trust,
 };
@@ -67,6 +67,18 @@ impl UserConfig {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(UserConfig::default()),
             Err(error) => Err(failed(error.to_string())),
         }
+    }
+}
+
+/// What models cost: the table that ships with hotcell, with the user's own on top.
+fn users_prices() -> Result<Prices, HostError> {
+    let shipped = Prices::shipped();
+    let Some(file) = config_file("prices.json") else { return Ok(shipped) };
+    let failed = |cause: String| HostError::Config { file: file.clone(), cause };
+    match hotcell_files::read_text(&file, hotcell_files::MAX_TEXT) {
+        Ok(text) => Ok(shipped.with(Prices::parse(&text).map_err(failed)?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(shipped),
+        Err(error) => Err(failed(error.to_string())),
     }
 }
 
@@ -142,6 +154,10 @@ impl Host {
             ModelSource::Record(file) => Arc::new(Recorder::wrap(providers.clone(), file)?),
             ModelSource::Replay(file) => Arc::new(Replay::open(file)?),
         };
+        let prices = match options.prices {
+            Some(prices) => prices,
+            None => users_prices()?,
+        };
         let context = LoadContext::new(Parts {
             cell_runtime,
             providers,
@@ -157,6 +173,7 @@ impl Host {
             stores: options.stores,
             opened_stores: OnceLock::new(),
             models: options.models,
+            prices: Arc::new(prices),
             servers: options.servers.or_else(|| config_file(SERVERS_FILE)),
             connections: Arc::default(),
             embedders: Mutex::default(),
@@ -215,6 +232,11 @@ impl Host {
     /// may follow from.
     pub fn write(&self, path: &Path, loading: &Loading<'_>) -> Result<String, LoadFailure> {
         convert::write(self.context(), path, loading)
+    }
+
+    /// What models cost.
+    pub fn prices(&self) -> &Prices {
+        self.context().prices()
     }
 
     /// The model of nodes that name none, as `provider:model`, if there is one.

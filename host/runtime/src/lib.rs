@@ -13,6 +13,7 @@ mod environment;
 mod folder;
 mod hooks;
 mod host;
+mod inspect;
 mod knowledge;
 mod live;
 mod load;
@@ -57,7 +58,9 @@ pub use hotcell_journal::{
     open_questions,
 };
 pub use hotcell_mcp as mcp;
+pub use hotcell_models::{Price, Prices};
 pub use hotcell_plugins as plugins;
+pub use inspect::{CostRange, InspectedLoop, InspectedTool, inspect};
 pub use live::{LiveCatalog, Make};
 pub use plugin_tools::PluginTools;
 pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally};

@@ -92,6 +92,7 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
     let ask = AskAction {
         question: value("text"),
         options: Vec::new(),
+        only_options: false,
         default: None,
         check: None,
         trim: false,

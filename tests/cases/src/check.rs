@@ -24,6 +24,18 @@ pub fn check(case: &CaseFile, observed: &Observed) -> Vec<Mismatch> {
     if let Some(state) = &expect.state {
         mismatches.extend(matcher::subset("expect.state", &state.0, Some(&observed.state)));
     }
+    if let Some(detail) = &expect.detail
+        && Some(detail) != observed.detail.as_ref()
+    {
+        let got = observed.detail.as_deref().unwrap_or("(none)");
+        mismatches.push(Mismatch::new("expect.detail", detail, got));
+    }
+    for (name, status) in expect.nodes.iter().flatten() {
+        let got = observed.nodes.iter().find(|(known, _)| known == name).map_or("(no such node)", |(_, got)| got);
+        if got != status {
+            mismatches.push(Mismatch::new(format!("expect.nodes.{name}"), status, got));
+        }
+    }
     if let Some(visited) = &expect.visited
         && *visited != observed.visited
     {
@@ -222,6 +234,8 @@ mod tests {
         Observed {
             status: Status::Completed,
             error: None,
+            detail: Some("timeout".to_owned()),
+            nodes: vec![("a".to_owned(), "success".to_owned())],
             warnings: "graph.yaml:3:1: warning: [Lost] nothing leads here".to_owned(),
             output: Some("done\n".to_owned()),
             state: parse_json(r#"{"n":3,"list":["a"]}"#).expect("JSON"),
@@ -258,6 +272,11 @@ mod tests {
             (json!({"status": "completed", "output": {"not_contains": "on"}}), &["expect.output"]),
             (json!({"status": "completed", "state": {"n": 3.0}}), &[]),
             (json!({"status": "completed", "state": {"list": []}}), &["expect.state.list"]),
+            (json!({"status": "completed", "detail": "timeout", "nodes": {"a": "success"}}), &[]),
+            (
+                json!({"status": "completed", "detail": "x", "nodes": {"a": "failed", "b": "success"}}),
+                &["expect.detail", "expect.nodes.a", "expect.nodes.b"],
+            ),
             (json!({"status": "completed", "visited": ["a", "b"]}), &[]),
             (json!({"status": "completed", "visited": ["a"]}), &["expect.visited"]),
             (json!({"status": "completed", "visited": ["b", "a"]}), &["expect.visited"]),

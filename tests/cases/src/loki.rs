@@ -213,6 +213,7 @@ pub(crate) async fn run_turns(
             .map_err(|_| PlayError::Late(stage.limit.as_secs()))?;
         observed.interrupts.extend(witness.pauses());
         observed.visited = witness.visited();
+        observed.nodes = witness.nodes();
         answers = witness.unused_answers();
         match report {
             Ok(report) => {
@@ -290,6 +291,8 @@ pub(crate) fn with_causes(error: &dyn StdError) -> String {
 pub(crate) fn nothing_ran(status: Status) -> Observed {
     Observed {
         status,
+        detail: None,
+        nodes: Vec::new(),
         error: None,
         warnings: String::new(),
         output: None,

@@ -15,6 +15,10 @@ pub struct Observed {
     pub error: Option<String>,
     /// The warnings of loading, one a line
     pub warnings: String,
+    /// The dialect's own word for how it ended
+    pub detail: Option<String>,
+    /// How each node ended that ran: `success`, `failed`, `timeout`, `paused`
+    pub nodes: Vec<(String, String)>,
     /// The final reply
     pub output: Option<String>,
     /// The state at the end, an object; empty where nothing ran

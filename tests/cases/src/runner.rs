@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::agent_spec;
+use crate::agentloom;
 use crate::case_file::CaseFile;
 use crate::check::check;
 use crate::discover::{Content, Found, Selection};
@@ -117,7 +118,9 @@ impl Runner {
         match case {
             Content::Bad(error) => (report(Verdict::Broken(error.to_string())), None),
             Content::Foreign => skipped(unsupported),
-            Content::Case(case) if !matches!(&*case.dialect, "loki" | "sherma" | "agent-spec") => skipped(unsupported),
+            Content::Case(case) if !matches!(&*case.dialect, "loki" | "sherma" | "agent-spec" | "agentloom") => {
+                skipped(unsupported)
+            }
             Content::Case(case) => {
                 let report = report(Verdict::Broken("it was not run".to_owned()));
                 (report, Some(Job { index, case: *case, directory: directory.clone() }))
@@ -185,6 +188,7 @@ fn verdict(job: &Job, stage: &Stage) -> Verdict {
     };
     let played = match &*job.case.dialect {
         "sherma" => sherma::play(&job.case, &world, stage),
+        "agentloom" => agentloom::play(&job.case, &world, stage),
         _ => loki::play(&job.case, &world, stage),
     };
     match played {

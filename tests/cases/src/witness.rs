@@ -23,6 +23,8 @@ struct Seen {
     nodes: Vec<(Turn, String)>,
     pauses: Vec<Pause>,
     calls: Vec<Call>,
+    /// How nodes ended, those of graphs that nodes call by the way to them
+    ended: Vec<(String, &'static str)>,
 }
 
 /// A call that a model made of a tool, as the events tell it.
@@ -52,6 +54,21 @@ impl Witness {
         self.seen().nodes.iter().map(|(_, node)| node.clone()).collect()
     }
 
+    /// How each node ended, or that it waits.
+    pub fn nodes(&self) -> Vec<(String, String)> {
+        let seen = self.seen();
+        let waits = seen.pauses.iter().map(|pause| (&pause.node, "paused"));
+        let ended = seen.ended.iter().map(|(node, how)| (node, *how));
+        let mut nodes: Vec<(String, String)> = Vec::new();
+        for (node, how) in waits.chain(ended) {
+            match nodes.iter_mut().find(|(known, _)| known == node) {
+                Some(known) => how.clone_into(&mut known.1),
+                None => nodes.push((node.clone(), how.to_owned())),
+            }
+        }
+        nodes
+    }
+
     /// Every question that was put.
     pub fn pauses(&self) -> Vec<Pause> {
         self.seen().pauses.clone()
@@ -74,6 +91,9 @@ impl Observer for Witness {
         // The nodes of an agent that a node called are its own affair; its questions and calls are the run's.
         let event = match event {
             Event::Within { within: Event::NodeStarted { .. }, .. } => return,
+            Event::Within { node, within: Event::NodeCompleted { node: inner, failure, .. }, .. } => {
+                return self.seen().ended.push((format!("{node}.{inner}"), how_ended(*failure)));
+            }
             Event::Within { within, .. } => return self.event(within),
             event => event,
         };
@@ -81,6 +101,9 @@ impl Observer for Witness {
         match event {
             Event::NodeStarted { node, turn, .. } if seen.nodes.iter().all(|(known, _)| known != turn) => {
                 seen.nodes.push((*turn, (*node).to_owned()));
+            }
+            Event::NodeCompleted { node, failure, .. } => {
+                seen.ended.push(((*node).to_owned(), how_ended(*failure)));
             }
             Event::Asked { question } => {
                 seen.pauses.push(Pause {
@@ -111,6 +134,15 @@ impl Observer for Witness {
             }
             _ => {}
         }
+    }
+}
+
+/// How a node ended.
+fn how_ended(failure: Option<&str>) -> &'static str {
+    match failure {
+        None => "success",
+        Some(reason) if reason.contains("timed out after") => "timeout",
+        Some(_) => "failed",
     }
 }
 

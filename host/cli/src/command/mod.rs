@@ -1,6 +1,7 @@
 //! One module for each command, and what they share: how to come by a host, and how its errors end a command.
 
 mod again;
+mod agent;
 mod check;
 mod clean;
 mod convert;
@@ -41,6 +42,7 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Check(arguments) => check::perform(&context, arguments),
         Command::Graph(arguments) => graph::perform(&context, arguments),
         Command::Convert(arguments) => convert::perform(&context, arguments),
+        Command::Agent(arguments) => agent::perform(&context, arguments),
         Command::Runs(arguments) => runs::perform(&context, arguments),
         Command::Plugin(arguments) => plugin::perform(&context, *arguments),
         Command::Mcp(arguments) => mcp::perform(&context, arguments),

@@ -313,6 +313,7 @@ mod tests {
         let ask = AskAction {
             question: expression(),
             options: vec!["yes".into(), "no \"<&#1>\"".into()],
+            only_options: false,
             default: None,
             check: None,
             trim: true,

@@ -17,7 +17,7 @@ mod writes;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
-use hotcell_graph::ir::{Action, CallTarget, Expression, Graph, Join, Next, Node, NodeIndex, OnFailure};
+use hotcell_graph::ir::{Action, CallTarget, Expression, Graph, Join, Next, Node, NodeIndex, OnFailure, Sharing};
 use hotcell_graph::{Key, Value};
 use serde_json::{Value as Json, json};
 
@@ -124,6 +124,11 @@ impl<'g> Exporter<'g> {
     /// What belongs to the graph and to none of its nodes.
     fn whole(&mut self) {
         let (graph, made) = (self.graph, self.made);
+        if graph.scheduling.sharing == Sharing::Shared {
+            let problem =
+                format!("all nodes of the graph share one state while they run side by side, which {made} cannot");
+            self.problems.push(problem);
+        }
         let limits = &graph.limits;
         if limits.visits_per_node.is_some() || limits.rounds.is_some() || limits.wall_clock.is_some() {
             let limits = format!("the graph limits its runs, and the limits of {made} are those of whoever runs it");

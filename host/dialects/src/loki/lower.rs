@@ -62,6 +62,7 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
         rounds: None,
         visits_per_node: Some(visits),
         wall_clock: source.settings.timeout,
+        deadline: None,
         concurrency: source.settings.max_concurrency,
         budget: source.settings.budget.clone(),
     };
@@ -210,6 +211,7 @@ fn approval(approval: &Approval) -> Option<Action> {
     Some(Action::Ask(AskAction {
         question: strict(approval.question.as_ref()?),
         options: approval.options.iter().map(|option| option.to_string()).collect(),
+        only_options: false,
         default: None,
         check: None,
         trim: true,
@@ -221,6 +223,7 @@ fn input(input: &Input) -> Option<Action> {
     Some(Action::Ask(AskAction {
         question: strict(input.question.as_ref()?),
         options: Vec::new(),
+        only_options: false,
         default: input.default.as_ref().map(lenient),
         check: input.validation.clone(),
         trim: false,
@@ -301,7 +304,14 @@ pub(super) fn agent_loop(settings: ModelSettings, max_requests: u32) -> AgentLoo
 
 /// So many attempts, one after the other.
 pub(super) fn at_once(attempts: u32) -> Retry {
-    Retry { attempts, on: RetryOn::Transient, pause: Duration::ZERO, grows: false, longest_pause: Duration::ZERO }
+    Retry {
+        attempts,
+        on: RetryOn::Transient,
+        pause: Duration::ZERO,
+        growth: 1.0,
+        longest_pause: Duration::ZERO,
+        jitter: false,
+    }
 }
 
 fn contract(schema: &Schema, settings: &ModelSettings) -> Box<Contract> {

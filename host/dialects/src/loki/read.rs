@@ -150,6 +150,7 @@ fn budget(fields: &mut Fields<'_, '_>) -> RunBudget {
         http_bytes: amount(&mut fields, "http_bytes").map(Bytes),
         model_requests: amount(&mut fields, "model_requests"),
         tokens: amount(&mut fields, "tokens"),
+        ..RunBudget::default()
     };
     fields.finish(|_| None);
     budget

@@ -227,6 +227,7 @@ impl Lowering<'_, '_, '_> {
                 let ask = AskAction {
                     question,
                     options: Vec::new(),
+                    only_options: false,
                     default: None,
                     check: None,
                     trim: false,

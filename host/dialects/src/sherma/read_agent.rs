@@ -371,8 +371,9 @@ fn on_error<'d>(
             attempts,
             on: RetryOn::Any,
             pause: duration(first),
-            grows: strategy.as_deref() != Some("fixed"),
+            growth: if strategy.as_deref() == Some("fixed") { 1.0 } else { 2.0 },
             longest_pause: duration(most),
+            jitter: false,
         };
         fields.finish(|_| None);
         Some(Spanned { value: retry, span })

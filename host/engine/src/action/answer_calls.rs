@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use hotcell_budget::Usage;
 use hotcell_graph::conversation::{self, Speaker};
-use hotcell_graph::ir::{AnswerCallsAction, Callable, DelegateTool, Graph, SkillTool, Skills, Submit, Team, Tool};
+use hotcell_graph::ir::{
+    AnswerCallsAction, Callable, DelegateTool, Graph, NestedLoop, SkillTool, Skills, Submit, Team, Tool,
+};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, List, Object, State, TodoList, TodoTool, Value};
 use hotcell_models::{ToolCallRequest, ToolSpec};
 use serde_json::json;
 
 use super::model::check_arguments;
-use super::{Performed, agent, converse, defined, skills, todo, tool};
+use super::{Performed, agent, call, converse, defined, skills, todo, tool};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::ports::SharedState;
@@ -48,6 +50,7 @@ enum ReachableKind {
     Delegate(DelegateTool, Arc<Team>),
     Defined(Arc<Tool>),
     Submit(Arc<Submit>),
+    Loop(Arc<NestedLoop>),
 }
 
 impl ReachableTool {
@@ -92,20 +95,19 @@ pub(super) fn within_reach(
     for one in offered {
         match one {
             Callable::Tool(name) => add(tool(name)?),
-            Callable::Described { tool: full, name, description, confirm } => {
+            Callable::Described { tool: full, name, description, parameters, confirm } => {
                 let mut described = ReachableTool { confirm: *confirm, ..tool(full)? };
                 described.spec.name.clone_from(name);
                 if let Some(description) = description {
                     described.spec.description.clone_from(description);
                 }
+                if let Some(parameters) = parameters {
+                    described.spec.parameters = parameters.into();
+                }
                 add(described);
             }
             Callable::Agent { agent, name, description } => {
-                let parameters = json!({
-                    "type": "object",
-                    "properties": { REQUEST: { "type": "string", "description": "What the agent is asked" } },
-                    "required": [REQUEST],
-                });
+                let parameters = asks_for(REQUEST, "What the agent is asked");
                 let spec = ToolSpec { name: name.clone(), description: description.clone(), parameters };
                 add(ReachableTool { spec, kind: ReachableKind::Agent(agent.clone()), confirm: false });
             }
@@ -134,6 +136,11 @@ pub(super) fn within_reach(
                     parameters: defined::parameters(&submit.outputs),
                 };
                 add(ReachableTool { spec, kind: ReachableKind::Submit(submit.clone()), confirm: false });
+            }
+            Callable::Loop(nested) => {
+                let parameters = asks_for(REQUEST, "What the agent is asked");
+                let spec = ToolSpec { name: nested.name.clone(), description: nested.description.clone(), parameters };
+                add(ReachableTool { spec, kind: ReachableKind::Loop(nested.clone()), confirm: false });
             }
             Callable::LoadedSkills => {
                 let Some(skills) = &graph.skills else { continue };
@@ -182,6 +189,7 @@ pub(super) async fn perform(
             None => match callable.map(|callable| &callable.kind) {
                 Some(ReachableKind::Tool(name)) => call_tool(turn, action, &call, name, &shared).await?,
                 Some(ReachableKind::Agent(name)) => call_agent(turn, name, &call).await?,
+                Some(ReachableKind::Loop(nested)) => call_loop(turn, nested, &call).await?,
                 Some(ReachableKind::Skills(tool)) => {
                     use_skills(turn, graph.skills.as_ref(), *tool, &call, &mut loaded).await
                 }
@@ -287,6 +295,28 @@ async fn call_agent(turn: &mut NodeTurn, agent: &Key, call: &ToolCallRequest) ->
     let answer = agent::consult(turn, agent, request).await?;
     answered(turn, call, None);
     Ok(answer.to_display().into_owned())
+}
+
+/// Another loop does the work; what it fails with the model is told.
+async fn call_loop(
+    turn: &mut NodeTurn,
+    nested: &Arc<NestedLoop>,
+    call: &ToolCallRequest,
+) -> Result<String, Interruption> {
+    let arguments = arguments(call);
+    let request = arguments.get(REQUEST).and_then(Value::as_text).unwrap_or_default().to_owned();
+    let outcome = call::consult_loop(turn, nested, request).await?;
+    answered(turn, call, outcome.as_ref().err().map(String::as_str));
+    Ok(outcome.unwrap_or_else(|error| format!("error: {error}")))
+}
+
+/// The parameters of a tool that takes one text.
+fn asks_for(name: &str, description: &str) -> serde_json::Value {
+    json!({
+        "type": "object",
+        "properties": { name: { "type": "string", "description": description } },
+        "required": [name],
+    })
 }
 
 /// What a model calls.

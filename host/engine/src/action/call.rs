@@ -4,15 +4,20 @@ mod steps;
 
 use std::sync::Arc;
 
-use hotcell_budget::Account;
-use hotcell_graph::ir::{CallAction, CallTarget, Expression, Graph, Next, Node, NodeIndex, Results};
+use hotcell_budget::{Account, RunBudget};
+use hotcell_graph::ir::{
+    CallAction, CallTarget, Contract, Expression, Gives, Graph, LoopAnswer, NestedLoop, Next, Node, NodeIndex, REPLY,
+    Results,
+};
 use hotcell_graph::{Key, List, Object, State, Value};
 
 use super::Performed;
 use super::agent::{self, Within};
 use super::part::{Driven, drive};
 use super::read_value::Schema;
+use super::tool::{Called, ToolFailure};
 use crate::context::{Interruption, RunContext};
+use crate::memory::Deed;
 use crate::turn::NodeTurn;
 use hotcell_journal::EntryPath;
 use hotcell_journal::Write;
@@ -29,13 +34,15 @@ pub(super) struct GraphOutput {
 }
 
 /// A graph that is to be run.
-pub(super) struct Called {
+pub(super) struct CalledGraph {
     node: Key,
     base: EntryPath,
     graph: Arc<Graph>,
     state: State,
     /// How long the conversation was before
     before: usize,
+    /// Whether its questions are put in the name of the node and of the one that asks
+    asks_by_way: bool,
 }
 
 /// What came of a graph, with what it said so far and what it used.
@@ -43,6 +50,7 @@ pub(super) struct Ended {
     pub(super) result: Result<GraphOutput, Interruption>,
     said: List,
     pub(super) account: Account,
+    state: State,
 }
 
 /// A node that calls a graph, whichever it is.
@@ -55,22 +63,31 @@ pub(super) async fn perform(
     // What is wrong with a schema is found before anything is done.
     let schema = action.contract.as_ref().map(|contract| Schema::compile(&contract.schema)).transpose()?;
     let mut performed = match &action.target {
-        CallTarget::Graph { graph, inputs, conversation } => {
-            call_graph(turn, node, graph, inputs, conversation.as_ref(), state).await?
+        CallTarget::Graph { graph, inputs, conversation, inherits, gives } => {
+            let begins = if *inherits { state.clone() } else { State::default() };
+            let wanted = Wanted { graph, inputs, conversation: conversation.as_ref(), begins, gives };
+            call_graph(turn, node, wanted, state).await?
         }
         CallTarget::Agent { agent, prompt } => {
             let prompt =
                 prompt.evaluate_text(state).map_err(|missing| Interruption::Failed(format!("`prompt`: {missing}")))?;
             Given::answer(agent::consult(turn, agent, prompt).await?)
         }
-        CallTarget::Loop(steps) => Given::answer(Value::text(steps::run_loop(turn, &steps.graph, state).await?)),
+        CallTarget::Loop(steps) => Given::answer(steps::run_loop(turn, steps, state).await?),
     };
+    let reports = matches!(&action.target, CallTarget::Loop(steps) if steps.agent.answer == LoopAnswer::Report);
+    if let (true, Some(schema), Some(contract), Value::Object(report)) =
+        (reports, &schema, &action.contract, &mut performed.answer)
+    {
+        let text = report.get(REPLY).map(|reply| reply.to_display().into_owned()).unwrap_or_default();
+        let value = fit(turn, contract, schema, text, state).await?;
+        report.insert(REPLY, value);
+        let Given { answer, writes, route } = performed;
+        return Ok(Performed { answer: Some((action.bind, answer)), writes, route });
+    }
     if let (Some(schema), Some(contract)) = (schema, &action.contract) {
         let text = performed.answer.to_display().into_owned();
-        performed.answer = match schema.read(&text) {
-            Ok(value) => value,
-            Err(_) => steps::extract(turn, &contract.graph, text, state).await?,
-        };
+        performed.answer = fit(turn, contract, &schema, text, state).await?;
         if let Value::Object(object) = &performed.answer {
             let entry = |key: &Key| Some(Write { key: key.clone(), value: object.get(key)?.clone() });
             performed.writes.extend(contract.merge.iter().filter_map(entry));
@@ -78,6 +95,57 @@ pub(super) async fn perform(
     }
     let Given { answer, writes, route } = performed;
     Ok(Performed { answer: Some((action.bind, answer)), writes, route })
+}
+
+/// The value that a text is, or that a model makes of it where there is one that does.
+async fn fit(
+    turn: &mut NodeTurn,
+    contract: &Contract,
+    schema: &Schema,
+    text: String,
+    state: &State,
+) -> Result<Value, Interruption> {
+    match (schema.read(&text), &contract.graph) {
+        (Ok(value), _) => Ok(value),
+        (Err(_), Some(graph)) => steps::extract(turn, graph, text, state).await,
+        (Err(problem), None) => Err(Interruption::Failed(format!("the reply does not fit `output_schema`: {problem}"))),
+    }
+}
+
+/// Has another loop work on a text, as an effect: the text that it gives, or what it fails with.
+pub(super) async fn consult_loop(
+    turn: &mut NodeTurn,
+    nested: &Arc<NestedLoop>,
+    request: String,
+) -> Result<Result<String, String>, Interruption> {
+    let (base, node) = (turn.base_of_next(), turn.node.clone());
+    let deed = Deed::new("agent", &nested.name, &[&request]);
+    let outcome = turn
+        .effect(deed, |context| async move {
+            let (account, result) = steps::run_nested(&context, node, base, nested, request).await;
+            let called = match result {
+                Ok(text) => Called { key: "value", value: Value::text(text) },
+                Err(Interruption::Failed(reason)) => Called::error(reason),
+                Err(other) => return (account, Err(other)),
+            };
+            (account, Ok(called.into_value()))
+        })
+        .await?;
+    let value = outcome.as_object().and_then(|object| object.get("value"));
+    Ok(match ToolFailure::of(&outcome) {
+        Some(failure) => Err(failure.reason),
+        None => Ok(value.map(|value| value.to_display().into_owned()).unwrap_or_default()),
+    })
+}
+
+/// A graph that a node calls.
+struct Wanted<'a> {
+    graph: &'a Arc<Graph>,
+    inputs: &'a [(Key, Expression)],
+    conversation: Option<&'a Key>,
+    /// What its state begins with, beneath the inputs
+    begins: State,
+    gives: &'a Gives,
 }
 
 /// What a call gives its node.
@@ -96,18 +164,17 @@ impl Given {
 async fn call_graph(
     turn: &mut NodeTurn,
     node: &Node,
-    graph: &Arc<Graph>,
-    inputs: &[(Key, Expression)],
-    conversation: Option<&Key>,
+    wanted: Wanted<'_>,
     state: &State,
 ) -> Result<Given, Interruption> {
-    let mut inner = State::default();
+    let Wanted { graph, inputs, conversation, begins: mut inner, gives } = wanted;
     for (key, value) in inputs {
         let value = value.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
         inner.set(key.clone(), value);
     }
     let base = turn.next_base();
-    let part = part(turn, base, graph, inner, conversation, state);
+    let mut part = part(turn, base, graph, inner, conversation, state);
+    part.asks_by_way = *gives != Gives::Outputs;
     let ended = run(turn.context.clone(), part).await;
     turn.recorded += ended.account;
     let said = |said: List| match conversation {
@@ -122,7 +189,14 @@ async fn call_graph(
         }
     };
     let route = leave_by(node, given.branch.as_deref());
-    Ok(Given { answer: given.outputs.into(), writes: said(given.said), route })
+    let answer = match gives {
+        Gives::Outputs => given.outputs,
+        Gives::State => ended.state.to_object(),
+        Gives::Entries(keys) => {
+            keys.iter().filter_map(|key| Some((key.clone(), ended.state.get(key)?.clone()))).collect()
+        }
+    };
+    Ok(Given { answer: answer.into(), writes: said(given.said), route })
 }
 
 /// A graph with what it begins with.
@@ -133,7 +207,7 @@ pub(super) fn part(
     mut inner: State,
     conversation: Option<&Key>,
     state: &State,
-) -> Called {
+) -> CalledGraph {
     for (key, value) in &graph.initial_state {
         inner.set(key.clone(), value.clone());
     }
@@ -142,37 +216,48 @@ pub(super) fn part(
     if let (Some(key), Some(messages)) = (&graph.conversation, messages) {
         inner.set(key.clone(), Value::List(messages.clone()));
     }
-    Called { node: turn.node.clone(), base, graph: graph.clone(), state: inner, before }
+    CalledGraph { node: turn.node.clone(), base, graph: graph.clone(), state: inner, before, asks_by_way: false }
 }
 
 /// Runs a graph to its end, or to where it waits.
-pub(super) async fn run(caller: Arc<RunContext>, part: Called) -> Ended {
+pub(super) async fn run(caller: Arc<RunContext>, part: CalledGraph) -> Ended {
     if caller.depth >= MAX_DEPTH {
         let reason = format!("graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper");
-        return Ended { result: Err(Interruption::Failed(reason)), said: List::default(), account: Account::default() };
+        let (said, account, state) = (List::default(), Account::default(), State::default());
+        return Ended { result: Err(Interruption::Failed(reason)), said, account, state };
     }
     let Driven { result, state, account } = drive(prepare(&caller, &part), part.state.clone()).await;
     let said = said(&part, &state);
     let result = result.map(|_| given(part.graph.results.as_ref(), &state, said.clone()));
-    Ended { result, said, account }
+    Ended { result, said, account, state }
 }
 
 /// What a graph is run with.
-fn prepare(caller: &RunContext, part: &Called) -> RunContext {
+fn prepare(caller: &RunContext, part: &CalledGraph) -> RunContext {
     let observer = caller.ports.observer.clone();
     let observer = Arc::new(Within { node: part.node.clone(), agent: part.graph.name.as_str().into(), observer });
     let mut ports = caller.ports.clone();
     ports.observer = observer;
+    let budget_scope = match &part.graph.limits.budget {
+        none if *none == RunBudget::default() => caller.budget_scope.clone(),
+        own => Arc::new(caller.budget_scope.part(own.clone(), caller.remembered().used_at(&part.base))),
+    };
     RunContext {
         graph: part.graph.clone(),
         ports,
-        asks_as: Some(caller.asks_as.clone().unwrap_or_else(|| part.node.clone())),
+        budget_scope,
+        asks_as: (!part.asks_by_way).then(|| caller.asks_as.clone().unwrap_or_else(|| part.node.clone())),
+        asks_within: match (part.asks_by_way, &caller.asks_within) {
+            (false, within) => within.clone(),
+            (true, None) => Some(part.node.clone()),
+            (true, Some(within)) => Some(format!("{within}.{}", part.node).into()),
+        },
         ..caller.part(part.base.clone())
     }
 }
 
 /// What a graph has added to the conversation.
-fn said(part: &Called, state: &State) -> List {
+fn said(part: &CalledGraph, state: &State) -> List {
     let messages = part.graph.conversation.as_ref().and_then(|key| state.get(key)).and_then(Value::as_list);
     messages.map(|messages| messages.iter().skip(part.before).cloned().collect()).unwrap_or_default()
 }

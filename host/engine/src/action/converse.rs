@@ -2,14 +2,18 @@
 
 mod window;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use hotcell_graph::conversation::{self, Speaker};
-use hotcell_graph::ir::{ConverseAction, Graph, KeptArguments, ModelSettings, PromptPart, Retry, RetryOn, Said};
+use hotcell_graph::ir::{
+    AgentLoop, ConverseAction, Graph, KeptArguments, ModelSettings, OwnSteps, PromptPart, Retry, RetryOn, Said,
+    Summary, Trim,
+};
 use hotcell_graph::value::{Number, parse_json};
 use hotcell_graph::{List, Object, State, Value};
 use hotcell_journal::Write;
-use hotcell_models::{Message, ModelError, ProviderState, Reply, Role, ToolCallRequest};
+use hotcell_models::{Message, ModelError, ProviderState, Reply, Role, ToolCallRequest, ToolSpec};
 
 use super::Performed;
 use super::answer_calls::within_reach;
@@ -27,30 +31,129 @@ pub(super) async fn perform(
     action: &ConverseAction,
     state: &State,
 ) -> Result<Performed, Interruption> {
-    let messages = prompt(action, state)?;
+    let own = action.steps.as_ref();
+    let mut summary = own.and_then(|own| state.get(&own.summary)).and_then(Summary::of_value);
+    let mut prompt = Prompt::of(action, summary.as_ref(), state)?;
     let reach = within_reach(turn, graph, &action.tools, state)?;
     let names: Vec<String> = reach.iter().map(|callable| callable.name().to_owned()).collect();
     let tools: Vec<_> = reach.into_iter().map(|callable| callable.spec).collect();
-    let defaults = turn.context.defaults(graph).clone();
-    let schema = action.output_schema.as_ref().map(serde_json::Value::from);
     if let Some(Value::Number(attempts)) = action.attempts.as_ref().and_then(|key| state.get(key)) {
         turn.attempts = attempts.to_f64() as u32;
     }
+    let requests = own.map_or(0, |own| own_number(state, &own.requests));
+    let mut writes = Vec::new();
+    if let (Some(own), Some(window)) = (own, &action.window)
+        && let Some(task) = window::to_summarize(window, &prompt, summary.as_ref())
+    {
+        let made = summary.as_ref().map_or(0, |summary| summary.requests);
+        let question = Question { messages: task.messages, number: requests + made, ..Question::plain() };
+        let reply = request(turn, graph, action, question).await?;
+        let new = Summary { text: reply.content, messages: task.count, requests: made + 1 };
+        writes.push(Write { key: own.summary.clone(), value: new.to_value() });
+        prompt = Prompt::of(action, Some(&new), state)?;
+        summary = Some(new);
+    }
+    if let Some(window) = &action.window
+        && window.trim == Trim::LeaveOut
+    {
+        window::trim(window, &mut prompt.messages, &prompt.listed);
+    }
+    let question = Question {
+        messages: prompt.messages,
+        tools: &tools,
+        names: &names,
+        output_schema: action.output_schema.as_ref().map(serde_json::Value::from),
+        number: requests + summary.map_or(0, |summary| summary.requests),
+        is_last: &|reply| ends(own, requests, reply, state),
+    };
+    let reply = request(turn, graph, action, question).await?;
+    let attempts = |key: &hotcell_graph::Key| {
+        let made = turn.attempts.max(1);
+        Write { key: key.clone(), value: Value::Number(Number::Int(i64::from(made))) }
+    };
+    writes.extend(action.attempts.iter().map(attempts));
+    let answer = Some((action.bind, Value::Object(of_reply(&reply, action.arguments))));
+    Ok(Performed { answer, writes, ..Performed::default() })
+}
+
+/// A number that a loop keeps for itself.
+fn own_number(state: &State, key: &str) -> usize {
+    match state.get(key) {
+        Some(Value::Number(number)) => number.to_f64() as usize,
+        _ => 0,
+    }
+}
+
+/// Whether a reply ends what a loop was for. Without a loop, it does.
+fn ends(own: Option<&OwnSteps>, requests: usize, reply: &Reply, state: &State) -> bool {
+    let Some(own) = own else { return true };
+    if own.most.is_some_and(|most| requests + 1 >= most as usize) {
+        return true;
+    }
+    match &own.until {
+        _ if !reply.tool_calls.is_empty() => false,
+        None => true,
+        Some(until) => {
+            let mut after = state.clone();
+            after.set(AgentLoop::REPLY_KEY.into(), reply.content.as_str().into());
+            after.set(own.requests.clone(), Value::from(i64::try_from(requests + 1).unwrap_or(i64::MAX)));
+            // One that cannot be told apart is held to what the last one is held to.
+            !matches!(until.evaluate(&after), Ok(Value::Bool(false)))
+        }
+    }
+}
+
+/// What a model is asked, whichever it is.
+struct Question<'a> {
+    messages: Vec<Message>,
+    tools: &'a [ToolSpec],
+    /// The full names of the tools
+    names: &'a [String],
+    output_schema: Option<serde_json::Value>,
+    /// How many requests were made before it
+    number: usize,
+    is_last: &'a (dyn Fn(&Reply) -> bool + Send + Sync),
+}
+
+impl Question<'_> {
+    /// One without tools, whose reply is not what is wanted in the end.
+    fn plain() -> Self {
+        Question {
+            messages: Vec::new(),
+            tools: &[],
+            names: &[],
+            output_schema: None,
+            number: 0,
+            is_last: &|_: &Reply| false,
+        }
+    }
+}
+
+/// Asks the model, as often as it takes, and then the others: the first reply.
+async fn request(
+    turn: &mut NodeTurn,
+    graph: &Graph,
+    action: &ConverseAction,
+    question: Question<'_>,
+) -> Result<Reply, Interruption> {
+    let defaults = turn.context.defaults(graph).clone();
     let mut fallbacks: Vec<ModelSettings> = action.fallbacks.iter().rev().map(|model| model.or(&defaults)).collect();
     let mut settings = action.settings.or(&defaults);
     let mut first_attempt = 1;
-    let reply = loop {
+    loop {
         let asked = Asked {
             settings: &settings,
-            messages: messages.clone(),
-            tools: &tools,
-            names: &names,
-            output_schema: schema.clone(),
+            messages: question.messages.clone(),
+            tools: question.tools,
+            names: question.names,
+            output_schema: question.output_schema.clone(),
             forbidden: &action.forbidden,
+            is_last: question.is_last,
+            number: question.number,
         };
         let (error, worth_it) = match ask(turn, asked).await {
             Ok(reply) if action.needs_text && is_empty(&reply) => (NO_OUTPUT.to_owned(), true),
-            Ok(reply) => break reply,
+            Ok(reply) => return Ok(reply),
             Err(Unanswered::Stopped(stop)) => return Err(stop),
             Err(Unanswered::Refused(error)) => (error.to_string(), is_worth_it(&action.retry, &error)),
         };
@@ -61,19 +164,14 @@ pub(super) async fn perform(
             settings = fallback;
             first_attempt = turn.attempts + 1;
         } else {
+            // It was tried as often as it may be.
+            turn.give_up();
             let before = action.refused_as.as_deref().unwrap_or_default();
             return Err(Interruption::Failed(format!("{before}{error}")));
         }
         turn.attempts += 1;
         turn.emit(&Event::ModelRetried { node: &turn.node, error: &error, attempt: turn.attempts });
-    };
-    let attempts = |key: &hotcell_graph::Key| {
-        let made = turn.attempts.max(1);
-        Write { key: key.clone(), value: Value::Number(Number::Int(i64::from(made))) }
-    };
-    let writes = action.attempts.iter().map(attempts).collect();
-    let answer = Some((action.bind, Value::Object(of_reply(&reply, action.arguments))));
-    Ok(Performed { answer, writes, ..Performed::default() })
+    }
 }
 
 fn is_empty(reply: &Reply) -> bool {
@@ -82,52 +180,79 @@ fn is_empty(reply: &Reply) -> bool {
 
 /// Whether another attempt may help after this refusal.
 fn is_worth_it(retry: &Retry, error: &ModelError) -> bool {
-    match retry.on {
+    match &retry.on {
         RetryOn::Transient => error.is_transient(),
         RetryOn::Retryable => error.is_retryable(),
         RetryOn::Any => true,
+        RetryOn::Statuses(statuses) => match error {
+            ModelError::Status { status, .. } => statuses.contains(status),
+            other => other.is_retryable(),
+        },
     }
 }
 
 /// The pause after this many attempts.
 pub(super) fn pause(retry: &Retry, attempts: u32) -> Duration {
-    let factor = if retry.grows { 2_u32.saturating_pow(attempts.saturating_sub(1)) } else { 1 };
-    retry.pause.saturating_mul(factor).min(retry.longest_pause)
+    // Saturates where the clock would.
+    let factor = retry.growth.powi(i32::try_from(attempts.saturating_sub(1)).unwrap_or(i32::MAX));
+    let spread = if retry.jitter { 0.75 + fastrand::f64() / 2.0 } else { 1.0 };
+    let pause = Duration::try_from_secs_f64(retry.pause.as_secs_f64() * factor * spread);
+    pause.unwrap_or(Duration::MAX).min(retry.longest_pause)
 }
 
 /// What the model is told.
-fn prompt(action: &ConverseAction, state: &State) -> Result<Vec<Message>, Interruption> {
-    let mut messages = Vec::with_capacity(action.prompt.len());
-    // The messages that come from lists, which a window may leave out.
-    let mut listed = Vec::new();
-    for PromptPart { name, said } in &action.prompt {
-        let failed = |problem: String| Interruption::Failed(format!("{name}: {problem}"));
-        match said {
-            Said::Text(speaker, text) => {
-                let text = text.evaluate_text(state).map_err(|error| failed(error.to_string()))?;
-                messages.push(match speaker {
-                    Speaker::System => Message::system(text),
-                    Speaker::Ai => Message::assistant(text),
-                    Speaker::Human | Speaker::Tool => Message::user(text),
-                });
-            }
-            Said::Messages(list) => match list.evaluate(state).map_err(|error| failed(error.to_string()))? {
-                Value::List(list) => {
-                    let from = messages.len();
-                    for value in list.iter() {
-                        let message = conversation::to_message(value).map_err(&failed)?;
-                        messages.push(of_state(&message));
-                    }
-                    listed.push(from..messages.len());
+pub(super) struct Prompt {
+    pub(super) messages: Vec<Message>,
+    /// The places of messages that come from lists, which a window may leave out
+    pub(super) listed: Vec<Range<usize>>,
+    /// Those that were there before the loop began
+    pub(super) before: Vec<Range<usize>>,
+}
+
+impl Prompt {
+    /// The parts of a prompt, with a summary in the place of the oldest messages of what was there before the loop began.
+    fn of(action: &ConverseAction, summary: Option<&Summary>, state: &State) -> Result<Self, Interruption> {
+        let mut prompt =
+            Prompt { messages: Vec::with_capacity(action.prompt.len()), listed: Vec::new(), before: Vec::new() };
+        let own_part = action.steps.as_ref().and(action.prompt.len().checked_sub(1));
+        let mut left_out = 0;
+        for (number, PromptPart { name, said }) in action.prompt.iter().enumerate() {
+            let failed = |problem: String| Interruption::Failed(format!("{name}: {problem}"));
+            match said {
+                Said::Text(speaker, text) => {
+                    let text = text.evaluate_text(state).map_err(|error| failed(error.to_string()))?;
+                    prompt.messages.push(match speaker {
+                        Speaker::System => Message::system(text),
+                        Speaker::Ai => Message::assistant(text),
+                        Speaker::Human | Speaker::Tool => Message::user(text),
+                    });
                 }
-                other => return Err(failed(format!("it takes a list of messages, not {}", other.a_kind()))),
-            },
+                Said::Messages(list) => match list.evaluate(state).map_err(|error| failed(error.to_string()))? {
+                    Value::List(list) => {
+                        let is_before = Some(number) != own_part;
+                        let summary = summary.filter(|_| is_before);
+                        if let (0, Some(summary)) = (left_out, summary) {
+                            prompt.messages.push(of_state(&summary.message()));
+                        }
+                        let more = summary.map_or(0, |summary| summary.messages - left_out).min(list.len());
+                        left_out += more;
+                        let from = prompt.messages.len();
+                        for value in list.iter().skip(more) {
+                            let message = conversation::to_message(value).map_err(&failed)?;
+                            prompt.messages.push(of_state(&message));
+                        }
+                        let range = from..prompt.messages.len();
+                        if is_before && action.steps.is_some() {
+                            prompt.before.push(range.clone());
+                        }
+                        prompt.listed.push(range);
+                    }
+                    other => return Err(failed(format!("it takes a list of messages, not {}", other.a_kind()))),
+                },
+            }
         }
+        Ok(prompt)
     }
-    if let Some(window) = &action.window {
-        window::trim(window, &mut messages, &listed);
-    }
-    Ok(messages)
 }
 
 /// A message of the state, for a model.

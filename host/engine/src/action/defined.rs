@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::Performed;
 use super::converse::pause;
+use super::model::check_arguments;
 use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
 use crate::event::Event;
@@ -28,6 +29,15 @@ pub(super) async fn perform(
     let inputs = inputs.as_object().cloned().unwrap_or_default();
     if action.tool.confirm && !may_call(turn, &action.tool.name, &Value::Object(inputs.clone())).await? {
         return Err(Interruption::Failed(format!("tool `{}`: {NOT_ALLOWED}", action.tool.name)));
+    }
+    if let (true, ToolKind::Host(name)) = (action.is_checked, &action.tool.kind) {
+        let spec = turn.context.ports.tools.describe(name);
+        let spec = spec.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
+        check_arguments(&spec, &Value::Object(inputs.clone()).to_json()).map_err(|problem| {
+            // The same arguments will not fit another time.
+            turn.give_up();
+            Interruption::Failed(format!("the arguments of the tool `{}` do not fit: {problem}", action.tool.name))
+        })?;
     }
     let value = call(turn, &action.tool, inputs, state).await?;
     let value = value.map_err(|failure| failure.stop(|reason| format!("tool `{}`: {reason}", action.tool.name)))?;

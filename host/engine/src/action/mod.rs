@@ -4,6 +4,7 @@ mod agent;
 mod answer_calls;
 mod ask;
 mod call;
+mod compute;
 mod converse;
 mod defined;
 mod look_up;
@@ -72,16 +73,20 @@ pub(crate) async fn run_node(
         let state = Value::Object(state.to_object());
         hook::event([("node", Value::Text(node.id.clone())), ("kind", node.kind.into()), ("state", state)])
     };
-    let performed = loop {
-        let performed = match telling::tell(&context, &mut turn.account, HookPoint::BeforeNode, told).await {
-            Ok(_) => perform(turn, graph, node, &state).await,
-            Err(stop) => Err(stop),
-        };
-        match again(turn, node, performed).await? {
-            Tried::Again => {}
-            Tried::Done(performed) => break performed,
+    let attempts = async {
+        loop {
+            let performed = match telling::tell(&context, &mut turn.account, HookPoint::BeforeNode, told).await {
+                Ok(_) => perform(turn, graph, node, &state).await,
+                Err(stop) => Err(stop),
+            };
+            match again(turn, node, performed).await? {
+                Tried::Again => {}
+                Tried::Done(performed) => break performed,
+            }
         }
     };
+    let in_time = in_time(node, pin!(attempts)).await;
+    let performed = in_time.unwrap_or_else(|| Err(timed_out(turn, node)));
     let stop = match performed {
         Ok(performed) => match succeed(turn, graph, index, state.clone(), performed).await {
             // What the node would have written is not written: another node goes on, or none.
@@ -135,7 +140,7 @@ async fn again(
     performed: Result<Performed, Interruption>,
 ) -> Result<Tried, Interruption> {
     match (performed, &node.retry) {
-        (Err(Interruption::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts => {
+        (Err(Interruption::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts && !turn.gave_up => {
             let pause = converse::pause(retry, turn.attempt());
             turn.try_again(reason).await?;
             tokio::time::sleep(pause).await;
@@ -169,13 +174,17 @@ pub(crate) fn run_item<'a>(
 ) -> BoxFuture<'a, Result<Option<Value>, Interruption>> {
     Box::pin(async move {
         let node = graph.node(index);
-        let performed = loop {
-            let performed = perform(turn, graph, node, &state).await;
-            match again(turn, node, performed).await? {
-                Tried::Again => {}
-                Tried::Done(performed) => break performed?,
+        let attempts = async {
+            loop {
+                let performed = perform(turn, graph, node, &state).await;
+                match again(turn, node, performed).await? {
+                    Tried::Again => {}
+                    Tried::Done(performed) => break performed,
+                }
             }
         };
+        let in_time = in_time(node, pin!(attempts)).await;
+        let performed = in_time.unwrap_or_else(|| Err(timed_out(turn, node)))?;
         let mut work = Work { graph, state, writes: Vec::new() };
         work.write_all(performed.writes)?;
         work.update(&node.updates, performed.answer.as_ref())?;
@@ -191,36 +200,44 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::Absent => Err(Interruption::Failed("there is no such node".to_owned())),
         Action::Script(action) => script::perform(turn, graph, node, action, state).await,
         Action::Ask(action) => ask::perform(turn, action, state).await,
-        Action::Map(action) => in_time(node, pin!(map::perform(turn, graph, action, state))).await,
-        Action::PluginNode(action) => in_time(node, pin!(plugin_node::perform(turn, node, action, state))).await,
-        Action::LookUp(action) => in_time(node, pin!(look_up::perform(turn, action, state))).await,
-        Action::Converse(action) => in_time(node, pin!(converse::perform(turn, graph, action, state))).await,
-        Action::AnswerCalls(action) => in_time(node, pin!(answer_calls::perform(turn, graph, action, state))).await,
+        Action::Map(action) => map::perform(turn, graph, action, state).await,
+        Action::PluginNode(action) => plugin_node::perform(turn, node, action, state).await,
+        Action::LookUp(action) => look_up::perform(turn, action, state).await,
+        Action::Converse(action) => converse::perform(turn, graph, action, state).await,
+        Action::AnswerCalls(action) => answer_calls::perform(turn, graph, action, state).await,
         Action::LoadSkills(action) => skills::perform(turn, graph, action, state).await,
         Action::Spread(action) => spread(action, state),
         Action::ReadValue(action) => read_value::perform(action, state),
-        Action::Call(action) => in_time(node, pin!(call::perform(turn, node, action, state))).await,
-        Action::Tool(action) => in_time(node, pin!(defined::perform(turn, action, state))).await,
+        Action::Call(action) => call::perform(turn, node, action, state).await,
+        Action::Tool(action) => defined::perform(turn, action, state).await,
+        Action::Compute(action) => compute::perform(action, state),
     }
 }
 
-/// The work of a node, unless it takes longer than the node may. It is pinned where it is made: a future that is handed on
-/// would be kept twice, and what all actions need together is moved with every node.
-async fn in_time<W>(node: &Node, work: Pin<&mut W>) -> Result<Performed, Interruption>
+/// All attempts at a node, unless they take longer than the node may. They are pinned where they are made: a future that is
+/// handed on would be kept twice, and what all actions need together is moved with every node.
+async fn in_time<W>(node: &Node, work: Pin<&mut W>) -> Option<Result<Performed, Interruption>>
 where
     W: Future<Output = Result<Performed, Interruption>>,
 {
-    let Some(limit) = node.timeout else { return work.await };
-    match tokio::time::timeout(limit, work).await {
-        Ok(result) => result,
-        Err(_) => {
-            let who = match called_agent(node) {
-                Some(agent) => format!("agent `{agent}` "),
-                None => String::new(),
-            };
-            Err(Interruption::Failed(format!("{who}timed out after {} s", limit.as_secs_f64())))
-        }
+    // A person may think as long as they like, and what limits a script ends it with an error of its own.
+    let is_limited = !matches!(node.action, Action::Ask(_) | Action::Script(_));
+    match node.timeout.filter(|_| is_limited) {
+        None => Some(work.await),
+        Some(limit) => tokio::time::timeout(limit, work).await.ok(),
     }
+}
+
+/// A node took longer than it may.
+fn timed_out(turn: &mut NodeTurn, node: &Node) -> Interruption {
+    turn.timed_out = true;
+    turn.give_up();
+    let limit = node.timeout.unwrap_or_default().as_secs_f64();
+    let who = match called_agent(node) {
+        Some(agent) => format!("agent `{agent}` "),
+        None => String::new(),
+    };
+    Interruption::Failed(format!("{who}timed out after {limit} s"))
 }
 
 /// The agent that a node calls by its name.
@@ -250,7 +267,7 @@ fn fail(
         OnFailure::Continue => declared_route(graph, index, None, &state).map_err(Interruption::Failed)?,
     };
     let mut work = Work { graph, state, writes: Vec::new() };
-    work.write_all(vec![failure(graph, node, &reason, turn.attempts)])?;
+    work.write_all(vec![failure(graph, node, &reason, turn)])?;
     if let Action::Call(action) = &node.action
         && let Some(prefix) = &action.failure_prefix
     {
@@ -260,7 +277,7 @@ fn fail(
 }
 
 /// What tells later nodes why a node failed.
-fn failure(graph: &Graph, node: &Node, reason: &str, attempts: u32) -> Write {
+fn failure(graph: &Graph, node: &Node, reason: &str, turn: &NodeTurn) -> Write {
     match &graph.failure_record {
         FailureRecord::Text => Write { key: failure_key(&node.id), value: Value::text(reason) },
         FailureRecord::Object { key, field } => {
@@ -278,9 +295,16 @@ fn failure(graph: &Graph, node: &Node, reason: &str, attempts: u32) -> Write {
                 ("node", Value::Text(node.speaks_as().clone())),
                 ("type", kind.into()),
                 ("message", reason.into()),
-                ("attempt", Value::from(i64::from(attempts))),
+                ("attempt", Value::from(i64::from(turn.attempts))),
             ]);
             let value: Object = [(field.clone(), Value::Object(record))].into_iter().collect();
+            Write { key: key.clone(), value: Value::Object(value) }
+        }
+        FailureRecord::ByNode(key) => {
+            let status = if turn.timed_out { "timeout" } else { "failed" };
+            let record =
+                hook::event([("output", Value::Null), ("status", status.into()), ("error", Value::from(reason))]);
+            let value: Object = [(node.id.clone(), Value::Object(record))].into_iter().collect();
             Write { key: key.clone(), value: Value::Object(value) }
         }
     }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use hotcell_budget::{Account, Usage};
-use hotcell_graph::ir::{ModelServer, ModelSettings, Pattern};
+use hotcell_budget::{Account, Cost, Usage};
+use hotcell_graph::ir::{Forbidden, ModelServer, ModelSettings, RecordedReply};
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
-use hotcell_models::{Message, ModelError, ModelName, OnText, Reply, Request, Server, ToolSpec};
+use hotcell_models::{
+    Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TokenUsage, ToolCallRequest, ToolSpec,
+};
 
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
@@ -28,7 +30,11 @@ pub(super) struct Asked<'a> {
     pub(super) names: &'a [String],
     pub(super) output_schema: Option<serde_json::Value>,
     /// Texts that the reply may not have
-    pub(super) forbidden: &'a [Pattern],
+    pub(super) forbidden: &'a Forbidden,
+    /// Whether a reply ends what it is asked for
+    pub(super) is_last: &'a (dyn Fn(&Reply) -> bool + Send + Sync),
+    /// How many requests were made before it, where replies are ready
+    pub(super) number: usize,
 }
 
 /// Why a model gave no answer.
@@ -41,7 +47,7 @@ pub(super) enum Unanswered {
 
 /// One request to the model, as an effect.
 pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, Unanswered> {
-    let Asked { settings, messages, tools, names, output_schema, forbidden } = asked;
+    let Asked { settings, messages, tools, names, output_schema, forbidden, is_last, number } = asked;
     turn.emit(&Event::ModelRequested { node: &turn.node, model: settings.model.as_deref(), tools: names });
     let failed = |reason: String| Unanswered::Stopped(Interruption::Failed(reason));
     let model = match &settings.model {
@@ -56,21 +62,63 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         max_tokens: settings.max_tokens,
         more: more.and_then(|more| more.as_object().cloned()).unwrap_or_default(),
         output_schema,
-        server: server(settings).map_err(failed)?,
+        server: server(settings).map_err(&failed)?,
         ..Request::new(model, messages)
     };
+    let ready = match &settings.server {
+        Some(ModelServer::Recorded(recorded)) => match recorded.reply(number) {
+            Ok(reply) => Some(reply),
+            Err(problem) => {
+                turn.give_up();
+                return Err(failed(problem));
+            }
+        },
+        _ => None,
+    };
+    let limits = Limits { forbidden, is_last };
     let node = turn.node.clone();
+    let mut gave_up = false;
+    let gives_up = &mut gave_up;
     // Not the model: whoever goes on with a run may choose another one.
     let deed = Deed::new("model", "messages", &[&hook::messages(&request.messages).to_json()]);
     let answer = turn
         .effect(deed, |context| async move {
             let mut used = Account::default();
-            let answer = complete(&context, &mut used, &node, request, forbidden).await;
+            let answer = match complete(&context, &mut used, &node, request, ready, &limits).await {
+                Ok(answer) => Ok(answer),
+                Err(Stop::Limit(reason)) => {
+                    *gives_up = true;
+                    Err(Interruption::Failed(reason))
+                }
+                Err(Stop::Other(stop)) => Err(stop),
+            };
             (used, answer)
         })
-        .await
-        .map_err(Unanswered::Stopped)?;
-    recall(&answer)
+        .await;
+    if gave_up {
+        turn.give_up();
+    }
+    recall(&answer.map_err(Unanswered::Stopped)?)
+}
+
+/// What a reply is held to.
+struct Limits<'a> {
+    forbidden: &'a Forbidden,
+    is_last: &'a (dyn Fn(&Reply) -> bool + Send + Sync),
+}
+
+/// Why a request has no answer.
+enum Stop {
+    /// It came to a limit, or its answer is forbidden: asking again does not help
+    Limit(String),
+    /// Something else
+    Other(Interruption),
+}
+
+impl From<Interruption> for Stop {
+    fn from(stop: Interruption) -> Self {
+        Stop::Other(stop)
+    }
 }
 
 /// Asks the model, with the hooks around it: its reply, or why it refused, as a value for the journal.
@@ -79,8 +127,9 @@ async fn complete(
     used: &mut Account,
     node: &Key,
     mut request: Request,
-    forbidden: &[Pattern],
-) -> Result<Value, Interruption> {
+    ready: Option<&RecordedReply>,
+    limits: &Limits<'_>,
+) -> Result<Value, Stop> {
     let name = request.model.to_string();
     let told = || {
         let tools = request.tools.iter().map(|tool| Value::from(tool.name.as_str())).collect();
@@ -95,22 +144,36 @@ async fn complete(
         telling::change_messages(&mut request.messages, &event)?;
     }
     context.budget_scope.may_ask_model().map_err(|overdrawn| Interruption::Failed(overdrawn.to_string()))?;
+    let price = context.ports.prices.price(&request.model);
+    // What it will cost at least is known before.
+    let at_least = price.map_or(0.0, |price| price.of(&TokenUsage { input: fewest_tokens(&request), output: 0 }));
+    let limit = |exceeded: hotcell_budget::CostExceeded| Stop::Limit(exceeded.to_string());
+    context.budget_scope.within_cost(Cost::from_usd(at_least)).map_err(limit)?;
     let observer = Arc::clone(&context.ports.observer);
     let mut on_text = |text: &str| observer.event(&Event::ModelText { node, text });
     // What has been shown cannot be taken back.
-    let is_streamed = observer.wants_text() && forbidden.is_empty();
+    let is_streamed = observer.wants_text() && limits.forbidden.patterns.is_empty();
     let on_text: Option<OnText<'_>> = if is_streamed { Some(&mut on_text) } else { None };
-    let mut reply = match context.ports.model.complete(request, on_text).await {
-        Ok(reply) => reply,
-        Err(error) => return refusal(&error),
+    let mut reply = match ready {
+        Some(ready) => {
+            tokio::time::sleep(ready.latency).await;
+            of_recording(ready)
+        }
+        None => match context.ports.model.complete(request, on_text).await {
+            Ok(reply) => reply,
+            Err(error) => return Ok(refusal(&error)?),
+        },
     };
     let (input_tokens, output_tokens) = (reply.usage.input, reply.usage.output);
-    let usage = Usage { model_requests: 1, input_tokens, output_tokens, ..Usage::default() };
+    let known = ready.and_then(|ready| ready.cost_usd);
+    let cost = known.or_else(|| price.map(|price| price.of(&reply.usage))).map(Cost::from_usd).unwrap_or_default();
+    let usage = Usage { model_requests: 1, input_tokens, output_tokens, cost, ..Usage::default() };
     context.budget_scope.spend(&usage);
     used.add(name.as_str(), usage);
     let (prompt_tokens, completion_tokens) = (input_tokens, output_tokens);
     context.ports.observer.event(&Event::ModelAnswered { node, prompt_tokens, completion_tokens });
-    check_forbidden(&reply, forbidden)?;
+    check_forbidden(&reply, limits)?;
+    context.budget_scope.within_strict_cost().map_err(limit)?;
     let told = || {
         let calls = serde_json::to_value(&reply.tool_calls).unwrap_or_default();
         let answer = hook::event([("text", reply.content.as_str().into()), ("tool_calls", Value::from(&calls))]);
@@ -120,20 +183,26 @@ async fn complete(
     let text = changed.as_ref().and_then(|event| event.get("reply")?.as_object()?.get("text")?.as_text());
     if let Some(text) = text {
         text.clone_into(&mut reply.content);
-        check_forbidden(&reply, forbidden)?;
+        check_forbidden(&reply, limits)?;
     }
-    remember(&reply)
+    Ok(remember(&reply)?)
 }
 
 /// Refuses a reply with a text that it may not have. The error has the pattern and not the text.
-fn check_forbidden(reply: &Reply, forbidden: &[Pattern]) -> Result<(), Interruption> {
-    let has = |pattern: &&Pattern| {
-        pattern.is_in(&reply.content) || reply.tool_calls.iter().any(|call| pattern.is_in(&call.arguments))
+fn check_forbidden(reply: &Reply, limits: &Limits<'_>) -> Result<(), Stop> {
+    let Forbidden { patterns, only_last, setting } = limits.forbidden;
+    if patterns.is_empty() || (*only_last && !(limits.is_last)(reply)) {
+        return Ok(());
+    }
+    let has = |pattern: &hotcell_graph::ir::Pattern| {
+        pattern.is_in(&reply.content)
+            || (!only_last && reply.tool_calls.iter().any(|call| pattern.is_in(&call.arguments)))
     };
-    match forbidden.iter().find(has) {
+    match patterns.iter().find(|pattern| has(pattern)) {
         None => Ok(()),
         Some(pattern) => {
-            Err(Interruption::Failed(format!("the model's reply has a text that is forbidden (`{pattern}`)")))
+            let setting = if setting.is_empty() { String::new() } else { format!(" by `{setting}`") };
+            Err(Stop::Limit(format!("the model's reply has a text that is forbidden{setting} (`{pattern}`)")))
         }
     }
 }
@@ -145,6 +214,32 @@ fn server(settings: &ModelSettings) -> Result<Option<Server>, String> {
         Some(ModelServer::Provider(name)) => Ok(Some(Server::Provider((*name).to_owned()))),
         Some(ModelServer::Address(url)) => Ok(Some(Server::Address(url.to_string()))),
         Some(ModelServer::Refused(reason)) => Err(reason.clone()),
+        // Nobody is asked.
+        Some(ModelServer::Recorded(_)) => Ok(None),
+    }
+}
+
+/// The fewest tokens that a request can have: nobody packs more than this into one.
+fn fewest_tokens(request: &Request) -> u64 {
+    const MOST_BYTES: u64 = 16;
+    request.messages.iter().map(|message| message.content.len() as u64 / MOST_BYTES).sum()
+}
+
+/// A reply that was ready.
+fn of_recording(ready: &RecordedReply) -> Reply {
+    let text = |call: &Object, key: &str| call.get(key).map(|value| value.to_display().into_owned());
+    let call = |(place, call): (usize, &Object)| ToolCallRequest {
+        id: text(call, "id").unwrap_or_else(|| format!("call_{place}")),
+        name: text(call, "name").unwrap_or_default(),
+        arguments: text(call, "arguments").unwrap_or_else(|| "{}".to_owned()),
+    };
+    let tool_calls: Vec<ToolCallRequest> = ready.tool_calls.iter().enumerate().map(call).collect();
+    Reply {
+        content: ready.content.clone(),
+        finish: if tool_calls.is_empty() { Finish::Stop } else { Finish::ToolCalls },
+        tool_calls,
+        usage: TokenUsage { input: ready.input_tokens, output: ready.output_tokens },
+        provider_state: None,
     }
 }
 

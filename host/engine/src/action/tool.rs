@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use hotcell_budget::Account;
+use hotcell_budget::{Account, Usage};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 
@@ -131,11 +131,13 @@ pub(super) async fn call_to_the_end(
 pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key, wanted: ToolRequest<'_>) -> Called {
     let mut used = Account::default();
     let (tool, arguments) = (wanted.spoken, wanted.arguments);
+    let mut stopped = Stopped { context, node, tool, arguments, is_over: false };
     let called = match around(context, &mut used, node, wanted).await {
         Ok(called) => called,
         Err(Interruption::Refused(reason)) => Called { key: REFUSED, value: Value::text(reason) },
         Err(stop) => Called::error(stop.reason().unwrap_or("a hook cannot wait")),
     };
+    stopped.is_over = true;
     let error = called.failure();
     context.ports.observer.event(&Event::ToolCalled {
         node,
@@ -146,6 +148,27 @@ pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key
     });
     *account += used;
     called
+}
+
+/// Tells of a call that is stopped before it ends.
+struct Stopped<'a> {
+    context: &'a RunContext,
+    node: &'a Key,
+    tool: &'a str,
+    arguments: &'a str,
+    is_over: bool,
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        if self.is_over {
+            return;
+        }
+        let Stopped { node, tool, arguments, .. } = *self;
+        let usage = Usage { calls: 1, ..Usage::default() };
+        let error = Some("it was stopped before it ended");
+        self.context.ports.observer.event(&Event::ToolCalled { node, tool, arguments, error, usage: &usage });
+    }
 }
 
 async fn around(

@@ -28,7 +28,8 @@ fn graph(nodes: &[(&str, Join, &[&str])]) -> Graph {
     });
     let mut graph = Graph::new("test", made.collect(), nodes[0].0).expect("unique ids");
     let output = Box::new(Expression::Value(Value::from("quiet")));
-    graph.scheduling = Scheduling { ends: Ends::WhenQuiet { output }, sharing: Sharing::Branches };
+    graph.scheduling =
+        Scheduling { ends: Ends::WhenQuiet { output }, sharing: Sharing::Branches, ..Scheduling::default() };
     graph
 }
 
@@ -53,7 +54,7 @@ fn fan_in(condition: impl Fn(&Graph) -> Arrived, deadline: bool) -> Graph {
     };
     let condition = condition(&build(Join::All));
     let deadline = deadline.then_some(std::time::Duration::from_secs(60));
-    build(Join::When(JoinWhen { condition, deadline }))
+    build(Join::When(JoinWhen { condition, deadline, unmet: hotcell_graph::ir::Unmet::Fail }))
 }
 
 /// A schedule that is driven by the names of nodes.

@@ -224,7 +224,7 @@ fn buys() -> Arc<Graph> {
     let settings = ModelSettings::default();
     let mut contract = Contract::new(schema.expect("JSON"), vec!["sum".into()], &settings, 1);
     // Its model is asked on the same bad line.
-    contract.graph = patient(&contract.graph);
+    contract.graph = contract.graph.as_deref().map(patient);
     let call = CallAction { contract: Some(Box::new(contract)), ..call(agent_loop("buy", &["look", "pay"])) };
     graph_of(call)
 }
@@ -492,7 +492,8 @@ async fn another_model_is_asked_where_one_refuses_for_good() {
 
 #[tokio::test]
 async fn a_forbidden_text_is_neither_shown_nor_kept() {
-    let forbidden = vec![Pattern::new("(?i)HEARD").expect("a pattern")];
+    let patterns = vec![Pattern::new("(?i)HEARD").expect("a pattern")];
+    let forbidden = hotcell_graph::ir::Forbidden { patterns, ..Default::default() };
     let shop = Arc::new(Shop::default());
     let (journal, report) =
         start(&shop, &graph_of(call(AgentLoop { forbidden, ..agent_loop("buy", &["look"]) }))).await;

@@ -56,6 +56,7 @@ fn asking() -> Arc<Graph> {
     let ask = AskAction {
         question: Expression::Joined(vec![Expression::Value("what about ".into()), key("item")]),
         options: Vec::new(),
+        only_options: false,
         default: None,
         check: None,
         trim: false,
@@ -83,6 +84,8 @@ fn outer() -> Arc<Graph> {
         graph: asking(),
         inputs: vec![("item".into(), Expression::Value(Value::from(7)))],
         conversation: Some("talk".into()),
+        inherits: false,
+        gives: hotcell_graph::ir::Gives::Outputs,
     };
     let once = CallAction { target, contract: None, failure_prefix: None, bind: "answer" };
     let each = GraphItems {
@@ -238,7 +241,7 @@ fn measuring() -> Arc<Graph> {
         confirm: false,
     };
     let inputs = Expression::Object(vec![("room".into(), Expression::Value("kitchen".into()))]);
-    let action = Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, bind: "answer" }));
+    let action = Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, is_checked: false, bind: "answer" }));
     let ids = NodeIds::new(["ask", "end"]);
     let outputs = Expression::Object(vec![("is".into(), key("is"))]);
     Arc::new(finished(

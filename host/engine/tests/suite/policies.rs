@@ -24,12 +24,12 @@ async fn run(graph: &Arc<Graph>, world: &Arc<World>) -> (RunReport, Arc<MemorySt
 
 fn quiet(sharing: Sharing, output: &str) -> Scheduling {
     let output = Box::new(Expression::Lenient(Template::parse(output)));
-    Scheduling { ends: Ends::WhenQuiet { output }, sharing }
+    Scheduling { ends: Ends::WhenQuiet { output }, sharing, ..Scheduling::default() }
 }
 
 fn again(attempts: u32) -> Option<Retry> {
     let pause = Duration::from_millis(1);
-    Some(Retry { attempts, on: RetryOn::Any, pause, grows: false, longest_pause: pause })
+    Some(Retry { attempts, on: RetryOn::Any, pause, growth: 1.0, longest_pause: pause, jitter: false })
 }
 
 #[tokio::test]
@@ -197,7 +197,7 @@ fn late(required: bool) -> Arc<Graph> {
     let slow = if required { from("slow") } else { Arrived::Optional(Box::new(from("slow"))) };
     let condition = Arrived::All(vec![from("quick"), slow]);
     let deadline = Some(Duration::from_millis(1));
-    let mut built = build(Join::When(JoinWhen { condition, deadline }));
+    let mut built = build(Join::When(JoinWhen { condition, deadline, unmet: hotcell_graph::ir::Unmet::Fail }));
     built.reducers.insert("log".into(), Reducer::Append);
     Arc::new(built)
 }

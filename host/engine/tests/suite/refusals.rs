@@ -42,7 +42,8 @@ fn guarded(action: &Action, on_failure: impl Fn(&NodeIds) -> OnFailure) -> Graph
         let mut work = node(ids, "work", action.clone(), &[], &["after"]);
         work.on_failure = on_failure(ids);
         let pause = Duration::from_millis(1);
-        work.retry = Some(Retry { attempts: 3, on: RetryOn::Any, pause, grows: false, longest_pause: pause });
+        work.retry =
+            Some(Retry { attempts: 3, on: RetryOn::Any, pause, growth: 1.0, longest_pause: pause, jitter: false });
         vec![
             work,
             script(ids, "after", "after", &[("said", "after")], &["done"]),
@@ -68,7 +69,13 @@ fn tool() -> Action {
 fn call() -> Action {
     let inner =
         graph(&["ask", "done"], |ids| vec![node(ids, "ask", ask("May I?"), &[], &["done"]), end(ids, "done", "x")]);
-    let target = CallTarget::Graph { graph: Arc::new(inner), inputs: Vec::new(), conversation: None };
+    let target = CallTarget::Graph {
+        graph: Arc::new(inner),
+        inputs: Vec::new(),
+        conversation: None,
+        inherits: false,
+        gives: hotcell_graph::ir::Gives::Outputs,
+    };
     Action::Call(Box::new(CallAction {
         target,
         contract: None,

@@ -28,6 +28,7 @@ fn everything() -> Graph {
         let ask = Action::Ask(AskAction {
             question: Expression::Strict(Template::parse("go on after {{collected}}?")),
             options: vec!["yes".into()],
+            only_options: false,
             default: None,
             check: None,
             trim: true,

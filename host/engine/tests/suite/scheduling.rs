@@ -197,6 +197,7 @@ async fn attack_78_text_from_outside_is_never_a_template_or_an_expression() {
         let ask = Action::Ask(AskAction {
             question: Expression::Strict(Template::parse("{{said}}?")),
             options: Vec::new(),
+            only_options: false,
             default: None,
             check: None,
             trim: true,

@@ -5,12 +5,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use regex::Regex;
 
 use super::{
     Action, AnswerCallsAction, Callable, ConverseAction, Ends, Expression, Graph, Join, ModelSettings, Next, Node,
-    NodeIndex, OnFailure, PromptPart, Retry, Skills, Update,
+    NodeIndex, OnFailure, OwnSteps, PromptPart, Retry, Skills, Update,
 };
 use crate::conversation::Speaker;
 use crate::diagnostic::Span;
@@ -22,6 +23,8 @@ use crate::value::{Key, List, Object, Value};
 const SAID: &str = "(said)";
 /// How many requests such a loop has made.
 const REQUESTS: &str = "(requests)";
+/// What stands for the oldest messages, once they no longer fit.
+const SUMMARY: &str = "(summary)";
 /// How many attempts it has made at requests that were refused.
 const ATTEMPTS: &str = "(attempts)";
 /// How often the model was told to go on.
@@ -55,10 +58,17 @@ pub struct AgentLoop {
     pub reply_schema: Option<Value>,
     /// Whether a reply without text and without calls is refused
     pub needs_text: bool,
-    /// Texts that no reply may have. A reply that has one is neither shown nor kept
-    pub forbidden: Vec<Pattern>,
+    /// Texts that replies may not have. A reply that has one is neither shown nor kept
+    pub forbidden: Forbidden,
     /// What ends the loop after calls were answered, beside a reply that calls no tool
     pub exit: Option<Expression>,
+    /// What has to hold for a reply that calls no tool to end the loop, in one with a graph of its own. It sees the state, the
+    /// text of the reply as [`AgentLoop::REPLY_KEY`] and how many there were as [`AgentLoop::REQUESTS_KEY`]
+    pub until: Option<Expression>,
+    /// What the whole loop may cost and how long it may take, in one with a graph of its own
+    pub limits: LoopLimits,
+    /// What it gives, in one with a graph of its own
+    pub answer: LoopAnswer,
     /// How often the model may be asked, in a loop with a graph of its own
     pub cap: Option<RequestCap>,
     /// What it can load when it is needed, in a loop with a graph of its own
@@ -83,8 +93,11 @@ impl Default for AgentLoop {
             arguments: KeptArguments::Values,
             reply_schema: None,
             needs_text: false,
-            forbidden: Vec::new(),
+            forbidden: Forbidden::default(),
             exit: None,
+            until: None,
+            limits: LoopLimits::default(),
+            answer: LoopAnswer::default(),
             cap: None,
             skills: None,
             continuation: None,
@@ -93,17 +106,64 @@ impl Default for AgentLoop {
     }
 }
 
-/// How much of a conversation a model is told. The oldest messages are left out first; a tool's answer goes with the message
-/// that called it. Texts that are not of the conversation stay.
+/// How much of a conversation a model is told. A tool's answer goes with the message that called it. Texts that are not of the
+/// conversation stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The most tokens, estimated as one for each four bytes and four for each message
     pub tokens: usize,
+    /// What is done about more
+    pub trim: Trim,
 }
 
-/// What a text may not have: a regular expression, which takes time in proportion to the text.
+/// What is done about a conversation that does not fit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trim {
+    /// The oldest messages are left out
+    #[default]
+    LeaveOut,
+    /// The model is asked for a summary of the oldest turns, which then stands in their place. For a loop with a graph of its own;
+    /// what is said in the loop itself stays
+    Summarize,
+}
+
+/// Texts that replies may not have.
+#[derive(Clone, Debug, Default)]
+pub struct Forbidden {
+    /// The patterns
+    pub patterns: Vec<Pattern>,
+    /// Whether only a reply counts that ends the loop
+    pub only_last: bool,
+    /// The setting of the source, for errors; empty if there is none
+    pub setting: &'static str,
+}
+
+/// What a whole loop may cost and how long it may take. What it comes to is a failure of the node that no other attempt follows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct LoopLimits {
+    /// Wall clock, over all processes: what is in flight is stopped. The name is that of the setting
+    pub time: Option<(Duration, &'static str)>,
+    /// Costs in USD, looked at after every reply. The name is that of the setting
+    pub cost_usd: Option<(f64, &'static str)>,
+}
+
+/// What a loop with a graph of its own gives to the node whose work it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoopAnswer {
+    /// The text of the last reply
+    #[default]
+    Text,
+    /// An object with that text, what was said, how often a model was asked and what that cost (see [`super::REPLY`] and the
+    /// names beside it). A contract makes a value of the text
+    Report,
+}
+
+/// What a text may not have: a regular expression, which takes time in proportion to the text, or a text as it is.
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern {
+    expression: Option<Regex>,
+    literal: Option<String>,
+}
 
 impl Pattern {
     /// The pattern of that expression.
@@ -111,18 +171,27 @@ impl Pattern {
     /// # Errors
     /// When it is none; the text says why.
     pub fn new(expression: &str) -> Result<Self, String> {
-        Regex::new(expression).map(Pattern).map_err(|error| error.to_string())
+        let expression = Regex::new(expression).map_err(|error| error.to_string())?;
+        Ok(Pattern { expression: Some(expression), literal: None })
+    }
+
+    /// The pattern of what somebody wrote who need not know which signs mean something in expressions: a text has it that has
+    /// these letters, or fits them as an expression, if they are one.
+    pub fn of_text(text: &str) -> Self {
+        Pattern { expression: Regex::new(text).ok(), literal: Some(text.to_owned()) }
     }
 
     /// Whether a text has it.
     pub fn is_in(&self, text: &str) -> bool {
-        self.0.is_match(text)
+        self.literal.as_deref().is_some_and(|literal| text.contains(literal))
+            || self.expression.as_ref().is_some_and(|expression| expression.is_match(text))
     }
 }
 
 impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str())
+        let expression = self.expression.as_ref().map(Regex::as_str);
+        f.write_str(self.literal.as_deref().or(expression).unwrap_or_default())
     }
 }
 
@@ -207,6 +276,11 @@ pub struct LoopGraph {
 }
 
 impl AgentLoop {
+    /// The state key with the text of the last reply, for [`AgentLoop::until`].
+    pub const REPLY_KEY: &'static str = "(reply)";
+    /// The state key with how many replies there were.
+    pub const REQUESTS_KEY: &'static str = REQUESTS;
+
     /// What the model is asked, once.
     pub fn request(&self) -> ConverseAction {
         ConverseAction {
@@ -221,6 +295,7 @@ impl AgentLoop {
             needs_text: self.needs_text,
             forbidden: self.forbidden.clone(),
             attempts: None,
+            steps: None,
             refused_as: None,
             bind: self.bind,
         }
@@ -239,7 +314,7 @@ impl AgentLoop {
     pub fn lower(&self, at: LoopPlaces) -> LoopSteps {
         let calls = || Expression::AsksForTools(self.conversation.clone());
         let to = |node: NodeIndex| Next::To(vec![node]);
-        let answered = at.tools.map(|tools| match (&self.cap, at.capped) {
+        let answered = at.tools.map(|tools| match (&self.cap, at.capped.clone()) {
             (Some(cap), Some((requests, capped))) => Next::When {
                 condition: Expression::AtLeast(requests, cap.requests),
                 then: Box::new(match &cap.then {
@@ -250,9 +325,27 @@ impl AgentLoop {
             },
             _ => to(tools),
         });
+        let done = match (&self.until, &self.cap, at.capped) {
+            (None, ..) => at.done,
+            (Some(until), cap, capped) => {
+                // A loop that may not go on comes to its cap, or would never end.
+                let again = match (cap, capped) {
+                    (Some(cap), Some((requests, capped))) => Next::When {
+                        condition: Expression::AtLeast(requests, cap.requests),
+                        then: Box::new(match &cap.then {
+                            AtCap::Fail(_) => to(capped),
+                            AtCap::Return => at.done.clone(),
+                        }),
+                        otherwise: Box::new(to(at.ask)),
+                    },
+                    _ => to(at.ask),
+                };
+                Next::When { condition: until.clone(), then: Box::new(at.done), otherwise: Box::new(again) }
+            }
+        };
         let after_reply = match answered {
-            Some(then) => Next::When { condition: calls(), then: Box::new(then), otherwise: Box::new(at.done) },
-            None => at.done,
+            Some(then) => Next::When { condition: calls(), then: Box::new(then), otherwise: Box::new(done) },
+            None => done,
         };
         let after_calls = match &self.exit {
             Some(exit) => {
@@ -267,6 +360,21 @@ impl AgentLoop {
             answer: self.answers(),
             after_calls,
         }
+    }
+
+    /// What a loop with a graph of its own reports, of the state that it left (see [`LoopAnswer::Report`]); the cost is for
+    /// whoever ran it to add.
+    pub fn report(state: &crate::state::State) -> Object {
+        let get = |key: &str| state.get(key).cloned().unwrap_or_default();
+        let said = state.get(SAID).and_then(Value::as_list).cloned().unwrap_or_default();
+        let reply = crate::conversation::last_reply(&said).unwrap_or_default().to_owned();
+        let entries = [
+            (super::REPLY, Value::from(reply)),
+            (super::SAID, Value::List(said)),
+            (super::ITERATIONS, get(REQUESTS)),
+            (super::SUMMARY, get(SUMMARY)),
+        ];
+        entries.into_iter().map(|(key, value)| (Key::from(key), value)).collect()
     }
 
     /// What follows a reply that calls no tool in a loop with a graph of its own; `go_on` is the node that tells the model to go on.
@@ -307,9 +415,20 @@ impl AgentLoop {
         };
         let mut steps = self.lower(places);
         steps.ask.attempts = Some(ATTEMPTS.into());
+        steps.ask.steps = Some(OwnSteps {
+            requests: REQUESTS.into(),
+            summary: SUMMARY.into(),
+            most: self.cap.as_ref().map(|cap| cap.requests),
+            until: self.until.clone(),
+        });
         let mut updates = vec![steps.say];
-        if self.cap.is_some() {
+        let counts = self.cap.is_some() || self.answer == LoopAnswer::Report || self.settings.is_recorded();
+        if counts {
             updates.push(Update { key: REQUESTS.into(), value: Expression::Value(Value::from(1)) });
+        }
+        if self.until.is_some() {
+            let text = Expression::Entry(Box::new(Expression::Key(self.bind.into())), "content".into());
+            updates.push(Update { key: Self::REPLY_KEY.into(), value: text });
         }
         let mut nodes = vec![
             Node { updates, ..step("ask", Action::Converse(Box::new(steps.ask)), steps.after_reply) },
@@ -322,6 +441,7 @@ impl AgentLoop {
             (SAID.into(), Value::List(List::default())),
             (REQUESTS.into(), Value::from(0)),
             (ATTEMPTS.into(), Value::from(1)),
+            (SUMMARY.into(), Value::Null),
         ];
         if let Some(continuation) = &self.continuation {
             let updates = continuation.updates();

@@ -30,8 +30,8 @@ pub struct CallAction {
 /// What is called.
 #[derive(Clone, Debug)]
 pub enum CallTarget {
-    /// A graph, with a state of its own and, if both have one, in the same conversation. The answer is the object of its outputs;
-    /// the node's routes are by the branch that it ended with
+    /// A graph, with a state of its own and, if both have one, in the same conversation. The node's routes are by the branch
+    /// that it ended with
     Graph {
         /// The graph; it has [`Results`]
         graph: Arc<Graph>,
@@ -39,6 +39,10 @@ pub enum CallTarget {
         inputs: Vec<(Key, Expression)>,
         /// The state key with the conversation that the graph goes on with
         conversation: Option<Key>,
+        /// Whether its state begins with all that the node sees, beneath the inputs
+        inherits: bool,
+        /// What the answer is
+        gives: Gives,
     },
     /// Another agent, by its name: a graph with programs, tools, limits and a state of its own. The answer is its text
     Agent {
@@ -48,8 +52,20 @@ pub enum CallTarget {
         prompt: Expression,
     },
     /// The loop of an agent, as the work of the node: it sees the node's state, and its steps act in the node's name. The
-    /// answer is the text of the last reply
+    /// answer is what the loop says ([`super::LoopAnswer`])
     Loop(Arc<LoopGraph>),
+}
+
+/// What a graph that is called gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Gives {
+    /// The object of its outputs
+    #[default]
+    Outputs,
+    /// Its state at the end. Its questions are put in the name of the node that calls it and its own: `node.question`
+    State,
+    /// These entries of its state, as far as they are there
+    Entries(Vec<Key>),
 }
 
 impl CallAction {

@@ -38,8 +38,8 @@ pub struct Contract {
     /// The keys of an object that become writes
     pub merge: Vec<Key>,
     /// Has a model make a value of a text that is none. It begins with the text under [`TEXT`] and leaves the value under
-    /// [`FITTING`]
-    pub graph: Arc<Graph>,
+    /// [`FITTING`]; none if what does not fit is a failure
+    pub graph: Option<Arc<Graph>>,
 }
 
 /// Reads a text as a value of a schema.
@@ -62,7 +62,12 @@ impl Contract {
     /// repairs.
     pub fn new(schema: Value, merge: Vec<Key>, settings: &ModelSettings, repairs: u32) -> Self {
         let graph = Arc::new(extraction(&schema, settings, repairs));
-        Contract { schema, merge, graph }
+        Contract { schema, merge, graph: Some(graph) }
+    }
+
+    /// A contract in which what does not fit is a failure.
+    pub fn strict(schema: Value) -> Self {
+        Contract { schema, merge: Vec::new(), graph: None }
     }
 
     /// What a model may be told beforehand.

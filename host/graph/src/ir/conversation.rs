@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Expression, KeptArguments, ModelSettings, Pattern, Submit, Tool, Window};
+use super::{Expression, Forbidden, KeptArguments, ModelSettings, NestedLoop, Submit, Tool, Window};
 use crate::conversation::Speaker;
 use crate::todo::TodoTool;
 use crate::value::{Key, Value};
@@ -31,13 +31,28 @@ pub struct ConverseAction {
     /// Whether a reply without text and without calls is refused
     pub needs_text: bool,
     /// Texts that no reply may have
-    pub forbidden: Vec<Pattern>,
+    pub forbidden: Forbidden,
     /// The state key with the number of attempts made, if the attempts of several requests are counted together
     pub attempts: Option<Key>,
+    /// What a loop with a graph of its own keeps for itself; none where the request is no step of one
+    pub steps: Option<OwnSteps>,
     /// What stands before the reason of a refusal
     pub refused_as: Option<String>,
     /// The name under which updates see the answer
     pub bind: &'static str,
+}
+
+/// What a loop with a graph of its own keeps for itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OwnSteps {
+    /// The state key with the number of requests
+    pub requests: Key,
+    /// The state key with what stands for the oldest messages
+    pub summary: Key,
+    /// How many requests there may be
+    pub most: Option<u32>,
+    /// What has to hold for a reply that calls no tool to end the loop
+    pub until: Option<Expression>,
 }
 
 /// A part of what a model is told.
@@ -79,14 +94,16 @@ pub struct Retry {
     pub on: RetryOn,
     /// The pause before the second attempt
     pub pause: Duration,
-    /// Whether each pause is twice as long as the one before
-    pub grows: bool,
+    /// How many times as long as the one before each pause is
+    pub growth: f64,
     /// The longest pause
     pub longest_pause: Duration,
+    /// Whether a pause is up to a quarter shorter or longer, so that those who were refused together do not come again together
+    pub jitter: bool,
 }
 
 /// Which refusals are worth another attempt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RetryOn {
     /// Those that speak of a trouble that passes: too many requests, time that ran out, a lost connection
     Transient,
@@ -94,6 +111,8 @@ pub enum RetryOn {
     Retryable,
     /// All
     Any,
+    /// Those with these statuses of HTTP, and where there was no answer at all
+    Statuses(Arc<[u16]>),
 }
 
 impl Default for Retry {
@@ -103,8 +122,9 @@ impl Default for Retry {
             attempts: 6,
             on: RetryOn::Retryable,
             pause: Duration::from_millis(500),
-            grows: true,
+            growth: 2.0,
             longest_pause: Duration::from_secs(8),
+            jitter: false,
         }
     }
 }
@@ -122,6 +142,8 @@ pub enum Callable {
         name: String,
         /// What the model is told about it; none for what the tool says itself
         description: Option<String>,
+        /// The JSON schema of its arguments; none for what the tool says itself
+        parameters: Option<Value>,
         /// Whether a person has to allow each call
         confirm: bool,
     },
@@ -160,6 +182,8 @@ pub enum Callable {
     Defined(Arc<Tool>),
     /// Hands in what is owed
     Submit(Arc<Submit>),
+    /// Another agent that the graph defines: it is given a text and answers with one
+    Loop(Arc<NestedLoop>),
 }
 
 impl Callable {
@@ -369,4 +393,7 @@ pub enum FailureRecord {
         /// The key in the object there
         field: Key,
     },
+    /// An object with `output`, which is nothing, `status` (`failed` or `timeout`) and `error`, by the node's id in an object
+    /// under this key
+    ByNode(Key),
 }

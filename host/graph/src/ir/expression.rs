@@ -2,10 +2,15 @@
 
 use std::fmt;
 
+use super::transcript::{Transcript, messages_of};
 use super::typed::json_within;
 use super::{Rendered, Typed};
+use crate::braces::BraceTemplate;
 use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
+use crate::place::Place;
+use crate::python::PythonExpression;
+use crate::reducer::placed;
 use crate::template::{Lookup, MAX_EXPANDED, Missing, Template};
 use crate::todo::TodoList;
 use crate::types::{Mismatch, to_text};
@@ -65,6 +70,30 @@ pub enum Expression {
     Entries(Vec<(Expression, Expression)>),
     /// The JSON object in a text
     JsonWithin(Box<Expression>),
+    /// The value at a place of the state, or `null` where nothing is
+    At(Place),
+    /// A value for a place of the state whose key has the reducer [`crate::Reducer::Place`]
+    Placed(Place, Box<Expression>),
+    /// A template with single braces; gives a text
+    Braces(BraceTemplate),
+    /// The text for people and models that stands for a value: nothing is the empty text
+    TextOf(Box<Expression>),
+    /// Whether a condition holds
+    Holds(PythonExpression),
+    /// The value of the first condition that holds
+    Choice {
+        /// Conditions with their values
+        cases: Vec<(PythonExpression, Value)>,
+        /// The value where none holds; without one it is an error that none does
+        otherwise: Option<Value>,
+    },
+    /// Whether it gives this value
+    Is(Box<Expression>, Value),
+    /// The messages of the conversation at a place: a list of them, an object with `messages`, one with such an object as
+    /// `conversation`, or nothing yet
+    MessagesAt(Place),
+    /// What was said in a loop, with what was said before it, as an object with `messages`
+    Transcript(Box<Transcript>),
 }
 
 /// Why an expression has no value.
@@ -106,6 +135,11 @@ impl fmt::Display for NoValue {
             NoValue::Unfit(problem) => f.write_str(problem),
         }
     }
+}
+
+/// What is at a place of the state.
+fn at<'s>(place: &Place, scope: &'s dyn Lookup) -> Option<&'s Value> {
+    place.follow(scope.lookup(place.root())?)
 }
 
 /// A text that a template became, unless it is longer than any may be.
@@ -209,6 +243,28 @@ impl Expression {
                 let found = text.as_text().and_then(json_within);
                 found.ok_or_else(|| NoValue::Unfit("there is no JSON object in the text".to_owned()))
             }
+            Expression::At(place) => Ok(at(place, scope).cloned().unwrap_or_default()),
+            Expression::Placed(place, value) => Ok(placed(place, value.evaluate(scope)?)),
+            Expression::Braces(template) => template.expand(scope).map(Value::text).map_err(NoValue::Unfit),
+            Expression::TextOf(of) => Ok(match of.evaluate(scope)? {
+                Value::Null => Value::from(""),
+                value => Value::from(&*value.to_display()),
+            }),
+            Expression::Holds(condition) => condition.holds(scope).map(Value::Bool).map_err(NoValue::Unfit),
+            Expression::Choice { cases, otherwise } => {
+                for (condition, value) in cases {
+                    if condition.holds(scope).map_err(NoValue::Unfit)? {
+                        return Ok(value.clone());
+                    }
+                }
+                let none = || NoValue::Unfit("no condition holds, and there is no default".to_owned());
+                otherwise.clone().ok_or_else(none)
+            }
+            Expression::Is(of, value) => Ok(Value::Bool(of.evaluate(scope)? == *value)),
+            Expression::MessagesAt(place) => messages_of(at(place, scope))
+                .map(Value::List)
+                .map_err(|problem| NoValue::Unfit(format!("`{place}` holds no conversation: {problem}"))),
+            Expression::Transcript(transcript) => transcript.evaluate(scope),
         }
     }
 

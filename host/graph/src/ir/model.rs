@@ -1,5 +1,6 @@
 //! Which model is asked.
 
+use super::RecordedModel;
 use crate::value::{Key, Object};
 
 /// Settings of a model call; what is not set is not sent.
@@ -28,9 +29,16 @@ pub enum ModelServer {
     Address(Key),
     /// Nowhere that the host can reach; the text says why
     Refused(String),
+    /// Nowhere: its replies are ready
+    Recorded(RecordedModel),
 }
 
 impl ModelSettings {
+    /// Whether the replies are ready.
+    pub fn is_recorded(&self) -> bool {
+        matches!(self.server, Some(ModelServer::Recorded(_)))
+    }
+
     /// These settings, with what they leave open taken from `defaults`.
     pub fn or(&self, defaults: &ModelSettings) -> ModelSettings {
         ModelSettings {

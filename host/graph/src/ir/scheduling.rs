@@ -11,6 +11,18 @@ pub struct Scheduling {
     pub ends: Ends,
     /// What branches that run side by side see of each other
     pub sharing: Sharing,
+    /// What becomes of a run in which nodes failed and which went on
+    pub failed_nodes: FailedNodes,
+}
+
+/// What becomes of a run in which nodes failed, once nothing is left to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailedNodes {
+    /// It has its result all the same
+    #[default]
+    Forgiven,
+    /// It has failed
+    FailTheRun,
 }
 
 /// When a run is over.
@@ -60,6 +72,18 @@ pub struct JoinWhen {
     /// How long it waits after the first arrival. If all that is missing then is optional it runs with what there is;
     /// otherwise it fails, and those that arrived go no further
     pub deadline: Option<Duration>,
+    /// What becomes of it when what it waits for cannot come any more
+    pub unmet: Unmet,
+}
+
+/// What becomes of a join that waits in vain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unmet {
+    /// Its node fails
+    #[default]
+    Fail,
+    /// Its node is left out: the branches that arrived end there
+    Skip,
 }
 
 /// A condition over nodes that lead to a join.

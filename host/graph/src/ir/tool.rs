@@ -99,6 +99,8 @@ pub struct ToolAction {
     pub tool: Arc<Tool>,
     /// An object: its inputs
     pub inputs: Expression,
+    /// Whether they have to fit the parameters of a tool of the host before it is called
+    pub is_checked: bool,
     /// The name under which updates see the answer
     pub bind: &'static str,
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hotcell_models::Prices;
 use hotcell_plugins::{RecordSettings, SignaturePolicy, Trust};
 
 use crate::environment::Environment;
@@ -36,6 +37,8 @@ pub struct HostOptions {
     pub models: Option<Vec<String>>,
     /// Who answers requests to models
     pub model_source: ModelSource,
+    /// What models cost; none means the table that ships with hotcell, with the user's own `prices.json` on top
+    pub prices: Option<Prices>,
     /// The user's own file of MCP servers; none means that of the system
     pub servers: Option<PathBuf>,
     /// Whether a person is there who can be asked before a run begins
@@ -60,6 +63,7 @@ impl Default for HostOptions {
             environment: Environment::process(),
             models: None,
             model_source: ModelSource::Providers,
+            prices: None,
             servers: None,
             interactive: false,
             progress: None,
@@ -90,6 +94,7 @@ impl HostOptions {
             record: Some(RecordSettings::default()),
             stores: StoresChoice::Memory,
             environment: Environment::of([("", ""); 0]),
+            prices: Some(Prices::shipped()),
             servers: Some(PathBuf::new()),
             ..HostOptions::default()
         }

@@ -218,6 +218,7 @@ impl Host {
                 permissions: agent.permissions.clone(),
             }),
             default_model: self.context().default_model(),
+            prices: self.context().prices().clone(),
             people: session.people.clone(),
             observer: session.observer.clone(),
             hooks: agent.own.hooks.clone(),

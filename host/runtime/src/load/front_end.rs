@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, Part};
+use hotcell_dialects::agentloom;
 use hotcell_dialects::loki::{self, KnowledgeBaseSource};
 use hotcell_dialects::sherma::{self, Child, Choice};
 use hotcell_dialects::{Dialect, Remote, Surroundings};
@@ -74,6 +75,11 @@ impl FrontEndOutput {
                     ..FrontEndOutput::default()
                 };
             }
+            Dialect::AgentLoom => {
+                let agentloom::Loaded { graph, mut diagnostics } = agentloom::load(source, surroundings);
+                diagnostics.extend(refuse_choice(choice));
+                return FrontEndOutput { graph, diagnostics, checked: true, ..FrontEndOutput::default() };
+            }
             Dialect::Loki if is_config => loki::load_config(source, surroundings),
             Dialect::Loki => loki::load(source, surroundings),
         };
@@ -85,10 +91,14 @@ impl FrontEndOutput {
             checked: loaded.declarations.checked_before_run,
             ..FrontEndOutput::default()
         };
-        if let Choice::Named(name) = choice {
-            let error = Diagnostic::error(format!("the file holds one agent, so `{name}` cannot be chosen"));
-            front.diagnostics.push(error.help("leave the name out"));
-        }
+        front.diagnostics.extend(refuse_choice(choice));
         front
     }
+}
+
+/// What is said of a choice where there is none.
+fn refuse_choice(choice: Choice<'_>) -> Option<Diagnostic> {
+    let Choice::Named(name) = choice else { return None };
+    let error = Diagnostic::error(format!("the file holds one agent, so `{name}` cannot be chosen"));
+    Some(error.help("leave the name out"))
 }

@@ -80,6 +80,7 @@ pub(crate) fn ports() -> Ports {
         tools: nothing.clone(),
         model: nothing,
         default_model: None,
+        prices: Arc::default(),
         people: Arc::new(hotcell_engine::Nobody),
         observer: Arc::new(hotcell_engine::Nobody),
         hooks: Arc::new(hotcell_engine::Nobody),

@@ -1,7 +1,9 @@
 //! The loop of an agent that is the work of one node: its model is asked about a text.
 
 use hotcell_graph::conversation::Speaker;
-use hotcell_graph::ir::{CallAction, CallTarget, Callable, Expression, ModelSettings, PromptPart, RequestCap, Said};
+use hotcell_graph::ir::{
+    CallAction, CallTarget, Callable, Expression, LoopAnswer, LoopLimits, ModelSettings, PromptPart, RequestCap, Said,
+};
 
 /// A loop that begins with instructions, if there are any, and one text of a user.
 pub(super) struct TextLoop<'g> {
@@ -20,6 +22,10 @@ impl<'g> TextLoop<'g> {
     pub(super) fn of(call: &'g CallAction) -> Option<Self> {
         let CallTarget::Loop(steps) = &call.target else { return None };
         let agent = &steps.agent;
+        // What it gives beside a text, and what ends it by itself, no agent of the specification has.
+        if agent.answer != LoopAnswer::Text || agent.until.is_some() || agent.limits != LoopLimits::default() {
+            return None;
+        }
         let is_structured = call.contract.is_some();
         let text = |part: &'g PromptPart, wanted: Speaker| match &part.said {
             Said::Text(speaker, text) if *speaker == wanted => Some(written(text, is_structured)),

@@ -110,6 +110,9 @@ fn other(offered: &Callable) -> String {
             format!("offers `{name}`, and the specification does not know work that is given to agents by name")
         }
         Callable::LoadedSkills => "offers the tools of its skills, which the specification does not know".to_owned(),
+        Callable::Loop(nested) => {
+            format!("offers the agent `{}` as a tool, which agents of 25.4.1 cannot be", nested.name)
+        }
         Callable::Tool(_) | Callable::Described { .. } | Callable::Defined(_) | Callable::Submit(_) => {
             "offers a tool of a configuration, which is written as it was read".to_owned()
         }

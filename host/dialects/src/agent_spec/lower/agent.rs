@@ -251,6 +251,7 @@ fn last_reply_as_question(conversation: &Key) -> AskAction {
     AskAction {
         question: Expression::LastReply { conversation: conversation.clone(), required: false },
         options: Vec::new(),
+        only_options: false,
         default: None,
         check: None,
         trim: false,

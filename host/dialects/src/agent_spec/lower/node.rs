@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, CallAction, CallTarget, Collect, Expression, GraphItems, Iterate, Join, Next, Node,
-    OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed, Update,
+    Action, AgentLoop, AskAction, CallAction, CallTarget, Collect, Expression, Gives, GraphItems, Iterate, Join, Next,
+    Node, OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed,
+    Update,
 };
 use hotcell_graph::types::{Type, pointer_step, schema_at};
 use hotcell_graph::{Key, Object, Value};
@@ -84,8 +85,12 @@ impl<'c> Lowering<'c> {
             "LlmNode" => self.llm_node(&site).into_iter().collect(),
             "ApiNode" => {
                 let retry = self.retry(component);
-                let action =
-                    ToolAction { tool: Arc::new(of_api_node(component, retry)), inputs: site.inputs(), bind: ANSWER };
+                let action = ToolAction {
+                    tool: Arc::new(of_api_node(component, retry)),
+                    inputs: site.inputs(),
+                    is_checked: false,
+                    bind: ANSWER,
+                };
                 vec![site.node(Action::Tool(Box::new(action)), site.outputs(&site.entries()))]
             }
             "ToolNode" => self.tool_node(&site).into_iter().collect(),
@@ -167,7 +172,7 @@ impl<'c> Lowering<'c> {
             }
         };
         let inputs = site.inputs_for(&lowered);
-        let action = ToolAction { tool: lowered, inputs, bind: ANSWER };
+        let action = ToolAction { tool: lowered, inputs, is_checked: false, bind: ANSWER };
         Some(site.node(Action::Tool(Box::new(action)), site.outputs(&source)))
     }
 
@@ -178,6 +183,8 @@ impl<'c> Lowering<'c> {
             (site.unmapped("input_mapping", &property.title), site.frame.data.input(site.id, property))
         };
         let target = CallTarget::Graph {
+            inherits: false,
+            gives: Gives::Outputs,
             graph,
             inputs: site.component.inputs.iter().map(input).collect(),
             conversation: Some(site.frame.keys.conversation.clone()),
@@ -420,6 +427,7 @@ impl Site<'_, '_> {
         let ask = AskAction {
             question: self.template(message.unwrap_or_default()),
             options: Vec::new(),
+            only_options: false,
             default: None,
             check: None,
             trim: false,

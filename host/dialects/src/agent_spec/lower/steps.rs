@@ -2,7 +2,9 @@
 
 use hotcell_graph::Key;
 use hotcell_graph::Value;
-use hotcell_graph::ir::{Action, CallAction, CallTarget, Expression, Next, Node, OnFailure, Update, failure_key};
+use hotcell_graph::ir::{
+    Action, CallAction, CallTarget, Expression, Gives, Next, Node, OnFailure, Update, failure_key,
+};
 
 use super::flow::{Frame, flows, is_silent};
 use super::node::Site;
@@ -28,6 +30,8 @@ impl<'c> Lowering<'c> {
                 Some((input.title.clone(), site.frame.data.input(site.id, property)))
             });
             let target = CallTarget::Graph {
+                inherits: false,
+                gives: Gives::Outputs,
                 graph,
                 inputs: inputs.collect(),
                 conversation: Some(site.frame.keys.conversation.clone()),

@@ -78,6 +78,7 @@ impl Lowering<'_> {
             }
             // What the server says of its arguments counts; what the configuration says is about this use of it.
             offered.push(Callable::Described {
+                parameters: None,
                 tool: full,
                 name: free_name(offered, &spoken(&function)),
                 description: description.map(str::to_owned),
@@ -129,7 +130,8 @@ impl Lowering<'_> {
             attempts: 1 + number("max_attempts", 2.0).clamp(0.0, 100.0) as u32,
             on: RetryOn::Retryable,
             pause: seconds(number("initial_retry_delay", 1.0)),
-            grows: factor > 1.0,
+            growth: factor.clamp(1.0, 100.0),
+            jitter: false,
             longest_pause: seconds(number("max_retry_delay", 8.0)),
         })
     }

@@ -36,6 +36,7 @@ pub(crate) fn ask(question: &str) -> Action {
     Action::Ask(AskAction {
         question: Expression::Strict(Template::parse(question)),
         options: Vec::new(),
+        only_options: false,
         default: None,
         check: None,
         trim: true,
@@ -128,6 +129,7 @@ impl World {
             tools: self.clone(),
             model: self.clone(),
             default_model: None,
+            prices: Arc::default(),
             people: self.clone(),
             observer: self.clone(),
         }

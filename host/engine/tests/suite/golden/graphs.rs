@@ -13,6 +13,7 @@ fn ask(question: &str, options: &[&str], default: Option<&str>) -> Action {
     Action::Ask(AskAction {
         question: Expression::Strict(Template::parse(question)),
         options: options.iter().map(|option| (*option).to_owned()).collect(),
+        only_options: false,
         default: default.map(|default| Expression::Strict(Template::parse(default))),
         check: None,
         trim: true,

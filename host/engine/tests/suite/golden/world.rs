@@ -36,6 +36,7 @@ impl World {
             tools: self.clone(),
             model: self.clone(),
             default_model: None,
+            prices: Arc::default(),
             people: Arc::new(Nobody),
             observer: Arc::new(Nobody),
         }

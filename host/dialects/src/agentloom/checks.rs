@@ -1,0 +1,285 @@
+//! What the steps of a workflow are to each other: what they wait for, where routers lead, what they write and read.
+
+use std::collections::{HashMap, HashSet};
+
+use hotcell_graph::Place;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+
+use super::files::Files;
+use super::read_step::did_you_mean;
+use super::schema::{Body, Given, Prompt, Step, Workflow};
+use crate::document::SourceText;
+
+/// The entry of the state with what the steps gave.
+const STEPS: &str = "steps";
+
+/// Checks a workflow and those that it runs.
+pub(super) fn workflow(workflow: &Workflow, files: &Files<'_>) {
+    check(workflow, files, &HashSet::new());
+}
+
+/// `around` are the entries that the state has from outside.
+fn check(workflow: &Workflow, files: &Files<'_>, around: &HashSet<String>) {
+    let graph = Dependencies::of(workflow, files);
+    graph.circles(files);
+    graph.routers(files);
+    graph.collisions(files);
+    let mut known: HashSet<String> = around.clone();
+    known.extend(workflow.state.iter().map(|(key, _)| key.to_string()));
+    known.insert(STEPS.to_owned());
+    for step in &workflow.steps {
+        known.extend(written(step).map(|(place, _)| place.root().to_string()));
+    }
+    for step in &workflow.steps {
+        reads(workflow, step, &known, files);
+        if let Body::Subworkflow(child) = &step.body {
+            let mut around = if child.is_isolated { HashSet::new() } else { known.clone() };
+            around.extend(child.input.iter().map(|(key, _)| key.to_string()));
+            check(&child.workflow, files, &around);
+        }
+    }
+}
+
+/// The places of the state that a step writes.
+fn written(step: &Step) -> impl Iterator<Item = (&Place, &Span)> {
+    let conversation = match &step.body {
+        Body::Agent(agent) => agent.conversation.as_ref(),
+        _ => None,
+    };
+    step.output.iter().chain(conversation).map(|target| (&target.place, &target.span))
+}
+
+fn error(step: &Step, message: String, span: &Span) -> Diagnostic {
+    Diagnostic::error(message).at(span).node(&*step.id)
+}
+
+/// Who waits for whom.
+struct Dependencies<'w> {
+    workflow: &'w Workflow,
+    by_id: HashMap<&'w str, usize>,
+    /// The steps that each waits for, by their places
+    of: Vec<Vec<usize>>,
+    /// All that each waits for, also by way of others
+    all: Vec<HashSet<usize>>,
+}
+
+impl<'w> Dependencies<'w> {
+    fn of(workflow: &'w Workflow, files: &Files<'_>) -> Self {
+        let steps = &workflow.steps;
+        let by_id: HashMap<&str, usize> =
+            steps.iter().enumerate().map(|(place, step)| (&*step.id.value, place)).collect();
+        let mut of = Vec::with_capacity(steps.len());
+        for step in steps {
+            let mut own: Vec<usize> = Vec::new();
+            for name in &step.depends_on {
+                match by_id.get(&**name) {
+                    Some(place) if own.contains(place) => {}
+                    Some(place) => own.push(*place),
+                    None => files.report(unknown_step(step, "`depends_on`", name, &by_id)),
+                }
+            }
+            of.push(own);
+        }
+        let mut graph = Dependencies { workflow, by_id, of, all: Vec::new() };
+        graph.all = graph.closure();
+        graph
+    }
+
+    /// All that each step waits for.
+    fn closure(&self) -> Vec<HashSet<usize>> {
+        let reach = |from: usize| {
+            let mut seen = HashSet::new();
+            let mut open = self.of[from].clone();
+            while let Some(step) = open.pop() {
+                if seen.insert(step) {
+                    open.extend(&self.of[step]);
+                }
+            }
+            seen
+        };
+        (0..self.of.len()).map(reach).collect()
+    }
+
+    fn step(&self, place: usize) -> &'w Step {
+        &self.workflow.steps[place]
+    }
+
+    /// Reports each circle once, with the way around it.
+    fn circles(&self, files: &Files<'_>) {
+        let mut told: HashSet<usize> = HashSet::new();
+        for start in 0..self.of.len() {
+            if !self.all[start].contains(&start) || told.contains(&start) {
+                continue;
+            }
+            let way = self.way_back(start);
+            told.extend(&way);
+            // All that is on a circle with it belongs to what is told.
+            told.extend(self.all[start].iter().filter(|step| self.all[**step].contains(&start)));
+            let names: Vec<&str> = way.iter().chain([&start]).map(|place| &*self.step(*place).id.value).collect();
+            let step = self.step(start);
+            let message = format!("the steps wait for each other: {}", names.join(" -> "));
+            let span = step.depends_on.first().map_or(&step.id.span, |name| &name.span);
+            files.report(error(step, message, span).help("take one of these dependencies out"));
+        }
+    }
+
+    /// A shortest way from a step that waits for itself back to it.
+    fn way_back(&self, start: usize) -> Vec<usize> {
+        let mut before: HashMap<usize, usize> = HashMap::new();
+        let mut open = std::collections::VecDeque::from([start]);
+        while let Some(step) = open.pop_front() {
+            for next in &self.of[step] {
+                if *next == start {
+                    let mut way = vec![step];
+                    while let Some(last) = way.last().filter(|last| **last != start) {
+                        way.push(before.get(last).copied().unwrap_or(start));
+                    }
+                    way.reverse();
+                    return way;
+                }
+                if *next != start && !before.contains_key(next) {
+                    before.insert(*next, step);
+                    open.push_back(*next);
+                }
+            }
+        }
+        vec![start]
+    }
+
+    fn routers(&self, files: &Files<'_>) {
+        for step in &self.workflow.steps {
+            for target in targets(step) {
+                if !self.by_id.contains_key(&**target) {
+                    files.report(unknown_step(step, "the router", target, &self.by_id));
+                }
+            }
+        }
+    }
+
+    /// Reports steps that write one place and neither of which waits for the other.
+    fn collisions(&self, files: &Files<'_>) {
+        let steps = &self.workflow.steps;
+        let writes: Vec<(usize, &Place, &Span)> = steps
+            .iter()
+            .enumerate()
+            .flat_map(|(place, step)| step.output.iter().map(move |target| (place, &target.place, &target.span)))
+            .collect();
+        for (number, (first, place, span)) in writes.iter().enumerate() {
+            for (second, other, again) in &writes[number + 1..] {
+                let is_one = place == other;
+                let ordered = self.all[*first].contains(second) || self.all[*second].contains(first);
+                if !is_one || ordered || self.exclusive(*first, *second) {
+                    continue;
+                }
+                let (one, two) = (&*self.step(*first).id, &*self.step(*second).id);
+                let message = format!("the steps `{one}` and `{two}` may run side by side, and both write `{place}`");
+                let mut told =
+                    match self.workflow.config.strict_outputs {
+                        true => Diagnostic::error(message)
+                            .help("give them different outputs, or let one depend on the other"),
+                        false => Diagnostic::warning(message)
+                            .help("the one that ends last wins; give them different outputs"),
+                    };
+                told = told.at(again).node(two).related(span, "first here");
+                files.report(told);
+            }
+        }
+    }
+
+    /// Whether a router leads to one of two steps at most.
+    fn exclusive(&self, first: usize, second: usize) -> bool {
+        let routed = |step: usize| -> Vec<(usize, usize)> {
+            let with_itself = self.all[step].iter().copied().chain([step]);
+            let by_router = |step: usize| self.of[step].iter().map(move |before| (*before, step));
+            with_itself.flat_map(by_router).filter(|(before, _)| targets(self.step(*before)).next().is_some()).collect()
+        };
+        let second = routed(second);
+        routed(first).iter().any(|(router, step)| second.iter().any(|(other, way)| router == other && step != way))
+    }
+}
+
+/// Where a router may lead.
+fn targets(step: &Step) -> impl Iterator<Item = &SourceText> {
+    let (conditions, default) = match &step.body {
+        Body::Router { conditions, default } => (&conditions[..], default.as_ref()),
+        _ => (&[][..], None),
+    };
+    conditions.iter().map(|condition| &condition.target).chain(default)
+}
+
+fn unknown_step(step: &Step, who: &str, name: &SourceText, known: &HashMap<&str, usize>) -> Diagnostic {
+    let told =
+        error(step, format!("{who} of `{}` names the step `{}`, which does not exist", &*step.id, &**name), &name.span);
+    match did_you_mean(name, known.keys().copied()) {
+        Some(help) => told.help(help),
+        None => told,
+    }
+}
+
+/// Warns of what is read and written by nobody.
+fn reads(workflow: &Workflow, step: &Step, known: &HashSet<String>, files: &Files<'_>) {
+    let mut places: Vec<(Place, Span)> = Vec::new();
+    let mut template = |prompt: &Prompt| {
+        for broken in prompt.template.broken() {
+            let told = Diagnostic::warning(format!("the step will fail: {}", broken.problem));
+            files.report(told.at(&prompt.text.span_of(broken.range.clone())).node(&*step.id));
+        }
+        for (place, with_state) in prompt.template.places() {
+            if with_state {
+                places.push((place.clone(), prompt.text.span.clone()));
+            }
+        }
+    };
+    let mut given: Vec<&Given> = Vec::new();
+    match &step.body {
+        Body::LlmCall(call) => {
+            [Some(&call.prompt), call.system_prompt.as_ref()].into_iter().flatten().for_each(&mut template)
+        }
+        Body::Tool { arguments, .. } => given.extend(arguments.iter().map(|(_, value)| value)),
+        Body::Subworkflow(child) => given.extend(child.input.iter().map(|(_, value)| value)),
+        Body::Agent(agent) => given.push(&agent.input),
+        Body::Router { .. } | Body::Gate | Body::Broken => {}
+    }
+    for value in &given {
+        if let Given::Template(prompt) = value {
+            template(prompt);
+        }
+    }
+    places.extend(given.iter().filter_map(|value| match value {
+        Given::State(place, span) => Some((place.clone(), span.clone())),
+        _ => None,
+    }));
+    if let Body::Router { conditions, .. } = &step.body {
+        for condition in conditions {
+            for key in condition.expression.keys() {
+                if let Ok(place) = Place::parse(&key) {
+                    places.push((place, condition.target.span.clone()));
+                }
+            }
+        }
+    }
+    for (place, span) in places {
+        let root = place.root();
+        if known.contains(&**root) {
+            let named = (&**root == STEPS).then(|| place.without_root()).flatten();
+            let Some(of_step) =
+                named.filter(|named| workflow.steps.iter().all(|step| *step.id.value != **named.root()))
+            else {
+                continue;
+            };
+            let told = Diagnostic::warning(format!("`state.{place}`: there is no step `{}` here", of_step.root()));
+            let told = told.at(&span).node(&*step.id);
+            let near = did_you_mean(of_step.root(), workflow.steps.iter().map(|step| &*step.id.value));
+            files.report(near.map_or(told.clone(), |near| told.help(near)));
+            continue;
+        }
+        let told =
+            Diagnostic::warning(format!("nothing writes `state.{root}`: it is nothing unless the run is given it"));
+        let told = told.at(&span).node(&*step.id);
+        let near = did_you_mean(root, known.iter().map(String::as_str));
+        files.report(match near {
+            Some(near) => told.help(near),
+            None => told.help("give it a value under `state`"),
+        });
+    }
+}

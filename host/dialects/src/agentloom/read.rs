@@ -1,0 +1,186 @@
+//! From the tree of a file to a [`Workflow`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotcell_graph::Key;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+
+use super::files::Files;
+use super::models;
+use super::read_step;
+use super::recording;
+use super::schema::{Config, Workflow};
+use crate::document::Need::{Optional, Required};
+use crate::document::{Fields, Kind, Node, Owner, Reader, SourceText, Spanned};
+
+/// How many steps may run at once.
+const MOST_AT_ONCE: u32 = 1024;
+/// The longest time that is meant: more than anybody waits.
+const LONGEST: f64 = 1e9;
+
+/// Reads a workflow; what is wrong is reported. None if it is so much that nothing is left.
+pub(super) fn workflow<'d>(reader: &Reader<'d>, node: &'d Node, files: &Files<'_>) -> Option<Workflow> {
+    let owner = Owner { what: "a workflow".into(), node: None, place: node.place };
+    let mut fields = reader.fields(node, owner)?;
+    let name = fields.text("name", Required);
+    fields.ignore("version");
+    let description = fields.text("description", Optional).map(|text| text.to_string());
+    let config = config(&mut fields, files);
+    let state = fields.map("state", Optional).map_or_else(Vec::new, |(entries, _)| {
+        entries.iter().map(|entry| (Key::clone(&entry.key), entry.value.to_value())).collect()
+    });
+    if let Some(entry) = fields.entry("state_schema", Optional) {
+        let message = "`state_schema` is not supported: hotcell keeps the state of a run in its journal as it is";
+        let help = "keep secrets out of the state: give plugins what they need in `hotcell.toml`";
+        reader.report(fields.error(message, &reader.span(entry.key_place)).help(help));
+    }
+    let steps = fields.list("steps", Required).unwrap_or_default();
+    fields.finish(|_| None);
+
+    let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
+    let mut found = Vec::with_capacity(steps.len());
+    for item in steps {
+        let Some(step) = read_step::step(reader, item, &config, files) else { continue };
+        match seen.get(&step.id.value) {
+            Some(first) => {
+                let message = format!("two steps have the id `{}`", &*step.id);
+                let error = Diagnostic::error(message).at(&step.id.span);
+                reader.report(error.related(first, "first here").help("give one of them another id"));
+            }
+            None => {
+                seen.insert(Arc::clone(&step.id.value), step.id.span.clone());
+                found.push(step);
+            }
+        }
+    }
+    Some(Workflow { name: name?, description, config, state, steps: found })
+}
+
+fn config(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Config {
+    let reader = fields.reader();
+    let mut config = Config::default();
+    let Some(node) = fields.node("config", Optional) else { return config };
+    let owner = Owner { what: "`config`".into(), node: None, place: node.place };
+    let Some(mut fields) = reader.fields(node, owner) else { return config };
+    let provider = fields.text("provider", Optional);
+    config.provider = provider.as_ref().and_then(|name| models::provider(&fields, name));
+    config.model = fields.text("model", Optional).map(|text| text.value);
+    config.budget_usd = amount(&mut fields, "budget_usd");
+    config.timeout = seconds(&mut fields, "timeout");
+    config.max_retries = fields.count("max_retries", Optional).map(|count| count.value);
+    config.concurrency = between(&mut fields, "max_concurrent_steps", 1, MOST_AT_ONCE);
+    config.goes_on = word(&mut fields, "on_step_failure", &["skip_downstream", "continue"]) == Some("continue");
+    config.strict_outputs = fields.flag("strict_outputs", Optional).is_some_and(|flag| flag.value);
+    let responses = fields.text("responses_file", Optional);
+    let latency = word(&mut fields, "latency_model", &["constant", "normal", "replay"]);
+    let latency_ms = number(&mut fields, "latency_ms");
+    // What is streamed is for whoever watches to say, and what prompts are kept for is not done here.
+    fields.flag("stream", Optional);
+    if fields.flag("capture_prompts", Optional).is_some_and(|flag| flag.value) {
+        refuse(&mut fields, "capture_prompts", "record the requests with `hotcell run --record FILE`");
+    }
+    refuse(&mut fields, "sandbox", "tools run in cells here: what they may do is granted in `hotcell.toml`");
+    match (config.provider == Some(models::MOCK), responses) {
+        (true, Some(path)) => {
+            config.recording = recording::read(&fields, &path, latency, latency_ms.unwrap_or(0.0), files);
+        }
+        (true, None) => {
+            let span = provider.map_or_else(Span::none, |name| name.span.clone());
+            let error =
+                fields.error("the provider `mock` takes its replies from `responses_file`, which is missing", &span);
+            reader.report(error.help("name a file with replies by the ids of steps: `responses_file: responses.json`"));
+        }
+        (false, Some(path)) => {
+            let message = "`responses_file` is read by the provider `mock` alone";
+            let warning = Diagnostic::warning(message).at(&path.span);
+            reader.report(warning.help("write `provider: mock`, or take it out"));
+        }
+        (false, None) => {}
+    }
+    fields.finish(|_| None);
+    config
+}
+
+/// Reports a field that the language has and hotcell does not.
+pub(super) fn refuse(fields: &mut Fields<'_, '_>, name: &'static str, help: &str) {
+    let Some(entry) = fields.entry(name, Optional) else { return };
+    let reader = fields.reader();
+    let message = format!("`{name}` of {} is not supported", fields.owner().what);
+    reader.report(fields.error(message, &reader.span(entry.key_place)).help(help));
+}
+
+/// One of a few words.
+pub(super) fn word(fields: &mut Fields<'_, '_>, name: &'static str, known: &[&'static str]) -> Option<&'static str> {
+    let text = fields.text(name, Optional)?;
+    let found = known.iter().find(|word| **word == &*text).copied();
+    if found.is_none() {
+        fields.reader().report(unknown(fields, name, &text, known));
+    }
+    found
+}
+
+/// The error of a word that is none of those there are.
+pub(super) fn unknown(fields: &Fields<'_, '_>, name: &str, text: &SourceText, known: &[&str]) -> Diagnostic {
+    let help = match hotcell_graph::closest(text, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("it is one of `{}`", known.join("`, `")),
+    };
+    fields.error(format!("`{name}` cannot be `{}`", &**text), &text.span).help(help)
+}
+
+/// A whole number within bounds.
+pub(super) fn between(fields: &mut Fields<'_, '_>, name: &'static str, least: u32, most: u32) -> Option<u32> {
+    let count: Spanned<u32> = fields.count(name, Optional)?;
+    if (least..=most).contains(&count.value) {
+        return Some(count.value);
+    }
+    let bounds = if most == u32::MAX { format!("at least {least}") } else { format!("from {least} to {most}") };
+    let error = fields.error(format!("`{name}` must be {bounds}, not {}", count.value), &count.span);
+    fields.reader().report(error);
+    None
+}
+
+/// A number that is not negative.
+pub(super) fn number(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<f64> {
+    let number = fields.number(name, Optional)?;
+    if number.value >= 0.0 && number.value <= LONGEST {
+        return Some(number.value);
+    }
+    let error = fields.error(format!("`{name}` must be from 0 to {LONGEST}, not {}", number.value), &number.span);
+    fields.reader().report(error);
+    None
+}
+
+/// An amount of money.
+pub(super) fn amount(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<f64> {
+    number(fields, name)
+}
+
+/// A time in seconds, more than nothing.
+pub(super) fn seconds(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Duration> {
+    time(fields, name, 1.0)
+}
+
+/// A time in milliseconds, more than nothing.
+pub(super) fn milliseconds(fields: &mut Fields<'_, '_>, name: &'static str) -> Option<Duration> {
+    time(fields, name, 1e-3)
+}
+
+fn time(fields: &mut Fields<'_, '_>, name: &'static str, unit: f64) -> Option<Duration> {
+    let given = fields.number(name, Optional)?;
+    let seconds = given.value * unit;
+    if seconds > 0.0 && seconds <= LONGEST {
+        return Some(Duration::from_secs_f64(seconds));
+    }
+    let error = fields
+        .error(format!("`{name}` must be more than 0, and no longer than years, not {}", given.value), &given.span);
+    fields.reader().report(error);
+    None
+}
+
+/// The entries of a mapping whose values are anything.
+pub(super) fn is_text(node: &Node) -> bool {
+    matches!(node.kind, Kind::Text(_))
+}

@@ -1,0 +1,141 @@
+use super::{PythonExpression, as_text};
+use crate::state::State;
+use crate::value::{Value, parse_json};
+
+fn state() -> State {
+    let seed = r#"{"n":5,"f":2.5,"s":"abc","empty":"","b":true,"l":["x","y"],"user":{"name":"Ann","tags":["a"]},
+        "none":null,"steps":{"one":{"output":7,"status":"success"}},"(reply)":"all DONE"}"#;
+    match parse_json(seed).unwrap() {
+        Value::Object(object) => State::from_object(&object),
+        _ => unreachable!("the seed is an object"),
+    }
+}
+
+fn evaluate(source: &str) -> Result<String, String> {
+    let names = [("steps", "steps"), ("reply", "(reply)")];
+    let expression = PythonExpression::parse(source, &names).map_err(|problem| problem.message)?;
+    expression.evaluate(&state()).map(|value| as_text(&value))
+}
+
+#[test]
+fn values_are_those_of_python() {
+    for (source, expected) in [
+        ("state.n == 5", "True"),
+        ("state['n'] == 5.0", "True"),
+        ("state.user.name == 'Ann' and len(state.s) > 2", "True"),
+        ("state.user['name']", "Ann"),
+        ("state.user.age", "None"),
+        ("state.gone.deeper[0]", "None"),
+        ("state.n is None", "False"),
+        ("state.none is None", "True"),
+        ("state.gone is not None", "False"),
+        ("not state.b", "False"),
+        ("not not state.empty", "False"),
+        ("'x' in state.l", "True"),
+        ("'z' not in state.l", "True"),
+        ("'bc' in state.s", "True"),
+        ("'name' in state.user", "True"),
+        ("state.l[-1]", "y"),
+        ("state.s[0]", "a"),
+        ("state.s.strip() == ''", "False"),
+        ("state.s.upper().startswith('AB')", "True"),
+        ("state.s.startswith(('x', 'a'))", "True"),
+        ("state.user.get('age', 3)", "3"),
+        ("state.get('gone', 'd')", "d"),
+        ("state.get('n')", "5"),
+        ("1 < state.n <= 5", "True"),
+        ("state.n - 1 + 0.5", "4.5"),
+        ("-state.n", "-5"),
+        ("abs(-3) + max(1, 2) + min([4, 5])", "9"),
+        ("int('42') + int(3.9)", "45"),
+        ("float('1.5')", "1.5"),
+        ("str(state.b) + str(state.user)", "True{'name': 'Ann', 'tags': ['a']}"),
+        ("bool(state.empty) or 'fallback'", "fallback"),
+        ("state.n and state.s", "abc"),
+        ("isinstance(state.n, int) and not isinstance(state.s, (int, float))", "True"),
+        ("True == 1", "True"),
+        ("True is 1", "False"),
+        ("'1' == 1", "False"),
+        ("state.n in [1, 5]", "True"),
+        ("state.n in (1,)", "False"),
+        ("(state.n == 5)", "True"),
+        ("steps.one.output == 7", "True"),
+        ("state.steps.one.status == 'success'", "True"),
+        ("'DONE' in reply", "True"),
+        ("'a' 'b'", "ab"),
+        ("state.s.replace('b', '-').split('-')", "['a', 'c']"),
+        ("state.s.title() + 'a b'.title()", "AbcA B"),
+        ("True", "True"),
+        ("state.l == ['x', 'y']", "True"),
+        ("[1, 2] < [1, 3]", "True"),
+        ("1e3", "1000.0"),
+        ("1e16", "1e+16"),
+    ] {
+        assert_eq!(evaluate(source).as_deref(), Ok(expected), "{source}");
+    }
+}
+
+#[test]
+fn what_does_not_go_is_an_error_that_quotes_the_expression() {
+    for source in [
+        "state.gone > 10",
+        "state.n + 'a'",
+        "state.s - 1",
+        "state.n.x",
+        "state.l[5]",
+        "1 in 5",
+        "len(5)",
+        "int('x')",
+        "state.n.strip()",
+        "min([])",
+        "'a' < 1",
+    ] {
+        let error = evaluate(source).expect_err(source);
+        assert!(error.contains(source), "{error}");
+    }
+}
+
+#[test]
+fn what_is_not_in_the_language_is_refused_with_its_place() {
+    for (source, part) in [
+        ("n == 5", "n"),
+        ("__import__('os')", "__import__"),
+        ("state.__class__", "__class__"),
+        ("state._private", "_private"),
+        ("len([x for x in state.l if x > 1]) > 0", "x"),
+        ("[1 for x in state.l]", "for"),
+        ("state.n * 2", "*"),
+        ("state.n % 2 == 0", "%"),
+        ("state.n / 2", "/"),
+        ("lambda: 1", "lambda"),
+        ("f'{state.n}'", "f"),
+        ("type(state.n)", "type"),
+        ("state.n if state.b else 0", "if"),
+        ("state.s.format(1)", ")"),
+        ("eval('1')", "eval"),
+        ("state.n = 5", "="),
+        ("state", "state"),
+        ("state.n ==", ""),
+        ("", ""),
+        ("(state.n", ""),
+        ("'open", "'"),
+        ("state.s.strip(1, 2)", ""),
+        ("state.n()", "("),
+        ("state.s[0:1]", ":"),
+    ] {
+        let problem = PythonExpression::parse(source, &[]).expect_err(source);
+        let at = &source[problem.range.clone()];
+        assert!(at == part || source.contains(part) && !problem.message.is_empty(), "{source}: {at} {problem}");
+    }
+    let deep = "(".repeat(5_000);
+    assert!(PythonExpression::parse(&deep, &[]).is_err());
+    let long = "not ".repeat(5_000);
+    assert!(PythonExpression::parse(&long, &[]).is_err());
+}
+
+#[test]
+fn the_keys_that_it_reads() {
+    let expression = PythonExpression::parse("state.a.b + len(state['c']) > state.get('d', state.e)", &[]).unwrap();
+    let keys: Vec<String> = expression.keys().iter().map(|key| key.to_string()).collect();
+    assert_eq!(keys, ["a", "c", "d", "e"]);
+}
