@@ -27,16 +27,18 @@ pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &Sta
         ..Question::default()
     };
     let mut answer = turn.ask(question.clone()).await?;
-    while action.only_options {
-        let given = answer.trim();
-        if let Some(option) = action.options.iter().find(|option| option.eq_ignore_ascii_case(given)) {
-            answer.clone_from(option);
-            break;
+    if action.only_options {
+        loop {
+            let given = answer.trim();
+            if let Some(option) = action.options.iter().find(|option| option.eq_ignore_ascii_case(given)) {
+                answer.clone_from(option);
+                break;
+            }
+            // Whoever answers is told what is taken, as often as it takes.
+            let offered: Vec<String> = action.options.iter().map(|option| format!("`{option}`")).collect();
+            let text = format!("{} (answer {})", question.text, offered.join(" or "));
+            answer = turn.ask(Question { text, ..question.clone() }).await?;
         }
-        // Whoever answers is told what is taken, as often as it takes.
-        let offered: Vec<String> = action.options.iter().map(|option| format!("`{option}`")).collect();
-        let text = format!("{} (answer {})", question.text, offered.join(" or "));
-        answer = turn.ask(Question { text, ..question.clone() }).await?;
     }
     if action.trim {
         answer = answer.trim().to_owned();

@@ -141,7 +141,7 @@ mod tests {
             long(Role::Assistant, 'd'),
             long(Role::User, 'e'),
         ];
-        let prompt = Prompt { messages, listed: Vec::new(), before: vec![1..5] };
+        let prompt = Prompt { messages, listed: Vec::new(), before: std::iter::once(1..5).collect() };
         let count =
             |tokens: usize, trim: Trim| to_summarize(&Window { tokens, trim }, &prompt, None).map(|task| task.count);
         assert_eq!(count(84, Trim::Summarize), None);
@@ -150,7 +150,8 @@ mod tests {
         assert_eq!(count(83, Trim::Summarize), Some(4));
         let wide = Window { tokens: 83 + ROOM, trim: Trim::Summarize };
         assert!(to_summarize(&wide, &prompt, None).is_none());
-        let mut more = Prompt { messages: prompt.messages.clone(), listed: Vec::new(), before: vec![1..5] };
+        let mut more =
+            Prompt { messages: prompt.messages.clone(), listed: Vec::new(), before: std::iter::once(1..5).collect() };
         more.messages.extend(vec![long(Role::User, 'f'); 6]);
         let before = Summary { text: "old".into(), messages: 7, requests: 1 };
         let task = to_summarize(&wide, &more, Some(&before)).expect("too much");
