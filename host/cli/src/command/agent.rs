@@ -25,7 +25,7 @@ pub(super) fn perform(context: &Context, arguments: Agent) -> Result<Exit, Failu
     }
     let mut lines = vec![format!("{} ({})", loaded.graph.name, path.display())];
     if let Some(description) = &loaded.graph.description {
-        lines.push(format!("  {}", one_line(description, SHOWN)));
+        lines.push(format!("  {}", in_one_line(description)));
     }
     if found.is_empty() {
         lines.push("  asks no model".to_owned());
@@ -38,6 +38,11 @@ pub(super) fn perform(context: &Context, arguments: Agent) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
+/// A description of several lines as one.
+fn in_one_line(description: &str) -> String {
+    one_line(&description.split_whitespace().collect::<Vec<_>>().join(" "), SHOWN)
+}
+
 fn described(one: &InspectedLoop) -> Vec<String> {
     let mut lines = vec![format!("{}", one.name)];
     let mut add = |what: &str, text: String| lines.push(format!("  {what:<15}{text}"));
@@ -47,7 +52,7 @@ fn described(one: &InspectedLoop) -> Vec<String> {
     }
     for (number, tool) in one.tools.iter().enumerate() {
         let kind = if tool.kind == "agent" { " (agent)" } else { "" };
-        let text = format!("{}{kind}  {}", tool.name, one_line(&tool.description, SHOWN));
+        let text = format!("{}{kind}  {}", tool.name, in_one_line(&tool.description));
         add(if number == 0 { "tools" } else { "" }, text.trim_end().to_owned());
     }
     let requests = match (one.max_requests, one.at_cap) {

@@ -10,6 +10,7 @@ mod crash;
 mod declarative;
 mod desk;
 mod failures;
+mod inspect;
 mod mcp;
 mod models;
 #[cfg(unix)]
