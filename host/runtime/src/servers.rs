@@ -246,8 +246,10 @@ impl AgentServers {
         match self.find(name) {
             None => ServerState::Missing,
             Some(Err(reason)) => ServerState::Unusable(reason),
-            Some(Ok(reachable)) if !self.may_ask(&reachable) => ServerState::NotStarted,
-            Some(Ok(reachable)) => match self.functions(&reachable) {
+            Some(Ok(reachable)) if !self.may_connect(&reachable) => ServerState::NotStarted,
+            // Also for a revision, which knows the functions: who cannot be reached is said before the run goes on, and not told to
+            // a model in the middle of it.
+            Some(Ok(reachable)) => match self.connected(&reachable).and_then(|_| self.functions(&reachable)) {
                 Ok(functions) => ServerState::Usable(functions.iter().map(|function| function.name.clone()).collect()),
                 Err(reason) => ServerState::Unusable(reason),
             },
@@ -364,11 +366,6 @@ impl AgentServers {
             (false, Some(value)) => Ok(value.to_string()),
             (false, None) => Ok(text),
         }
-    }
-
-    /// Whether it is known which functions the server has, or it may be asked.
-    fn may_ask(&self, reachable: &Reachable) -> bool {
-        reachable.functions.get().is_some() || self.reaching.sources.is_kept() || self.may_connect(reachable)
     }
 
     /// Whether the server is no program, or programs may be started.
