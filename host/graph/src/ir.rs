@@ -345,6 +345,13 @@ pub struct AskAction {
     pub bind: &'static str,
 }
 
+impl AskAction {
+    /// A question that takes any answer as it is given; updates see it as `bind`.
+    pub fn new(question: Expression, bind: &'static str) -> Self {
+        AskAction { question, options: Vec::new(), only_options: false, default: None, check: None, trim: false, bind }
+    }
+}
+
 /// A condition on the length of a text, in characters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LengthCheck {

@@ -89,15 +89,7 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
         keys: Some(["text", "task", "context"].map(Key::from).into()),
         bind: "reply",
     };
-    let ask = AskAction {
-        question: value("text"),
-        options: Vec::new(),
-        only_options: false,
-        default: None,
-        check: None,
-        trim: false,
-        bind: "answer",
-    };
+    let ask = AskAction::new(value("text"), "answer");
     let node = |id: &str, action: Action, updates: Vec<Update>, next: Next| Node {
         id: id.into(),
         kind: "agent",

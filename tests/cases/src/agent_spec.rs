@@ -7,14 +7,15 @@ use std::sync::Arc;
 use hotcell_graph::{Object, Value};
 use hotcell_loopback::{Loopback, RequestMessage, RequestToolCall, Script, WebRequest, WebServer};
 use hotcell_runtime::ir::{Action, Callable, Graph, MapBody};
-use hotcell_runtime::{Agent, ComponentsFile, Environment, Host, HostOptions, Loading, RunInput, Which};
+use hotcell_runtime::{Agent, ComponentsFile, Environment, Host, HostOptions, Loading, Which};
 
 use crate::case_file::{CaseFile, Component, HttpExchange, Message, Status};
+use crate::given::{environment, turns};
 use crate::http;
 use crate::loki::{PlayError, nothing_ran, rejected, run_turns, with_causes};
 use crate::observed::{FlowObserved, ModelExchange, Observed};
 use crate::roundtrip;
-use crate::sherma::{given, only_written};
+use crate::sherma::only_written;
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -41,12 +42,7 @@ pub fn play(directory: &Path, stage: &Stage) -> Result<(CaseFile, Observed), Pla
 
     let script = Script::from_json(&serde_json::Value::from(case.model.clone()))?;
     let model = Loopback::start(script.with_configured_tools(case.tools.keys().cloned()))?;
-    let environment: Vec<(String, String)> = case
-        .env
-        .iter()
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .chain([("HOTCELL_MODEL_URL".to_owned(), model.base_url())])
-        .collect();
+    let environment = environment(&case, &model.base_url());
     let options = HostOptions { environment: Environment::of(environment), ..HostOptions::isolated() };
     let host = stage.host.beside(options).map_err(|error| PlayError::Host(with_causes(&error)))?;
     let parts = parts(&case, &world);
@@ -62,12 +58,7 @@ pub fn play(directory: &Path, stage: &Stage) -> Result<(CaseFile, Observed), Pla
             }
         }
     };
-    observed.exchange = ModelExchange {
-        requests: model.requests(),
-        unexpected: model.unexpected(),
-        unserved: model.unserved(),
-        problems: model.problems(),
-    };
+    observed.exchange = ModelExchange::of(&model);
     let requests = web.requests();
     let unanswered = |request: &&WebRequest| http::answer(&case.http, request).is_none();
     let flow = observed.flow.get_or_insert_default();
@@ -131,17 +122,7 @@ fn tools_of(graph: &Graph) -> Vec<String> {
 
 /// Runs every turn of the case; the last one is the one whose outcome counts.
 async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
-    let mut turns: Vec<RunInput> = match &case.turns {
-        Some(turns) => turns
-            .iter()
-            .map(|turn| {
-                let given = given("turns[].input", turn.input.as_ref())?;
-                let input = turn.message.clone().or(given.input);
-                Ok(RunInput { input, thread: Some(turn.thread.clone()), ..given })
-            })
-            .collect::<Result<_, PlayError>>()?,
-        None => vec![given("input", case.input.as_ref())?],
-    };
+    let mut turns = turns(case)?;
     if let (Some(first), Some(key)) = (turns.first_mut(), &agent.graph.conversation)
         && !case.conversation.is_empty()
     {

@@ -4,12 +4,13 @@ use std::fs;
 
 use hotcell_graph::Value;
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{Agent, Environment, Host, HostOptions, Price, Prices, RunInput};
+use hotcell_runtime::{Agent, Environment, Host, HostOptions, Price, Prices};
 
 use crate::case_file::CaseFile;
+use crate::given::{environment, turns};
 use crate::loki::{PlayError, of_flows, rejected, run_turns, with_causes};
 use crate::observed::{ModelExchange, Observed};
-use crate::sherma::{given, only_written};
+use crate::sherma::only_written;
 use crate::stage::Stage;
 use crate::world::World;
 
@@ -30,12 +31,7 @@ pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, P
         Err(failure) => rejected(&failure, world),
         Ok(agent) => stage.runtime.block_on(run(case, &host, &agent, world, stage))?,
     };
-    observed.exchange = ModelExchange {
-        requests: model.requests(),
-        unexpected: model.unexpected(),
-        unserved: model.unserved(),
-        problems: model.problems(),
-    };
+    observed.exchange = ModelExchange::of(&model);
     observed.detail = observed.error.as_deref().and_then(detail).map(str::to_owned);
     Ok(observed)
 }
@@ -67,9 +63,7 @@ fn write_schemas(case: &CaseFile, world: &World) -> Result<(), PlayError> {
 }
 
 fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayError> {
-    let mut environment: Vec<(String, String)> =
-        case.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    environment.push(("HOTCELL_MODEL_URL".to_owned(), model.base_url()));
+    let environment = environment(case, &model.base_url());
     let price = |(name, price): (&String, &crate::case_file::Price)| {
         (name.clone(), Price { input: price.input_per_million, output: price.output_per_million })
     };
@@ -83,16 +77,7 @@ fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayEr
 
 /// Runs every turn of the case; the last one is the one whose outcome counts.
 async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
-    let turns: Vec<RunInput> = match &case.turns {
-        Some(turns) => turns
-            .iter()
-            .map(|turn| {
-                Ok(RunInput { thread: Some(turn.thread.clone()), ..given("turns[].input", turn.input.as_ref())? })
-            })
-            .collect::<Result<_, PlayError>>()?,
-        None => vec![given("input", case.input.as_ref())?],
-    };
-    let mut observed = run_turns(case, host, agent, world, stage, turns).await?;
+    let mut observed = run_turns(case, host, agent, world, stage, turns(case)?).await?;
     only_written(&mut observed, &agent.graph);
     // What was never begun is left out.
     let unfinished = |name: &str| observed.nodes.iter().all(|(known, _)| known != name);

@@ -14,6 +14,7 @@ pub mod check;
 pub mod discover;
 pub mod disputed;
 pub mod flow;
+mod given;
 pub mod http;
 pub mod loki;
 pub mod matcher;

@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use crate::canary::Canary;
 use crate::case_file::{Answer, CaseFile, Json, Status};
+use crate::given::environment;
 use crate::observed::{ModelExchange, Observed};
 use crate::stage::Stage;
 use crate::witness::Witness;
@@ -81,12 +82,7 @@ pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, P
         Err(failure) => rejected(&failure, world),
         Ok(agent) => stage.runtime.block_on(run(case, &host, &agent, canary.as_ref(), world, stage))?,
     };
-    observed.exchange = ModelExchange {
-        requests: model.requests(),
-        unexpected: model.unexpected(),
-        unserved: model.unserved(),
-        problems: model.problems(),
-    };
+    observed.exchange = ModelExchange::of(&model);
     observed.canary_connections = canary.map_or(0, |canary| canary.connections());
     Ok(observed)
 }
@@ -159,10 +155,8 @@ fn serve(world: &World, host: &Host, stage: &Stage) -> Result<Vec<HttpServer>, P
 
 fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayError> {
     let default_model = case.models.as_ref().and_then(|models| models.first()).map_or(DEFAULT_MODEL, String::as_str);
-    let mut environment: Vec<(String, String)> =
-        case.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut environment = environment(case, &model.base_url());
     environment.push(("HOTCELL_MODEL".to_owned(), default_model.to_owned()));
-    environment.push(("HOTCELL_MODEL_URL".to_owned(), model.base_url()));
     let options = HostOptions {
         environment: Environment::of(environment),
         models: case.models.clone(),

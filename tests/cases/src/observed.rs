@@ -1,7 +1,7 @@
 //! What a case did, in a form that belongs to no dialect: the input of the check.
 
 use hotcell_graph::Value;
-use hotcell_loopback::{ModelRequest, RequestMessage, WebRequest};
+use hotcell_loopback::{Loopback, ModelRequest, RequestMessage, WebRequest};
 use hotcell_runtime::ClientCall;
 
 use crate::case_file::Status;
@@ -63,6 +63,18 @@ pub struct ModelExchange {
     pub unserved: Vec<serde_json::Value>,
     /// What went wrong with the exchange itself
     pub problems: Vec<String>,
+}
+
+impl ModelExchange {
+    /// What the server saw until now.
+    pub(crate) fn of(model: &Loopback) -> Self {
+        ModelExchange {
+            requests: model.requests(),
+            unexpected: model.unexpected(),
+            unserved: model.unserved(),
+            problems: model.problems(),
+        }
+    }
 }
 
 /// A question to the human.

@@ -3,9 +3,10 @@
 use hotcell_graph::{List, Object, Value};
 use hotcell_loopback::{Loopback, Script};
 use hotcell_runtime::ir::Graph;
-use hotcell_runtime::{Agent, Environment, Host, HostOptions, RunInput};
+use hotcell_runtime::{Agent, Environment, Host, HostOptions};
 
-use crate::case_file::{CaseFile, Json};
+use crate::case_file::CaseFile;
+use crate::given::{environment, turns};
 use crate::loki::{PlayError, of_flows, rejected, run_turns, with_causes};
 use crate::observed::{ModelExchange, Observed};
 use crate::stage::Stage;
@@ -29,12 +30,7 @@ pub fn play(case: &CaseFile, world: &World, stage: &Stage) -> Result<Observed, P
         Err(failure) => rejected(&failure, world),
         Ok(agent) => stage.runtime.block_on(run(case, &host, &agent, world, stage))?,
     };
-    observed.exchange = ModelExchange {
-        requests: model.requests(),
-        unexpected: model.unexpected(),
-        unserved: model.unserved(),
-        problems: model.problems(),
-    };
+    observed.exchange = ModelExchange::of(&model);
     // One server answers for all providers, and gets the whole name of a model.
     for request in &mut observed.exchange.requests {
         if let Some((_, name)) = request.model.split_once(':') {
@@ -60,25 +56,14 @@ fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
 }
 
 fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayError> {
-    let mut environment: Vec<(String, String)> =
-        case.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    environment.push(("HOTCELL_MODEL_URL".to_owned(), model.base_url()));
+    let environment = environment(case, &model.base_url());
     let options = HostOptions { environment: Environment::of(environment), ..HostOptions::isolated() };
     stage.host.beside(options).map_err(|error| PlayError::Host(with_causes(&error)))
 }
 
 /// Runs every turn of the case; the last one is the one whose outcome counts.
 async fn run(case: &CaseFile, host: &Host, agent: &Agent, world: &World, stage: &Stage) -> Result<Observed, PlayError> {
-    let turns: Vec<RunInput> = match &case.turns {
-        Some(turns) => turns
-            .iter()
-            .map(|turn| {
-                Ok(RunInput { thread: Some(turn.thread.clone()), ..given("turns[].input", turn.input.as_ref())? })
-            })
-            .collect::<Result<_, PlayError>>()?,
-        None => vec![given("input", case.input.as_ref())?],
-    };
-    let mut observed = run_turns(case, host, agent, world, stage, turns).await?;
+    let mut observed = run_turns(case, host, agent, world, stage, turns(case)?).await?;
     only_written(&mut observed, &agent.graph);
     observed.state = in_words_of_cases(&observed.state);
     Ok(observed)
@@ -91,16 +76,6 @@ pub(crate) fn only_written(observed: &mut Observed, graph: &Graph) {
         node.is_none_or(|node| node.implied_by.is_none())
     };
     observed.visited.retain(written);
-}
-
-/// A text is a message of the user, an object gives values of the state.
-pub(crate) fn given(key: &'static str, input: Option<&Json>) -> Result<RunInput, PlayError> {
-    match input {
-        None => Ok(RunInput::default()),
-        Some(Json(Value::Text(text))) => Ok(RunInput { input: Some(text.to_string()), ..RunInput::default() }),
-        Some(Json(Value::Object(state))) => Ok(RunInput { state: state.clone(), ..RunInput::default() }),
-        Some(_) => Err(PlayError::Form(key)),
-    }
 }
 
 /// The state with its messages in the form of a case: `role` instead of `type`, `arguments` instead of `args`.

@@ -168,12 +168,9 @@ fn subworkflow(child: &Subworkflow, context: &Context<'_>) -> Option<Action> {
 fn gate(step: &Step, context: &Context<'_>) -> Action {
     let question = format!("The workflow `{}` waits for approval of `{}`", &*context.workflow.name, &*step.id);
     Action::Ask(AskAction {
-        question: Expression::Value(question.into()),
         options: vec![APPROVED.to_owned(), REJECTED.to_owned()],
         only_options: true,
-        default: None,
-        check: None,
         trim: true,
-        bind: ANSWER,
+        ..AskAction::new(Expression::Value(question.into()), ANSWER)
     })
 }

@@ -209,25 +209,17 @@ fn script(script: &Script) -> Option<Action> {
 
 fn approval(approval: &Approval) -> Option<Action> {
     Some(Action::Ask(AskAction {
-        question: strict(approval.question.as_ref()?),
         options: approval.options.iter().map(|option| option.to_string()).collect(),
-        only_options: false,
-        default: None,
-        check: None,
         trim: true,
-        bind: "choice",
+        ..AskAction::new(strict(approval.question.as_ref()?), "choice")
     }))
 }
 
 fn input(input: &Input) -> Option<Action> {
     Some(Action::Ask(AskAction {
-        question: strict(input.question.as_ref()?),
-        options: Vec::new(),
-        only_options: false,
         default: input.default.as_ref().map(lenient),
         check: input.validation.clone(),
-        trim: false,
-        bind: "input",
+        ..AskAction::new(strict(input.question.as_ref()?), "input")
     }))
 }
 

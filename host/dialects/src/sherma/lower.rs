@@ -224,15 +224,7 @@ impl Lowering<'_, '_, '_> {
                     Some(_) => formula(value, "`value`", &Wanted::Anything)?,
                     None => Expression::LastReply { conversation: MESSAGES.into(), required: true },
                 };
-                let ask = AskAction {
-                    question,
-                    options: Vec::new(),
-                    only_options: false,
-                    default: None,
-                    check: None,
-                    trim: false,
-                    bind: "answer",
-                };
+                let ask = AskAction::new(question, "answer");
                 (Action::Ask(ask), to_messages(Expression::Answer("answer".into())))
             }
             Body::LoadSkills(text) => {

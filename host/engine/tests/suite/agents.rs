@@ -80,17 +80,7 @@ impl Agents for Table {
 }
 
 fn ports(world: &Arc<World>, agents: &[(&'static str, Arc<Graph>)]) -> Ports {
-    let callee = |graph: &Arc<Graph>| Callee {
-        graph: graph.clone(),
-        scripts: world.clone(),
-        tools: world.clone(),
-        plugin_nodes: Arc::new(Nobody),
-        knowledge: Arc::new(Nobody),
-        hooks: Arc::new(Nobody),
-        web: Arc::new(Nobody),
-        agents: None,
-        at_once: None,
-    };
+    let callee = |graph: &Arc<Graph>| world.callee(graph.clone());
     let table = agents.iter().map(|(name, graph)| (*name, callee(graph))).collect();
     Ports { agents: Arc::new(Table(Mutex::new(table))), ..world.ports() }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_engine::{
-    Agents, CallError, CallReport, CallSite, Callee, Engine, HookPoint, HookVerdict, Hooks, Nobody, Outcome, People,
-    Ports, RunReport, ToolCall, Tools,
+    Agents, CallError, CallReport, CallSite, Callee, Engine, HookPoint, HookVerdict, Hooks, Outcome, People, Ports,
+    RunReport, ToolCall, Tools,
 };
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
@@ -22,7 +22,7 @@ use hotcell_models::{Model, ModelError, OnText, Reply, Request, Role, ToolCallRe
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{answer, before_the_end, entries, journal_with, open, request};
-use crate::common::{World, end, graph, node, script, shown};
+use crate::common::{World, end, graph, node, shown};
 
 /// The outside of loops: a model that has `look` and `pay` called and says what it was told, a tool that asks before it
 /// pays, an agent, hooks, and a person.
@@ -161,21 +161,7 @@ impl Hooks for Shop {
 
 impl Agents for Shop {
     fn find(&self, _: &str) -> Result<Callee, String> {
-        let mut helper = graph(&["work", "done"], |ids| {
-            vec![script(ids, "work", "work", &[("made", "helped")], &["done"]), end(ids, "done", "{{made}}")]
-        });
-        helper.input_key = Some("prompt".into());
-        Ok(Callee {
-            graph: Arc::new(helper),
-            scripts: self.world.clone(),
-            tools: self.world.clone(),
-            plugin_nodes: Arc::new(Nobody),
-            knowledge: Arc::new(Nobody),
-            hooks: Arc::new(Nobody),
-            web: Arc::new(Nobody),
-            agents: None,
-            at_once: None,
-        })
+        Ok(self.world.helper())
     }
 }
 

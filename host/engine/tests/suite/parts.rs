@@ -53,15 +53,7 @@ fn finished(nodes: Vec<Node>, start: &str) -> Graph {
 fn asking() -> Arc<Graph> {
     let ids = NodeIds::new(["greet", "ask", "end"]);
     let to = |id: &str| Next::To(vec![ids.get(id).unwrap()]);
-    let ask = AskAction {
-        question: Expression::Joined(vec![Expression::Value("what about ".into()), key("item")]),
-        options: Vec::new(),
-        only_options: false,
-        default: None,
-        check: None,
-        trim: false,
-        bind: "answer",
-    };
+    let ask = AskAction::new(Expression::Joined(vec![Expression::Value("what about ".into()), key("item")]), "answer");
     let outputs = Expression::Object(vec![("said".into(), key("heard")), ("number".into(), key("item"))]);
     Arc::new(finished(
         vec![

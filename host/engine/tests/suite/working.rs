@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hotcell_engine::{Agents, Callee, Engine, Nobody, Outcome, Ports};
+use hotcell_engine::{Agents, Callee, Engine, Outcome, Ports};
 use hotcell_graph::TodoTool;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
@@ -16,7 +16,7 @@ use hotcell_models::{Model, ModelError, OnText, Reply, Request, Role, ToolCallRe
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{before_the_end, journal_with, request};
-use crate::common::{World, end, graph, node, script};
+use crate::common::{World, end, graph, node};
 
 /// A model that plans, has others work, stops halfway and is told to go on, and the agents that it has.
 #[derive(Default)]
@@ -66,21 +66,7 @@ impl Model for Office {
 
 impl Agents for Office {
     fn find(&self, _: &str) -> Result<Callee, String> {
-        let mut helper = graph(&["work", "done"], |ids| {
-            vec![script(ids, "work", "work", &[("made", "helped")], &["done"]), end(ids, "done", "{{made}}")]
-        });
-        helper.input_key = Some("prompt".into());
-        Ok(Callee {
-            graph: Arc::new(helper),
-            scripts: self.world.clone(),
-            tools: self.world.clone(),
-            plugin_nodes: Arc::new(Nobody),
-            knowledge: Arc::new(Nobody),
-            hooks: Arc::new(Nobody),
-            web: Arc::new(Nobody),
-            agents: None,
-            at_once: None,
-        })
+        Ok(self.world.helper())
     }
 }
 

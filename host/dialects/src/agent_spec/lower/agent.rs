@@ -248,15 +248,7 @@ impl<'c> Lowering<'c> {
 
 /// The last reply of a model as a question to the person.
 fn last_reply_as_question(conversation: &Key) -> AskAction {
-    AskAction {
-        question: Expression::LastReply { conversation: conversation.clone(), required: false },
-        options: Vec::new(),
-        only_options: false,
-        default: None,
-        check: None,
-        trim: false,
-        bind: ANSWER,
-    }
+    AskAction::new(Expression::LastReply { conversation: conversation.clone(), required: false }, ANSWER)
 }
 
 /// What a model is told that asks where nobody answers.

@@ -424,15 +424,7 @@ impl Site<'_, '_> {
                 ..self.node(Action::Pass, updates)
             });
         }
-        let ask = AskAction {
-            question: self.template(message.unwrap_or_default()),
-            options: Vec::new(),
-            only_options: false,
-            default: None,
-            check: None,
-            trim: false,
-            bind: ANSWER,
-        };
+        let ask = AskAction::new(self.template(message.unwrap_or_default()), ANSWER);
         let answer = || Expression::Key(ANSWER.into());
         let mut updates = vec![Update { key: conversation.clone(), value: spoken_by(Speaker::Human, answer()) }];
         updates.extend(self.outputs(&|_| answer()));

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hotcell_budget::{Account, Usage};
 use hotcell_engine::{
-    CallError, CallReport, Event, Nobody, Observer, People, Ports, ScriptCall, Scripts, ToolCall, Tools,
+    CallError, CallReport, Callee, Event, Nobody, Observer, People, Ports, ScriptCall, Scripts, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
@@ -33,15 +33,7 @@ pub(crate) fn script(ids: &NodeIds, id: &str, file: &str, updates: &[(&str, &str
 
 /// A question to a person, whose answer updates see as `answer`.
 pub(crate) fn ask(question: &str) -> Action {
-    Action::Ask(AskAction {
-        question: Expression::Strict(Template::parse(question)),
-        options: Vec::new(),
-        only_options: false,
-        default: None,
-        check: None,
-        trim: true,
-        bind: "answer",
-    })
+    Action::Ask(AskAction { trim: true, ..AskAction::new(Expression::Strict(Template::parse(question)), "answer") })
 }
 
 /// A map over the list `xs` that runs a node for each item, `x`, and collects `output` of each in `collected`.
@@ -118,6 +110,30 @@ pub(crate) struct World {
 pub(crate) type ScriptBehaviour = fn(&ScriptCall) -> Result<String, String>;
 
 impl World {
+    /// An agent with this graph, whose scripts and tools are those of the world.
+    pub(crate) fn callee(self: &Arc<Self>, graph: Arc<Graph>) -> Callee {
+        Callee {
+            graph,
+            scripts: self.clone(),
+            tools: self.clone(),
+            plugin_nodes: Arc::new(Nobody),
+            knowledge: Arc::new(Nobody),
+            hooks: Arc::new(Nobody),
+            web: Arc::new(Nobody),
+            agents: None,
+            at_once: None,
+        }
+    }
+
+    /// An agent that takes a prompt, runs the script `work` and says what it made.
+    pub(crate) fn helper(self: &Arc<Self>) -> Callee {
+        let mut helper = graph(&["work", "done"], |ids| {
+            vec![script(ids, "work", "work", &[("made", "helped")], &["done"]), end(ids, "done", "{{made}}")]
+        });
+        helper.input_key = Some("prompt".into());
+        self.callee(Arc::new(helper))
+    }
+
     pub(crate) fn ports(self: &Arc<Self>) -> Ports {
         Ports {
             hooks: Arc::new(Nobody),
