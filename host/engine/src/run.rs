@@ -80,8 +80,8 @@ impl Engine {
         Engine { ports, store, revision: None }
     }
 
-    /// The same engine, by which runs that go on are moved to this revision, which the store has to keep. What was committed of them
-    /// has to fit the graph.
+    /// The same engine, by which runs that go on are moved to this revision, which the store has to keep. [`Engine::fits`] says
+    /// whether what was committed of them allows it.
     #[must_use]
     pub fn moving_to(mut self, revision: String) -> Self {
         self.revision = Some(revision);
@@ -148,9 +148,6 @@ impl Engine {
         let header = self.store.find(run.as_str()).await?.header;
         let given = self.given_of(&header, &graph).await?;
         let variables = check_variables(&graph, &given)?;
-        if self.revision.is_some() {
-            self.check_fit(run, &graph, &given).await?;
-        }
         let Taken { writer, history } = self.store.take(run, fact).await.map_err(|error| match error {
             JournalError::Ended { run, status } => RunError::Ended { run, status },
             JournalError::Cancelled(run) => RunError::Ended { run, status: RunStatus::Cancelled },
@@ -163,7 +160,13 @@ impl Engine {
     }
 
     /// Whether what was committed of a run fits a graph: the same nodes took the same turns, and those that wait are there.
-    async fn check_fit(&self, run: &RunId, graph: &Arc<Graph>, given: &RunInput) -> Result<(), RunError> {
+    /// Nothing is changed.
+    ///
+    /// # Errors
+    /// [`RunError::Mismatch`] with what does not fit.
+    pub async fn fits(&self, run: &RunId, graph: &Arc<Graph>) -> Result<(), RunError> {
+        let header = self.store.find(run.as_str()).await?.header;
+        let given = &self.given_of(&header, graph).await?;
         let entries = self.store.history(run).await?.whole()?;
         // What was asked in turns that are not done, answered or not.
         let of_run = |place: &EntryPath| place.turn().filter(|_| place.around().is_none());

@@ -236,6 +236,7 @@ impl From<HostError> for Failure {
             | HostError::DoesNotFit { .. }
             | HostError::Revision { .. }
             | HostError::NoSuchRevision { .. }
+            | HostError::SeveralRevisions { .. }
             | HostError::Unkept(_)
             | HostError::Config { .. }
             | HostError::NothingAsked { .. }

@@ -76,6 +76,16 @@ pub enum HostError {
         /// What does not fit
         cause: String,
     },
+    /// The beginning of a digest is that of several revisions
+    #[error("`{wanted}` is the beginning of several revisions of run `{run}`: {}; give more of it", revisions(.found))]
+    SeveralRevisions {
+        /// The run
+        run: String,
+        /// What was asked for
+        wanted: String,
+        /// What begins like it
+        found: Vec<String>,
+    },
     /// What an agent was loaded from cannot be kept
     #[error(transparent)]
     Unkept(#[from] RevisionError),
@@ -125,14 +135,6 @@ fn nothing_asked(run: &str, status: RunStatus) -> String {
             format!("every question of run `{run}` has its answer already; it only has to be resumed")
         }
         status => format!("run `{run}` is {status} and waits for no answer"),
-    }
-}
-
-/// Why a run does not go on, where it was to be moved to another revision.
-pub(super) fn does_not_fit(error: RunError, moves: bool) -> HostError {
-    match error {
-        RunError::Mismatch { run, cause } if moves => HostError::DoesNotFit { run: run.to_string(), cause },
-        error => error.into(),
     }
 }
 

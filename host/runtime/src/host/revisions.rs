@@ -1,6 +1,6 @@
 //! With what a run goes on: the revision that it began with, or what the files say now.
 
-use hotcell_engine::Event;
+use hotcell_engine::{Event, RunError};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{Fact, RunRecord};
 
@@ -66,16 +66,23 @@ impl Host {
                 }
             },
             RevisionChoice::Digest(wanted) => {
-                let known = self.revisions_of(record).await?;
-                let Some(digest) = known.iter().find(|digest| digest.starts_with(wanted.as_str())).cloned() else {
-                    return Err(HostError::NoSuchRevision { run, wanted: wanted.clone(), known });
-                };
+                let digest = named(run, wanted, self.revisions_of(record).await?)?;
                 (self.load_revision(record, &digest).await?, Some(digest))
             }
         };
         let moved = digest.clone().filter(|digest| own != Some(digest));
+        if moved.is_some() {
+            let fits = self.engine(&agent, session).fits(&record.id, &agent.graph).await;
+            fits.map_err(|error| match error {
+                RunError::Mismatch { run, cause } => HostError::DoesNotFit { run: run.to_string(), cause },
+                error => error.into(),
+            })?;
+        }
         if let (Some(digest), Some(revision)) = (&digest, &agent.revision) {
-            let changed = changes(self.context(), revision, &agent.folder);
+            let (context, read, folder) = (self.context().clone(), revision.clone(), agent.folder.clone());
+            let looked = self.context().connections().blocking(move || changes(&context, &read, &folder)).await;
+            // Whoever goes on is only told; what is the matter with the files shows where they are used.
+            let changed = looked.unwrap_or_default();
             let current = *choice == RevisionChoice::Current;
             if moved.is_some() || !changed.is_empty() {
                 session.observer.event(&Event::Revision { run: &record.id, digest, current, changed: &changed });
@@ -87,11 +94,9 @@ impl Host {
     /// The agent of a run as a revision kept it.
     async fn load_revision(&self, record: &RunRecord, digest: &str) -> Result<Agent, HostError> {
         let run = record.id.to_string();
-        let kept = kept(&**self.journal(), digest).await.map_err(|cause| HostError::Revision {
-            run: run.clone(),
-            digest: digest.to_owned(),
-            cause,
-        })?;
+        let kept = kept(&**self.journal(), digest, &self.context().connections())
+            .await
+            .map_err(|cause| HostError::Revision { run: run.clone(), digest: digest.to_owned(), cause })?;
         let context = self.context().clone();
         let loaded = self.context().connections().blocking(move || load::load_revision(&context, kept)).await;
         let loaded = loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()));
@@ -109,5 +114,36 @@ impl Host {
             }
         }
         Ok(known)
+    }
+}
+
+/// The one revision of a run whose digest begins as it was asked for.
+fn named(run: String, wanted: &str, known: Vec<String>) -> Result<String, HostError> {
+    let mut found: Vec<String> = known.iter().filter(|digest| digest.starts_with(wanted)).cloned().collect();
+    let wanted = wanted.to_owned();
+    match (found.pop(), found.is_empty()) {
+        (Some(digest), true) => Ok(digest),
+        (Some(digest), false) => {
+            found.push(digest);
+            Err(HostError::SeveralRevisions { run, wanted, found })
+        }
+        (None, _) => Err(HostError::NoSuchRevision { run, wanted, known }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::named;
+
+    #[test]
+    fn the_beginning_of_a_digest_names_one_revision_or_is_refused() {
+        let named = |wanted: &str| {
+            let known = ["abcd0", "abcd1", "ef010"].map(str::to_owned).into();
+            named("a-run".into(), wanted, known).map_err(|error| error.to_string())
+        };
+        assert_eq!(named("ef01"), Ok("ef010".into()));
+        let several = "`abcd` is the beginning of several revisions of run `a-run`: `abcd0`, `abcd1`; give more of it";
+        assert_eq!(named("abcd"), Err(several.into()));
+        assert!(named("1234").is_err_and(|error| error.contains("abcd0")));
     }
 }

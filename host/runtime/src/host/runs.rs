@@ -8,7 +8,6 @@ use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord,
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
-use super::error::does_not_fit;
 use super::revisions::GoingOn;
 use super::{Host, HostError, RevisionChoice};
 use crate::agent::Agent;
@@ -145,14 +144,13 @@ impl Host {
         }
         let GoingOn { agent, moved } = self.going_on(&record, revision, &session).await?;
         self.prepare(&agent, &session).await?;
-        let moves = moved.is_some();
         let engine = self.engine_moving(&agent, moved, &session);
         loop {
             match engine.retry(&record.id, agent.graph.clone(), session.cancel.clone()).await {
                 Err(RunError::Journal(JournalError::ThreadBusy(other))) => {
                     self.wait_for(Some(&other), &session).await?;
                 }
-                report => return report.map_err(|error| does_not_fit(error, moves)),
+                report => return Ok(report?),
             }
         }
     }
@@ -169,10 +167,8 @@ impl Host {
         if is_older && ![&agent.texts, agent.digest()].contains(&record.header.digest.as_str()) {
             return Err(HostError::Changed { run: record.id.to_string(), file: agent.file.clone() });
         }
-        let moves = moved.is_some();
         let engine = self.engine_moving(agent, moved, session);
-        let resumed = engine.resume(&record.id, agent.graph.clone(), session.cancel.clone()).await;
-        resumed.map_err(|error| does_not_fit(error, moves))
+        Ok(engine.resume(&record.id, agent.graph.clone(), session.cancel.clone()).await?)
     }
 
     /// The engine for an agent, by which runs are moved to a revision.
@@ -207,7 +203,7 @@ impl Host {
         Ok(())
     }
 
-    fn engine(&self, agent: &Agent, session: &Session) -> Engine {
+    pub(super) fn engine(&self, agent: &Agent, session: &Session) -> Engine {
         let ports = Ports {
             scripts: agent.own.scripts.clone(),
             tools: agent.own.tools.clone(),

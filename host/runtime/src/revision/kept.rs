@@ -1,13 +1,15 @@
 //! Reading a revision back.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
+use hotcell_files::MAX_COMPONENT;
 use hotcell_journal::{Artefact, JournalError, RunStore};
 use thiserror::Error;
 
 use crate::revision::manifest::{FORM, Manifest};
 use crate::revision::sources::Kept;
-use hotcell_files::MAX_COMPONENT;
+use crate::servers::Connections;
 
 /// Why a revision cannot be gone on with.
 #[derive(Debug, Error)]
@@ -24,7 +26,7 @@ pub enum KeptError {
 ///
 /// # Errors
 /// When a part is not kept, or damaged.
-pub(crate) async fn kept(store: &dyn RunStore, digest: &str) -> Result<Kept, KeptError> {
+pub(crate) async fn kept(store: &dyn RunStore, digest: &str, connections: &Connections) -> Result<Kept, KeptError> {
     let list = store.artefact(digest).await?;
     let manifest: Manifest = serde_json::from_slice(&list).map_err(|error| KeptError::List(error.to_string()))?;
     if manifest.form != FORM {
@@ -34,11 +36,25 @@ pub(crate) async fn kept(store: &dyn RunStore, digest: &str) -> Result<Kept, Kep
     for digest in manifest.texts() {
         texts.insert(digest.to_owned(), Artefact::new(store.artefact(digest).await?));
     }
-    for (digest, file) in manifest.components() {
-        let same = hotcell_files::read(file, MAX_COMPONENT).is_ok_and(|bytes| Artefact::new(bytes).digest() == digest);
-        if !same {
-            components.insert(digest.to_owned(), Artefact::new(store.artefact(digest).await?));
-        }
+    for digest in replaced(&manifest, connections).await {
+        let component = Artefact::new(store.artefact(&digest).await?);
+        components.insert(digest, component);
     }
     Ok(Kept { manifest, texts, components })
+}
+
+/// The components that are not where they lay any more.
+async fn replaced(manifest: &Manifest, connections: &Connections) -> Vec<String> {
+    let components: Vec<(String, PathBuf)> =
+        manifest.components().into_iter().map(|(digest, file)| (digest.to_owned(), file.clone())).collect();
+    let all = components.iter().map(|(digest, _)| digest.clone()).collect();
+    let is_there = |digest: &str, file: &Path| {
+        hotcell_files::read(file, MAX_COMPONENT).is_ok_and(|bytes| Artefact::new(bytes).digest() == digest)
+    };
+    let look = move || {
+        let replaced = components.into_iter().filter(|(digest, file)| !is_there(digest, file));
+        replaced.map(|(digest, _)| digest).collect()
+    };
+    // Where nobody can look, they are taken from the journal.
+    connections.blocking(look).await.unwrap_or(all)
 }

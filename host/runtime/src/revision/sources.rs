@@ -11,6 +11,9 @@ use hotcell_plugins::{AgentFolder, FolderError, Plugin, Trust};
 
 use crate::revision::manifest::{Decided, FORM, KeptPlugin, Manifest, ReadBelow};
 
+/// Entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+
 /// Where loading reads.
 pub(crate) enum Sources {
     /// The world as it is
@@ -238,7 +241,7 @@ impl Sources {
     pub(crate) fn files_ending(&self, folder: &Path, ending: &str) -> Vec<String> {
         let list = || {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+            let names = entries.take(MAX_ENTRIES).filter_map(|entry| entry.file_name().into_string().ok());
             let mut names: Vec<String> = names.filter(|name| name.ends_with(ending)).collect();
             names.sort();
             serde_json::to_string(&names).map_err(drop)
