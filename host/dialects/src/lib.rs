@@ -7,6 +7,7 @@ pub mod agent_spec;
 pub mod agentloom;
 pub mod document;
 mod json_schema;
+pub mod leafmesh;
 pub mod loki;
 mod recognise;
 mod remote;

@@ -11,6 +11,8 @@ pub enum Dialect {
     AgentSpec,
     /// An AgentLoom workflow (a file with `steps`) or agent (one with `system_prompt`)
     AgentLoom,
+    /// A LeafMesh mesh (a file with `agents`, each with an `agent_type`, and `entry_points`)
+    LeafMesh,
 }
 
 /// The language of a file by its name and text; none if it is none that is known. Cheap, and does not depend on the
@@ -20,6 +22,11 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
     if has_any_top_level_key(text, &["component_type", "agentspec_version", "$component_ref", "$referenced_components"])
     {
         return Some(Dialect::AgentSpec);
+    }
+    // Agents of sherma have a graph; what only a mesh has tells it from them, also where one of these is misspelt.
+    let of_meshes = ["agent_type", "entry_points", "can_call", "communication_type"];
+    if has_key(text, "agents") && of_meshes.iter().any(|key| text.contains(key)) && !has_key(text, "manifest_version") {
+        return Some(Dialect::LeafMesh);
     }
     // Steps are a list there, and no graph of another language has such a list at its top.
     let has = |key: &str| has_key(text, key);
@@ -144,6 +151,13 @@ mod tests {
             ("a.yaml", "name: x\nloop_policy: {max_iterations: 1}\n"),
         ] {
             assert_eq!(recognise(name, text), Some(Dialect::AgentLoom), "{text}");
+        }
+        for (name, text) in [
+            ("configs/config.yaml", "agents:\n  a: {agent_type: llm}\nentry_points: []\n"),
+            ("mesh.yaml", "agents: [broken\n  agent_type: llm\n"),
+            ("mesh.json", r#"{"agents": {"a": {"can_call": []}}}"#),
+        ] {
+            assert_eq!(recognise(name, text), Some(Dialect::LeafMesh), "{text}");
         }
         for (name, text) in [
             ("agent.yaml", "name: x\n"),

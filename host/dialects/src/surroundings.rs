@@ -115,6 +115,11 @@ pub trait Surroundings {
     /// The value of a variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
 
+    /// Whether there is a time zone of that name.
+    fn has_time_zone(&self, name: &str) -> bool {
+        name == "UTC"
+    }
+
     /// Whether a plugin of that name guards the agent with hooks.
     fn hook(&self, name: &str) -> bool;
 }

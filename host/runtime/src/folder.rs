@@ -15,6 +15,7 @@ use hotcell_engine::Tools as _;
 use hotcell_files::{Entry, FileError};
 use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
+use jiff::tz::TimeZone;
 use url::Url;
 
 use crate::context::LoadContext;
@@ -311,6 +312,10 @@ impl Surroundings for AgentSurroundings<'_> {
             ));
         }
         Ok(tools)
+    }
+
+    fn has_time_zone(&self, name: &str) -> bool {
+        TimeZone::get(name).is_ok()
     }
 
     fn is_sealed_shell(&self, tool: &str) -> bool {

@@ -9,9 +9,12 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::case_file::{CaseFile, CaseFileError};
+use crate::mesh_case::{self, MeshCase};
 
 /// Dialects whose cases have a documented form: a key that the form does not have is a mistake of the case.
 const DOCUMENTED: [&str; 4] = ["loki", "sherma", "agentloom", "agent-spec"];
+/// The dialect whose cases have a form of their own.
+const MESHES: &str = "leafmesh";
 
 /// A case that was found.
 #[derive(Debug)]
@@ -31,6 +34,8 @@ pub enum Content {
     Case(Box<CaseFile>),
     /// A case of a language whose cases have no documented form yet
     Foreign,
+    /// A conversation with a server, which is not played yet
+    Steps,
     /// Something that cannot be used
     Bad(CaseFileError),
 }
@@ -107,6 +112,14 @@ fn search(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), DiscoverErro
 fn read(directory: PathBuf) -> Found {
     let label = label(&directory);
     let is_documented = label.dialect.is_empty() || DOCUMENTED.contains(&label.dialect.as_str());
+    if label.dialect == MESHES {
+        let case = match mesh_case::read(&directory) {
+            Ok(MeshCase::Loading(case)) => Content::Case(case),
+            Ok(MeshCase::Steps) => Content::Steps,
+            Err(error) => Content::Bad(error),
+        };
+        return Found { directory, label, case };
+    }
     let case = match CaseFile::read(&directory) {
         Ok(case) => Content::Case(Box::new(case)),
         Err(_) if !is_documented => Content::Foreign,

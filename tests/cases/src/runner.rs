@@ -16,6 +16,7 @@ use crate::case_file::CaseFile;
 use crate::check::check;
 use crate::discover::{Content, Found, Selection};
 use crate::disputed::{self, Disputed};
+use crate::leafmesh;
 use crate::loki;
 use crate::mismatch::Mismatch;
 use crate::observed::Observed;
@@ -118,7 +119,10 @@ impl Runner {
         match case {
             Content::Bad(error) => (report(Verdict::Broken(error.to_string())), None),
             Content::Foreign => skipped(unsupported),
-            Content::Case(case) if !matches!(&*case.dialect, "loki" | "sherma" | "agent-spec" | "agentloom") => {
+            Content::Steps => skipped("not run: meshes are not served yet, so steps are not played".to_owned()),
+            Content::Case(case)
+                if !matches!(&*case.dialect, "loki" | "sherma" | "agent-spec" | "agentloom" | "leafmesh") =>
+            {
                 skipped(unsupported)
             }
             Content::Case(case) => {
@@ -189,6 +193,7 @@ fn verdict(job: &Job, stage: &Stage) -> Verdict {
     let played = match &*job.case.dialect {
         "sherma" => sherma::play(&job.case, &world, stage),
         "agentloom" => agentloom::play(&job.case, &world, stage),
+        "leafmesh" => leafmesh::play(&job.case, &world, stage),
         _ => loki::play(&job.case, &world, stage),
     };
     match played {

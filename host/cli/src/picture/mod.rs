@@ -249,6 +249,7 @@ fn routes(next: &Next, label: Option<String>, add: &mut dyn FnMut(NodeIndex, Opt
         Next::Open(edges) => edges.iter().for_each(|edge| {
             let condition = match &edge.condition {
                 Some(Expression::Formula(formula)) => Some(formula.source().to_owned()),
+                Some(Expression::Meets { condition, .. }) => Some(condition.source().to_owned()),
                 Some(_) => Some("if".to_owned()),
                 None => label.clone(),
             };

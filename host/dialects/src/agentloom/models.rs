@@ -5,7 +5,6 @@ use std::sync::Arc;
 use hotcell_graph::Key;
 use hotcell_graph::ir::{ModelServer, ModelSettings, RecordedModel};
 
-use super::read::unknown;
 use super::schema::Config;
 use crate::document::{Fields, SourceText};
 
@@ -40,7 +39,7 @@ pub(super) fn provider(fields: &Fields<'_, '_>, name: &SourceText) -> Option<&'s
     let found = PROVIDERS.iter().find(|(known, _)| *known == &**name);
     if found.is_none() {
         let known: Vec<&str> = PROVIDERS.iter().map(|(known, _)| *known).collect();
-        fields.reader().report(unknown(fields, "provider", name, &known));
+        fields.reader().report(fields.unknown_word("provider", name, &known));
     }
     found.map(|(_, own)| *own)
 }

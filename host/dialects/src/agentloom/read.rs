@@ -13,7 +13,7 @@ use super::read_step;
 use super::recording;
 use super::schema::{Config, Workflow};
 use crate::document::Need::{Optional, Required};
-use crate::document::{Fields, Kind, Node, Owner, Reader, SourceText, Spanned};
+use crate::document::{Fields, Kind, Node, Owner, Reader};
 
 /// How many steps may run at once.
 const MOST_AT_ONCE: u32 = 1024;
@@ -70,11 +70,11 @@ fn config(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Config {
     config.budget_usd = amount(&mut fields, "budget_usd");
     config.timeout = seconds(&mut fields, "timeout");
     config.max_retries = fields.count("max_retries", Optional).map(|count| count.value);
-    config.concurrency = between(&mut fields, "max_concurrent_steps", 1, MOST_AT_ONCE);
-    config.goes_on = word(&mut fields, "on_step_failure", &["skip_downstream", "continue"]) == Some("continue");
+    config.concurrency = fields.between("max_concurrent_steps", 1, MOST_AT_ONCE);
+    config.goes_on = fields.word("on_step_failure", &["skip_downstream", "continue"]) == Some("continue");
     config.strict_outputs = fields.flag("strict_outputs", Optional).is_some_and(|flag| flag.value);
     let responses = fields.text("responses_file", Optional);
-    let latency = word(&mut fields, "latency_model", &["constant", "normal", "replay"]);
+    let latency = fields.word("latency_model", &["constant", "normal", "replay"]);
     let latency_ms = number(&mut fields, "latency_ms");
     // What is streamed is for whoever watches to say, and what prompts are kept for is not done here.
     fields.flag("stream", Optional);
@@ -109,37 +109,6 @@ pub(super) fn refuse(fields: &mut Fields<'_, '_>, name: &'static str, help: &str
     let reader = fields.reader();
     let message = format!("`{name}` of {} is not supported", fields.owner().what);
     reader.report(fields.error(message, &reader.span(entry.key_place)).help(help));
-}
-
-/// One of a few words.
-pub(super) fn word(fields: &mut Fields<'_, '_>, name: &'static str, known: &[&'static str]) -> Option<&'static str> {
-    let text = fields.text(name, Optional)?;
-    let found = known.iter().find(|word| **word == &*text).copied();
-    if found.is_none() {
-        fields.reader().report(unknown(fields, name, &text, known));
-    }
-    found
-}
-
-/// The error of a word that is none of those there are.
-pub(super) fn unknown(fields: &Fields<'_, '_>, name: &str, text: &SourceText, known: &[&str]) -> Diagnostic {
-    let help = match hotcell_graph::closest(text, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("it is one of `{}`", known.join("`, `")),
-    };
-    fields.error(format!("`{name}` cannot be `{}`", &**text), &text.span).help(help)
-}
-
-/// A whole number within bounds.
-pub(super) fn between(fields: &mut Fields<'_, '_>, name: &'static str, least: u32, most: u32) -> Option<u32> {
-    let count: Spanned<u32> = fields.count(name, Optional)?;
-    if (least..=most).contains(&count.value) {
-        return Some(count.value);
-    }
-    let bounds = if most == u32::MAX { format!("at least {least}") } else { format!("from {least} to {most}") };
-    let error = fields.error(format!("`{name}` must be {bounds}, not {}", count.value), &count.span);
-    fields.reader().report(error);
-    None
 }
 
 /// A number that is not negative.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use hotcell_graph::ir::AgentLoop;
 
 use super::files::Files;
-use super::read::{amount, between, milliseconds, unknown, word};
+use super::read::{amount, milliseconds};
 use super::schema::{Agent, AgentTool, Memory};
 use super::{read_step, schemas};
 use crate::document::Need::{Optional, Required};
@@ -115,7 +115,7 @@ fn nested<'d>(
     if let Some(kind) = &kind
         && &**kind != "agent"
     {
-        reader.report(unknown(&fields, "type", kind, &["agent"]));
+        reader.report(fields.unknown_word("type", kind, &["agent"]));
     }
     let agent = fields.node("agent", Required);
     let agent = agent.and_then(|node| named_or_inline(reader, node, fields.owner(), files));
@@ -130,9 +130,9 @@ fn memory(fields: &mut Fields<'_, '_>) -> Option<Memory> {
     let reader = fields.reader();
     let owner = Owner { what: "`memory`".into(), node: fields.owner().node.clone(), place: node.place };
     let mut fields = reader.fields(node, owner)?;
-    word(&mut fields, "type", &["conversation"]);
-    let tokens = between(&mut fields, "token_budget", 1, u32::MAX);
-    let trim = word(&mut fields, "trim_policy", &["summarize_oldest", "drop_oldest"]);
+    fields.word("type", &["conversation"]);
+    let tokens = fields.between("token_budget", 1, u32::MAX);
+    let trim = fields.word("trim_policy", &["summarize_oldest", "drop_oldest"]);
     fields.finish(|_| None);
     Some(Memory { tokens: tokens?, summarizes: trim != Some("drop_oldest") })
 }
@@ -142,10 +142,10 @@ fn loop_policy(fields: &mut Fields<'_, '_>, agent: &mut Agent) {
     let reader = fields.reader();
     let owner = Owner { what: "`loop_policy`".into(), node: fields.owner().node.clone(), place: node.place };
     let Some(mut fields) = reader.fields(node, owner) else { return };
-    if let Some(most) = between(&mut fields, "max_iterations", 1, MOST_ITERATIONS) {
+    if let Some(most) = fields.between("max_iterations", 1, MOST_ITERATIONS) {
         agent.max_iterations = most;
     }
-    let policy = word(&mut fields, "on_max_iterations", &["error", "warn_and_return"]);
+    let policy = fields.word("on_max_iterations", &["error", "warn_and_return"]);
     agent.returns_at_cap = policy == Some("warn_and_return");
     if let Some(condition) = fields.text("exit_condition", Optional)
         && condition.trim() != NO_TOOL_CALL

@@ -8,7 +8,7 @@ use hotcell_graph::python::PythonExpression;
 use hotcell_graph::{BraceTemplate, Key, Place, Value, closest};
 
 use super::files::Files;
-use super::read::{self, between, number, refuse, seconds};
+use super::read::{self, number, refuse, seconds};
 use super::schema::{
     AgentStep, Attempts, Body, Condition, Config, DeclaredTool, Given, LlmCall, Prompt, Step, Subworkflow, Target,
 };
@@ -41,7 +41,7 @@ pub(super) fn step<'d>(reader: &Reader<'d>, node: &'d Node, config: &Config, fil
     let attempts = attempts(&mut fields, config);
     let known = kind.as_ref().and_then(|kind| TYPES.iter().find(|known| **known == &**kind).copied());
     if let (Some(kind), None) = (&kind, known) {
-        reader.report(read::unknown(&fields, "type", kind, &TYPES));
+        reader.report(fields.unknown_word("type", kind, &TYPES));
         return None;
     }
     let body = match known {
@@ -82,7 +82,7 @@ fn attempts(fields: &mut Fields<'_, '_>, config: &Config) -> Attempts {
     let reader = fields.reader();
     let owner = Owner { what: "`retry`".into(), node: fields.owner().node.clone(), place: node.place };
     let Some(mut fields) = reader.fields(node, owner) else { return attempts };
-    attempts.more = between(&mut fields, "max_retries", 0, MOST_RETRIES).unwrap_or(attempts.more);
+    attempts.more = fields.between("max_retries", 0, MOST_RETRIES).unwrap_or(attempts.more);
     attempts.base = number(&mut fields, "backoff_base").unwrap_or(attempts.base);
     attempts.longest = number(&mut fields, "backoff_max").map_or(attempts.longest, Duration::from_secs_f64);
     attempts.jitter = fields.flag("jitter", Optional).is_none_or(|flag| flag.value);
@@ -118,7 +118,7 @@ fn llm_call(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<LlmCall> {
     let system_prompt = fields.text("system_prompt", Optional).map(prompt);
     let model = fields.text("model", Optional).map(|text| text.value);
     let temperature = number(fields, "temperature");
-    let max_tokens = between(fields, "max_tokens", 1, u32::MAX);
+    let max_tokens = fields.between("max_tokens", 1, u32::MAX);
     fields.flag("stream", Optional);
     refuse(fields, "attachments", "put the text of documents into the state or into a knowledge base");
     refuse(fields, "thinking", "choose a model that reasons by itself");
@@ -127,7 +127,7 @@ fn llm_call(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<LlmCall> {
         tools.extend(declared_tool(reader, item, fields.owner(), files));
     }
     let tool_choice = fields.node("tool_choice", Optional).and_then(|node| choice(fields, node, &tools));
-    let max_iterations = between(fields, "max_tool_iterations", 1, u32::MAX).unwrap_or(5);
+    let max_iterations = fields.between("max_tool_iterations", 1, u32::MAX).unwrap_or(5);
     Some(LlmCall {
         prompt: prompt(text?),
         system_prompt,

@@ -5,7 +5,6 @@ use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 
 use super::files::Files;
-use super::read::unknown;
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, SourceText};
 use crate::surroundings::ToolState;
@@ -78,7 +77,7 @@ pub(super) fn output_schema(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> O
             }
         }
         _ => {
-            reader.report(unknown(&fields, "type", &kind, &KINDS));
+            reader.report(fields.unknown_word("type", &kind, &KINDS));
             fields.ignore("model");
             fields.ignore("schema");
             fields.ignore("file");

@@ -3,6 +3,7 @@
 //! All front ends read their sources through this module, so that all of them refuse the same dangerous documents and
 //! point at the same places. It knows no source language and does no I/O.
 
+mod choices;
 mod json;
 mod position;
 mod read;

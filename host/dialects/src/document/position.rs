@@ -14,6 +14,8 @@ pub enum Style {
     Double,
     /// As a block behind `|` or `>`
     Block,
+    /// Without quotes and as a variable alone. The text is its value, and may stand for a number or a flag where one is meant
+    Variable,
 }
 
 /// The bytes of `raw`, the text as it is in the file, that hold the character at `offset` of `value`. Behind the last
@@ -39,7 +41,7 @@ pub(super) fn locate(raw: &str, style: Style, value: &str, offset: usize) -> std
 /// What lies behind the opening quote or the block header.
 fn body(raw: &str, style: Style) -> &str {
     match style {
-        Style::Plain => raw,
+        Style::Plain | Style::Variable => raw,
         Style::Single | Style::Double => raw.get(1..).unwrap_or_default(),
         Style::Block if raw.starts_with(['|', '>']) => raw.find('\n').map_or("", |end| &raw[end..]),
         Style::Block => raw,

@@ -1,5 +1,6 @@
 //! From a tree to typed fields: wrong types, missing and unknown fields become diagnostics, all of them at once.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 
-use super::{Document, Entry, Kind, MAX_DIAGNOSTICS, Node, Place, Style, position, report};
+use super::{Document, Entry, Kind, MAX_DIAGNOSTICS, Node, Place, Style, position, report, scalar};
 
 /// A value and where it is written.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +30,11 @@ pub struct SourceText {
 }
 
 impl SourceText {
+    /// A text that stands for one at this place which nobody wrote.
+    pub fn implied(value: &str, span: Span) -> Self {
+        SourceText { value: value.into(), span, style: Style::Plain }
+    }
+
     /// The place in the file of a part of the text, given in bytes of the text.
     pub fn span_of(&self, part: Range<usize>) -> Span {
         let raw = self.span.file.text.get(self.span.start..self.span.end).unwrap_or_default();
@@ -276,7 +282,7 @@ impl<'r, 'd> Fields<'r, 'd> {
     /// `true` or `false`.
     pub fn flag(&mut self, name: &'static str, need: Need) -> Option<Spanned<bool>> {
         let node = self.node(name, need)?;
-        match &node.kind {
+        match &*meant(node) {
             Kind::Bool(value) => Some(Spanned { value: *value, span: self.reader.span(node.place) }),
             _ => {
                 self.reader.wrong_type(node, &format!("`{name}`"), "`true` or `false`", &self.owner);
@@ -288,7 +294,7 @@ impl<'r, 'd> Fields<'r, 'd> {
     /// A number.
     pub fn number(&mut self, name: &'static str, need: Need) -> Option<Spanned<f64>> {
         let node = self.node(name, need)?;
-        match &node.kind {
+        match &*meant(node) {
             Kind::Number(number) => Some(Spanned { value: number.to_f64(), span: self.reader.span(node.place) }),
             _ => {
                 self.reader.wrong_type(node, &format!("`{name}`"), "a number", &self.owner);
@@ -301,7 +307,8 @@ impl<'r, 'd> Fields<'r, 'd> {
     pub fn count(&mut self, name: &'static str, need: Need) -> Option<Spanned<u32>> {
         let node = self.node(name, need)?;
         let span = self.reader.span(node.place);
-        let Kind::Number(number) = &node.kind else {
+        let kind = meant(node);
+        let Kind::Number(number) = &*kind else {
             self.reader.wrong_type(node, &format!("`{name}`"), "a whole number", &self.owner);
             return None;
         };
@@ -330,6 +337,15 @@ impl<'r, 'd> Fields<'r, 'd> {
 
     /// Reports every field that was not asked for. `advice` may know better than the nearest name what to write.
     pub fn finish(self, advice: impl Fn(&str) -> Option<String>) {
+        self.finish_as(Severity::Error, advice);
+    }
+
+    /// The same as warnings, of an owner that may have fields which mean nothing.
+    pub fn finish_open(self) {
+        self.finish_as(Severity::Warning, |_| None);
+    }
+
+    fn finish_as(self, severity: Severity, advice: impl Fn(&str) -> Option<String>) {
         for entry in self.entries {
             if self.known.contains(&&*entry.key) || self.passed.contains(&&*entry.key) {
                 continue;
@@ -340,8 +356,20 @@ impl<'r, 'd> Fields<'r, 'd> {
                 None => format!("its fields are {}", names(&self.known)),
             });
             let error = self.error(message, &self.reader.span(entry.key_place)).help(help);
-            self.reader.report(error);
+            self.reader.report(Diagnostic { severity, ..error });
         }
+    }
+}
+
+/// The value that is meant where a number or a flag is: what a variable gave is read as if it stood in the file.
+fn meant(node: &Node) -> Cow<'_, Kind> {
+    match &node.kind {
+        Kind::Text(text) if text.style == Style::Variable => match scalar::resolve(&text.value) {
+            scalar::Scalar::Number(number) => Cow::Owned(Kind::Number(number)),
+            scalar::Scalar::Bool(value) => Cow::Owned(Kind::Bool(value)),
+            _ => Cow::Borrowed(&node.kind),
+        },
+        kind => Cow::Borrowed(kind),
     }
 }
 

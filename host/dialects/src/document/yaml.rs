@@ -350,14 +350,20 @@ impl Builder<'_> {
         let at = self.skipped + error.marker().byte_offset().unwrap_or(0);
         let text = &self.file.text;
         let at = text.floor_char_boundary(at.min(text.len()));
+        // Where a tab is wrong, what stands before it is what was read last.
+        let is_tab = matches!(
+            error.kind(),
+            ErrorKind::TabNotAllowed
+                | ErrorKind::TabInBlockIndentation
+                | ErrorKind::TabAtBlockScalarStart
+                | ErrorKind::TabInIndentation
+                | ErrorKind::TabInPlainScalar
+        );
+        let at = if is_tab { text[at..].find('\t').map_or(at, |tab| at + tab) } else { at };
         let span = Span { file: Arc::clone(self.file), start: at, end: text.ceil_char_boundary(at + 1) };
         let (message, help) = match error.kind() {
             ErrorKind::RecursionLimitExceeded => return self.too_deep(&span),
-            ErrorKind::TabNotAllowed
-            | ErrorKind::TabInBlockIndentation
-            | ErrorKind::TabAtBlockScalarStart
-            | ErrorKind::TabInIndentation
-            | ErrorKind::TabInPlainScalar => {
+            _ if is_tab => {
                 ("a tab is used for indentation".to_owned(), Some("indent with blanks, YAML does not take tabs"))
             }
             ErrorKind::UnknownAnchor => ("the alias names an anchor that is not defined before it".to_owned(), None),

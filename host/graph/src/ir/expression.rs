@@ -9,7 +9,7 @@ use crate::braces::BraceTemplate;
 use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
 use crate::place::Place;
-use crate::python::PythonExpression;
+use crate::python::{ObjectCondition, PythonExpression};
 use crate::reducer::placed;
 use crate::template::{Lookup, MAX_EXPANDED, Missing, Template};
 use crate::todo::TodoList;
@@ -80,6 +80,13 @@ pub enum Expression {
     TextOf(Box<Expression>),
     /// Whether a condition holds
     Holds(PythonExpression),
+    /// Whether an object meets a condition. It has no value where something is missing that the condition names
+    Meets {
+        /// The object
+        object: Box<Expression>,
+        /// The condition
+        condition: ObjectCondition,
+    },
     /// The value of the first condition that holds
     Choice {
         /// Conditions with their values
@@ -251,6 +258,15 @@ impl Expression {
                 value => Value::from(&*value.to_display()),
             }),
             Expression::Holds(condition) => condition.holds(scope).map(Value::Bool).map_err(NoValue::Unfit),
+            Expression::Meets { object, condition } => match object.evaluate(scope)? {
+                Value::Object(object) => condition
+                    .holds(&object)
+                    .map(Value::Bool)
+                    .map_err(|unmet| NoValue::Unfit(format!("`{}`: {unmet}", condition.source()))),
+                other => {
+                    Err(NoValue::Unfit(format!("`{}` is about an object, not {}", condition.source(), other.a_kind())))
+                }
+            },
             Expression::Choice { cases, otherwise } => {
                 for (condition, value) in cases {
                     if condition.holds(scope).map_err(NoValue::Unfit)? {

@@ -25,10 +25,14 @@ pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String>
             let left = evaluate(left, scope)?;
             if is_true(&left) { Ok(left) } else { evaluate(right, scope) }
         }
-        Node::Compare(first, rest) => {
+        Node::Compare(first, rest) | Node::CompareAlike(first, rest) => {
+            let is_strict = matches!(node, Node::CompareAlike(..));
             let mut left = evaluate(first, scope)?;
             for (operator, right) in rest {
                 let right = evaluate(right, scope)?;
+                if is_strict {
+                    check_order(*operator, &left, &right)?;
+                }
                 if !holds(*operator, &left, &right)? {
                     return Ok(Value::Bool(false));
                 }
@@ -70,6 +74,17 @@ fn holds(operator: Operator, left: &Value, right: &Value) -> Result<bool, String
         Operator::Greater => compare(left, right)?.is_gt(),
         Operator::GreaterOrEqual => compare(left, right)?.is_ge(),
     })
+}
+
+/// Refuses to order anything but two numbers or two texts.
+fn check_order(operator: Operator, left: &Value, right: &Value) -> Result<(), String> {
+    use Operator::{Greater, GreaterOrEqual, Less, LessOrEqual};
+    let orders = matches!(operator, Less | LessOrEqual | Greater | GreaterOrEqual);
+    let is_alike = matches!((left, right), (Value::Number(_), Value::Number(_)) | (Value::Text(_), Value::Text(_)));
+    if orders && !is_alike {
+        return Err(format!("{} and {} have no order", kind(left), kind(right)));
+    }
+    Ok(())
 }
 
 /// A number, which `True` and `False` are, too.

@@ -22,6 +22,8 @@ pub(super) enum Kind {
     Text(String),
     /// An operator or a bracket
     Sign(&'static str),
+    /// What is no part of the language, with what is to be said of it; nothing behind it is read
+    Refused(String),
     End,
 }
 
@@ -37,32 +39,44 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Token>, PythonProblem> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(first) = source[at..].chars().next() {
-        let rest = &source[at..];
         if first.is_whitespace() {
             at += first.len_utf8();
             continue;
         }
-        let (kind, length) = if first.is_alphabetic() || first == '_' {
-            word(rest, at)?
-        } else if first.is_ascii_digit() || (first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
-            number(rest, at)?
-        } else if matches!(first, '\'' | '"') {
-            text(rest, at)?
-        } else if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
-            (Kind::Sign(sign), sign.len())
-        } else {
-            let sign = REFUSED.iter().find(|sign| rest.starts_with(**sign));
-            let shown = sign.map_or_else(|| first.escape_debug().to_string(), |sign| (*sign).to_owned());
-            return Err(PythonProblem {
-                message: format!("`{shown}` is not supported in conditions"),
-                range: at..at + shown.len().min(rest.len()),
-            });
-        };
-        tokens.push(Token { kind, range: at..at + length });
-        at += length;
+        match token(&source[at..], first, at) {
+            Ok((kind, length)) => {
+                tokens.push(Token { kind, range: at..at + length });
+                at += length;
+            }
+            // What stands before it may be wrong already, and is said first.
+            Err(problem) => {
+                tokens.push(Token { kind: Kind::Refused(problem.message), range: problem.range });
+                return Ok(tokens);
+            }
+        }
     }
     tokens.push(Token { kind: Kind::End, range: at..at });
     Ok(tokens)
+}
+
+/// The token that a text begins with, and its length.
+fn token(rest: &str, first: char, at: usize) -> Result<(Kind, usize), PythonProblem> {
+    if first.is_alphabetic() || first == '_' {
+        return word(rest, at);
+    }
+    if first.is_ascii_digit() || (first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit())) {
+        return number(rest, at);
+    }
+    if matches!(first, '\'' | '"') {
+        return text(rest, at);
+    }
+    if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+        return Ok((Kind::Sign(sign), sign.len()));
+    }
+    let sign = REFUSED.iter().find(|sign| rest.starts_with(**sign));
+    let (shown, length) = sign
+        .map_or_else(|| (first.escape_debug().to_string(), first.len_utf8()), |sign| ((*sign).to_owned(), sign.len()));
+    Err(PythonProblem { message: format!("`{shown}` is not supported in conditions"), range: at..at + length })
 }
 
 fn word(rest: &str, at: usize) -> Result<(Kind, usize), PythonProblem> {

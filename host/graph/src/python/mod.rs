@@ -5,6 +5,7 @@
 mod evaluate;
 mod lex;
 mod methods;
+mod of_object;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -17,9 +18,10 @@ use std::sync::Arc;
 use crate::template::Lookup;
 use crate::value::{Key, Value};
 
+pub use of_object::{ObjectCondition, Unmet};
 pub use text::{as_text, write_text};
 
-use parse::Node;
+use parse::{Names, Node};
 
 /// The name that stands for the state.
 const STATE: &str = "state";
@@ -54,7 +56,7 @@ impl PythonExpression {
     /// When it is none, or uses something that is not in this part of the language.
     pub fn parse(source: &str, names: &[(&str, &str)]) -> Result<Self, PythonProblem> {
         let tokens = lex::tokens(source)?;
-        let root = parse::parse(source, &tokens, names)?;
+        let root = parse::parse(source, &tokens, Names::Known(names))?;
         Ok(PythonExpression { source: source.trim().into(), root: Arc::new(root) })
     }
 

@@ -11,6 +11,11 @@ use crate::value::{Key, Number, Value};
 /// How deeply expressions may be nested.
 const MAX_DEPTH: usize = 64;
 
+/// Words that name nothing.
+const RESERVED: [&str; 15] = [
+    "and", "or", "not", "in", "is", "lambda", "for", "if", "else", "while", "import", "await", "yield", "def", "class",
+];
+
 #[derive(Debug, PartialEq)]
 pub(super) enum Node {
     Value(Value),
@@ -25,6 +30,8 @@ pub(super) enum Node {
     Or(Box<Node>, Box<Node>),
     /// A chain: each operator stands between two neighbours
     Compare(Box<Node>, Vec<(Operator, Node)>),
+    /// The same, where only numbers and only texts have an order
+    CompareAlike(Box<Node>, Vec<(Operator, Node)>),
     Add(Box<Node>, Box<Node>),
     Subtract(Box<Node>, Box<Node>),
     /// An entry by a dot
@@ -67,7 +74,7 @@ impl Node {
                 left.keys(into);
                 right.keys(into);
             }
-            Node::Compare(first, rest) => {
+            Node::Compare(first, rest) | Node::CompareAlike(first, rest) => {
                 first.keys(into);
                 rest.iter().for_each(|(_, node)| node.keys(into));
             }
@@ -79,8 +86,21 @@ impl Node {
     }
 }
 
-pub(super) fn parse(source: &str, tokens: &[Token], names: &[(&str, &str)]) -> Result<Node, PythonProblem> {
-    let mut parser = Parser { source, tokens, names, at: 0, depth: 0 };
+/// What an expression may name, and with it how much of the language it may use.
+#[derive(Clone, Copy)]
+pub(super) enum Names<'a> {
+    /// `state`, and what these names call a key of the state
+    Known(&'a [(&'a str, &'a str)]),
+    /// The entries of one object, each by its own name or behind that of the object. Nothing is called or computed
+    Entries(&'a str),
+}
+
+pub(super) fn parse(source: &str, tokens: &[Token], names: Names<'_>) -> Result<Node, PythonProblem> {
+    let (names, entries_of) = match names {
+        Names::Known(names) => (names, None),
+        Names::Entries(object) => (&[][..], Some(object)),
+    };
+    let mut parser = Parser { source, tokens, names, entries_of, at: 0, depth: 0 };
     let node = parser.or()?;
     match &parser.now().kind {
         Kind::End => Ok(node),
@@ -95,6 +115,8 @@ struct Parser<'a> {
     source: &'a str,
     tokens: &'a [Token],
     names: &'a [(&'a str, &'a str)],
+    /// The name of the object whose entries are all that it sees
+    entries_of: Option<&'a str>,
     at: usize,
     depth: usize,
 }
@@ -113,6 +135,7 @@ impl Parser<'_> {
         let range: Range<usize> = self.now().range.clone();
         match &self.now().kind {
             Kind::End => self.problem("the expression ends too early".to_owned()),
+            Kind::Refused(message) => self.problem(message.clone()),
             _ => self.problem(format!("`{}` is not expected here", &self.source[range])),
         }
     }
@@ -182,7 +205,11 @@ impl Parser<'_> {
         while let Some(operator) = self.operator()? {
             rest.push((operator, self.sum()?));
         }
-        Ok(if rest.is_empty() { first } else { Node::Compare(Box::new(first), rest) })
+        Ok(match (rest.is_empty(), self.entries_of) {
+            (true, _) => first,
+            (false, None) => Node::Compare(Box::new(first), rest),
+            (false, Some(_)) => Node::CompareAlike(Box::new(first), rest),
+        })
     }
 
     fn operator(&mut self) -> Result<Option<Operator>, PythonProblem> {
@@ -205,13 +232,16 @@ impl Parser<'_> {
         if self.takes_word("not") {
             return if self.takes_word("in") { Ok(Some(Operator::NotIn)) } else { Err(self.unexpected()) };
         }
-        if self.takes_word("is") {
+        if self.entries_of.is_none() && self.takes_word("is") {
             return Ok(Some(if self.takes_word("not") { Operator::IsNot } else { Operator::Is }));
         }
         Ok(None)
     }
 
     fn sum(&mut self) -> Result<Node, PythonProblem> {
+        if self.entries_of.is_some() {
+            return self.entry_or_value();
+        }
         let mut left = self.sign()?;
         loop {
             if self.takes_sign("+") {
@@ -235,6 +265,51 @@ impl Parser<'_> {
         }
         let node = self.reference()?;
         Ok(if is_negative { Node::Minus(Box::new(node)) } else { node })
+    }
+
+    /// A value, or an entry of the one object that is seen.
+    fn entry_or_value(&mut self) -> Result<Node, PythonProblem> {
+        if self.takes_sign("-") {
+            return match self.now().kind.clone() {
+                Kind::Number(number) => {
+                    self.at += 1;
+                    Ok(Node::Minus(Box::new(Node::Value(Value::Number(number)))))
+                }
+                _ => Err(self.unexpected()),
+            };
+        }
+        let mut node = self.atom()?;
+        while matches!(node, Node::State | Node::Key(_) | Node::Entry(..) | Node::Index(..)) {
+            let step = if self.takes_sign(".") {
+                let Kind::Word(name) = self.now().kind.clone() else { return Err(self.unexpected()) };
+                Value::text(name)
+            } else if self.takes_sign("[") {
+                match self.now().kind.clone() {
+                    Kind::Text(key) => Value::text(key),
+                    Kind::Number(index @ Number::Int(_)) if node != Node::State => Value::Number(index),
+                    _ => return Err(self.unexpected()),
+                }
+            } else {
+                break;
+            };
+            let is_index = matches!(self.now().kind, Kind::Text(_) | Kind::Number(_));
+            self.at += 1;
+            if is_index {
+                self.needs_sign("]")?;
+            }
+            node = match (node, step) {
+                (Node::State, Value::Text(key)) => Node::Key(key),
+                (of, Value::Text(key)) => Node::Entry(Box::new(of), key),
+                (of, index) => Node::Index(Box::new(of), Box::new(Node::Value(index))),
+            };
+        }
+        match node {
+            Node::State => {
+                let whole = self.entries_of.unwrap_or(STATE);
+                Err(self.problem(format!("`{whole}` alone is no value; name one of its fields: `{whole}.name`")))
+            }
+            node => Ok(node),
+        }
     }
 
     /// A value with what follows it: entries, indexes, calls.
@@ -336,7 +411,7 @@ impl Parser<'_> {
                 self.at += 1;
                 let mut whole = text;
                 // Texts that stand beside each other are one.
-                while let Kind::Text(more) = &self.now().kind {
+                while let (None, Kind::Text(more)) = (self.entries_of, &self.now().kind) {
                     whole.push_str(more);
                     self.at += 1;
                 }
@@ -346,9 +421,9 @@ impl Parser<'_> {
                 self.at += 1;
                 let mut items = Vec::new();
                 let mut is_tuple = false;
-                while !self.takes_sign(")") {
+                while self.entries_of.is_some() || !self.takes_sign(")") {
                     items.push(self.or()?);
-                    if self.takes_sign(",") {
+                    if self.entries_of.is_none() && self.takes_sign(",") {
                         is_tuple = true;
                     } else {
                         self.needs_sign(")")?;
@@ -365,7 +440,7 @@ impl Parser<'_> {
                 self.list("]").map(Node::List)
             }
             Kind::Word(word) => self.word(&word),
-            Kind::Sign(_) | Kind::End => Err(self.unexpected()),
+            Kind::Sign(_) | Kind::Refused(_) | Kind::End => Err(self.unexpected()),
         }
     }
 
@@ -374,11 +449,21 @@ impl Parser<'_> {
             "True" => Some(Value::Bool(true)),
             "False" => Some(Value::Bool(false)),
             "None" => Some(Value::Null),
+            "true" if self.entries_of.is_some() => Some(Value::Bool(true)),
+            "false" if self.entries_of.is_some() => Some(Value::Bool(false)),
+            "null" | "none" if self.entries_of.is_some() => Some(Value::Null),
             _ => None,
         };
         if let Some(value) = value {
             self.at += 1;
             return Ok(Node::Value(value));
+        }
+        if let Some(whole) = self.entries_of {
+            if RESERVED.contains(&word) {
+                return Err(self.unexpected());
+            }
+            self.at += 1;
+            return Ok(if word == whole { Node::State } else { Node::Key(word.into()) });
         }
         if word == STATE {
             self.at += 1;

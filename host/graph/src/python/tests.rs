@@ -1,4 +1,4 @@
-use super::{PythonExpression, as_text};
+use super::{ObjectCondition, PythonExpression, as_text};
 use crate::state::State;
 use crate::value::{Value, parse_json};
 
@@ -138,4 +138,60 @@ fn the_keys_that_it_reads() {
     let expression = PythonExpression::parse("state.a.b + len(state['c']) > state.get('d', state.e)", &[]).unwrap();
     let keys: Vec<String> = expression.keys().iter().map(|key| key.to_string()).collect();
     assert_eq!(keys, ["a", "c", "d", "e"]);
+}
+
+#[test]
+fn conditions_on_an_object_are_refused_at_the_first_sign_that_cannot_stand_there() {
+    for (source, at) in [
+        ("a.b = 'x'", 4),
+        ("a == ", 5),
+        ("a && b", 2),
+        ("a == 'open", 5),
+        ("(a == 1", 7),
+        ("a == 1)", 6),
+        ("not", 3),
+        ("lambda: 1", 0),
+        ("[1,1,1,", 7),
+        ("a..b", 2),
+        ("f(1)", 1),
+        ("a.strip()", 7),
+        ("a + 1 > 2", 2),
+        ("a - 1", 2),
+        ("-a > 1", 1),
+        ("a is None", 2),
+        ("a[b]", 2),
+        ("a[-1]", 2),
+        ("badge == 'gold' or or vip = 3", 19),
+        ("whole", 5),
+        ("whole.", 6),
+        ("a in (1, 2)", 7),
+        ("a 'b'", 2),
+        ("a; b", 1),
+        ("a if b else c", 2),
+        ("{}", 0),
+        ("", 0),
+        ("x == 5 é", 7),
+    ] {
+        let problem = ObjectCondition::parse(source, "whole").expect_err(source);
+        assert_eq!(problem.range.start, at, "{source}: {problem}");
+    }
+    assert!(ObjectCondition::parse(&"(".repeat(5_000), "whole").is_err());
+    assert!(ObjectCondition::parse(&"not ".repeat(5_000), "whole").is_err());
+}
+
+#[test]
+fn only_numbers_and_only_texts_of_an_object_have_an_order() {
+    let object = match parse_json(r#"{"flag":true,"n":3,"l":[1],"_i":{"count":2}}"#).unwrap() {
+        Value::Object(object) => object,
+        _ => unreachable!("it is an object"),
+    };
+    let holds = |source: &str| ObjectCondition::parse(source, "whole").unwrap().holds(&object);
+    for source in ["flag > 0", "l < [2]", "n < '4'", "n > null"] {
+        assert!(matches!(holds(source), Err(super::Unmet::Unfit(_))), "{source}");
+    }
+    assert_eq!(holds("flag == 1 and whole['n'] >= 3.0 and 2 < n < 4 and _i.count == 2"), Ok(true));
+    assert_eq!(holds("n not in [1, 2]"), Ok(true));
+    assert_eq!(holds("n == 3 or whole.l[1] == 1"), Err(super::Unmet::Missing("l[1]".to_owned())));
+    let condition = ObjectCondition::parse("whole.a.b == c or not d[0]", "whole").unwrap();
+    assert_eq!(condition.entries().iter().map(|key| &**key).collect::<Vec<_>>(), ["a", "c", "d"]);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::agentloom;
+use hotcell_dialects::leafmesh;
 use hotcell_dialects::loki::{self, KnowledgeBaseSource};
 use hotcell_dialects::sherma::{self, Child, Choice};
 use hotcell_dialects::{Dialect, Remote, Surroundings};
@@ -77,6 +78,11 @@ impl FrontEndOutput {
             }
             Dialect::AgentLoom => {
                 let agentloom::Loaded { graph, mut diagnostics } = agentloom::load(source, surroundings);
+                diagnostics.extend(refuse_choice(choice));
+                return FrontEndOutput { graph, diagnostics, checked: true, ..FrontEndOutput::default() };
+            }
+            Dialect::LeafMesh => {
+                let leafmesh::Loaded { graph, mut diagnostics } = leafmesh::load(source, surroundings);
                 diagnostics.extend(refuse_choice(choice));
                 return FrontEndOutput { graph, diagnostics, checked: true, ..FrontEndOutput::default() };
             }

@@ -93,7 +93,8 @@ pub(crate) fn load_one(
     let Some(dialect) = recognise(shown, &source.text) else {
         return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
             .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`, a configuration of the \
-                   Open Agent Specification `component_type`, an AgentLoom workflow `steps`, an agent of AgentLoom `system_prompt`")
+                   Open Agent Specification `component_type`, an AgentLoom workflow `steps`, an agent of AgentLoom `system_prompt`, a \
+                   mesh of LeafMesh `agents` and `entry_points`")
             .into());
     };
 

@@ -1,0 +1,238 @@
+//! What the agents of a mesh are to each other: whether all names name something, and what will probably not go as meant.
+
+use std::collections::{BTreeSet, HashMap};
+
+use hotcell_graph::Key;
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+
+use super::models;
+use super::read::did_you_mean;
+use super::reading::Reading;
+use super::schema::{Agent, AgentType, Body, Communication, Edge, Interface, Mesh};
+use crate::document::SourceText;
+use crate::surroundings::ToolState;
+
+/// What the answers of people have without declaring it.
+const OF_PEOPLE: [&str; 8] = [
+    "human_message",
+    "human_decision",
+    "human_data",
+    "human_initiated",
+    "source_agent",
+    "operator_id",
+    "timestamp",
+    "original_webhook_data",
+];
+
+/// Checks a mesh; what is wrong is reported.
+pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
+    let checks = Checks { mesh, reading, names: mesh.agents.iter().map(|agent| agent.name.clone()).collect() };
+    for agent in &mesh.agents {
+        checks.names_of(agent);
+        checks.fan_in(agent);
+        checks.conditions(agent);
+        checks.function(agent);
+        models::check(agent, mesh, reading);
+    }
+    checks.entry_points();
+    checks.callbacks();
+    checks.circles();
+    for agent in mesh.manager.iter().flat_map(|manager| &manager.escalation_agents) {
+        checks.resolve(agent, "an escalation target", None);
+    }
+}
+
+struct Checks<'c, 'r, 'd> {
+    mesh: &'c Mesh,
+    reading: &'c Reading<'r, 'd>,
+    names: Vec<Key>,
+}
+
+impl<'c> Checks<'c, '_, '_> {
+    fn report(&self, diagnostic: Diagnostic) {
+        self.reading.reader.report(diagnostic);
+    }
+
+    fn agent(&self, name: &str) -> Option<&'c Agent> {
+        self.mesh.agents.iter().find(|agent| &*agent.name == name)
+    }
+
+    /// Reports a name that is that of no agent.
+    fn resolve(&self, name: &SourceText, who: &str, node: Option<&Key>) {
+        if self.agent(name).is_none() {
+            self.unknown(name, &name.span, who, node);
+        }
+    }
+
+    fn unknown(&self, name: &str, span: &Span, who: &str, node: Option<&Key>) {
+        let mut error = Diagnostic::error(format!("{who} names the agent `{name}`, which does not exist")).at(span);
+        error.node = node.map(|node| node.to_string());
+        error.help = hotcell_graph::closest(name, self.names.iter().map(|name| &**name))
+            .map(|near| format!("did you mean `{near}`?"));
+        self.report(error);
+    }
+
+    fn names_of(&self, agent: &Agent) {
+        for edge in &agent.edges {
+            self.resolve(&edge.target, "`can_call`", Some(&agent.name));
+        }
+        for (caller, _) in &agent.overrides {
+            self.resolve(caller, "`response_overrides`", Some(&agent.name));
+        }
+    }
+
+    fn fan_in(&self, agent: &Agent) {
+        let Some(wait) = &agent.wait else { return };
+        for text in &wait.texts {
+            for (name, place) in super::wait::Wait::parse(text).iter().flat_map(|wait| wait.agents()) {
+                let span = text.span_of(place.clone());
+                let Some(contributor) = self.agent(name) else {
+                    self.unknown(name, &span, "`wait_for`", Some(&agent.name));
+                    continue;
+                };
+                if contributor.edges.iter().all(|edge| *edge.target != *agent.name) {
+                    let message = format!("`wait_for` waits for `{name}`, which never calls `{}`", agent.name);
+                    let help = format!("add `{}` to `can_call` of `{name}`", agent.name);
+                    self.report(Diagnostic::warning(message).at(&span).node(&*agent.name).help(help));
+                }
+            }
+        }
+    }
+
+    /// Warns of conditions on fields that the agent does not declare.
+    fn conditions(&self, agent: &Agent) {
+        if agent.yields.is_empty() {
+            return;
+        }
+        let is_human = agent.body.agent_type() == AgentType::Human;
+        for condition in agent.edges.iter().filter_map(|edge| edge.condition.as_ref()) {
+            for field in condition.condition.entries() {
+                let is_known = &*field == "from_agent"
+                    || field.starts_with('_')
+                    || (is_human && OF_PEOPLE.contains(&&*field))
+                    || agent.yields.iter().any(|(name, _)| *name == field);
+                if is_known {
+                    continue;
+                }
+                let message =
+                    format!("a condition names `{field}`, which `yields` of `{}` does not declare", agent.name);
+                let warning = Diagnostic::warning(message).at(&condition.span).node(&*agent.name);
+                let near = hotcell_graph::closest(&field, agent.yields.iter().map(|(name, _)| &**name));
+                let help = near.map_or_else(
+                    || "where the field is missing the condition does not hold".to_owned(),
+                    |near| format!("did you mean `{near}`? Where the field is missing the condition does not hold"),
+                );
+                self.report(warning.help(help));
+            }
+        }
+    }
+
+    /// Warns of agents that only a function can be, where there is none.
+    fn function(&self, agent: &Agent) {
+        let what = match &agent.body {
+            Body::Programmatic { integration: None } => "a programmatic agent without `integration`",
+            Body::External(Some(connector)) if &*connector.name == "custom" => "an agent with `framework: custom`",
+            Body::Human(human) if matches!(human.interface, Interface::Api | Interface::Custom) => {
+                "a human agent that is asked by a function"
+            }
+            _ => return,
+        };
+        let (problem, help) = match self.reading.surroundings.tool(&agent.name) {
+            ToolState::Usable => return,
+            ToolState::Missing => (
+                format!("there is no function `{}`, which {what} is", agent.name),
+                format!("install a plugin that exports a tool `{}`", agent.name),
+            ),
+            ToolState::Unusable(reason) => (
+                format!("the function `{}` cannot be used: {reason}", agent.name),
+                "the agent fails until then".to_owned(),
+            ),
+        };
+        self.report(Diagnostic::warning(problem).at(&agent.span).node(&*agent.name).help(help));
+    }
+
+    fn entry_points(&self) {
+        for entry in &self.mesh.entry_points {
+            self.resolve(&entry.target, &format!("the entry point `{}`", &*entry.name), None);
+        }
+        if self.mesh.entry_points.is_empty() && !self.names.is_empty() {
+            let message = "the mesh has no entry point, so that nothing can begin";
+            let help = "add one: `entry_points: [{name: ..., target: ...}]`";
+            let root = self.reading.reader.document().root.place;
+            self.report(Diagnostic::warning(message).at(&self.reading.reader.span(root)).help(help));
+        }
+        let known: Vec<Key> = self.mesh.entry_points.iter().map(|entry| entry.name.value.clone()).collect();
+        for named in &self.mesh.named_entries {
+            if !known.contains(&named.value) {
+                let error = Diagnostic::error(format!("there is no entry point `{}`", &**named)).at(&named.span);
+                let near = did_you_mean(named, &known);
+                self.report(near.map_or(error.clone(), |near| error.help(near)));
+            }
+        }
+    }
+
+    /// Warns of pairs of agents each of which answers the other.
+    fn callbacks(&self) {
+        for caller in self.mesh.agents.iter().filter(|agent| agent.communication == Communication::Dual) {
+            for edge in &caller.edges {
+                let Some(callee) = self.agent(&edge.target) else { continue };
+                if callee.communication_toward(&caller.name) == Communication::Dual {
+                    let message = format!(
+                        "`{}` and `{}` are both `dual`: what `{}` gives comes back to `{}`, whose edges are looked at again",
+                        caller.name, callee.name, callee.name, caller.name
+                    );
+                    let help = "make one of them `chain`, or see to it that the conditions end";
+                    self.report(Diagnostic::warning(message).at(&edge.target.span).node(&*caller.name).help(help));
+                }
+            }
+        }
+    }
+
+    /// Warns of circles whose edges are all unconditional, each once.
+    fn circles(&self) {
+        let always = |agent: &'c Agent| agent.edges.iter().filter(|edge| edge.condition.is_none());
+        let mut told: BTreeSet<&str> = BTreeSet::new();
+        for start in &self.mesh.agents {
+            if told.contains(&*start.name) {
+                continue;
+            }
+            // The way to each agent that always follows, by who comes before it.
+            let mut before: HashMap<&str, &'c Agent> = HashMap::new();
+            let mut open = std::collections::VecDeque::from([start]);
+            let mut last: Option<(&'c Agent, &'c Edge)> = None;
+            while let (None, Some(agent)) = (last, open.pop_front()) {
+                for edge in always(agent) {
+                    if *edge.target == *start.name {
+                        last = Some((agent, edge));
+                        break;
+                    }
+                    if let Some(next) = self.agent(&edge.target)
+                        && !before.contains_key(&*next.name)
+                    {
+                        before.insert(&next.name, agent);
+                        open.push_back(next);
+                    }
+                }
+            }
+            let Some((mut agent, edge)) = last else { continue };
+            let mut way = vec![&*start.name, &*agent.name];
+            while agent.name != start.name {
+                let Some(previous) = before.get(&*agent.name) else { break };
+                agent = previous;
+                way.push(&*agent.name);
+            }
+            way.dedup();
+            way.reverse();
+            if way.len() == 1 {
+                way.push(&*start.name);
+            }
+            told.extend(&way);
+            let message = format!("agents call each other in a circle without a condition: {}", way.join(" -> "));
+            let help = format!(
+                "`mesh.max_chain_events` ({}) ends it; a condition would be better",
+                self.mesh.max_chain_events
+            );
+            self.report(Diagnostic::warning(message).at(&edge.target.span).node(&*start.name).help(help));
+        }
+    }
+}

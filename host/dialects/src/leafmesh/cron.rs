@@ -1,0 +1,207 @@
+//! When an agent wakes up: cron expressions of five fields.
+
+use std::ops::RangeInclusive;
+
+use hotcell_graph::{Key, Value};
+
+/// A schedule of an agent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct WakeUp {
+    pub(super) cron: Cron,
+    /// What goes into the input
+    pub(super) input: Vec<(Key, Value)>,
+    pub(super) zone: String,
+}
+
+/// A cron expression, as the minutes, hours and days that it means.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cron {
+    pub(super) source: String,
+    /// A bit for each minute, hour, day of the month and month
+    pub(super) minutes: u64,
+    pub(super) hours: u64,
+    pub(super) days: u64,
+    pub(super) months: u64,
+    pub(super) weekdays: Vec<Weekday>,
+    /// Whether days of the month and days of the week are both restricted: either is enough then
+    pub(super) either_day: bool,
+}
+
+/// Days of the week, Sunday as 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weekday {
+    Every(u8),
+    /// The so manyth of the month
+    Nth(u8, u8),
+    Last(u8),
+}
+
+const MACROS: [(&str, &str); 7] = [
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+    ("@monthly", "0 0 1 * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@hourly", "0 * * * *"),
+];
+const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+/// How many days each month has at most.
+const LENGTHS: [u64; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/// One of the first four fields, or the days of the week as numbers.
+struct Part {
+    what: &'static str,
+    values: RangeInclusive<u64>,
+    names: &'static [&'static str],
+    /// What the first of the names stands for
+    first: u64,
+}
+
+impl Cron {
+    /// Reads an expression; the error says what is wrong with it.
+    pub(super) fn parse(source: &str) -> Result<Cron, String> {
+        let source = source.trim();
+        let written = match MACROS.iter().find(|(name, _)| name.eq_ignore_ascii_case(source)) {
+            Some((_, fields)) => *fields,
+            None if source.starts_with('@') => return Err(format!("there is no `{source}`")),
+            None => source,
+        };
+        let fields: Vec<&str> = written.split_whitespace().collect();
+        let [minutes, hours, days, months, weekdays] = &fields[..] else {
+            return Err(format!(
+                "it has {} fields, and a schedule has five: minute, hour, day of the month, month, day of the week",
+                fields.len()
+            ));
+        };
+        let part = |what, values, names, first| Part { what, values, names, first };
+        let cron = Cron {
+            source: source.to_owned(),
+            minutes: part("minute", 0..=59, &[], 0).bits(minutes)?,
+            hours: part("hour", 0..=23, &[], 0).bits(hours)?,
+            days: part("day of the month", 1..=31, &[], 0).bits(days)?,
+            months: part("month", 1..=12, &MONTHS, 1).bits(months)?,
+            weekdays: read_weekdays(weekdays)?,
+            either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
+        };
+        let comes =
+            |month: u64| cron.months & (1 << month) != 0 && cron.days & ((2 << LENGTHS[month as usize - 1]) - 1) != 0;
+        if !cron.either_day && !(1..=12).any(comes) {
+            return Err("the day of the month never comes in these months".to_owned());
+        }
+        Ok(cron)
+    }
+}
+
+impl Part {
+    fn bits(&self, field: &str) -> Result<u64, String> {
+        let mut bits = 0;
+        for item in field.split(',') {
+            let (range, step) = match item.split_once('/') {
+                Some((range, step)) => (range, Some(self.step(step)?)),
+                None => (item, None),
+            };
+            let (first, last) = match range {
+                "*" => (*self.values.start(), *self.values.end()),
+                range => match range.split_once('-') {
+                    Some((first, last)) => (self.value(first)?, self.value(last)?),
+                    None => {
+                        let first = self.value(range)?;
+                        (first, if step.is_some() { *self.values.end() } else { first })
+                    }
+                },
+            };
+            if first > last {
+                return Err(format!("`{item}` runs backwards ({})", self.what));
+            }
+            (first..=last).step_by(step.unwrap_or(1)).for_each(|value| bits |= 1 << value);
+        }
+        Ok(bits)
+    }
+
+    fn value(&self, text: &str) -> Result<u64, String> {
+        let name = self.names.iter().position(|name| name.eq_ignore_ascii_case(text));
+        let value = match name {
+            Some(place) => Some(place as u64 + self.first),
+            None if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse().ok(),
+            None => None,
+        };
+        let (least, most) = (self.values.start(), self.values.end());
+        value
+            .filter(|value| self.values.contains(value))
+            .ok_or_else(|| format!("`{text}` is no {}: it takes {least} to {most}", self.what))
+    }
+
+    fn step(&self, text: &str) -> Result<usize, String> {
+        let step = if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None };
+        step.filter(|step| (1..=60).contains(step)).ok_or_else(|| format!("`/{text}` is no step ({})", self.what))
+    }
+}
+
+fn read_weekdays(field: &str) -> Result<Vec<Weekday>, String> {
+    let part = Part { what: "day of the week", values: 0..=7, names: &WEEKDAYS, first: 0 };
+    let mut days = Vec::new();
+    for item in field.split(',') {
+        if let Some((day, nth)) = item.split_once('#') {
+            let nth = nth.parse().ok().filter(|nth| (1..=5).contains(nth));
+            let nth = nth.ok_or_else(|| format!("`{item}`: a month has a day of the week one to five times"))?;
+            days.push(Weekday::Nth((part.value(day)? % 7) as u8, nth));
+        } else if let Some(day) = item.strip_suffix(['L', 'l']) {
+            days.push(Weekday::Last((part.value(day)? % 7) as u8));
+        } else {
+            let bits = part.bits(item)?;
+            // Sunday is 0 and 7.
+            let bits = (bits | (bits >> 7)) & 0x7f;
+            days.extend((0..7).filter(|day| bits & (1 << day) != 0).map(Weekday::Every));
+        }
+    }
+    Ok(days)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_run_is_refused() {
+        for (source, part) in [
+            ("0 24 * * *", "24"),
+            ("0 25 * * *", "25"),
+            ("60 * * * *", "60"),
+            ("*/10 * * * * *", "6 fields"),
+            ("0 9 * * 8", "8"),
+            ("0 9 * * 5#6", "5#6"),
+            ("0 17-9 * * *", "17-9"),
+            ("0 0 30 2 *", "never"),
+            ("0 0 31 4,6 *", "never"),
+            ("*/0 * * * *", "/0"),
+            ("0 0 0 * *", "`0`"),
+            ("0 0 * foo *", "foo"),
+            ("@often", "@often"),
+            ("", "0 fields"),
+            ("0 9 * *", "4 fields"),
+            ("-1 9 * * *", "``"),
+            ("0 9 * * MONDAY", "MONDAY"),
+        ] {
+            let problem = Cron::parse(source).expect_err(source);
+            assert!(problem.contains(part), "{source}: {problem}");
+        }
+    }
+
+    #[test]
+    fn fields_mean_what_they_say() {
+        let cron = Cron::parse("*/15 9-17 1,15 jan-mar MON-FRI").unwrap();
+        assert_eq!(cron.minutes, 1 | 1 << 15 | 1 << 30 | 1 << 45);
+        assert_eq!(cron.hours.count_ones(), 9);
+        assert_eq!(cron.days, 1 << 1 | 1 << 15);
+        assert_eq!(cron.months, 0b1110);
+        assert_eq!(cron.weekdays.len(), 5);
+        assert!(cron.either_day);
+        assert_eq!(Cron::parse("0 0 * * 7").unwrap().weekdays, [Weekday::Every(0)]);
+        assert_eq!(Cron::parse("0 0 * * 5#3,5L").unwrap().weekdays, [Weekday::Nth(5, 3), Weekday::Last(5)]);
+        assert!(!Cron::parse("0 0 29 2 *").unwrap().either_day);
+        assert_eq!(Cron::parse("@daily").unwrap().hours, 1);
+        assert_eq!(Cron::parse("5/20 * * * *").unwrap().minutes, 1 << 5 | 1 << 25 | 1 << 45);
+    }
+}

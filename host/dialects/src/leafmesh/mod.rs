@@ -1,0 +1,64 @@
+//! The front end for LeafMesh: meshes of agents that call each other by conditions (files with `agents` and `entry_points`).
+//!
+//! [`interpolate`] puts in variables, the modules that begin with `read` give every field its type and place, [`checks`] look
+//! at what the agents are to each other, [`lower`] makes the IR.
+
+mod checks;
+mod cron;
+mod interpolate;
+mod lower;
+mod models;
+mod prompt_keys;
+mod read;
+mod read_agent;
+mod read_blocks;
+mod read_connector;
+mod read_evolution;
+mod read_human;
+mod read_llm;
+mod read_manager;
+mod reading;
+#[expect(dead_code, reason = "what is read here is run by what comes next")]
+mod schema;
+#[expect(dead_code, reason = "the same")]
+mod shapes;
+mod wait;
+
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
+use hotcell_graph::ir::Graph;
+
+use crate::document::{self, Reader};
+use crate::surroundings::Surroundings;
+use reading::Reading;
+
+/// What a file gives.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The graph; none if there is an error among the diagnostics
+    pub graph: Option<Graph>,
+    /// Everything that is wrong with the file
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads, checks and lowers a mesh.
+pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
+    let (document, mut diagnostics) = document::parse(file);
+    let Some(document) = document else { return Loaded { graph: None, diagnostics } };
+    let (document, of_variables) = interpolate::interpolate(document, surroundings);
+    diagnostics.extend(of_variables);
+    let reader = Reader::new(&document);
+    let mut reading = Reading::new(&reader, surroundings);
+    let mut graph = read::mesh(&mut reading).and_then(|mesh| {
+        checks::mesh(&mesh, &reading);
+        lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place))
+    });
+    diagnostics.extend(reader.into_diagnostics());
+    diagnostic::sort(&mut diagnostics);
+    diagnostics.dedup();
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        graph = None;
+    }
+    Loaded { graph, diagnostics }
+}

@@ -1,0 +1,194 @@
+//! From the tree of a file to a [`Mesh`]: what stands at its top.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::python::ObjectCondition;
+use hotcell_graph::{Key, closest};
+
+use super::reading::{LONGEST, Reading};
+use super::schema::{Condition, EntryPoint, Mesh, Structure};
+use super::shapes::{Declared, Shape};
+use super::{read_agent, read_blocks, read_evolution, read_manager};
+use crate::document::Need::{Optional, Required};
+use crate::document::{Fields, Kind, Node, Owner, SourceText};
+
+/// By this name conditions call what an agent gave.
+const RESPONSE: &str = "calling_agent_response";
+/// What always holds.
+const ALWAYS: [&str; 3] = ["", "always", "true"];
+/// How many hops a session may have where nothing is said.
+const MAX_CHAIN_EVENTS: u32 = 50;
+/// The entry point of a mesh that names none, if it has an agent of that name.
+const DEFAULT_ENTRY: &str = "default_entry";
+const DEFAULT_TARGET: &str = "summarizer";
+/// Blocks that say how the documented system is operated, which is for the operator to say here.
+const OF_OPERATORS: [&str; 4] = ["kanban", "runtime", "connectors", "auto_discover"];
+/// The types of data structures.
+const STRUCTURE_TYPES: [&str; 5] = ["object", "string", "number", "boolean", "list"];
+
+/// Reads a mesh; what is wrong is reported. None if it is no mapping.
+pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
+    let reader = reading.reader;
+    let root = &reader.document().root;
+    let owner = Owner { what: "the mesh".into(), node: None, place: root.place };
+    let mut fields = reader.fields(root, owner)?;
+    let mut mesh = Mesh { max_chain_events: MAX_CHAIN_EVENTS, ..Mesh::default() };
+    mesh.name = fields.text("name", Optional).map_or_else(|| "default_mesh".to_owned(), |name| name.to_string());
+    fields.ignore("version");
+    fields.word("architecture", &["managed_mesh"]);
+    fields.flag("debug", Optional);
+    fields.word("log_level", &["DEBUG", "INFO", "WARNING", "ERROR"]);
+    mesh.is_production = fields.word("environment", &["development", "production"]) == Some("production");
+    reading.is_production = mesh.is_production;
+    structures(reading, &mut fields, &mut mesh);
+    let reading = &*reading;
+    read_blocks::storage(reading, &mut fields);
+    read_blocks::api(reading, &mut fields);
+    read_blocks::mesh(reading, &mut fields, &mut mesh);
+    read_blocks::limits(reading, &mut fields);
+    mesh.manager = read_manager::manager(reading, &mut fields, &mut mesh);
+    agents(reading, &mut fields, &mut mesh);
+    entry_points(reading, &mut fields, &mut mesh);
+    read_evolution::evolution(reading, &mut fields, &mut mesh);
+    for name in OF_OPERATORS {
+        fields.map(name, Optional);
+    }
+    for name in ["evolution_api", "self_healing", "brokers"] {
+        fields.map(name, Optional);
+        reading.not_yet(&mut fields, name);
+    }
+    fields.finish(|name| match name {
+        "skills" => Some("skills belong to agents: write `skills` there".to_owned()),
+        _ => None,
+    });
+    Some(mesh)
+}
+
+fn structures<'d>(reading: &mut Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, mesh: &mut Mesh) {
+    let Some((entries, _)) = fields.map("data_structures", Optional) else { return };
+    reading.structures = entries.iter().map(|entry| entry.key.clone()).collect();
+    for entry in entries {
+        let owner = Owner { what: format!("the data structure `{}`", entry.key), node: None, place: entry.value.place };
+        let Some(mut of_one) = reading.reader.fields(&entry.value, owner) else { continue };
+        of_one.set_owner_name(format!("the data structure `{}`", entry.key));
+        let kind = of_one.text("type", Required);
+        let known = kind.as_ref().is_none_or(|kind| STRUCTURE_TYPES.contains(&&**kind));
+        if let (Some(kind), false) = (&kind, known) {
+            let error = of_one.unknown_word("type", kind, &STRUCTURE_TYPES);
+            let message = format!("the data structure `{}` cannot have the type `{}`", entry.key, &**kind);
+            reading.reader.report(Diagnostic { message, ..error });
+        }
+        let declared = Declared { block: "`properties`", structures: &reading.structures };
+        let properties = declared.fields(&mut of_one, "properties");
+        let required = of_one.texts("required", Optional).unwrap_or_default();
+        let required = required.into_iter().map(|name| name.value).collect();
+        if let Some((rules, _)) = of_one.map("validation_rules", Optional) {
+            for rule in rules {
+                let message =
+                    format!("the validation rule `{}` of `{}` is not known and checks nothing", rule.key, entry.key);
+                reading.reader.report(reading.warning(&of_one, message, rule.key_place));
+            }
+        }
+        of_one.finish(|_| None);
+        let shape = match kind.as_deref() {
+            Some("string") => Shape::Text,
+            Some("number") => Shape::Number,
+            Some("boolean") => Shape::Boolean,
+            Some("list") => Shape::List(None),
+            _ => Shape::Object(Some(properties)),
+        };
+        let field = super::shapes::Field { shape, nullable: false };
+        mesh.structures.push((entry.key.clone(), Structure { field, required }));
+    }
+}
+
+fn agents<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
+    let Some(node) = fields.node("agents", Optional) else { return };
+    let Kind::Map(entries) = &node.kind else {
+        reading.reader.wrong_type(node, "`agents`", "a mapping from the names of agents to agents", fields.owner());
+        return;
+    };
+    mesh.agents.extend(entries.iter().filter_map(|entry| read_agent::agent(reading, entry)));
+}
+
+fn entry_points<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
+    let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
+    let items = fields.list("entry_points", Optional);
+    if items.is_none()
+        && let Some(agent) = mesh.agents.iter().find(|agent| &*agent.name == DEFAULT_TARGET)
+    {
+        let implied = |text| SourceText::implied(text, agent.span.clone());
+        let (name, target) = (implied(DEFAULT_ENTRY), implied(DEFAULT_TARGET));
+        mesh.entry_points.push(EntryPoint { name, target, description: None, condition: None });
+    }
+    for item in items.unwrap_or_default() {
+        let Some(entry) = entry_point(reading, fields, item) else { continue };
+        match seen.get(&entry.name.value) {
+            Some(first) => {
+                let message = format!("two entry points have the name `{}`", &*entry.name);
+                let error = Diagnostic::error(message).at(&entry.name.span);
+                reading.reader.report(error.related(first, "first here").help("give one of them another name"));
+            }
+            None => {
+                seen.insert(Arc::clone(&entry.name.value), entry.name.span.clone());
+                mesh.entry_points.push(entry);
+            }
+        }
+    }
+}
+
+fn entry_point<'r, 'd>(reading: &Reading<'r, 'd>, around: &Fields<'r, 'd>, item: &'d Node) -> Option<EntryPoint> {
+    let mut fields = reading.fields_of(around, item, "an entry point".to_owned())?;
+    let name = fields.text("name", Required);
+    if let Some(name) = &name {
+        fields.set_owner_name(format!("the entry point `{}`", &**name));
+    }
+    let target = fields.text("target", Required);
+    let description = fields.text("description", Optional).map(|text| text.to_string());
+    let what = fields.owner().what.clone();
+    let condition = condition(reading, &mut fields, &what);
+    fields.finish(|_| None);
+    Some(EntryPoint { name: name?, target: target?, description, condition })
+}
+
+/// Reads the field `condition`; none if it always holds. `what` has it.
+pub(super) fn condition<'r, 'd>(
+    reading: &Reading<'r, 'd>,
+    fields: &mut Fields<'r, 'd>,
+    what: &str,
+) -> Option<Condition> {
+    let node = fields.node("condition", Optional)?;
+    let span = reading.reader.span(node.place);
+    let text = match &node.kind {
+        // The words and not the values are meant.
+        Kind::Bool(value) => {
+            let condition = ObjectCondition::parse(if *value { "true" } else { "false" }, RESPONSE).ok()?;
+            return (!value).then_some(Condition { condition, span });
+        }
+        _ => reading.reader.text(node, || "`condition`".to_owned(), fields.owner())?,
+    };
+    if ALWAYS.contains(&text.trim()) {
+        return None;
+    }
+    match ObjectCondition::parse(&text, RESPONSE) {
+        Ok(condition) => Some(Condition { condition, span }),
+        Err(problem) => {
+            let column = text[..text.floor_char_boundary(problem.range.start)].chars().count() + 1;
+            let message = format!("the condition of {what} is broken at column {column}: {problem}");
+            let error = fields.error(message, &text.span_of(problem.range));
+            let help = "conditions compare fields: `calling_agent_response.status == 'ready' and score > 5`";
+            reading.reader.report(error.help(help));
+            None
+        }
+    }
+}
+
+/// Help for a name that is none of these.
+pub(super) fn did_you_mean<'a>(name: &SourceText, known: impl IntoIterator<Item = &'a Key>) -> Option<String> {
+    closest(name, known.into_iter().map(|name| &**name)).map(|near| format!("did you mean `{near}`?"))
+}
+
+/// A time in seconds as a whole number of them.
+pub(super) const MOST_SECONDS: u32 = LONGEST as u32;

@@ -1,0 +1,423 @@
+//! Reading an agent: what all of them have.
+
+use std::time::Duration;
+
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::{Key, Value};
+
+use super::cron::{Cron, WakeUp};
+use super::reading::{Reading, vault_name};
+use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
+use super::shapes::Declared;
+use super::wait::Wait;
+use super::{read, read_connector, read_human, read_llm};
+use crate::document::Need::{Optional, Required};
+use crate::document::{Entry, Fields, Kind, Node, Owner, SourceText};
+
+/// How long the names of agents may be.
+const MAX_NAME: usize = 128;
+/// How many copies of an agent one call may run.
+const MOST_INSTANCES: u32 = 50;
+/// How long an agent waits for others where nothing is said, in seconds.
+const WAIT: u32 = 60;
+/// Fields that only some types of agents have, with those that have them.
+const OF_TYPES: [(AgentType, &[&str]); 4] = [
+    (AgentType::Llm, read_llm::FIELDS),
+    (AgentType::Human, read_human::FIELDS),
+    (AgentType::Programmatic, &["integration", "connector_config", "external_policy", "request_form"]),
+    (AgentType::External, &["framework", "connector_config", "external_policy", "request_form"]),
+];
+const TYPES: [&str; 4] = ["llm", "human", "programmatic", "external"];
+
+/// Reads an agent; none if it is no mapping.
+pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Option<Agent> {
+    let reader = reading.reader;
+    let name = &entry.key;
+    let owner = Owner { what: format!("the agent `{name}`"), node: Some(name.clone()), place: entry.key_place };
+    let mut fields = reader.fields(&entry.value, owner)?;
+    check_name(reading, &mut fields, entry);
+    let agent_type = agent_type(&mut fields);
+    refuse_foreign(reading, &mut fields, &entry.value, agent_type);
+    let description = fields.text("description", Optional).map(|text| text.to_string());
+    let communication = communication(reading, &mut fields);
+    let parallel = fields.flag("parallel", Optional).is_some_and(|flag| flag.value);
+    fields.between("max_concurrent", 1, u32::MAX);
+    if parallel && let Some(entry) = fields.entry("parallel", Optional) {
+        reading.later(&fields, entry);
+    }
+    let instances = fields.between("instances", 1, MOST_INSTANCES).unwrap_or(1);
+    let hands_each = fields.word("instances_handoff", &["last", "each"]) == Some("each");
+    budgets(reading, &mut fields, entry, agent_type);
+    let wake_ups = wake_ups(reading, &mut fields);
+    identity(reading, &mut fields);
+    let structures = &reading.structures;
+    let yields = Declared { block: "`yields`", structures: &[] }.fields(&mut fields, "yields");
+    let inputs = Declared { block: "`inputs`", structures }.fields(&mut fields, "inputs");
+    let edges = edges(reading, &mut fields);
+    fields.text("narration", Optional);
+    reading.not_yet(&mut fields, "narration");
+    let wait = wait_for(reading, &mut fields);
+    fields.flag("auto_store_response", Optional);
+    fields.flag("auto_store_yields", Optional);
+    let is_strict = fields.flag("enforce_yields", Optional).is_some_and(|flag| flag.value);
+    let retries = fields.between("enforce_yields_retry", 0, u32::MAX).unwrap_or(0);
+    memory(reading, &mut fields);
+    knowledge(reading, &mut fields);
+    fields.flag("receive_conversation_history", Optional);
+    reading.not_yet(&mut fields, "receive_conversation_history");
+    fields.between("history_limit", 0, 200);
+    let overrides = overrides(reading, &mut fields);
+    fields.list("listen_events", Optional);
+    reading.not_yet(&mut fields, "listen_events");
+    fields.ignore("is_human_powered");
+    dead_fields(reading, &mut fields, &entry.value);
+    let body = match agent_type {
+        AgentType::Llm => Body::Llm(Box::new(read_llm::llm(reading, &mut fields, &yields))),
+        AgentType::Human => Body::Human(Box::new(read_human::human(reading, &mut fields))),
+        AgentType::Programmatic => {
+            Body::Programmatic { integration: read_connector::connector(reading, &mut fields, agent_type) }
+        }
+        AgentType::External => Body::External(read_connector::connector(reading, &mut fields, agent_type)),
+    };
+    fields.finish_open();
+    let span = reader.span(entry.key_place);
+    let closed = vault_name(&entry.value).map(|secret| {
+        let warning = Diagnostic::warning(format!("there is no vault here: the agent cannot run without `{secret}`"));
+        reader.report(warning.at(&span).node(&**name).help("take the value from the environment: `${NAME}`"));
+        format!("there is no `{secret}`: hotcell has no vault")
+    });
+    Some(Agent {
+        name: name.clone(),
+        span,
+        description,
+        communication,
+        instances,
+        hands_each,
+        wake_ups,
+        yields,
+        inputs,
+        edges,
+        wait,
+        is_strict,
+        retries,
+        overrides,
+        body,
+        closed,
+    })
+}
+
+fn check_name<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, entry: &Entry) {
+    let name = &*entry.key;
+    let fits = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.len() <= MAX_NAME
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    if !fits {
+        let message = format!("`{name}` cannot be the name of an agent");
+        let error = fields.error(message, &reading.reader.span(entry.key_place));
+        let help =
+            format!("names begin with a letter or `_`, and have letters, digits, `_` and `-`, at most {MAX_NAME}");
+        reading.reader.report(error.help(help));
+    }
+    if let Some(inner) = fields.text("name", Optional)
+        && &*inner != name
+    {
+        let error = fields.error(format!("the agent `{name}` says that its name is `{}`", &*inner), &inner.span);
+        reading.reader.report(error.help(format!("write `name: {name}`, or leave it out")));
+    }
+}
+
+fn agent_type(fields: &mut Fields<'_, '_>) -> AgentType {
+    match fields.word("agent_type", &TYPES) {
+        Some("human") => AgentType::Human,
+        Some("programmatic") => AgentType::Programmatic,
+        Some("external") => AgentType::External,
+        Some("llm") => AgentType::Llm,
+        // One of an unknown type is held to the fields of none.
+        _ => AgentType::Llm,
+    }
+}
+
+/// Reports fields of other types of agents, and takes note of them.
+fn refuse_foreign(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>, node: &Node, own: AgentType) {
+    let Kind::Map(entries) = &node.kind else { return };
+    let is_known = node.get("agent_type").is_none_or(|entry| entry.value.as_text() == Some(own.word()));
+    for (name, owners) in foreign(own) {
+        fields.ignore(name);
+        let Some(entry) = entries.iter().find(|entry| &*entry.key == name) else { continue };
+        if !is_known || entry.value.kind == Kind::Null {
+            continue;
+        }
+        let message =
+            format!("`{name}` is a field of {} agents, and this one is `{}`", owners.join(" and "), own.word());
+        let error = fields.error(message, &reading.reader.span(entry.key_place));
+        reading.reader.report(error.help("take it out, or give the agent another `agent_type`"));
+    }
+}
+
+/// The fields that agents of this type do not have, with the types that do.
+fn foreign(own: AgentType) -> Vec<(&'static str, Vec<&'static str>)> {
+    let has = |kind: AgentType, name: &str| OF_TYPES.iter().any(|(of, names)| *of == kind && names.contains(&name));
+    let mut found: Vec<(&'static str, Vec<&'static str>)> = Vec::new();
+    for (kind, names) in OF_TYPES {
+        for name in names.iter().filter(|name| !has(own, name)) {
+            match found.iter_mut().find(|(known, _)| known == name) {
+                Some((_, owners)) => owners.push(kind.word()),
+                None => found.push((name, vec![kind.word()])),
+            }
+        }
+    }
+    found
+}
+
+fn communication(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> Communication {
+    let word = fields.word("communication_type", &["dual", "chain", "execute"]);
+    if word == Some("execute") {
+        let message = format!("`communication_type: execute` of {} is read as `chain`", fields.owner().what);
+        let place =
+            fields.entry("communication_type", Optional).map_or(fields.owner().place, |entry| entry.value.place);
+        reading.reader.report(reading.warning(fields, message, place).help("write `chain`"));
+    }
+    if matches!(word, Some("chain" | "execute")) { Communication::Chain } else { Communication::Dual }
+}
+
+fn budgets<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, entry: &'d Entry, own: AgentType) {
+    /// Connectors that do not say what a call cost.
+    const SILENT: [&str; 6] = ["custom", "n8n", "zapier", "mcp", "a2a", "composio"];
+    let connector = ["framework", "integration"].iter().find_map(|name| entry.value.get(name)?.value.as_text());
+    fields.between("monthly_token_budget", 1, u32::MAX);
+    reading.positive(fields, "monthly_cost_budget");
+    fields.word("budget_on_exhaust", &["graceful", "escalate"]);
+    for name in ["monthly_token_budget", "monthly_cost_budget"] {
+        let Some(entry) = fields.entry(name, Optional) else { continue };
+        let silent = connector.filter(|connector| SILENT.contains(connector));
+        match silent {
+            Some(connector) if own == AgentType::External => {
+                let message = format!("`{name}` cannot be kept: `{connector}` does not say what a call cost");
+                let error = fields.error(message, &reading.reader.span(entry.key_place));
+                reading.reader.report(error.help("take it out"));
+            }
+            _ => reading.later(fields, entry),
+        }
+    }
+}
+
+fn wake_ups<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<WakeUp> {
+    let zone = zone(reading, fields);
+    let base = fields.map("wake_up_input", Optional).map_or_else(Vec::new, |(entries, _)| values(entries));
+    let Some(entry) = fields.entry("wake_up", Optional) else { return Vec::new() };
+    let node = &entry.value;
+    let items = match &node.kind {
+        Kind::List(items) => items.iter().collect(),
+        _ => vec![node],
+    };
+    let mut found = Vec::new();
+    for item in items {
+        let (text, input, own_zone) = match &item.kind {
+            Kind::Map(_) => {
+                let Some(mut of_one) = reading.fields_of(fields, item, "an entry of `wake_up`".to_owned()) else {
+                    continue;
+                };
+                let text = of_one.text("cron", Required);
+                let input = of_one.map("input", Optional).map_or_else(Vec::new, |(entries, _)| values(entries));
+                let own_zone = of_one.entry("timezone", Optional).is_some();
+                let own_zone = own_zone.then(|| self::zone(reading, &mut of_one));
+                of_one.finish(|_| None);
+                (text, input, own_zone)
+            }
+            _ => (reading.reader.text(item, || "`wake_up`".to_owned(), fields.owner()), Vec::new(), None),
+        };
+        let Some(text) = text else { continue };
+        match Cron::parse(&text) {
+            Ok(cron) => {
+                let input = base.iter().cloned().chain(input).collect();
+                found.push(WakeUp { cron, input, zone: own_zone.unwrap_or_else(|| zone.clone()) });
+            }
+            Err(problem) => {
+                let error = fields.error(format!("`wake_up: {}` never runs: {problem}", &*text), &text.span);
+                reading.reader.report(
+                    error.help("write minute, hour, day of the month, month and day of the week: `0 9 * * MON-FRI`"),
+                );
+            }
+        }
+    }
+    if !found.is_empty() {
+        reading.later_because(
+            fields,
+            entry,
+            " (the entry points of the mesh can be run all the same once it is taken out)",
+        );
+    }
+    found
+}
+
+fn values(entries: &[Entry]) -> Vec<(Key, Value)> {
+    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_value())).collect()
+}
+
+fn zone(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> String {
+    let Some(zone) = fields.text("timezone", Optional) else { return "UTC".to_owned() };
+    if !reading.surroundings.has_time_zone(&zone) {
+        let error = fields.error(format!("there is no time zone `{}`", &*zone), &zone.span);
+        reading.reader.report(error.help("write its name in the time zone database, such as `Europe/Berlin` or `UTC`"));
+    }
+    zone.to_string()
+}
+
+fn identity(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) {
+    fields.text("id", Optional);
+    if let Some(before) = fields.text("previous_name", Optional)
+        && fields.owner().node.as_deref() == Some(&*before)
+    {
+        let error = fields.error("`previous_name` is the name that the agent has", &before.span);
+        reading.reader.report(error.help("take it out"));
+    }
+}
+
+fn edges<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for (place, item) in fields.list("can_call", Optional).unwrap_or_default().iter().enumerate() {
+        if let Kind::Text(_) = item.kind {
+            let target = reading.reader.text(item, String::new, fields.owner());
+            edges.extend(target.map(|target| Edge { target, condition: None }));
+            continue;
+        }
+        let what = format!("entry {} of `can_call`", place + 1);
+        let Some(mut of_one) = reading.fields_of(fields, item, what.clone()) else { continue };
+        let target = of_one.text("agent", Required);
+        let what = target.as_ref().map_or(what.clone(), |target| format!("{what} (to `{}`)", &**target));
+        let condition = read::condition(reading, &mut of_one, &what);
+        of_one.finish(|_| None);
+        edges.extend(target.map(|target| Edge { target, condition }));
+    }
+    edges
+}
+
+fn wait_for<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<WaitFor> {
+    let timeout = fields.between("wait_for_timeout", 1, read::MOST_SECONDS).unwrap_or(WAIT);
+    let node = fields.node("wait_for", Optional)?;
+    let texts: Vec<SourceText> = match &node.kind {
+        Kind::List(_) => reading.reader.texts(node, "wait_for", fields.owner())?,
+        _ => vec![reading.reader.text(node, || "`wait_for`".to_owned(), fields.owner())?],
+    };
+    if texts.iter().all(|text| text.trim().is_empty()) && !matches!(&node.kind, Kind::List(items) if !items.is_empty())
+    {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for text in &texts {
+        match Wait::parse(text) {
+            Ok(wait) => parts.push(wait),
+            Err(problem) => {
+                let column = text[..text.floor_char_boundary(problem.at.start)].chars().count() + 1;
+                let message = format!("`wait_for` is broken at column {column}: {}", problem.message);
+                let error = fields.error(message, &text.span_of(problem.at));
+                reading.reader.report(error.help(
+                    "write names with `AND`, `OR`, brackets, and `?` behind what is optional: `a AND (b OR c) AND d?`",
+                ));
+            }
+        }
+    }
+    let expression = match parts.len() {
+        0 => return None,
+        1 => parts.swap_remove(0),
+        _ => Wait::All(parts),
+    };
+    Some(WaitFor { expression, texts, timeout: Duration::from_secs(u64::from(timeout)) })
+}
+
+fn memory<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    fields.between("memory_limit", 1, 100);
+    let Some(entry) = fields.entry("memory", Optional) else { return };
+    match &entry.value.kind {
+        Kind::Map(_) => {
+            let Some(mut of_one) = reading.block(fields, "memory") else { return };
+            of_one.word("strategy", &["recency", "relevance", "hybrid"]);
+            of_one.between("limit", 1, 100);
+            of_one.flag("cross_session", Optional);
+            of_one.between("cross_session_limit", 1, 500);
+            let relevance = of_one.within("relevance_weight", 0.0..=1.0);
+            let recency = of_one.within("recency_weight", 0.0..=1.0);
+            if relevance == Some(0.0) && recency == Some(0.0) {
+                let message =
+                    "`relevance_weight` and `recency_weight` are both 0, so nothing is remembered before anything else";
+                let error = of_one.error(message, &reading.reader.span(entry.value.place));
+                reading.reader.report(error.help("give one of them a weight"));
+            }
+            of_one.between("decay_hours", 1, u32::MAX);
+            of_one.flag("experience", Optional);
+            of_one.finish(|_| None);
+            reading.later(fields, entry);
+        }
+        _ => {
+            if fields.flag("memory", Optional).is_some_and(|flag| flag.value) {
+                reading.later(fields, entry);
+            }
+        }
+    }
+}
+
+fn knowledge<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    let Some(entry) = fields.entry("knowledge", Optional) else { return };
+    match &entry.value.kind {
+        Kind::Map(_) => {
+            let Some(mut of_one) = reading.block(fields, "knowledge") else { return };
+            of_one.text("serviceName", Required);
+            let enabled = of_one.flag("enabled", Optional).is_none_or(|flag| flag.value);
+            of_one.text("groupName", Optional);
+            of_one.finish(|_| None);
+            if enabled {
+                reading.later(fields, entry);
+            }
+        }
+        Kind::Bool(true) => {
+            let error = fields.error("`knowledge: true` does not say which", &reading.reader.span(entry.value.place));
+            reading.reader.report(error.help("name the provider: `knowledge: {serviceName: ...}`"));
+        }
+        _ => {
+            fields.flag("knowledge", Optional);
+        }
+    }
+}
+
+fn overrides<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<(SourceText, Communication)> {
+    let mut overrides = Vec::new();
+    for item in fields.list("response_overrides", Optional).unwrap_or_default() {
+        let what = "an entry of `response_overrides`".to_owned();
+        let Some(mut of_one) = reading.fields_of(fields, item, what) else { continue };
+        let caller = of_one.text("caller", Required);
+        let kind = of_one.text("type", Required);
+        if let Some(kind) = &kind
+            && !["dual", "chain"].contains(&&**kind)
+        {
+            let mut error = of_one.unknown_word("type", kind, &["dual", "chain"]);
+            error.message = format!("`type` of an entry of `response_overrides` cannot be `{}`", &**kind);
+            reading.reader.report(error);
+        }
+        of_one.finish(|_| None);
+        if let (Some(caller), Some(kind)) = (caller, kind) {
+            let kind = if &*kind == "chain" { Communication::Chain } else { Communication::Dual };
+            overrides.push((caller, kind));
+        }
+    }
+    overrides
+}
+
+/// Fields that were never wired, with which files are written all the same.
+fn dead_fields<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, node: &'d Node) {
+    let Kind::Map(entries) = &node.kind else { return };
+    const DEAD: [&str; 6] = [
+        "super_agent_cost_ceiling",
+        "super_agent_wall_clock",
+        "super_agent_step_max_tokens",
+        "super_agent_synth_max_tokens",
+        "super_agent_verify_view_chars",
+        "super_agent_step_concurrency",
+    ];
+    for name in DEAD {
+        fields.ignore(name);
+        if let Some(entry) = entries.iter().find(|entry| &*entry.key == name) {
+            let message = format!("`{name}` means nothing");
+            reading.reader.report(reading.warning(fields, message, entry.key_place).help("take it out"));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Reading the blocks about where a mesh lives: its store, its server, its models, its limits.
+
+use super::read::MOST_SECONDS;
+use super::read_human::check_url;
+use super::reading::{LONGEST, Reading};
+use super::schema::Mesh;
+use crate::document::Fields;
+use crate::document::Need::{Optional, Required};
+
+/// `persistence`, and `redis` as older files have it. hotcell keeps everything in its own journal.
+pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    if let Some(mut of_one) = reading.block(fields, "redis") {
+        redis(reading, &mut of_one);
+        of_one.finish(|_| None);
+    }
+    if let Some(mut of_one) = reading.block(fields, "persistence") {
+        of_one.word("backend", &["redis", "postgres"]);
+        if let Some(mut redis_fields) = reading.block(&mut of_one, "redis") {
+            redis(reading, &mut redis_fields);
+            redis_fields.finish(|_| None);
+        }
+        if let Some(mut postgres) = reading.block(&mut of_one, "postgres") {
+            for name in ["host", "database", "user", "password", "sslmode"] {
+                postgres.text(name, Optional);
+            }
+            postgres.between("port", 1, 65_535);
+            for name in ["default_ttl", "session_ttl"] {
+                postgres.between(name, 1, MOST_SECONDS);
+            }
+            for name in ["pool_min", "pool_max"] {
+                postgres.between(name, 1, 10_000);
+            }
+            postgres.finish(|_| None);
+        }
+        of_one.finish(|_| None);
+    }
+}
+
+fn redis<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    for name in ["host", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile"] {
+        fields.text(name, Optional);
+    }
+    if let (Some(password), Some(node)) = (fields.text("password", Optional), fields.node("password", Optional)) {
+        reading.secret(fields, "password", &password, node);
+    }
+    fields.between("port", 1, 65_535);
+    fields.between("db", 0, u32::MAX);
+    for name in ["decode_responses", "auto_storage", "cluster_mode", "ssl", "ssl_check_hostname"] {
+        fields.flag(name, Optional);
+    }
+    for name in ["default_ttl", "session_ttl"] {
+        fields.between(name, 1, MOST_SECONDS);
+    }
+    fields.texts("cluster_nodes", Optional);
+    fields.word("ssl_cert_reqs", &["required", "optional", "none"]);
+}
+
+pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    let Some(mut of_one) = reading.block(fields, "api") else { return };
+    for origin in of_one.texts("cors_origins", Optional).unwrap_or_default() {
+        let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
+        let is_origin = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']));
+        if !is_origin && !super::interpolate::names_vault(&origin) {
+            let message = format!("`{}` in `cors_origins` is no origin", &*origin);
+            let error = of_one.error(message, &origin.span);
+            reading.reader.report(error.help("write scheme, host and port and nothing else: `https://example.org`"));
+        }
+    }
+    of_one.finish(|_| None);
+}
+
+pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
+    let Some(mut of_one) = reading.block(fields, "mesh") else {
+        mesh.providers.local = reading.surroundings.variable("LOCAL_MODEL_ENDPOINT").is_some();
+        return;
+    };
+    of_one.between("call_timeout", 1, MOST_SECONDS);
+    if let Some(most) = of_one.between("max_chain_events", 1, u32::MAX) {
+        mesh.max_chain_events = most;
+    }
+    of_one.between("chain_context_depth", 0, u32::MAX);
+    of_one.between("chain_context_max_chars", 0, u32::MAX);
+    reading.not_yet(&mut of_one, "chain_context_depth");
+    of_one.flag("reply_stream", Optional);
+    if let Some(mut bedrock) = reading.block(&mut of_one, "bedrock") {
+        bedrock.text("region", Optional);
+        bedrock.text("profile", Optional);
+        if let Some(url) = bedrock.text("endpoint_url", Optional) {
+            check_url(reading, &bedrock, "endpoint_url", &url);
+        }
+        bedrock.finish(|_| None);
+    }
+    if let Some(mut vertex) = reading.block(&mut of_one, "vertex") {
+        mesh.providers.vertex = true;
+        required(reading, &mut vertex, "project");
+        vertex.text("location", Optional);
+        vertex.finish(|_| None);
+    }
+    if let Some(mut foundry) = reading.block(&mut of_one, "foundry") {
+        mesh.providers.foundry = true;
+        required(reading, &mut foundry, "endpoint");
+        foundry.text("api_version", Optional);
+        foundry.finish(|_| None);
+    }
+    mesh.providers.local = reading.surroundings.variable("LOCAL_MODEL_ENDPOINT").is_some();
+    if let Some(mut local) = reading.block(&mut of_one, "local") {
+        mesh.providers.local = true;
+        local.text("endpoint", Optional);
+        local.word("server_type", &["openai", "ollama", "textgen", "huggingface"]);
+        reading.seconds(&mut local, "timeout", LONGEST);
+        if let Some((headers, _)) = local.map("headers", Optional) {
+            for header in headers {
+                reading.reader.text(&header.value, || format!("the header `{}`", header.key), local.owner());
+            }
+        }
+        local.finish(|_| None);
+    }
+    of_one.finish(|_| None);
+}
+
+/// A text that has to be there and say something.
+fn required<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, name: &'static str) {
+    if let Some(text) = fields.text(name, Required)
+        && text.trim().is_empty()
+    {
+        let error = fields.error(format!("the field `{name}` is empty"), &text.span);
+        reading.reader.report(error.help(format!("`{name}` is required in {}", fields.owner().what)));
+    }
+}
+
+/// The blocks of numbers of later versions of the documentation.
+pub(super) fn limits<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    if let Some(mut of_one) = reading.block(fields, "timeouts") {
+        for name in ["llm_hard_timeout_s", "mesh_call_default_timeout_s", "super_agent_max_dispatch_s"] {
+            reading.seconds(&mut of_one, name, LONGEST);
+        }
+        of_one.finish(|_| None);
+    }
+    if let Some(mut of_one) = reading.block(fields, "scheduler") {
+        for name in ["cron_min_interval_seconds", "misfire_grace_s"] {
+            reading.seconds(&mut of_one, name, LONGEST);
+        }
+        of_one.finish(|_| None);
+    }
+    if let Some(mut of_one) = reading.block(fields, "limits") {
+        let counts = [
+            "max_parallel_tool_calls",
+            "tool_result_max_chars",
+            "consumer_inflight_max",
+            "webhook_max_payload_bytes",
+            "webhook_rate_limit_max",
+            "webhook_rate_limit_window_s",
+            "webhook_replay_skew_s",
+            "max_session_history_bytes",
+            "knowledge_ingest_total_bytes",
+            "knowledge_query_rate_limit_max",
+            "knowledge_query_rate_limit_window_s",
+        ];
+        for name in counts {
+            of_one.between(name, 1, u32::MAX);
+        }
+        of_one.finish_open();
+    }
+}

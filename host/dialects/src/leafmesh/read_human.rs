@@ -1,0 +1,179 @@
+//! Reading what only people have.
+
+use std::time::Duration;
+
+use super::reading::{Reading, is_on};
+use super::schema::{Human, Interface};
+use crate::document::Need::Optional;
+use crate::document::{Fields, SourceText};
+
+/// All fields of this type of agents.
+pub(super) const FIELDS: &[&str] = &[
+    "human_interface",
+    "human_timeout_seconds",
+    "human_context_template",
+    "human_prompt_template",
+    "fallback_on_timeout",
+    "fallback_response",
+    "require_human_confirmation",
+    "human_escalation_triggers",
+    "operator_ids",
+    "represents",
+    "intent_model",
+    "webhook_config",
+    "channels",
+];
+/// How people can be reached by channels.
+pub(super) const PROVIDERS: [&str; 5] = ["slack", "telegram", "discord", "whatsapp", "teams"];
+/// How long people have where nothing is said, and at most.
+const TIMEOUT: u32 = 300;
+const MOST_TIMEOUT: u32 = 30 * 24 * 60 * 60;
+
+pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Human {
+    let interface = match fields.word("human_interface", &["default", "api", "webhook", "custom"]) {
+        Some("default") => Interface::Default,
+        Some("webhook") => Interface::Webhook,
+        Some("custom") => Interface::Custom,
+        _ => Interface::Api,
+    };
+    let timeout = fields.between("human_timeout_seconds", 1, MOST_TIMEOUT).unwrap_or(TIMEOUT);
+    let context = fields.text("human_context_template", Optional);
+    let prompt = fields.text("human_prompt_template", Optional);
+    let falls_back = fields.flag("fallback_on_timeout", Optional).is_some_and(|flag| flag.value);
+    let response = fields.map("fallback_response", Optional);
+    let response = response.and_then(|_| fields.node("fallback_response", Optional)).map(|node| node.to_value());
+    for name in ["require_human_confirmation", "represents", "intent_model"] {
+        if name == "require_human_confirmation" {
+            fields.flag(name, Optional);
+        } else {
+            fields.text(name, Optional);
+        }
+        reading.not_yet(fields, name);
+    }
+    for name in ["human_escalation_triggers", "operator_ids"] {
+        fields.texts(name, Optional);
+        reading.not_yet(fields, name);
+    }
+    let has_url = webhook_config(reading, fields);
+    let has_channel = channels(reading, fields);
+    check_interface(reading, fields, interface, has_url || has_channel);
+    let fallback = falls_back.then(|| response.unwrap_or_else(|| hotcell_graph::Object::default().into()));
+    Human { interface, timeout: Duration::from_secs(u64::from(timeout)), prompt, context, fallback }
+}
+
+/// Whether an address is there to which questions are posted.
+fn webhook_config<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> bool {
+    let Some(mut of_one) = reading.block(fields, "webhook_config") else { return false };
+    let url = of_one.text("outbound_url", Optional);
+    if let Some(url) = &url {
+        check_url(reading, &of_one, "outbound_url", url);
+    }
+    text_values(reading, &mut of_one, "outbound_headers");
+    of_one.between("outbound_timeout", 1, 3600);
+    of_one.text("inbound_endpoint", Optional);
+    if let Some(token) = of_one.text("inbound_auth_token", Optional)
+        && let Some(node) = of_one.node("inbound_auth_token", Optional)
+    {
+        reading.secret(&of_one, "inbound_auth_token", &token, node);
+    }
+    text_values(reading, &mut of_one, "response_mapping");
+    of_one.between("max_retries", 0, 100);
+    of_one.between("retry_delay", 0, 86_400);
+    of_one.finish(|_| None);
+    url.is_some_and(|url| !url.trim().is_empty())
+}
+
+/// A mapping whose values are texts.
+fn text_values<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, name: &'static str) {
+    let Some((entries, _)) = fields.map(name, Optional) else { return };
+    for entry in entries {
+        reading.reader.text(&entry.value, || format!("`{}` of `{name}`", entry.key), fields.owner());
+    }
+}
+
+/// Whether a channel is there.
+fn channels<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> bool {
+    let Some((entries, _)) = fields.map("channels", Optional) else { return false };
+    for entry in entries {
+        if !PROVIDERS.contains(&&*entry.key) {
+            let near = hotcell_graph::closest(&entry.key, PROVIDERS);
+            let help = near.map_or_else(
+                || format!("channels are `{}`", PROVIDERS.join("`, `")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            let message = format!("`{}` is no channel", entry.key);
+            reading.reader.report(fields.error(message, &reading.reader.span(entry.key_place)).help(help));
+            continue;
+        }
+        let what = format!("the channel `{}`", entry.key);
+        let Some(mut of_one) = reading.fields_of(fields, &entry.value, what) else { continue };
+        for name in ["bot_token", "signing_secret", "app_token"] {
+            if let Some(text) = of_one.text(name, Optional)
+                && let Some(node) = of_one.node(name, Optional)
+            {
+                reading.secret(&of_one, name, &text, node);
+            }
+        }
+        of_one.texts("listen_channels", Optional);
+        for name in ["post_channel", "verify_token", "service_url", "connection"] {
+            of_one.text(name, Optional);
+        }
+        for name in ["operators_only", "socket_mode"] {
+            of_one.flag(name, Optional);
+        }
+        // Others are for the provider.
+    }
+    !entries.is_empty()
+}
+
+fn check_interface<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, interface: Interface, is_reached: bool) {
+    let place = fields.entry("human_interface", Optional).map_or(fields.owner().place, |entry| entry.value.place);
+    match interface {
+        Interface::Webhook => {
+            if !is_reached {
+                let message = "`human_interface: webhook` has neither `webhook_config.outbound_url` nor `channels`";
+                let error = fields.error(message, &reading.reader.span(place));
+                reading.reader.report(
+                    error.help("say where questions go, or take another interface: `default` is hotcell's own inbox"),
+                );
+            }
+        }
+        Interface::Default | Interface::Api | Interface::Custom => {
+            for name in ["webhook_config", "channels"] {
+                let Some(entry) = fields.entry(name, Optional).filter(|entry| is_on(&entry.value)) else { continue };
+                let message = format!("`{name}` does nothing: it is for `human_interface: webhook`");
+                let help = "write `human_interface: webhook`, or take it out";
+                reading.reader.report(reading.warning(fields, message, entry.key_place).help(help));
+            }
+        }
+    }
+}
+
+/// Reports an address that cannot be posted to: outside of this machine it takes `https`.
+pub(super) fn check_url(reading: &Reading<'_, '_>, fields: &Fields<'_, '_>, name: &str, url: &SourceText) {
+    let text = url.trim();
+    if text.is_empty() || super::interpolate::names_vault(text) {
+        return;
+    }
+    let Some((scheme, rest)) = text.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
+        let error = fields.error(format!("`{name}` is no address: `{text}`"), &url.span);
+        reading.reader.report(error.help("write it in full: `https://host/path`"));
+        return;
+    };
+    if scheme == "https" || (scheme == "http" && is_local(rest)) {
+        return;
+    }
+    let error = fields.error(format!("`{name}` must begin with `https://`, not `{scheme}://`"), &url.span);
+    reading.reader.report(error.help("only this machine is spoken to without encryption"));
+}
+
+/// Whether what follows the scheme of an address is this machine.
+fn is_local(rest: &str) -> bool {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    host == "localhost" || host == "::1" || host.starts_with("127.")
+}

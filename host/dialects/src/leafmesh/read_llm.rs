@@ -1,0 +1,251 @@
+//! Reading what only agents with a model have.
+
+use hotcell_graph::Key;
+use hotcell_graph::diagnostic::{Diagnostic, Severity};
+
+use super::prompt_keys;
+use super::reading::{LONGEST, Reading, is_on};
+use super::schema::Llm;
+use super::shapes::Field;
+use crate::document::Need::Optional;
+use crate::document::{Fields, Kind, SourceText};
+use crate::json_schema;
+
+/// All fields of this type of agents.
+pub(super) const FIELDS: &[&str] = &[
+    "model",
+    "prompt",
+    "temperature",
+    "max_tokens",
+    "max_completion_tokens",
+    "reasoning",
+    "reasoning_budget",
+    "thinking",
+    "thinking_budget",
+    "enable_prompt_caching",
+    "response_format",
+    "optimization_strategy",
+    "context_parts",
+    "tools",
+    "tool_choice",
+    "max_tool_calls_per_message",
+    "tool_call_timeout",
+    "allow_parallel_tool_calls",
+    "tool_categories",
+    "fallback_models",
+    "cache",
+    "strict_tools",
+    "mcp",
+    "skills",
+    "playbook",
+    "super_agent",
+    "memory_strategy",
+    "knowledge_strategy",
+    "effort",
+    "mother_tongue",
+    "nationality",
+    "output_modality",
+    "image_options",
+    "llm_hard_timeout_s",
+    "schedule_followup",
+    "max_followup_depth",
+    "max_followups_per_session",
+    "schedule_targets",
+    "skills_eager",
+    "sandbox",
+    "device",
+];
+/// What models are asked with where nothing is said.
+const TEMPERATURE: f64 = 0.1;
+const MAX_TOKENS: u32 = 800;
+const TOOL_CALLS: u32 = 5;
+/// Above this what is given out rarely has the declared form.
+const HOT: f64 = 0.5;
+/// Less than this leaves no room for thoughts.
+const FEW_TOKENS: u32 = 1500;
+/// The parts of a prompt with labels of their own, in the order in which models see them.
+const PARTS: [(&str, &str); 4] = [
+    ("care", "EMPATHY & TONE"),
+    ("sentiment_analysis", "SENTIMENT ANALYSIS"),
+    ("guardrails", "SAFETY GUARDRAILS"),
+    ("flows", "FLOW INSTRUCTIONS"),
+];
+
+pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, yields: &[(Key, Field)]) -> Llm {
+    let reader = reading.reader;
+    let model = fields.text("model", Optional);
+    if model.as_ref().is_none_or(|model| model.trim().is_empty()) {
+        let error = fields.error("the agent has no `model`", &reader.span(fields.owner().place));
+        reader.report(error.help("say which, for example `model: gpt-4o-mini`"));
+    }
+    let prompt = fields.text("prompt", Optional);
+    let given = fields.within("temperature", 0.0..=2.0);
+    if let (Some(entry), Some(hot)) = (fields.entry("temperature", Optional), given.filter(|given| *given > HOT))
+        && !yields.is_empty()
+    {
+        let message = format!("a `temperature` of {hot} goes badly with `yields`");
+        let help = format!("at most {HOT} keeps replies in the declared form");
+        reader.report(reading.warning(fields, message, entry.value.place).help(help));
+    }
+    let max_tokens = fields.between("max_tokens", 1, u32::MAX);
+    let max_completion_tokens = fields.between("max_completion_tokens", 1, u32::MAX);
+    let fallback_models = fields.texts("fallback_models", Optional).unwrap_or_default();
+    thoughts(reading, fields, max_completion_tokens.or(max_tokens).unwrap_or(MAX_TOKENS));
+    fields.flag("enable_prompt_caching", Optional);
+    reading.not_yet(fields, "enable_prompt_caching");
+    let response_format = response_format(fields);
+    fields.word("optimization_strategy", &["performance", "cost", "speed"]);
+    let context_parts = context_parts(reading, fields);
+    let tools = fields.texts("tools", Optional).unwrap_or_default();
+    fields.texts("tool_categories", Optional);
+    reading.not_yet(fields, "tool_categories");
+    let tool_choice = fields.text("tool_choice", Optional);
+    if let Some(choice) = tool_choice.as_ref().filter(|choice| choice.trim().is_empty()) {
+        let error = fields.error("`tool_choice` is empty", &choice.span);
+        reader.report(error.help("write `auto`, `none` or the name of a tool"));
+    }
+    let max_tool_calls = fields.between("max_tool_calls_per_message", 0, 20).unwrap_or(TOOL_CALLS);
+    let tool_timeout = reading.seconds(fields, "tool_call_timeout", 300.0);
+    fields.flag("allow_parallel_tool_calls", Optional);
+    documented_later(reading, fields);
+    if let Some(prompt) = &prompt {
+        compare_with_yields(reading, fields, prompt, yields);
+    }
+    Llm {
+        model,
+        prompt,
+        temperature: given.unwrap_or(TEMPERATURE),
+        max_tokens: max_completion_tokens.or(max_tokens).unwrap_or(MAX_TOKENS),
+        fallback_models,
+        response_format,
+        context_parts,
+        tools,
+        tool_choice,
+        max_tool_calls,
+        tool_timeout,
+    }
+}
+
+/// Thoughts of the model itself, and the tools that stand for them.
+fn thoughts<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, tokens: u32) {
+    let thinks = fields.flag("thinking", Optional).filter(|flag| flag.value);
+    let reasons = fields.flag("reasoning", Optional).filter(|flag| flag.value);
+    fields.between("thinking_budget", 1024, 32_768);
+    fields.between("reasoning_budget", 1024, 32_768);
+    if thinks.is_some() && tokens < FEW_TOKENS {
+        let place = fields.entry("thinking", Optional).map_or(fields.owner().place, |entry| entry.value.place);
+        let message = format!("`thinking` with {tokens} tokens of output leaves little for the reply");
+        let help = format!("set `max_tokens` to {FEW_TOKENS} or more");
+        reading.reader.report(reading.warning(fields, message, place).help(help));
+    }
+    for (name, is_on) in [("thinking", thinks.is_some()), ("reasoning", reasons.is_some())] {
+        if is_on && let Some(entry) = fields.entry(name, Optional) {
+            reading.later(fields, entry);
+        }
+    }
+}
+
+/// Fields of later versions of the documentation, which are checked for their type.
+fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    fields.flag("strict_tools", Optional);
+    for name in ["memory_strategy", "knowledge_strategy"] {
+        fields.word(name, &["tool", "inject", "both"]);
+    }
+    for name in ["mother_tongue", "nationality"] {
+        if let Some(text) = fields.text(name, Optional)
+            && text.chars().count() > 40
+        {
+            let error = fields.error(format!("`{name}` has more than 40 characters"), &text.span);
+            reading.reader.report(error);
+        }
+    }
+    reading.seconds(fields, "llm_hard_timeout_s", LONGEST);
+    fields.flag("schedule_followup", Optional);
+    fields.between("max_followup_depth", 0, u32::MAX);
+    fields.between("max_followups_per_session", 0, u32::MAX);
+    fields.list("schedule_targets", Optional);
+    fields.flag("skills_eager", Optional);
+    fields.list("mcp", Optional);
+    fields.list("playbook", Optional);
+    if let Some(entry) = fields.entry("skills", Optional)
+        && matches!(entry.value.kind, Kind::Bool(_))
+    {
+        let error = fields.error("`skills` does not say which", &reading.reader.span(entry.value.place));
+        reading.reader.report(error.help("list their names: `skills: [name]`"));
+    }
+    let later = [
+        "cache",
+        "strict_tools",
+        "mcp",
+        "skills",
+        "playbook",
+        "super_agent",
+        "effort",
+        "mother_tongue",
+        "nationality",
+        "output_modality",
+        "image_options",
+        "llm_hard_timeout_s",
+        "schedule_targets",
+        "sandbox",
+        "device",
+    ];
+    for name in later {
+        reading.not_yet(fields, name);
+    }
+}
+
+/// The JSON schema of a reply, with or without the envelope that some providers take.
+fn response_format(fields: &mut Fields<'_, '_>) -> Option<hotcell_graph::Value> {
+    let (node, value) = json_schema::read(fields, "response_format")?;
+    let inner = node.get("json_schema").and_then(|entry| entry.value.get("schema")).map(|entry| entry.value.to_value());
+    Some(inner.unwrap_or(value))
+}
+
+fn context_parts<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<(String, SourceText)> {
+    let Some((entries, _)) = fields.map("context_parts", Optional) else { return Vec::new() };
+    let mut parts: Vec<(usize, String, SourceText)> = Vec::new();
+    for (place, entry) in entries.iter().enumerate() {
+        if !is_on(&entry.value) {
+            continue;
+        }
+        let what = || format!("`{}` of `context_parts`", entry.key);
+        let Some(text) = reading.reader.text(&entry.value, what, fields.owner()) else { continue };
+        let known = PARTS.iter().position(|(name, _)| *name == &*entry.key);
+        let label = match known {
+            Some(known) => PARTS[known].1.to_owned(),
+            None => entry.key.replace('_', " ").to_uppercase(),
+        };
+        parts.push((known.unwrap_or(PARTS.len() + place), label, text));
+    }
+    parts.sort_by_key(|(place, ..)| *place);
+    parts.into_iter().map(|(_, label, text)| (label, text)).collect()
+}
+
+/// Reports a prompt that asks for other fields than the agent declares.
+fn compare_with_yields(
+    reading: &Reading<'_, '_>,
+    fields: &Fields<'_, '_>,
+    prompt: &SourceText,
+    yields: &[(Key, Field)],
+) {
+    let asked = prompt_keys::keys(prompt);
+    if asked.is_empty() || yields.is_empty() {
+        return;
+    }
+    let undeclared: Vec<&str> =
+        asked.iter().map(String::as_str).filter(|key| yields.iter().all(|(name, _)| **name != **key)).collect();
+    if undeclared.is_empty() {
+        return;
+    }
+    let severity = if undeclared.len() == asked.len() { Severity::Error } else { Severity::Warning };
+    let message = match severity {
+        Severity::Error => {
+            format!("the prompt asks for a reply with `{}`, none of which `yields` declares", undeclared.join("`, `"))
+        }
+        _ => format!("the prompt mentions `{}`, which `yields` does not declare", undeclared.join("`, `")),
+    };
+    let error = fields.error(message, &prompt.span);
+    let help = "name the same fields in both; only those of `yields` are certain to be there";
+    reading.reader.report(Diagnostic { severity, ..error.help(help) });
+}

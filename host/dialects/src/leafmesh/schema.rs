@@ -1,0 +1,202 @@
+//! The typed tree of a mesh.
+
+use std::time::Duration;
+
+use hotcell_graph::diagnostic::Span;
+use hotcell_graph::python::ObjectCondition;
+use hotcell_graph::{Key, Value};
+
+use super::cron::WakeUp;
+use super::shapes::Field;
+use super::wait::Wait;
+use crate::document::SourceText;
+
+/// A mesh.
+#[derive(Debug, Default)]
+pub(super) struct Mesh {
+    pub(super) name: String,
+    pub(super) is_production: bool,
+    pub(super) agents: Vec<Agent>,
+    pub(super) entry_points: Vec<EntryPoint>,
+    pub(super) structures: Vec<(Key, Structure)>,
+    pub(super) max_chain_events: u32,
+    pub(super) manager: Option<Manager>,
+    pub(super) providers: Providers,
+    /// Names of entry points in places that are checked when all of them are known
+    pub(super) named_entries: Vec<SourceText>,
+}
+
+/// What blocks of `mesh` are there, of those that models need.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Providers {
+    pub(super) vertex: bool,
+    pub(super) foundry: bool,
+    pub(super) local: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Manager {
+    /// Agents that are asked when something goes wrong
+    pub(super) escalation_agents: Vec<SourceText>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AgentType {
+    Llm,
+    Human,
+    Programmatic,
+    External,
+}
+
+impl AgentType {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            AgentType::Llm => "llm",
+            AgentType::Human => "human",
+            AgentType::Programmatic => "programmatic",
+            AgentType::External => "external",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Communication {
+    Dual,
+    Chain,
+}
+
+/// An agent.
+#[derive(Debug)]
+pub(super) struct Agent {
+    pub(super) name: Key,
+    /// Its key in the file
+    pub(super) span: Span,
+    pub(super) description: Option<String>,
+    pub(super) communication: Communication,
+    pub(super) instances: u32,
+    /// Whether each copy routes by itself
+    pub(super) hands_each: bool,
+    pub(super) wake_ups: Vec<WakeUp>,
+    pub(super) yields: Vec<(Key, Field)>,
+    pub(super) inputs: Vec<(Key, Field)>,
+    pub(super) edges: Vec<Edge>,
+    pub(super) wait: Option<WaitFor>,
+    pub(super) is_strict: bool,
+    pub(super) retries: u32,
+    pub(super) overrides: Vec<(SourceText, Communication)>,
+    pub(super) body: Body,
+    /// Why it cannot run, if it cannot
+    pub(super) closed: Option<String>,
+}
+
+impl Agent {
+    /// How it answers a caller.
+    pub(super) fn communication_toward(&self, caller: &str) -> Communication {
+        let own = self.overrides.iter().find(|(name, _)| **name == *caller);
+        own.map_or(self.communication, |(_, kind)| *kind)
+    }
+}
+
+/// What an agent calls.
+#[derive(Debug)]
+pub(super) struct Edge {
+    pub(super) target: SourceText,
+    /// None means always
+    pub(super) condition: Option<Condition>,
+}
+
+/// A condition with the place of its text.
+#[derive(Clone, Debug)]
+pub(super) struct Condition {
+    pub(super) condition: ObjectCondition,
+    pub(super) span: Span,
+}
+
+#[derive(Debug)]
+pub(super) struct WaitFor {
+    pub(super) expression: Wait,
+    /// What it was read from
+    pub(super) texts: Vec<SourceText>,
+    pub(super) timeout: Duration,
+}
+
+#[derive(Debug)]
+pub(super) enum Body {
+    Llm(Box<Llm>),
+    Human(Box<Human>),
+    /// A function, perhaps behind a connector
+    Programmatic {
+        integration: Option<Connector>,
+    },
+    External(Option<Connector>),
+}
+
+impl Body {
+    pub(super) fn agent_type(&self) -> AgentType {
+        match self {
+            Body::Llm(_) => AgentType::Llm,
+            Body::Human(_) => AgentType::Human,
+            Body::Programmatic { .. } => AgentType::Programmatic,
+            Body::External(_) => AgentType::External,
+        }
+    }
+}
+
+/// What only agents with a model have.
+#[derive(Debug, Default)]
+pub(super) struct Llm {
+    pub(super) model: Option<SourceText>,
+    pub(super) prompt: Option<SourceText>,
+    pub(super) temperature: f64,
+    pub(super) max_tokens: u32,
+    pub(super) fallback_models: Vec<SourceText>,
+    pub(super) response_format: Option<Value>,
+    /// Parts of the prompt beside it, with their labels, in the order in which models see them
+    pub(super) context_parts: Vec<(String, SourceText)>,
+    pub(super) tools: Vec<SourceText>,
+    pub(super) tool_choice: Option<SourceText>,
+    pub(super) max_tool_calls: u32,
+    pub(super) tool_timeout: Option<Duration>,
+}
+
+/// What only people have.
+#[derive(Debug)]
+pub(super) struct Human {
+    pub(super) interface: Interface,
+    pub(super) timeout: Duration,
+    pub(super) prompt: Option<SourceText>,
+    pub(super) context: Option<SourceText>,
+    /// What stands for an answer that does not come; none means that its absence is a failure
+    pub(super) fallback: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Interface {
+    Default,
+    Api,
+    Webhook,
+    Custom,
+}
+
+/// What is reached by a connector.
+#[derive(Debug)]
+pub(super) struct Connector {
+    /// `n8n`, `crewai` and so on
+    pub(super) name: SourceText,
+}
+
+/// An entry point.
+#[derive(Debug)]
+pub(super) struct EntryPoint {
+    pub(super) name: SourceText,
+    pub(super) target: SourceText,
+    pub(super) description: Option<String>,
+    pub(super) condition: Option<Condition>,
+}
+
+/// A data structure.
+#[derive(Clone, Debug)]
+pub(super) struct Structure {
+    pub(super) field: Field,
+    pub(super) required: Vec<Key>,
+}

@@ -1,0 +1,115 @@
+//! Meshes: what a person sees for bad ones (`leafmesh/refused/*.yaml` with the snapshots beside them; files called `warning_*`
+//! give a graph all the same), and the shared vectors for conditions and for what agents wait for.
+
+mod surroundings;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hotcell_dialects::leafmesh::{self, Loaded};
+use hotcell_dialects::{Dialect, recognise};
+use hotcell_graph::Value;
+use hotcell_graph::diagnostic::{Severity, SourceFile, render};
+use hotcell_graph::python::ObjectCondition;
+use hotcell_graph::value::parse_json;
+
+use surroundings::Fake;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/leafmesh")
+}
+
+fn load(name: &str, text: &str) -> Loaded {
+    leafmesh::load(&Arc::new(SourceFile { name: name.into(), text: text.into() }), &Fake)
+}
+
+#[test]
+fn every_kind_of_bad_mesh_is_explained() {
+    let folder = folder().join("refused");
+    let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    paths.sort();
+    assert!(paths.len() > 10, "the inputs are not there");
+    let mut settings = insta::Settings::new();
+    settings.set_snapshot_path(folder.join("shown"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for path in paths {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert_eq!(recognise(&format!("{name}.yaml"), &text), Some(Dialect::LeafMesh), "{name}");
+            let loaded = load(&format!("{name}.yaml"), &text);
+            let errors = loaded.diagnostics.iter().filter(|one| one.severity == Severity::Error).count();
+            assert_eq!(errors == 0, name.starts_with("warning_"), "{name} has {errors} errors");
+            assert_eq!(loaded.graph.is_some(), errors == 0, "{name}");
+            insta::assert_snapshot!(name, render(&loaded.diagnostics, false));
+        }
+    });
+}
+
+fn vectors(name: &str) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(folder().join(name)).unwrap();
+    let vectors: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    assert!(vectors.len() >= 20, "{name} has few vectors");
+    vectors
+}
+
+/// What always holds is no condition; a mesh with it has an edge without one.
+#[test]
+fn conditions_hold_where_the_vectors_say() {
+    for vector in vectors("conditions.json") {
+        let source = match &vector["condition"] {
+            serde_json::Value::String(text) => text.as_str(),
+            _ => "",
+        };
+        let mesh = serde_json::json!({"agents": {
+            "a": {"agent_type": "programmatic", "can_call": [{"agent": "b", "condition": vector["condition"]}]},
+            "b": {"agent_type": "programmatic", "communication_type": "chain"},
+        }, "entry_points": [{"name": "e", "target": "a"}]});
+        let loaded = load("mesh.json", &mesh.to_string());
+        let is_refused = vector.get("load_error").is_some_and(|refused| refused == true);
+        assert_eq!(loaded.graph.is_none(), is_refused, "{source}: {:?}", loaded.diagnostics);
+        let Some(graph) = loaded.graph else { continue };
+        let edges = graph.node(graph.find("a").unwrap()).next.clone();
+        let is_free = matches!(&edges, hotcell_graph::ir::Next::Open(edges) if edges[0].condition.is_none());
+        let Ok(condition) = ObjectCondition::parse(source, "calling_agent_response") else {
+            assert!(is_free, "{source}");
+            continue;
+        };
+        let Value::Object(output) = parse_json(&vector["output"].to_string()).unwrap() else { panic!("{source}") };
+        let held = condition.holds(&output);
+        let fires = is_free || held == Ok(true);
+        assert_eq!(fires, vector["fires"] == true, "{source}: {held:?}");
+        let reason = vector["reason"].as_str().unwrap_or_default();
+        assert_eq!(held.is_err(), !is_free && reason != "ok", "{source}: {held:?}, {reason}");
+    }
+}
+
+#[test]
+fn what_agents_wait_for_is_read_where_the_vectors_say() {
+    for vector in vectors("wait_for.json") {
+        let mesh = serde_json::json!({"agents": {
+            "a": {"agent_type": "programmatic", "can_call": ["t"]},
+            "b": {"agent_type": "programmatic", "can_call": ["t"]},
+            "c": {"agent_type": "programmatic", "can_call": ["t"]},
+            "d": {"agent_type": "programmatic", "can_call": ["t"]},
+            "t": {"agent_type": "programmatic", "communication_type": "chain", "wait_for": vector["wait_for"]},
+        }, "entry_points": [{"name": "e", "target": "a"}]});
+        let loaded = load("mesh.json", &mesh.to_string());
+        let is_refused = vector["expect"] == "load_error";
+        assert_eq!(loaded.graph.is_none(), is_refused, "{}: {:?}", vector["wait_for"], loaded.diagnostics);
+    }
+}
+
+/// A field that hotcell reads and does not run is never silent: a check says so.
+#[test]
+fn every_field_that_is_not_run_is_named_by_a_check() {
+    let loaded =
+        load("mesh.yaml", &std::fs::read_to_string(folder().join("refused/warning_not_run_yet.yaml")).unwrap());
+    let told: Vec<&str> = loaded.diagnostics.iter().map(|one| one.message.as_str()).collect();
+    for field in ["narration", "memory", "knowledge", "wake_up", "manager", "thinking", "mcp", "framework", "brokers"] {
+        let named = format!("not run by hotcell yet: `{field}`");
+        assert!(told.iter().any(|message| message.starts_with(&named)), "{field}: {told:?}");
+    }
+}
