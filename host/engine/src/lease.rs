@@ -1,14 +1,24 @@
-//! The writer of a run, which tells when nobody holds it any more.
+//! The writer of a run, which lets a run write so much and no more, and tells when nobody holds it any more.
+
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use hotcell_journal::{Entry, JournalError, RecordedCall, RunId, RunWriter};
 use tokio::sync::oneshot;
+
+/// Bytes that a run may write to its journal.
+pub(crate) const MAX_WRITTEN: u64 = 1 << 30;
+/// Bytes of recordings that a process keeps of a run; of further calls none is kept.
+const MAX_RECORDED: u64 = 256 << 20;
 
 /// A writer that tells when it is gone. Turns that were stopped hold it until their tasks are taken apart, and as long the run
 /// belongs to nobody else.
 pub(crate) struct Lease {
     // Dropped before the sender.
     writer: Box<dyn RunWriter>,
+    most: u64,
+    written: AtomicU64,
+    recorded: AtomicU64,
     _gone: oneshot::Sender<()>,
 }
 
@@ -16,9 +26,11 @@ pub(crate) struct Lease {
 pub(crate) type Gone = oneshot::Receiver<()>;
 
 impl Lease {
-    pub(crate) fn new(writer: Box<dyn RunWriter>) -> (Self, Gone) {
+    /// The writer of a run with this history, which may write `most` bytes in all.
+    pub(crate) fn new(writer: Box<dyn RunWriter>, history: &[Entry], most: u64) -> (Self, Gone) {
         let (sender, gone) = oneshot::channel();
-        (Lease { writer, _gone: sender }, gone)
+        let (written, recorded) = (AtomicU64::new(weight(history)), AtomicU64::new(0));
+        (Lease { writer, most, written, recorded, _gone: sender }, gone)
     }
 }
 
@@ -29,11 +41,20 @@ impl RunWriter for Lease {
     }
 
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
+        let more = weight(&entries);
+        let written = self.written.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        // How a run stands can always be said.
+        if written > self.most && !entries.iter().any(|entry| entry.fact.is_rest()) {
+            return Err(JournalError::Full { most: self.most });
+        }
         self.writer.append(entries).await
     }
 
     fn record(&self, call: RecordedCall) {
-        self.writer.record(call);
+        let more = call.body.len() as u64;
+        if self.recorded.fetch_add(more, Ordering::Relaxed).saturating_add(more) <= MAX_RECORDED {
+            self.writer.record(call);
+        }
     }
 
     async fn settled(&self) -> Result<(), JournalError> {
@@ -43,4 +64,8 @@ impl RunWriter for Lease {
     async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
         self.writer.receive().await
     }
+}
+
+fn weight(entries: &[Entry]) -> u64 {
+    entries.iter().map(|entry| entry.fact.weight() as u64).sum()
 }

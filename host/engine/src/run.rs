@@ -18,7 +18,7 @@ use crate::branch::{WriteError, apply};
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
 use crate::event::Event;
-use crate::lease::Lease;
+use crate::lease::{Lease, MAX_WRITTEN};
 use crate::memory::{Moved, Remembered};
 use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
@@ -39,6 +39,7 @@ pub struct Engine {
     ports: Ports,
     store: Arc<dyn RunStore>,
     revision: Option<String>,
+    most_written: u64,
 }
 
 /// What to run.
@@ -77,7 +78,7 @@ pub struct RunReport {
 impl Engine {
     /// An engine that uses these ports and this store of runs.
     pub fn new(ports: Ports, store: Arc<dyn RunStore>) -> Self {
-        Engine { ports, store, revision: None }
+        Engine { ports, store, revision: None, most_written: MAX_WRITTEN }
     }
 
     /// The same engine, by which runs that go on are moved to this revision, which the store has to keep. [`Engine::fits`] says
@@ -85,6 +86,13 @@ impl Engine {
     #[must_use]
     pub fn moving_to(mut self, revision: String) -> Self {
         self.revision = Some(revision);
+        self
+    }
+
+    /// The same engine, with which a run may write so many bytes to its journal; otherwise it is a gibibyte.
+    #[must_use]
+    pub fn writing_at_most(mut self, bytes: u64) -> Self {
+        self.most_written = bytes;
         self
     }
 
@@ -262,8 +270,8 @@ impl Engine {
         let state = initial_state(&graph, given)?;
         let resumed = !history.entries.is_empty();
         let worked = history.worked;
+        let (lease, gone) = Lease::new(writer, &history.entries, self.most_written);
         let (remembered, completed, spent) = Remembered::of(history.entries);
-        let (lease, gone) = Lease::new(writer);
         let context = Arc::new(self.context(Arc::new(lease), &graph, variables, remembered, spent));
         let run = context.run.clone();
         let mut drive = Drive::of_run(context, state, self.store.clone(), worked);
@@ -301,6 +309,9 @@ async fn conclude(
             Some(halt) => halt,
             None => match drive.go(cancel.clone()).await {
                 Err(RunError::Journal(JournalError::Cancelled(_))) => Halt::Cancelled(drive.state()),
+                Err(RunError::Journal(error @ JournalError::Full { .. })) => {
+                    Halt::At(Outcome::Failed { node: None, error: error.to_string() }, drive.state())
+                }
                 other => other?,
             },
         };

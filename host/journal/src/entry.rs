@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use hotcell_budget::Account;
-use hotcell_graph::value::parse_json;
+use hotcell_graph::value::{MAX_SIZE, parse_json};
 use hotcell_graph::{Key, Object, Value};
 use serde::Serialize;
 
@@ -146,6 +146,45 @@ pub enum Fact {
         /// The node that failed, if one did
         node: Option<String>,
     },
+}
+
+impl Fact {
+    /// About how many bytes it takes in a journal. Nothing is written out to find that.
+    pub fn weight(&self) -> usize {
+        let list = |texts: &[String]| texts.iter().map(|text| text.len() + FIXED).sum();
+        FIXED
+            + match self {
+                Self::Started(header) => header.given.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+                Self::Completed(completed) => {
+                    let writes: usize =
+                        completed.writes.iter().map(|write| write.key.len() + weight(&write.value)).sum();
+                    let texts = [&completed.output, &completed.failure].into_iter().flatten().map(String::len);
+                    let next: usize = completed.next.as_deref().map_or(0, list);
+                    writes + next + texts.sum::<usize>()
+                }
+                Self::Effect { subject, answer, .. } => subject.len() + weight(answer),
+                Self::Failed { error, .. } | Self::Attempt { error, .. } => error.len(),
+                Self::Asked { question, .. } => question.text.len() + list(&question.options),
+                Self::Answered { text, .. } => text.len(),
+                Self::Stopped { reason } => reason.len(),
+                Self::Ended { result: Ok(text) | Err(text), .. } => text.len(),
+                Self::Resumed
+                | Self::Retried
+                | Self::Revised { .. }
+                | Self::TimerSet { .. }
+                | Self::TimerFired { .. }
+                | Self::Waiting
+                | Self::Cancelled => 0,
+            }
+    }
+}
+
+/// What an entry takes beside its texts.
+const FIXED: usize = 64;
+
+/// A value that is larger than values may be weighs as much as the largest.
+fn weight(value: &Value) -> usize {
+    value.check_size().unwrap_or(MAX_SIZE)
 }
 
 /// A value written to a key of the state, before any reducer.

@@ -89,7 +89,7 @@ impl Fact {
     }
 
     /// Whether whoever works on the run rests after this.
-    pub(crate) fn is_rest(&self) -> bool {
+    pub fn is_rest(&self) -> bool {
         matches!(self, Fact::Waiting | Fact::Cancelled | Fact::Stopped { .. } | Fact::Ended { .. })
     }
 

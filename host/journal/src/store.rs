@@ -7,6 +7,7 @@
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use hotcell_budget::Bytes;
 use thiserror::Error;
 
 use crate::artefact::Revision;
@@ -46,6 +47,12 @@ pub enum JournalError {
     /// Somebody else goes on with the run
     #[error("run `{0}` was taken over by another process; this one adds nothing to it any more")]
     Fenced(RunId),
+    /// The run has written more than a run may
+    #[error("the run has written more than {} to its journal, and no run may", Bytes(*.most))]
+    Full {
+        /// Bytes that a run may write
+        most: u64,
+    },
     /// Somebody ended it for good
     #[error("run `{0}` is cancelled; nothing is added to it any more")]
     Cancelled(RunId),

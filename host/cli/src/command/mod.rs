@@ -278,6 +278,7 @@ fn exit_of_journal(error: &JournalError) -> Exit {
         JournalError::Store { .. }
         | JournalError::Damaged { .. }
         | JournalError::Fenced(_)
+        | JournalError::Full { .. }
         | JournalError::ThreadMoved
         | JournalError::Unread(_) => Exit::Failed,
     }

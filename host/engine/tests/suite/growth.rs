@@ -6,7 +6,7 @@ use crate::common::journal::request;
 use crate::common::{World, end, graph, pass};
 use hotcell_engine::{Engine, Outcome};
 use hotcell_graph::ir::{Expression, Graph, Update};
-use hotcell_journal::MemoryStore;
+use hotcell_journal::{MemoryStore, RunStore as _};
 use tokio_util::sync::CancellationToken;
 
 async fn failed(graph: Graph) -> String {
@@ -61,4 +61,31 @@ async fn a_node_writes_so_many_keys_at_once() {
         failed(graph(&["many", "done"], |ids| vec![pass(ids, "many", &updates, &["done"]), end(ids, "done", "")]))
             .await;
     assert!(error.contains("it writes more than 10000 keys of the state at once"), "{error}");
+}
+
+/// A run that would fill the disk with small steps, a hundred thousand characters each.
+fn filling() -> Graph {
+    let mut graph = graph(&["grow", "done"], |ids| {
+        vec![pass(ids, "grow", &[("y", "{{x}}")], &["grow"]), end(ids, "done", "{{x}}")]
+    });
+    graph.initial_state = vec![("x".into(), "x".repeat(100_000).into())];
+    graph.limits.visits_per_node = None;
+    graph
+}
+
+#[tokio::test]
+async fn a_run_writes_so_much_to_its_journal_and_then_fails() {
+    let store = Arc::new(MemoryStore::default());
+    let engine = Engine::new(Arc::new(World::default()).ports(), store.clone()).writing_at_most(2_000_000);
+    let graph = Arc::new(filling());
+    let report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
+    let full = "the run has written more than 1.9 MiB to its journal, and no run may";
+    assert_eq!(report.outcome, Outcome::Failed { node: None, error: full.to_owned() });
+    let entries = store.history(&report.run).await.unwrap().whole().unwrap();
+    assert!((15..25).contains(&entries.len()), "{}", entries.len());
+    assert!(entries.last().unwrap().fact.is_rest());
+    // Neither another process nor another attempt has room again.
+    let again = engine.retry(&report.run, graph, CancellationToken::new()).await.unwrap();
+    assert_eq!(again.outcome, Outcome::Failed { node: None, error: full.to_owned() });
+    assert!(store.history(&report.run).await.unwrap().whole().unwrap().len() < entries.len() + 5);
 }
