@@ -95,6 +95,12 @@ pub struct RunBudget {
     /// HTTP bytes, sent and received together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_bytes: Option<Bytes>,
+    /// Bytes written to files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<Bytes>,
+    /// Files, directories and links made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<u64>,
     /// Requests to models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_requests: Option<u64>,
@@ -176,7 +182,9 @@ impl BudgetScope {
         let fuel = left("fuel", cap.fuel.map(|fuel| fuel.0), spent.fuel.0)?;
         let used = u64::try_from(spent.wall_clock.as_millis()).unwrap_or(u64::MAX);
         let time = left("wall_clock_ms", cap.wall_clock_ms, used)?;
-        // A call that sends nothing may go on when no request is left.
+        // A call that sends and writes nothing may go on when nothing of that is left.
+        let file_bytes = cap.file_bytes.map_or(u64::MAX, |cap| cap.0.saturating_sub(spent.file_bytes.0));
+        let files = cap.files.map_or(u64::MAX, |cap| cap.saturating_sub(spent.files));
         let requests = cap.http_requests.map(|cap| cap.saturating_sub(spent.http_requests));
         let bytes = cap.http_bytes.map(|cap| cap.0.saturating_sub((spent.http_sent + spent.http_received).0));
         drop(spent);
@@ -186,6 +194,8 @@ impl BudgetScope {
         clamped.http_requests =
             clamped.http_requests.min(requests.map_or(u32::MAX, |left| u32::try_from(left).unwrap_or(u32::MAX)));
         clamped.http_bytes = clamped.http_bytes.min(Bytes(bytes.unwrap_or(u64::MAX)));
+        clamped.file_bytes = clamped.file_bytes.min(Bytes(file_bytes));
+        clamped.files = clamped.files.min(u32::try_from(files).unwrap_or(u32::MAX));
         Ok(clamped)
     }
 
@@ -295,7 +305,7 @@ mod tests {
     #[test]
     fn each_cap_ends_what_it_caps() {
         let cap: RunBudget = serde_json::from_str(
-            r#"{ "calls": 2, "wall_clock_ms": 10, "http_requests": 1, "http_bytes": 5, "model_requests": 1, "tokens": 7 }"#,
+            r#"{ "calls": 2, "wall_clock_ms": 10, "http_requests": 1, "http_bytes": 5, "file_bytes": 9, "files": 3, "model_requests": 1, "tokens": 7 }"#,
         )
         .unwrap_or_default();
         let spent = |usage: Usage| BudgetScope::new(cap.clone(), usage);
@@ -304,6 +314,8 @@ mod tests {
         assert!(spent(Usage { wall_clock: Duration::from_millis(10), ..Usage::default() }).clamp(&budget).is_err());
         let clamped = spent(Usage { http_requests: 1, http_sent: Bytes(2), ..Usage::default() }).clamp(&budget);
         assert!(clamped.is_ok_and(|clamped| (clamped.http_requests, clamped.http_bytes) == (0, Bytes(3))));
+        let clamped = spent(Usage { file_bytes: Bytes(2), files: 7, ..Usage::default() }).clamp(&budget);
+        assert!(clamped.is_ok_and(|clamped| (clamped.file_bytes, clamped.files) == (Bytes(7), 0)));
         assert!(spent(Usage::default()).may_ask_model().is_ok());
         assert!(spent(Usage { model_requests: 1, ..Usage::default() }).may_ask_model().is_err());
         assert!(spent(Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() }).may_ask_model().is_err());

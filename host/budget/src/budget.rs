@@ -46,6 +46,10 @@ pub struct Budget {
     pub http_requests: u32,
     /// HTTP bytes, counted for each direction on its own, headers included. Trips as `egress`.
     pub http_bytes: Bytes,
+    /// Bytes written to files of granted directories. Trips as `files`.
+    pub file_bytes: Bytes,
+    /// Files, directories and links made in granted directories. Trips as `files`.
+    pub files: u32,
     /// Calls from plugin to host to plugin. Trips as `too-deep`.
     pub depth: u32,
     /// Nesting of a JSON value that a guest returns. Trips as `too-deep`.
@@ -66,6 +70,8 @@ impl Default for Budget {
             error_bytes: Bytes::kib(4),
             http_requests: 16,
             http_bytes: Bytes::mib(8),
+            file_bytes: Bytes::mib(256),
+            files: 10_000,
             depth: 8,
             json_depth: 128,
         }
@@ -102,6 +108,8 @@ impl Budget {
             error_bytes: Bytes(u64::MAX),
             http_requests: u32::MAX,
             http_bytes: Bytes(u64::MAX),
+            file_bytes: Bytes(u64::MAX),
+            files: u32::MAX,
             depth: u32::MAX,
             json_depth: u32::MAX,
         }
@@ -122,6 +130,8 @@ impl Budget {
             error_bytes: self.error_bytes.min(ceiling.error_bytes),
             http_requests: self.http_requests.min(ceiling.http_requests),
             http_bytes: self.http_bytes.min(ceiling.http_bytes),
+            file_bytes: self.file_bytes.min(ceiling.file_bytes),
+            files: self.files.min(ceiling.files),
             depth: self.depth.min(ceiling.depth),
             json_depth: self.json_depth.min(ceiling.json_depth),
         }
@@ -150,7 +160,7 @@ mod tests {
     /// The defaults are documented limits: changing one has to be a decision.
     #[test]
     fn defaults_are_the_documented_table() -> Result<(), serde_json::Error> {
-        let plugin = r#"{"fuel":200000000,"wall_clock_ms":5000,"memory":67108864,"handles":1000,"transfer":4194304,"output":1048576,"log_lines":256,"log_line_bytes":4096,"error_bytes":4096,"http_requests":16,"http_bytes":8388608,"depth":8,"json_depth":128}"#;
+        let plugin = r#"{"fuel":200000000,"wall_clock_ms":5000,"memory":67108864,"handles":1000,"transfer":4194304,"output":1048576,"log_lines":256,"log_line_bytes":4096,"error_bytes":4096,"http_requests":16,"http_bytes":8388608,"file_bytes":268435456,"files":10000,"depth":8,"json_depth":128}"#;
         assert_eq!(serde_json::to_string(&Budget::default())?, plugin);
         let interpreter = Budget::interpreter();
         assert_eq!((interpreter.memory.0, interpreter.fuel.0), (268_435_456, 50_000_000_000));
@@ -159,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_ceiling_cuts_every_limit_and_raises_none() -> Result<(), serde_json::Error> {
-        let zero = r#"{"fuel":0,"wall_clock_ms":0,"memory":0,"handles":0,"transfer":0,"output":0,"log_lines":0,"log_line_bytes":0,"error_bytes":0,"http_requests":0,"http_bytes":0,"depth":0,"json_depth":0}"#;
+        let zero = r#"{"fuel":0,"wall_clock_ms":0,"memory":0,"handles":0,"transfer":0,"output":0,"log_lines":0,"log_line_bytes":0,"error_bytes":0,"http_requests":0,"http_bytes":0,"file_bytes":0,"files":0,"depth":0,"json_depth":0}"#;
         let zero: Budget = serde_json::from_str(zero)?;
         assert_eq!(Budget::default().clamp(&zero), zero);
         assert_eq!(zero.clamp(&Budget::unlimited()), zero);

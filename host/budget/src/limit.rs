@@ -20,19 +20,22 @@ pub enum Limit {
     OutputTooLarge,
     /// Too many HTTP requests, or too many bytes in one direction.
     Egress,
+    /// Too many bytes written to files, too many files made, or a directory or disk is full.
+    Files,
     /// Calls or JSON values are nested too deeply, or the guest's stack overflowed.
     TooDeep,
 }
 
 impl Limit {
     /// Every limit, in declaration order.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OutOfFuel,
         Self::Deadline,
         Self::OutOfMemory,
         Self::TooManyHandles,
         Self::OutputTooLarge,
         Self::Egress,
+        Self::Files,
         Self::TooDeep,
     ];
 
@@ -45,6 +48,7 @@ impl Limit {
             Self::TooManyHandles => "too-many-handles",
             Self::OutputTooLarge => "output-too-large",
             Self::Egress => "egress",
+            Self::Files => "files",
             Self::TooDeep => "too-deep",
         }
     }

@@ -35,6 +35,12 @@ pub struct Usage {
     pub http_sent: Bytes,
     /// HTTP bytes received, headers included.
     pub http_received: Bytes,
+    /// Bytes written to files.
+    #[serde(skip_serializing_if = "is_none")]
+    pub file_bytes: Bytes,
+    /// Files, directories and links made.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub files: u64,
     /// Requests to models.
     #[serde(skip_serializing_if = "is_zero")]
     pub model_requests: u64,
@@ -53,6 +59,10 @@ fn is_free(cost: &Cost) -> bool {
     *cost == Cost(0)
 }
 
+fn is_none(bytes: &Bytes) -> bool {
+    *bytes == Bytes(0)
+}
+
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }
@@ -69,6 +79,8 @@ impl AddAssign for Usage {
         self.http_requests = self.http_requests.saturating_add(other.http_requests);
         self.http_sent += other.http_sent;
         self.http_received += other.http_received;
+        self.file_bytes += other.file_bytes;
+        self.files = self.files.saturating_add(other.files);
         self.model_requests = self.model_requests.saturating_add(other.model_requests);
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
@@ -111,6 +123,8 @@ mod tests {
             http_requests: 4,
             http_sent: Bytes(5),
             http_received: Bytes(6),
+            file_bytes: Bytes(10),
+            files: 11,
             model_requests: 7,
             input_tokens: 8,
             output_tokens: 9,
@@ -129,6 +143,8 @@ mod tests {
             http_requests: 8,
             http_sent: Bytes(10),
             http_received: Bytes(12),
+            file_bytes: Bytes(20),
+            files: 22,
             model_requests: 14,
             input_tokens: 16,
             output_tokens: 18,

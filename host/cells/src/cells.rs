@@ -17,8 +17,9 @@ use crate::cost;
 use crate::description::{self, Description};
 use crate::engine;
 use crate::entries::{Entries, ScriptEntry, find_entries};
-use crate::guest::{self, GuestState};
+use crate::guest::GuestState;
 use crate::inspect::{Shape, inspect};
+use crate::linker::linker;
 use crate::load_error::LoadError;
 use crate::pool::{self, Allocation, HostEngine};
 use crate::room::{self, Room};
@@ -184,7 +185,7 @@ impl Cells {
         let calls = u32::try_from(options.max_concurrent_calls.clamp(1, 4_096)).unwrap_or(u32::MAX);
         let HostEngine { engine, allocation, mut warnings } =
             pool::host_engine(calls.saturating_mul(2)).map_err(failed)?;
-        let linker = guest::linker(&engine).map_err(failed)?;
+        let linker = linker(&engine).map_err(failed)?;
         let cache = match options.cache_dir.as_deref().map(Cache::open) {
             Some(Ok(cache)) => Some(cache),
             Some(Err(error)) => {

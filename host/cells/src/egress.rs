@@ -26,6 +26,7 @@ use crate::call::Terms;
 use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
 use crate::guest::Tape;
+use crate::messages::BODY_PIECE;
 use crate::policy::{Capability, Decision, Request, decide, may_hold_secret};
 use crate::recording::{Player, Recorder, play_http, record_http};
 use crate::secrets::{self, Vault};
@@ -156,6 +157,10 @@ impl Shared {
 }
 
 impl WasiHttpHooks for Egress {
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        BODY_PIECE
+    }
+
     fn send_request(
         &mut self,
         request: HttpRequest<WasiBody>,

@@ -4,25 +4,23 @@
 //! what was denied. What may be sent, what it costs and what it carries is decided where it is decided for everybody,
 //! in [`egress`](crate::egress).
 
-use std::future::{pending, poll_fn};
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use wasmtime::component::{ComponentType, Lift, Linker, Lower, ResourceTableError};
+use wasmtime::component::{ComponentType, Lift, Lower};
 use wasmtime_wasi_http::Error;
 
 use crate::denials::Denials;
 use crate::egress::{Egress, get_whole};
 use crate::fetch::{OF_THE_CONNECTION, compose};
-use crate::guest::GuestState;
-use crate::imports::{Caller, HOST_CALL_FUEL, STORE_CALL_FUEL, charge};
-use crate::recording::{Blob, HostFunction, short_digest};
+use crate::recording::{Blob, short_digest};
 use crate::text::one_line;
 
 /// The interface, as interpreters import it.
-const INTERFACE: &str = "hotcell:cell/http@0.1.0";
+pub(crate) const INTERFACE: &str = "hotcell:cell/http@0.1.0";
 
 /// Names and values, in their order.
 type Headers = Vec<(String, Vec<u8>)>;
@@ -30,7 +28,7 @@ type Headers = Vec<(String, Vec<u8>)>;
 /// `http.request`.
 #[derive(Clone, Debug, PartialEq, Eq, ComponentType, Lift)]
 #[component(record)]
-struct Request {
+pub(crate) struct Request {
     method: String,
     url: String,
     headers: Headers,
@@ -41,7 +39,7 @@ struct Request {
 /// `http.response`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ComponentType, Lower)]
 #[component(record)]
-struct Response {
+pub(crate) struct Response {
     status: u16,
     reason: String,
     #[serde(with = "recorded::headers")]
@@ -54,7 +52,7 @@ struct Response {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ComponentType, Lower)]
 #[component(variant)]
 #[serde(rename_all = "kebab-case")]
-enum Outcome {
+pub(crate) enum Outcome {
     #[component(name = "answered")]
     Answered(Response),
     #[component(name = "invalid")]
@@ -118,19 +116,29 @@ pub(crate) struct Exchanges {
 }
 
 impl Exchanges {
-    fn add(&mut self, bytes: u64, outcome: impl Future<Output = Outcome> + Send + 'static) -> u32 {
+    /// Keeps a request that was started, and gives its number.
+    pub(crate) fn add(&mut self, bytes: u64, outcome: impl Future<Output = Outcome> + Send + 'static) -> u32 {
         self.last = self.last.wrapping_add(1);
         self.open.push(Open { number: self.last, bytes, outcome: Box::pin(outcome) });
         self.last
     }
 
+    pub(crate) fn count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Ends a request of which nobody wants to hear.
+    pub(crate) fn cancel(&mut self, number: u32) {
+        self.open.retain(|open| open.number != number);
+    }
+
     /// Bytes that are kept for requests.
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.open.iter().map(|open| open.bytes).sum()
     }
 
     /// Closes the request that is done.
-    fn close(&mut self, done: Option<(u32, Outcome)>) -> Option<(u32, Outcome)> {
+    pub(crate) fn close(&mut self, done: Option<(u32, Outcome)>) -> Option<(u32, Outcome)> {
         if let Some((number, _)) = &done {
             self.open.retain(|open| open.number != *number);
         }
@@ -138,7 +146,7 @@ impl Exchanges {
     }
 
     /// The first that is done; none if there is nothing to wait for.
-    async fn next(&mut self) -> Option<(u32, Outcome)> {
+    pub(crate) async fn next(&mut self) -> Option<(u32, Outcome)> {
         poll_fn(|cx| {
             for index in 0..self.open.len() {
                 if let Poll::Ready(outcome) = self.open[index].outcome.as_mut().poll(cx) {
@@ -151,74 +159,30 @@ impl Exchanges {
     }
 }
 
-/// Puts the interface into the linker. A plugin cannot import it: what plugins import is compared with the contract
-/// before they are compiled.
-pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result<()> {
-    let mut http = linker.instance(INTERFACE)?;
-    http.func_wrap("start", |mut store: Caller<'_>, (request,): (Request,)| {
-        let bytes = request.bytes();
-        charge(&mut store, STORE_CALL_FUEL, bytes)?;
-        let guest = store.data_mut();
-        guest.take(HostFunction::HttpStart, || request.shown(), |_| ())?;
-        if guest.exchanges.open.len() >= guest.max_handles {
-            return Err(ResourceTableError::Full.into());
-        }
-        let bytes = bytes as u64;
-        let outcome = guest.egress.admit(guest.exchanges.bytes().saturating_add(bytes));
-        let number = match outcome {
-            // Its outcome is recorded.
-            Ok(()) if guest.tape.player().is_some() => guest.exchanges.add(bytes, pending()),
-            Ok(()) => guest.exchanges.add(bytes, request.send(&guest.egress, guest.denials.clone())),
-            Err(exhausted) => guest.exchanges.add(0, async move { Outcome::Failed(exhausted) }),
-        };
-        Ok((number,))
-    })?;
-    http.func_wrap_async("wait", |mut store: Caller<'_>, (most,): (Option<u64>,)| {
-        Box::new(async move {
-            let guest = store.data_mut();
-            let played = guest.tape.player().map(|player| player.take(HostFunction::HttpWait, ""));
-            let done = match (played, most) {
-                (Some(played), _) => guest.exchanges.close(played?),
-                (None, Some(most)) => {
-                    let time = Duration::from_nanos(most);
-                    tokio::time::timeout(time, guest.exchanges.next()).await.unwrap_or_default()
-                }
-                (None, None) => guest.exchanges.next().await,
-            };
-            guest.tape.note(HostFunction::HttpWait, String::new, &done);
-            let bytes = match &done {
-                Some((_, Outcome::Answered(response))) => size(&response.headers) + response.body.len(),
-                _ => 0,
-            };
-            charge(&mut store, HOST_CALL_FUEL, bytes)?;
-            Ok((done,))
-        })
-    })?;
-    http.func_wrap("cancel", |mut store: Caller<'_>, (number,): (u32,)| {
-        charge(&mut store, HOST_CALL_FUEL, 0)?;
-        store.data_mut().exchanges.open.retain(|open| open.number != number);
-        Ok(())
-    })
-}
-
 fn size(headers: &Headers) -> usize {
     headers.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
+impl Response {
+    pub(crate) fn bytes(&self) -> usize {
+        size(&self.headers) + self.body.len()
+    }
+}
+
 impl Request {
     /// The request as it is found again in a recording.
-    fn shown(&self) -> String {
+    pub(crate) fn shown(&self) -> String {
         let headers = self.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_slice()]);
         let digest = short_digest(headers.chain([self.body.as_slice()]));
         format!("{} {} {digest}", self.method.to_ascii_uppercase(), self.url)
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.method.len() + self.url.len() + size(&self.headers) + self.body.len()
     }
 
     /// Sends it. The future keeps nothing of the guest but what the requests of a call share.
-    fn send(self, egress: &Egress, denials: Denials) -> impl Future<Output = Outcome> + Send + use<> {
+    pub(crate) fn send(self, egress: &Egress, denials: Denials) -> impl Future<Output = Outcome> + Send + use<> {
         let timeout = self.timeout.map(Duration::from_millis);
         let url = one_line(&self.url, 500);
         let exchange = self.compose().map(|request| get_whole(egress, request));

@@ -4,21 +4,26 @@
 //! would learn what it wanted. With it the attempt reaches the host, fails as before, and becomes a denial that says
 //! how to grant the directory.
 
-use std::sync::OnceLock;
+use std::fs::File;
+use std::sync::{Arc, OnceLock};
 
 use wasmtime::StoreContextMut;
 use wasmtime::component::{Linker, Resource};
 use wasmtime_wasi::filesystem::{Descriptor, Dir, WasiFilesystemView as _};
 use wasmtime_wasi::p2::bindings::filesystem::preopens::Host as _;
 use wasmtime_wasi::p2::bindings::filesystem::types::{
-    DescriptorFlags, DescriptorType, ErrorCode, Host as _, HostDescriptor as _, OpenFlags, PathFlags,
+    DescriptorFlags, DescriptorType, ErrorCode, HostDescriptor as _, OpenFlags, PathFlags,
 };
 use wasmtime_wasi::{FsPerms, OpenMode};
 
+use crate::disk::Wanted;
 use crate::grants::Access;
 use crate::guest::GuestState;
+use crate::open_files::one_too_many;
 use crate::policy::{Decision, Request, decide};
 
+/// The interface that the functions belong to.
+pub(crate) const TYPES: &str = "wasi:filesystem/types@0.2.12";
 /// The guest's path of the empty root.
 const ROOT: &str = "/";
 /// Where the Python cell looks for the sources of its own library and of itself, which it carries compiled only.
@@ -36,7 +41,7 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
         .func_wrap("get-directories", |mut store: StoreContextMut<'_, GuestState>, (): ()| {
             Ok((store.data_mut().directories()?,))
         })?;
-    linker.instance("wasi:filesystem/types@0.2.12")?.func_wrap_async(
+    linker.instance(TYPES)?.func_wrap_async(
         "[method]descriptor.open-at",
         |mut store: StoreContextMut<'_, GuestState>,
          (directory, path_flags, path, open_flags, flags): (
@@ -50,18 +55,28 @@ pub(crate) fn add_to_linker(linker: &mut Linker<GuestState>) -> wasmtime::Result
                 let guest = store.data_mut();
                 let in_root = guest.root == Some(directory.rep());
                 let shown = in_root.then(|| path.clone());
-                let mut files = guest.filesystem();
+                let borrowed = || Resource::<Descriptor>::new_borrow(directory.rep());
+                let limited = guest.limited.get(&directory.rep()).copied();
                 if !open_flags.contains(OpenFlags::DIRECTORY) {
-                    let there = files.stat_at(Resource::new_borrow(directory.rep()), path_flags, path.clone()).await;
+                    let there = guest.filesystem().stat_at(borrowed(), path_flags, path.clone()).await;
+                    let makes_it = there.is_err() && open_flags.contains(OpenFlags::CREATE);
                     if there.is_ok_and(|there| is_special(there.type_)) {
                         return Ok((Opened::Err(ErrorCode::NotPermitted),));
                     }
+                    if makes_it && let Err(full) = guest.take_room(&borrowed(), Wanted::FILE).await {
+                        return Ok((Opened::Err(full),));
+                    }
                 }
-                let opened = files.open_at(directory, path_flags, path, open_flags, flags).await;
-                let opened: Opened = match opened {
-                    Ok(opened) => Ok(opened),
-                    Err(error) => Err(files.convert_error_code(error)?),
-                };
+                let opened = guest.filesystem().open_at(directory, path_flags, path, open_flags, flags).await;
+                let opened: Opened = guest.plain(opened)?;
+                if let Ok(opened) = &opened {
+                    if let Some(most) = guest.file(opened).and_then(|file| one_too_many(&file)) {
+                        guest.filesystem().table.delete(Resource::<Descriptor>::new_own(opened.rep()))?;
+                        guest.open_files_exhausted = Some(most);
+                        return Ok((Opened::Err(ErrorCode::InsufficientMemory),));
+                    }
+                    guest.limit_like(limited, opened);
+                }
                 if let (Some(path), Err(_)) = (shown, &opened) {
                     guest.deny_directory(&path, open_flags, flags);
                 }
@@ -86,12 +101,33 @@ impl GuestState {
     /// The granted directories and the empty root.
     fn directories(&mut self) -> wasmtime::Result<Vec<(Resource<Descriptor>, String)>> {
         let mut directories = self.filesystem().get_directories()?;
+        for (directory, guest) in &directories {
+            let limited = self.disk.directory(guest);
+            self.limit_like(limited, directory);
+        }
         if let Some(root) = empty_root() {
             let root = self.filesystem().table.push(Descriptor::Dir(root))?;
             self.root = Some(root.rep());
             directories.push((root, ROOT.to_owned()));
         }
         Ok(directories)
+    }
+
+    /// The open file or directory of a handle.
+    fn file(&mut self, opened: &Resource<Descriptor>) -> Option<Arc<File>> {
+        match self.filesystem().table.get(opened).ok()? {
+            Descriptor::File(file) => Some(file.file.clone()),
+            Descriptor::Dir(directory) => Some(directory.dir.clone()),
+        }
+    }
+
+    /// Notes that what was opened lies in the granted directory with this number, which has a limit of its own, or in none.
+    fn limit_like(&mut self, limited: Option<usize>, opened: &Resource<Descriptor>) {
+        // The number of a handle that was closed is given again.
+        match limited {
+            Some(number) => self.limited.insert(opened.rep(), number),
+            None => self.limited.remove(&opened.rep()),
+        };
     }
 
     /// Records that the guest wanted `path`, which lies in no directory it was granted.
@@ -130,7 +166,7 @@ fn empty_root() -> Option<Dir> {
     static ROOT: OnceLock<Option<Dir>> = OnceLock::new();
     let open = || {
         let directory = tempfile::Builder::new().prefix("hotcell-root-").tempdir().ok()?;
-        let file = std::fs::File::open(directory.path()).ok()?;
+        let file = File::open(directory.path()).ok()?;
         Some(Dir::new(file, FsPerms::ReadOnly, OpenMode::READ, true))
     };
     ROOT.get_or_init(open).clone()

@@ -4,7 +4,7 @@
 //! [grants."scripts/fetch.py"]
 //! http = ["https://api.example.org", { url = "http://localhost:8080", methods = ["GET"] }]
 //! env = ["LANG"]
-//! fs = [{ host = "data", guest = "/data", access = "read" }]
+//! fs = [{ host = "data", guest = "/data" }, { host = "out", guest = "/out", access = "read-write", max_files = 100 }]
 //! clock = "precise"
 //! random = "seeded"
 //! secret = [{ name = "API_KEY", servers = ["https://api.example.org"] }]
@@ -23,6 +23,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use hotcell_budget::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use url::{Host, Url};
 
@@ -115,6 +116,19 @@ pub struct DirectoryGrant {
     /// What may be done there; reading, if nothing is said.
     #[serde(default)]
     pub access: Access,
+    /// Bytes that the directory may hold with all that is in it, for guests that write there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<Bytes>,
+    /// Files, directories and links that the directory may hold with all that is in it, for guests that write there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_files: Option<u64>,
+}
+
+impl DirectoryGrant {
+    /// A directory without limits of its own.
+    pub fn new(host: impl Into<PathBuf>, guest: impl Into<String>, access: Access) -> Self {
+        Self { host: host.into(), guest: guest.into(), access, max_bytes: None, max_files: None }
+    }
 }
 
 /// What a guest may do in a directory.

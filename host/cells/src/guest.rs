@@ -2,7 +2,7 @@
 //!
 //! A store lives for one call. Nothing of it is shared with another call but the engine and what is read-only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use hotcell_budget::{Budget, Usage};
@@ -10,7 +10,7 @@ use rand::rngs::{SmallRng, StdRng};
 use rand::{Rng as _, SeedableRng as _};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wasmtime::component::{Linker, ResourceTable};
+use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
@@ -19,11 +19,10 @@ use crate::clock::{Clock, Monotonic, Repeatable, Wall};
 use crate::contract::LogLevel;
 use crate::denials::Denials;
 use crate::directories::OpenedDirectory;
+use crate::disk::Disk;
 use crate::egress::Egress;
-use crate::exchanges::{self, Exchanges};
-use crate::files;
+use crate::exchanges::Exchanges;
 use crate::grants::{Access, Grants};
-use crate::imports;
 use crate::limiter::MemoryLimiter;
 use crate::output::Capture;
 use crate::policy::{Decision, Request, decide};
@@ -60,6 +59,12 @@ pub(crate) struct GuestState {
     pub(crate) denials: Denials,
     /// The handle of the empty root directory, once the guest has it.
     pub(crate) root: Option<u32>,
+    /// What may be left on the disk.
+    pub(crate) disk: Disk,
+    /// By the number of a handle, the granted directory with a limit of its own that it lies in.
+    pub(crate) limited: HashMap<u32, usize>,
+    /// How many files guests may have open together, once that was too few.
+    pub(crate) open_files_exhausted: Option<u64>,
     pub(crate) state: Option<Arc<dyn StateView>>,
     pub(crate) config: Arc<BTreeMap<String, String>>,
     /// Answers for `ask`; none where questions cannot be put.
@@ -248,6 +253,9 @@ impl GuestState {
             grants: terms.grants.clone(),
             denials,
             root: None,
+            disk: Disk::new(budget, &terms.grants),
+            limited: HashMap::new(),
+            open_files_exhausted: None,
             state: setup.state,
             config: terms.config.clone(),
             answers: setup.answers.map(Vec::into_iter),
@@ -419,15 +427,4 @@ impl WasiHttpView for GuestState {
     fn http(&mut self) -> WasiHttpCtxView<'_> {
         WasiHttpCtxView { hooks: &mut self.egress, table: &mut self.table, ctx: &mut self.http }
     }
-}
-
-/// A linker with everything a guest may import.
-pub(crate) fn linker(engine: &wasmtime::Engine) -> wasmtime::Result<Linker<GuestState>> {
-    let mut linker = Linker::new(engine);
-    wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;
-    exchanges::add_to_linker(&mut linker)?;
-    files::add_to_linker(&mut linker)?;
-    imports::add_to_linker(&mut linker)?;
-    Ok(linker)
 }

@@ -1,4 +1,5 @@
-//! The memory limit of one call: a sum over every linear memory and table, whichever instance they belong to.
+//! The memory limit of one call: a sum over every linear memory and table, whichever instance they belong to, and
+//! over what the host keeps for the guest.
 
 use wasmtime::ResourceLimiter;
 
@@ -30,6 +31,11 @@ impl MemoryLimiter {
     /// The sum that was asked for when the limit was last hit.
     pub(crate) fn refused(&self) -> Option<usize> {
         self.refused
+    }
+
+    /// Counts bytes that the host keeps for the guest, until the end of the call; says whether there was room.
+    pub(crate) fn keep(&mut self, bytes: usize) -> bool {
+        self.grow(0, bytes)
     }
 
     fn grow(&mut self, current: usize, desired: usize) -> bool {

@@ -63,7 +63,12 @@ impl HttpGrant {
 fn directory(mine: &DirectoryGrant, theirs: &DirectoryGrant) -> Option<DirectoryGrant> {
     let same = mine.host == theirs.host && mine.guest == theirs.guest;
     let access: Access = mine.access.min(theirs.access);
-    same.then(|| DirectoryGrant { access, ..mine.clone() })
+    same.then(|| DirectoryGrant {
+        access,
+        max_bytes: mine.max_bytes.into_iter().chain(theirs.max_bytes).min(),
+        max_files: mine.max_files.into_iter().chain(theirs.max_files).min(),
+        ..mine.clone()
+    })
 }
 
 fn secret(mine: &SecretGrant, theirs: &SecretGrant) -> Option<SecretGrant> {

@@ -248,7 +248,14 @@ impl Grants {
                 Access::ReadWrite => "read, change and delete the files of",
             };
             let host = crate::text::one_line(&grant.host.display().to_string(), usize::MAX);
-            format!("{what} `{host}`, as `{}`", crate::text::one_line(&grant.guest, usize::MAX))
+            let mut words = format!("{what} `{host}`, as `{}`", crate::text::one_line(&grant.guest, usize::MAX));
+            if let Some(most) = grant.max_bytes {
+                words.push_str(&format!(", which holds at most {most}"));
+            }
+            if let Some(most) = grant.max_files {
+                words.push_str(&format!(", which holds at most {most} files"));
+            }
+            words
         };
         let mut words: Vec<String> = self.fs.iter().map(directory).collect();
         let secret =

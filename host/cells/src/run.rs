@@ -23,6 +23,7 @@ use crate::cells::{Cell, Cells};
 use crate::contract::{
     GuestCallback, GuestReply, GuestRequest, GuestVerdict, Outcome as GuestOutcome, PluginError, PluginResult,
 };
+use crate::disk::Room;
 use crate::entries::ScriptEntry;
 use crate::guest::{GuestSetup, GuestState, Tape, Taping, Unanswered};
 use crate::output::OutputOverflow;
@@ -613,6 +614,7 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
         }
         Tape::Off | Tape::Playing(_) => None,
     };
+    let Room { bytes, files } = guest.disk.used();
     let usage = Usage {
         calls: 1,
         fuel,
@@ -624,6 +626,8 @@ fn report(store: Store<GuestState>, outcome: Outcome, budget: &Budget, started: 
         http_requests: egress.requests,
         http_sent: egress.sent,
         http_received: egress.received,
+        file_bytes: Bytes(bytes),
+        files,
         ..Usage::default()
     };
     let dropped_log_lines = guest.notes.logged - guest.notes.lines.len() as u64;
@@ -783,6 +787,13 @@ fn behind(error: CellError, guest: &GuestState, egress: Option<&str>, budget: &B
     if let Some(wanted) = guest.limiter.refused() {
         let detail = format!("{} wanted, {} allowed; {error}", Bytes::from(wanted), budget.memory);
         return limit(Limit::OutOfMemory, detail);
+    }
+    if let Some(most) = guest.open_files_exhausted {
+        let detail = format!("all guests together may have {most} files open; {error}");
+        return limit(Limit::TooManyHandles, detail);
+    }
+    if let Some(full) = guest.disk.refused() {
+        return limit(Limit::Files, format!("{full}; {error}"));
     }
     match egress {
         Some(exhausted) => limit(Limit::Egress, format!("{exhausted}; {error}")),

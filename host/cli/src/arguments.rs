@@ -758,6 +758,9 @@ pub(crate) struct Grant {
     /// Grant nothing; the plugin runs without the capabilities it requests
     #[arg(long, conflicts_with_all = ["http", "fs", "only", "add"])]
     pub(crate) nothing: bool,
+    /// Allow a version older than the one used before
+    #[arg(long)]
+    pub(crate) allow_older: bool,
     /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,

@@ -28,6 +28,7 @@ use crate::screen::Screen;
 
 fn main() -> ExitCode {
     hotcell_runtime::compile_in_processes();
+    hotcell_runtime::raise_open_files();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         // Whoever types a command alone wants to know what there is.

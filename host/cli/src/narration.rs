@@ -196,10 +196,12 @@ pub(crate) fn describe_usage(usage: &Usage) -> String {
         let requests = counted(usage.http_requests, "HTTP request");
         text.push_str(&format!(", {requests} ({} out, {} in)", usage.http_sent, usage.http_received));
     }
+    if usage.files > 0 || usage.file_bytes.0 > 0 {
+        text.push_str(&format!(", {} written to files, {} made", usage.file_bytes, counted(usage.files, "file")));
+    }
     text
 }
 
-/// The beginning and the end of a text of many lines, indented.
 /// With what a run goes on, where that is not simply what the files say.
 pub(crate) fn revision(digest: &str, current: bool, changed: &[String]) -> String {
     const SHOWN: usize = 5;
@@ -220,6 +222,7 @@ pub(crate) fn revision(digest: &str, current: bool, changed: &[String]) -> Strin
     }
 }
 
+/// The beginning and the end of a text of many lines, indented.
 fn indented(text: &str) -> String {
     const FIRST: usize = 3;
     const LAST: usize = 5;

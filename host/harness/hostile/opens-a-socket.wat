@@ -1,5 +1,5 @@
 ;; makes a TCP socket, and succeeds if it can
-;; expect: gave-up
+;; expect: denied
 (component
   (import "wasi:sockets/network@0.2.0" (instance $network
     (type $codes (enum "unknown" "access-denied" "not-supported" "invalid-argument" "out-of-memory" "timeout"

@@ -76,21 +76,12 @@ pub enum Stop {
 
 impl Stop {
     fn of(word: &str) -> Option<Self> {
-        let limits = [
-            Limit::OutOfFuel,
-            Limit::Deadline,
-            Limit::OutOfMemory,
-            Limit::TooManyHandles,
-            Limit::OutputTooLarge,
-            Limit::Egress,
-            Limit::TooDeep,
-        ];
         match word {
             "refused" => Some(Self::Refused),
             "denied" => Some(Self::Denied),
             "trap" => Some(Self::Trap),
             "gave-up" => Some(Self::GaveUp),
-            other => limits.into_iter().find(|limit| limit.to_string() == other).map(Self::Limit),
+            other => Limit::ALL.into_iter().find(|limit| limit.to_string() == other).map(Self::Limit),
         }
     }
 

@@ -368,7 +368,7 @@ mod tests {
         let asked: Requests = serde_json::from_str(r#"{"fs":[{"guest":"/a"},{"guest":"/b"}]}"#).unwrap();
         let grants = |text: &str| crate::parse_grants(text).unwrap();
         let before = grants("fs = [{ host = 'one', guest = '/a' }]");
-        let b = DirectoryGrant { host: "two".into(), guest: "/b".to_owned(), access: Default::default() };
+        let b = DirectoryGrant::new("two", "/b", Default::default());
         let both = grants("fs = [{ host = 'one', guest = '/a' }, { host = 'two', guest = '/b' }]");
         let given = GrantOrder { fs: vec![b.clone()], ..GrantOrder::default() };
         assert_eq!(given.grants("p", &asked, Some(&before)).unwrap(), both);
@@ -442,7 +442,7 @@ mod tests {
         let error =
             GrantOrder { http: http(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap_err().to_string();
         assert!(error.contains("--fs /d=DIRECTORY"), "{error}");
-        let fs = vec![DirectoryGrant { host: "data".into(), guest: "/d".to_owned(), access: Default::default() }];
+        let fs = vec![DirectoryGrant::new("data", "/d", Default::default())];
         let grants =
             GrantOrder { http: http(), fs: fs.clone(), ..GrantOrder::default() }.grants("p", &asked, None).unwrap();
         assert_eq!(grants.secret[0].servers, http());

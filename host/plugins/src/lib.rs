@@ -19,6 +19,7 @@ mod standing;
 #[cfg(test)]
 mod testing;
 mod trust;
+mod versions;
 
 pub use catalogue::{Catalogue, Found, Plugin, install, install_bytes, uninstall};
 pub use decisions::Decisions;
@@ -37,3 +38,4 @@ pub use signature::{
 };
 pub use standing::{AgentFolder, FolderError, FolderRecord, Standing};
 pub use trust::{Trust, TrustError};
+pub use versions::{SeenVersions, VERSIONS_FILE};

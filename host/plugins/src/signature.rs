@@ -10,6 +10,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::atomic::write_atomically;
+use crate::versions::SeenVersions;
 
 /// What the file with a signature ends with, after the name of the component.
 pub const SIGNATURE_EXTENSION: &str = "minisig";
@@ -55,6 +56,9 @@ pub struct SignaturePolicy {
     pub required: bool,
     /// Public keys, as minisign writes them
     pub keys: Vec<String>,
+    /// Which versions were used, where signatures are required
+    #[serde(skip)]
+    pub versions: SeenVersions,
 }
 
 /// A public key as minisign writes it, in base64.

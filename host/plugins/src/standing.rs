@@ -17,6 +17,7 @@ use crate::record::RecordSettings;
 use crate::settings::{SETTINGS_FILE, Settings, SettingsError};
 use crate::signature::{SignaturePolicy, signer_of};
 use crate::trust::{Pinned, Trust, TrustError};
+use crate::versions::is_older;
 
 /// What the operator said about the plugins and scripts of one folder.
 #[derive(Clone, Debug)]
@@ -338,6 +339,13 @@ impl AgentFolder {
         self.written_lock.plugin.iter().map(|(name, locked)| (name.as_str(), locked.digest.as_str()))
     }
 
+    /// The version of a plugin that is newer than this one and that something was granted to.
+    pub fn pins_newer(&self, plugin: &Plugin) -> Option<&str> {
+        let locked = self.lock.plugin.get(&plugin.description.name)?;
+        let (granted, found) = (locked.version.as_deref(), plugin.description.version.as_deref());
+        granted.filter(|_| is_older(found, granted))
+    }
+
     /// Whether anything was granted to, or pinned for, the plugin of that name.
     pub fn knows(&self, name: &str) -> bool {
         self.lock.plugin.contains_key(name) || self.written.all_grants().contains_key(name)
@@ -372,7 +380,9 @@ impl AgentFolder {
     /// Whether a plugin may be used here.
     pub fn standing(&self, file: &Path, plugin: &Plugin, signatures: &SignaturePolicy) -> Standing {
         let signed = match signatures.required {
-            true => check_signature(file, &plugin.survey.digest, signatures),
+            true => check_signature(file, &plugin.survey.digest, signatures).and_then(|()| {
+                signatures.versions.check(&plugin.description.name, plugin.description.version.as_deref())
+            }),
             false => Ok(()),
         };
         self.standing_signed(file, plugin, signed)

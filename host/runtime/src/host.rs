@@ -14,7 +14,8 @@ use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
 use hotcell_models::{Model, Prices, Providers, Recorder, Replay};
 use hotcell_plugins::{
-    AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SignaturePolicy, Stores, StoresError, Trust,
+    AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SeenVersions, SignaturePolicy, Stores, StoresError,
+    Trust, VERSIONS_FILE,
 };
 
 pub use self::error::HostError;
@@ -63,7 +64,11 @@ impl UserConfig {
         let Some(file) = config_file("config.toml") else { return Ok(UserConfig::default()) };
         let failed = |cause: String| HostError::Config { file: file.clone(), cause };
         match hotcell_files::read_text(&file, hotcell_files::MAX_TEXT) {
-            Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
+            Ok(text) => {
+                let mut config: UserConfig = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
+                config.signatures.versions = SeenVersions::in_file(file.with_file_name(VERSIONS_FILE));
+                Ok(config)
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(UserConfig::default()),
             Err(error) => Err(failed(error.to_string())),
         }

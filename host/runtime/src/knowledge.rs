@@ -386,11 +386,7 @@ impl Extract for InCell {
             Format::Html => "html",
         };
         let grants = Grants {
-            fs: vec![hotcell_cells::DirectoryGrant {
-                host: folder.path().to_owned(),
-                guest: DOCUMENTS.to_owned(),
-                access: hotcell_cells::Access::Read,
-            }],
+            fs: vec![hotcell_cells::DirectoryGrant::new(folder.path(), DOCUMENTS, hotcell_cells::Access::Read)],
             ..Grants::default()
         };
         let terms = Terms { grants: Arc::new(grants), budget: reading(), ..Terms::new("documents") };

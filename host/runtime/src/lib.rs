@@ -43,7 +43,7 @@ pub use host::{
     Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice, Session,
     StoresChoice, cells_cache, state_folder,
 };
-pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes};
+pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes, raise_open_files};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_budget::Budget;
 use hotcell_cells::{
-    Cell, Cells, ConnectorDescription, KeyValueStore, NodeDescription, Terms, ToolDescription, digest,
+    Cell, Cells, ConnectorDescription, Description, KeyValueStore, NodeDescription, Terms, ToolDescription, digest,
 };
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{
@@ -144,6 +144,13 @@ impl PluginRegistry {
             }
         }
         for (file, plugin, standing) in folder.standings(catalogue, context.signatures()) {
+            if context.signatures().required && standing == Standing::Ready {
+                let Description { name, version, .. } = &plugin.description;
+                if let Err(reason) = context.signatures().versions.note(name, version.as_deref()) {
+                    diagnostics
+                        .push(Diagnostic::warning(format!("plugin `{name}`: its version is not kept: {reason}")));
+                }
+            }
             diagnostics.extend(registry.add(context, folder, file, plugin, standing, None));
         }
         (registry, diagnostics)

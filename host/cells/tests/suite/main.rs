@@ -4,6 +4,8 @@
 mod contract;
 mod cpu_and_time;
 #[cfg(unix)]
+mod disk;
+#[cfg(unix)]
 mod files;
 mod kinds;
 mod loading;

@@ -34,6 +34,10 @@ async fn report(bytes: &[u8]) -> Report<String> {
     run(&cells, &cell, Budget::default()).await
 }
 
+fn denied(report: &Report<String>) -> Vec<String> {
+    report.denials.iter().map(|denial| denial.capability.to_string()).collect()
+}
+
 const NETWORK: &str = r#"
     (import "wasi:sockets/network@0.2.0" (instance $network
         (export "network" (type (sub resource)))
@@ -85,6 +89,7 @@ async fn attack_50_sockets_can_be_imported_and_not_made() {
         let from = format!("$create \"create-{protocol}-socket\"");
         let report = report(&program(&imports, &[("make", &from)], &body)).await;
         assert_eq!(report.result.as_deref(), Ok(""), "{protocol}");
+        assert_eq!(denied(&report), ["a raw socket"], "{protocol}");
     }
 }
 
@@ -114,6 +119,9 @@ async fn attack_51_names_are_not_looked_up() {
     let functions = [("network", "$instance \"instance-network\""), ("resolve", "$lookup \"resolve-addresses\"")];
     let report = report(&program(&imports, &functions, &body)).await;
     assert_eq!(report.result.as_deref(), Ok(""));
+    assert_eq!(denied(&report), ["a raw socket"]);
+    let said = report.denials[0].to_string();
+    assert_eq!(said, "`test.wasm` asked for a raw socket, which is not granted; nothing grants it");
 }
 
 #[tokio::test]
@@ -151,5 +159,81 @@ async fn attack_26_header_fields_end_at_their_limit() {
         let error = crate::support::error(&report).to_string();
         assert!(error.contains("exited with code 1") || error.contains("size"), "{error}");
         assert_ne!(crate::support::error(&report).limit(), Some(Limit::OutOfFuel));
+    }
+}
+
+/// What the host keeps for requests that are never sent is the guest's memory: here 60,000 bytes of fields in each of many
+/// messages, methods and paths of great length, bodies that are begun.
+#[tokio::test]
+async fn attack_26_messages_that_are_never_sent_take_the_guests_memory() {
+    let imports = r#"(import "wasi:http/types@0.2.0" (instance $http
+        (export "fields" (type $fields (sub resource)))
+        (export "outgoing-request" (type $request (sub resource)))
+        (export "outgoing-body" (type $body (sub resource)))
+        (type $errors (variant (case "invalid-syntax") (case "forbidden") (case "immutable")))
+        (export "header-error" (type $error (eq $errors)))
+        (type $methods (variant (case "get") (case "head") (case "post") (case "put") (case "delete") (case "connect")
+            (case "options") (case "trace") (case "patch") (case "other" string)))
+        (export "method" (type $method (eq $methods)))
+        (export "[constructor]fields" (func (result (own $fields))))
+        (export "[method]fields.append" (func (param "self" (borrow $fields)) (param "name" string)
+            (param "value" (list u8)) (result (result (error $error)))))
+        (export "[method]fields.clone" (func (param "self" (borrow $fields)) (result (own $fields))))
+        (export "[constructor]outgoing-request" (func (param "headers" (own $fields)) (result (own $request))))
+        (export "[method]outgoing-request.set-path-with-query" (func (param "self" (borrow $request))
+            (param "path-with-query" (option string)) (result (result))))
+        (export "[method]outgoing-request.set-authority" (func (param "self" (borrow $request))
+            (param "authority" (option string)) (result (result))))
+        (export "[method]outgoing-request.set-method" (func (param "self" (borrow $request))
+            (param "method" $method) (result (result))))
+    ))"#;
+    let functions = [
+        ("new", "$http \"[constructor]fields\""),
+        ("append", "$http \"[method]fields.append\""),
+        ("clone", "$http \"[method]fields.clone\""),
+        ("request", "$http \"[constructor]outgoing-request\""),
+        ("path", "$http \"[method]outgoing-request.set-path-with-query\""),
+        ("authority", "$http \"[method]outgoing-request.set-authority\""),
+        ("method", "$http \"[method]outgoing-request.set-method\""),
+    ];
+    let body = |before: &str, each: &str, times: u32| {
+        format!(
+            r#"(import "host" "new" (func $new (result i32)))
+            (import "host" "append" (func $append (param i32 i32 i32 i32 i32 i32)))
+            (import "host" "clone" (func $clone (param i32) (result i32)))
+            (import "host" "request" (func $request (param i32) (result i32)))
+            (import "host" "path" (func $path (param i32 i32 i32 i32) (result i32)))
+            (import "host" "authority" (func $authority (param i32 i32 i32 i32) (result i32)))
+            (import "host" "method" (func $method (param i32 i32 i32 i32) (result i32)))
+            (data (i32.const 1024) "x-a")
+            (func $run (result i32) (local $fields i32) (local $left i32)
+                (memory.fill (i32.const 4096) (i32.const 97) (i32.const 200000))
+                (local.set $fields (call $new))
+                {before}
+                (local.set $left (i32.const {times}))
+                (loop $next {each}
+                    (br_if $next (local.tee $left (i32.sub (local.get $left) (i32.const 1)))))
+                (i32.const 0))"#
+        )
+    };
+    let fill = |fields: &str| {
+        format!(
+            "(call $append {fields} (i32.const 1024) (i32.const 3) (i32.const 4096) (i32.const 60000) (i32.const 16))"
+        )
+    };
+    let copies = (fill("(local.get $fields)"), "(drop (call $clone (local.get $fields)))".to_owned());
+    let messages = (String::new(), format!("(local.set $fields (call $new)) {}", fill("(local.get $fields)")));
+    let text = "(i32.const 1) (i32.const 4096) (i32.const 60000)";
+    let of = |what: &str| (String::new(), format!("(drop (call ${what} (call $request (call $new)) {text}))"));
+    let method = "(drop (call $method (call $request (call $new)) (i32.const 9) (i32.const 4096) (i32.const 60000)))";
+    let cells = cells();
+    for (before, each) in [copies, messages, of("path"), of("authority"), (String::new(), method.to_owned())] {
+        let run = async |times| {
+            let bytes = program(imports, &functions, &body(&before, &each, times));
+            let budget = Budget { memory: hotcell_budget::Bytes::mib(4), ..Budget::default() };
+            crate::support::run(&cells, &load(&cells, &bytes), budget).await
+        };
+        assert_eq!(run(20).await.result.as_deref(), Ok(""), "{each}");
+        crate::support::assert_limit(&run(400).await, Limit::OutOfMemory);
     }
 }

@@ -11,6 +11,8 @@ mod declarative;
 mod desk;
 mod failures;
 mod inspect;
+#[cfg(unix)]
+mod limits;
 mod mcp;
 mod models;
 #[cfg(unix)]

@@ -196,6 +196,50 @@ fn only_signed_plugins_count_where_the_user_says_so() {
     assert!(text(&desk.output(&verify)).contains("or the file was changed after it was signed"));
 }
 
+fn weather_of(version: &str, capabilities: &str) -> Vec<u8> {
+    let mut bytes = weather(capabilities);
+    let at = bytes.windows(5).position(|part| part == b"1.0.0").unwrap();
+    bytes[at..at + 5].copy_from_slice(version.as_bytes());
+    bytes
+}
+
+/// An older version is signed as well as a newer one.
+#[test]
+fn an_older_version_is_used_only_where_the_person_allows_it() {
+    let plugin = "plugins/weather.wasm";
+    let grant = ["plugin", "grant", "acme:weather", "--yes"];
+    let allowed = ["plugin", "grant", "acme:weather", "--yes", "--allow-older"];
+    // With a grant, which is pinned.
+    let desk = desk();
+    put(&desk, plugin, &weather_of("2.0.0", r#"{"ask":true}"#));
+    assert_eq!(desk.output(&grant).status.code(), Some(0));
+    put(&desk, plugin, &weather_of("1.9.9", r#"{"ask":true}"#));
+    insta::assert_snapshot!(desk.told(&grant));
+    assert!(!text(&desk.output(&["plugin", "list"])).contains("ready"));
+    assert_eq!(desk.output(&allowed).status.code(), Some(0));
+    assert!(text(&desk.output(&["plugin", "list"])).contains("ready"));
+
+    // With a signature alone.
+    let desk = self::desk();
+    assert_eq!(desk.output(&["plugin", "keygen", "key"]).status.code(), Some(0));
+    let public = std::fs::read_to_string(desk.path("key.pub")).unwrap();
+    let config = format!("[signatures]\nrequired = true\nkeys = ['{}']\n", public.lines().last().unwrap());
+    desk.write(".config/hotcell/config.toml", &config);
+    let signed = |version| {
+        put(&desk, plugin, &weather_of(version, "{}"));
+        assert_eq!(desk.output(&["plugin", "sign", plugin, "--key", "key"]).status.code(), Some(0));
+        assert_eq!(desk.output(&["check", "."]).status.code(), Some(0));
+        text(&desk.output(&["plugin", "inspect", "acme:weather"]))
+    };
+    assert!(signed("2.0.0").contains("ready"));
+    assert!(signed("2.1.0").contains("ready"));
+    let told = signed("2.0.5");
+    assert!(told.contains("it is version 2.0.5, and version 2.1.0 was used before"), "{told}");
+    assert!(told.contains("`hotcell plugin grant acme:weather --allow-older` allows that"), "{told}");
+    assert_eq!(desk.output(&allowed).status.code(), Some(0));
+    assert!(text(&desk.output(&["plugin", "inspect", "acme:weather"])).contains("ready"));
+}
+
 /// What is granted counts for what was shown, and whatever differs is said, by the command and where it matters.
 #[test]
 fn what_changes_after_a_yes_is_told_and_needs_another() {

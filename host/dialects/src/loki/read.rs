@@ -148,6 +148,8 @@ fn budget(fields: &mut Fields<'_, '_>) -> RunBudget {
         wall_clock_ms: amount(&mut fields, "wall_clock_ms"),
         http_requests: amount(&mut fields, "http_requests"),
         http_bytes: amount(&mut fields, "http_bytes").map(Bytes),
+        file_bytes: amount(&mut fields, "file_bytes").map(Bytes),
+        files: amount(&mut fields, "files"),
         model_requests: amount(&mut fields, "model_requests"),
         tokens: amount(&mut fields, "tokens"),
         ..RunBudget::default()

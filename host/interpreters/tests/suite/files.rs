@@ -70,7 +70,7 @@ async fn a_granted_directory_is_all_there_is() {
             #[cfg(unix)]
             std::os::unix::fs::symlink(folder.path().join("secret.txt"), data.join("link.txt")).expect("a new link");
 
-            let grant = DirectoryGrant { host: data.clone(), guest: "/data".to_owned(), access };
+            let grant = DirectoryGrant::new(&data, "/data", access);
             let mut terms = Terms::new("scripts/script");
             terms.budget = Budget::interpreter();
             terms.grants = Arc::new(Grants { fs: vec![grant], ..Grants::default() });

@@ -32,7 +32,7 @@ pub(super) fn packages(context: &LoadContext, settings: &Settings) -> Result<Vec
         let host = packages_of(&path).ok_or_else(|| {
             format!("`{said}` names `{}` for Python packages, and there is no such folder", path.display())
         })?;
-        let grant = DirectoryGrant { host, guest: format!("/python-packages/{place}"), access: Access::Read };
+        let grant = DirectoryGrant::new(host, format!("/python-packages/{place}"), Access::Read);
         Ok(Package { grant, of_project: said == SETTINGS_FILE })
     };
     said.chain(of_user).enumerate().map(grant).collect()

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use hotcell_runtime::plugins::{Access, DirectoryGrant, GrantError, GrantOrder, HttpGrant};
+use hotcell_runtime::plugins::{Access, DirectoryGrant, GrantError, GrantOrder, HttpGrant, Plugin};
 
 use super::{Context, Desk, explained, grant_command, print};
 use crate::arguments::Grant;
@@ -13,6 +13,7 @@ pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Fail
     let mut desk = Desk::new(context, &arguments.folders)?;
     let (file, plugin) = desk.find(&arguments.plugin)?;
     let plugin = plugin.clone();
+    older(&desk, &plugin, arguments)?;
     for line in explained(&arguments.plugin, &desk.standing(file, &plugin), &arguments.folders) {
         if !line.starts_with("decide with") {
             context.screen.line(&line);
@@ -41,10 +42,25 @@ pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Fail
     if !arguments.yes {
         context.confirm(&format!("Grant this to `{}`?", arguments.plugin))?;
     }
+    if arguments.allow_older {
+        let version = plugin.description.version.as_deref();
+        desk.host.signatures().versions.allow(&arguments.plugin, version).map_err(Failure::failed)?;
+    }
     let trust = desk.host.trust().clone();
     desk.folder.grant(&plugin, &grants, &trust)?;
     print(&format!("`{}` may be used; it is pinned to sha256 {}", arguments.plugin, plugin.survey.digest))?;
     Ok(Exit::Done)
+}
+
+/// Refuses a version that is older than the one that was used before, unless the person wants it.
+fn older(desk: &Desk, plugin: &Plugin, arguments: &Grant) -> Result<(), Failure> {
+    let Some(newer) = desk.folder.pins_newer(plugin).filter(|_| !arguments.allow_older) else { return Ok(()) };
+    let version = plugin.description.version.as_deref();
+    let name = one_line(&plugin.description.name, 100);
+    let found = version.map_or_else(|| "of no version".to_owned(), |version| format!("version {version}"));
+    let wrong = format!("`{name}` is {found}, and version {newer} of it was granted something before");
+    Err(Failure::refused(wrong)
+        .help("it may lack what the newer one mended; give `--allow-older` to use it all the same"))
 }
 
 fn order(arguments: &Grant) -> Result<GrantOrder, Failure> {
@@ -78,7 +94,7 @@ fn directory(text: &str, folder: &Path) -> Result<DirectoryGrant, Failure> {
         return Err(Failure::refused(format!("there is no directory `{}`", one_line(&host.to_string_lossy(), 500))));
     }
     let host = if host.is_absolute() { host.to_owned() } else { relative(host, folder) };
-    Ok(DirectoryGrant { host, guest: guest.to_owned(), access })
+    Ok(DirectoryGrant::new(host, guest, access))
 }
 
 /// The way to a path from a folder.

@@ -1,0 +1,41 @@
+//! Limits of the machine that scripts share with whoever runs them.
+
+use std::process::Command;
+
+use crate::desk::Desk;
+
+const GRAPH: &str = r#"name: hog
+version: "1.0"
+start: hog
+nodes:
+  hog: { type: script, script: scripts/hog.py, next: after }
+  after: { type: script, script: scripts/after.py, next: done }
+  done: { type: end, output: "{{read}}" }
+"#;
+
+const GRANT: &str = "fs = [{ host = \"data\", guest = \"/data\" }]\n";
+
+#[test]
+fn files_that_scripts_hold_open_leave_enough_for_the_run() {
+    let desk = Desk::with(
+        GRAPH,
+        &[
+            ("hog.py", "files = [open('/data/file') for _ in range(2000)]\n"),
+            ("after.py", "import json\nprint(json.dumps({'read': open('/data/file').read()}))\n"),
+        ],
+    );
+    desk.write("data/file", "still here");
+    desk.write(
+        "hotcell.toml",
+        &format!("[grants.\"scripts/hog.py\"]\n{GRANT}[grants.\"scripts/after.py\"]\n{GRANT}[budget.\"scripts/hog.py\"]\nhandles = 5000\n"),
+    );
+    let hotcell = desk.hotcell(&["run", ".", "--trust"]);
+    let mut limited = Command::new("sh");
+    limited.arg("-c").arg("ulimit -n 400; exec \"$0\" run . --trust").arg(hotcell.get_program());
+    limited.current_dir(desk.path("")).env_clear();
+    limited.envs(hotcell.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = limited.output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("too-many-handles: all guests together may have 300 files open"), "{told}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "still here\n", "{told}");
+}
