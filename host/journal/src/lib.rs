@@ -31,5 +31,6 @@ pub use projection::{
 
 pub use sqlite::SqliteStore;
 pub use store::{
-    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary, RunWriter, Taken,
+    EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary,
+    RunWriter, Taken,
 };

@@ -13,8 +13,8 @@ use crate::ids::{EntryPath, RunId};
 use crate::mail::Bells;
 use crate::projection::RunStatus;
 use crate::store::{
-    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary, RunWriter, Taken,
-    answerable, choose, may_send, may_take,
+    EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary,
+    RunWriter, Taken, answerable, choose, may_send, may_take,
 };
 
 /// A store that lives as long as the process.
@@ -27,6 +27,8 @@ pub struct MemoryStore {
 struct Shared {
     runs: Mutex<Runs>,
     bells: Bells,
+    /// Rung when a run has more entries
+    grown: Bells,
 }
 
 #[derive(Default)]
@@ -45,6 +47,8 @@ struct Run {
     /// The revisions that it was moved to, the last one last
     revised: Vec<String>,
     entries: Vec<Entry>,
+    /// When each of them was written
+    times: Vec<SystemTime>,
     calls: Vec<RecordedCall>,
     /// What was sent and not received
     mail: Vec<Entry>,
@@ -66,6 +70,7 @@ impl Run {
         if let Fact::Revised { digest } = &entry.fact {
             self.revised.push(digest.clone());
         }
+        self.times.push(SystemTime::now());
         self.entries.push(entry);
     }
 
@@ -135,6 +140,7 @@ impl Run {
         };
         (query.statuses.is_empty() || query.statuses.contains(&self.status()))
             && query.graph.as_ref().is_none_or(|graph| *graph == self.header.graph)
+            && query.source.as_ref().is_none_or(|source| *source == self.header.source)
             && query.thread.as_deref().is_none_or(|thread| self.header.thread() == Some(thread))
             && query.since.is_none_or(|since| self.created >= since)
             && query.before.is_none_or(|before| self.created < before)
@@ -253,9 +259,12 @@ impl RunWriter for Writer {
         run.worked = self.worked + self.begun.elapsed();
         if rests {
             run.owned = false;
-            drop(run);
+        }
+        drop(run);
+        if rests {
             self.shared.bells.ring(&self.id);
         }
+        self.shared.grown.ring(&self.id);
         Ok(())
     }
 
@@ -276,6 +285,8 @@ impl RunWriter for Writer {
                 if !run.mail.is_empty() {
                     let mail = std::mem::take(&mut run.mail);
                     mail.iter().cloned().for_each(|entry| run.append(entry));
+                    drop(run);
+                    self.shared.grown.ring(&self.id);
                     return Ok(mail);
                 }
             }
@@ -303,6 +314,7 @@ impl RunStore for MemoryStore {
             header: header.clone(),
             revised: Vec::new(),
             entries: vec![Entry::of_run(Fact::Started(header.clone()))],
+            times: vec![now],
             calls: Vec::new(),
             mail: Vec::new(),
             status: RunStatus::Running,
@@ -357,6 +369,7 @@ impl RunStore for MemoryStore {
         let (term, worked) = (taken.term, taken.worked);
         let history = History { entries: taken.entries.clone(), damage: None, worked };
         drop(taken);
+        self.shared.grown.ring(id);
         Ok(Taken { writer: self.writer(id.clone(), run, term, worked), history })
     }
 
@@ -377,6 +390,7 @@ impl RunStore for MemoryStore {
             }
         }
         self.shared.bells.ring(id);
+        self.shared.grown.ring(id);
         Ok(())
     }
 
@@ -384,6 +398,28 @@ impl RunStore for MemoryStore {
         let run = self.run(run)?;
         let run = locked(&run);
         Ok(History { entries: run.everything(), damage: None, worked: run.worked })
+    }
+
+    async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {
+        let run = self.run(run)?;
+        let run = locked(&run);
+        let numbered = (1..).zip(run.entries.iter().zip(&run.times));
+        let skipped = usize::try_from(after).unwrap_or(usize::MAX);
+        let entries = numbered.skip(skipped).take(limit);
+        let entries = entries.map(|(number, (entry, at))| NumberedEntry { number, at: *at, entry: entry.clone() });
+        Ok(EntryPage { entries: entries.collect(), status: run.status() })
+    }
+
+    async fn grown(&self, id: &RunId, after: u64) -> Result<(), JournalError> {
+        let run = self.run(id)?;
+        let bell = self.shared.grown.of(id);
+        loop {
+            let rung = bell.notified();
+            if locked(&run).entries.len() as u64 > after {
+                return Ok(());
+            }
+            rung.await;
+        }
     }
 
     async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {
@@ -411,12 +447,16 @@ impl RunStore for MemoryStore {
     async fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
         let runs = self.runs();
         let mut page = RunPage::default();
-        let skipped = query.after.as_ref().and_then(|after| runs.order.iter().position(|run| run.as_str() == after));
-        let older = &runs.order[..skipped.unwrap_or(runs.order.len())];
+        let skipped = match &query.after {
+            Some(after) => runs.order.iter().position(|run| run.as_str() == after),
+            None => Some(runs.order.len()),
+        };
+        let skipped = skipped.ok_or_else(|| JournalError::NoSuchPage(query.after.clone().unwrap_or_default()))?;
+        let older = &runs.order[..skipped];
         for id in older.iter().rev() {
             let Some(run) = runs.by_id.get(id) else { continue };
             let run = locked(run);
-            if !run.matches(query) {
+            if query.run.as_ref().is_some_and(|wanted| wanted != id) || !run.matches(query) {
                 continue;
             }
             if page.runs.len() == query.limit {
@@ -470,8 +510,9 @@ impl RunStore for MemoryStore {
             let run = locked(run);
             run.status().is_final() && run.matches(query)
         };
+        let named = |id: &RunId| query.run.as_ref().is_none_or(|wanted| wanted == id);
         let mut goes: HashSet<RunId> =
-            runs.by_id.iter().filter(|(_, run)| ends(run)).map(|(id, _)| id.clone()).collect();
+            runs.by_id.iter().filter(|(id, run)| named(id) && ends(run)).map(|(id, _)| id.clone()).collect();
         // What a run that stays goes on from has to stay, too, and what that one goes on from.
         let mut stays: Vec<RunId> = runs.by_id.keys().filter(|id| !goes.contains(*id)).cloned().collect();
         while let Some(id) = stays.pop() {

@@ -74,6 +74,9 @@ pub enum JournalError {
         /// What is wrong
         why: &'static str,
     },
+    /// A page of a list was to begin somewhere else than where one ended
+    #[error("`{0}` is not where a page begins")]
+    NoSuchPage(String),
     /// It is not among what the store keeps of runs, or not any more
     #[error("`{0}` is not kept in the journal")]
     NotKept(String),
@@ -168,13 +171,37 @@ impl History {
     }
 }
 
+/// An entry with its place in the sequence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NumberedEntry {
+    /// Which entry of the run it is, from 1
+    pub number: u64,
+    /// When it was written
+    pub at: SystemTime,
+    /// The entry
+    pub entry: Entry,
+}
+
+/// A part of a run's entries.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryPage {
+    /// The entries, in their order
+    pub entries: Vec<NumberedEntry>,
+    /// How the run stood when they were read. If there are fewer than were asked for, it stands so after the last of them
+    pub status: RunStatus,
+}
+
 /// Which runs are wanted. What is not set is not looked at.
 #[derive(Clone, Debug, Default)]
 pub struct RunQuery {
+    /// The run of this name
+    pub run: Option<RunId>,
     /// Runs that stand in one of these ways; empty means all
     pub statuses: Vec<RunStatus>,
     /// Runs of the graph of this name
     pub graph: Option<String>,
+    /// Runs of the agent that was loaded from there
+    pub source: Option<String>,
     /// Runs of this thread
     pub thread: Option<String>,
     /// Runs that began at this time or later
@@ -248,6 +275,17 @@ pub trait RunStore: Send + Sync {
 
     /// Everything that was committed of a run, what was sent to it included.
     async fn history(&self, run: &RunId) -> Result<History, JournalError>;
+
+    /// Entries of a run, `limit` at most: those whose number is higher than `after`. What was sent and not received is not
+    /// among them; it will be.
+    ///
+    /// # Errors
+    /// [`JournalError::Damaged`] if one of them is not what was written.
+    async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError>;
+
+    /// Returns when a run has an entry whose number is higher than `after`, if it is written by this process. Entries that another
+    /// process writes are not noticed; [`RunStore::released`] returns when that one is done.
+    async fn grown(&self, run: &RunId, after: u64) -> Result<(), JournalError>;
 
     /// Recordings of calls of a run, `limit` at most, in the order in which the calls ended: those whose number is higher than
     /// `after`.

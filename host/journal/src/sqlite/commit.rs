@@ -113,7 +113,9 @@ impl Shared {
     pub(super) fn commit_now(&self, job: &Job) -> Done {
         let mut connection = self.connection();
         self.flush(&mut connection);
-        self.alone(&mut connection, job)
+        let done = self.alone(&mut connection, job);
+        self.grown.ring(&job.id);
+        done
     }
 
     /// Commits what was handed over; `false` if there was nothing. Jobs are only taken by whoever has the connection, so
@@ -135,6 +137,12 @@ impl Shared {
     }
 
     fn commit(&self, connection: &mut Connection, jobs: &[Job]) -> Vec<Done> {
+        let done = self.commit_all(connection, jobs);
+        jobs.iter().for_each(|job| self.grown.ring(&job.id));
+        done
+    }
+
+    fn commit_all(&self, connection: &mut Connection, jobs: &[Job]) -> Vec<Done> {
         if let [job] = jobs {
             return vec![self.alone(connection, job)];
         }

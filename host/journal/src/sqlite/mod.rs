@@ -33,8 +33,8 @@ use crate::ids::RunId;
 use crate::mail::Bells;
 use crate::projection::RunStatus;
 use crate::store::{
-    History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken, answerable, may_send,
-    may_take,
+    EntryPage, History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken,
+    answerable, may_send, may_take,
 };
 
 /// A store in a file.
@@ -55,6 +55,8 @@ struct Shared {
     mail: Bells,
     /// Rung when a run is released
     freed: Bells,
+    /// Rung when a run has more entries
+    grown: Bells,
 }
 
 impl SqliteStore {
@@ -97,6 +99,7 @@ impl SqliteStore {
             writers: Writers::default(),
             mail: Bells::default(),
             freed: Bells::default(),
+            grown: Bells::default(),
         };
         Ok(SqliteStore { shared: Arc::new(shared) })
     }
@@ -341,6 +344,7 @@ impl RunStore for SqliteStore {
         take().map_err(&written)?;
         transaction.commit().map_err(&written)?;
         drop(connection);
+        shared.grown.ring(run);
         let writer = Writer::new(shared.clone(), run.clone(), number, &header, tail, history.worked);
         Ok(Taken { writer: Box::new(writer), history })
     }
@@ -380,7 +384,7 @@ impl RunStore for SqliteStore {
         match owner {
             Some(owner) if owner == shared.owner_name() => shared.mail.ring(run),
             Some(owner) => wake(&shared.path, &owner),
-            None => {}
+            None => shared.grown.ring(run),
         }
         Ok(())
     }
@@ -395,6 +399,21 @@ impl RunStore for SqliteStore {
             }
             Ok(history)
         })
+    }
+
+    async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {
+        self.shared.entries(run, after, limit)
+    }
+
+    async fn grown(&self, run: &RunId, after: u64) -> Result<(), JournalError> {
+        let bell = self.shared.grown.of(run);
+        loop {
+            let rung = bell.notified();
+            if self.shared.read(|connection| query::last_entry(connection, run))?.is_some_and(|last| last > after) {
+                return Ok(());
+            }
+            rung.await;
+        }
     }
 
     async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {

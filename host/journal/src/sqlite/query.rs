@@ -6,11 +6,11 @@ use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension, params_from_iter};
 
 use super::Shared;
-use super::rows::{SUMMARY, microseconds, summary};
+use super::rows::{SUMMARY, microseconds, page, summary};
 use crate::entry::Fact;
 use crate::ids::RunId;
 use crate::projection::RunStatus;
-use crate::store::{JournalError, RunPage, RunQuery, RunRecord, RunSummary, choose};
+use crate::store::{EntryPage, JournalError, RunPage, RunQuery, RunRecord, RunSummary, choose};
 
 /// The number of a run.
 pub(super) fn number(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<i64>> {
@@ -18,6 +18,14 @@ pub(super) fn number(connection: &Connection, run: &RunId) -> rusqlite::Result<O
         .prepare_cached("SELECT number FROM runs WHERE id = ?1")?
         .query_row([run.as_str()], |row| row.get(0))
         .optional()
+}
+
+/// The number of a run's last entry.
+pub(super) fn last_entry(connection: &Connection, run: &RunId) -> rusqlite::Result<Option<u64>> {
+    let last: Option<i64> = connection
+        .prepare_cached("SELECT max(number) FROM entries WHERE run = (SELECT number FROM runs WHERE id = ?1)")?
+        .query_row([run.as_str()], |row| row.get(0))?;
+    Ok(last.and_then(|last| u64::try_from(last).ok()))
 }
 
 /// The latest run of a source in a thread.
@@ -64,6 +72,25 @@ impl Shared {
         // The index has its beginning only.
         let outcome = last.and_then(|last| last.outcome().map(str::to_owned)).or(outcome);
         Ok(RunRecord { id, header, revision, status, created, updated, outcome })
+    }
+
+    /// Entries of a run after one of them, with how the run stands then.
+    pub(super) fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {
+        let mut alive = Alive { shared: self, known: HashMap::new() };
+        let found = self.read(|connection| {
+            // Both at one moment.
+            let reading = connection.unchecked_transaction()?;
+            let run_row = reading
+                .prepare_cached(&format!("SELECT {SUMMARY}, number FROM runs WHERE id = ?1"))?
+                .query_row([run.as_str()], |row| {
+                    Ok((row.get::<_, i64>(9)?, summary(row, &mut |owner| alive.is(owner))?))
+                })
+                .optional()?;
+            let Some((number, summary)) = run_row else { return Ok(None) };
+            Ok(Some((page(&reading, number, run, after, limit)?, summary.status)))
+        })?;
+        let (entries, status) = found.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
+        Ok(EntryPage { entries: entries?, status })
     }
 
     pub(super) fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
@@ -113,8 +140,14 @@ impl Shared {
             let (condition, value) = self.by_status(&query.statuses, alive)?;
             add(condition, value);
         }
+        if let Some(run) = &query.run {
+            add("runs.id = ?".to_owned(), vec![Sql::Text(run.to_string())]);
+        }
         if let Some(graph) = &query.graph {
             add("graph = ?".to_owned(), vec![Sql::Text(graph.clone())]);
+        }
+        if let Some(source) = &query.source {
+            add("source = ?".to_owned(), vec![Sql::Text(source.clone())]);
         }
         if let Some(thread) = &query.thread {
             add("thread = ?".to_owned(), vec![Sql::Text(thread.clone())]);
@@ -140,11 +173,7 @@ impl Shared {
             let place = after
                 .split_once('-')
                 .and_then(|(created, number)| Some((created.parse::<i64>().ok()?, number.parse::<i64>().ok()?)));
-            let (created, number) = place.ok_or_else(|| JournalError::Store {
-                path: self.path.display().to_string(),
-                doing: "read",
-                cause: format!("`{after}` is not where a page begins"),
-            })?;
+            let (created, number) = place.ok_or_else(|| JournalError::NoSuchPage(after.clone()))?;
             match query.text {
                 Some(_) => add("texts.rowid < ?".to_owned(), vec![Sql::Integer(number)]),
                 None => {

@@ -2,13 +2,13 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::encode::{decode, encode};
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::{EntryPath, RunId};
 use crate::projection::RunStatus;
-use crate::store::{History, JournalError, RunSummary};
+use crate::store::{History, JournalError, NumberedEntry, RunSummary};
 
 /// How much of a result is kept in the index, in characters.
 const OUTCOME: usize = 200;
@@ -135,6 +135,42 @@ pub(super) fn history(connection: &Connection, number: i64, run: &RunId) -> rusq
         }
     }
     Ok((history, tail))
+}
+
+/// Entries of a run after the one of number `after`. Each is held against the checksum of the one before it.
+pub(super) fn page(
+    connection: &Connection,
+    number: i64,
+    run: &RunId,
+    after: u64,
+    limit: usize,
+) -> rusqlite::Result<Result<Vec<NumberedEntry>, JournalError>> {
+    let Ok(begin) = i64::try_from(after) else { return Ok(Ok(Vec::new())) };
+    let mut tail = Tail::new(run);
+    if after > 0 {
+        let mut statement = connection.prepare_cached("SELECT sum FROM entries WHERE run = ?1 AND number = ?2")?;
+        let before: Option<i64> = statement.query_row((number, begin), |row| row.get(0)).optional()?;
+        let Some(sum) = before else { return Ok(Ok(Vec::new())) };
+        tail = Tail { number: after, sum };
+    }
+    let mut statement = connection.prepare_cached(
+        "SELECT number, place, kind, body, at, worked, sum FROM entries WHERE run = ?1 AND number > ?2
+         ORDER BY number LIMIT ?3",
+    )?;
+    let mut rows = statement.query((number, begin, i64::try_from(limit).unwrap_or(i64::MAX)))?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        match entry(row, &tail) {
+            Ok((entry, _, next)) => {
+                tail = next;
+                entries.push(NumberedEntry { number: tail.number, at: time(row.get(4)?), entry });
+            }
+            Err(cause) => {
+                return Ok(Err(JournalError::Damaged { run: run.clone(), sequence: tail.number + 1, cause }));
+            }
+        }
+    }
+    Ok(Ok(entries))
 }
 
 /// What of a row can be read, or what is wrong with it.

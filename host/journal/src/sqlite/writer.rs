@@ -130,6 +130,7 @@ impl Writer {
         };
         let mail = receive().map_err(self.shared.error("written"))?;
         state.tail = tail;
+        self.shared.grown.ring(&self.id);
         if mail.iter().any(|entry| entry.fact == Fact::Cancelled) {
             state.broken = Some(JournalError::Cancelled(self.id.clone()));
             state.is_released = true;

@@ -258,3 +258,77 @@ async fn a_run_that_rests_is_due_when_its_timer_is() {
         assert!(due(101).await.is_empty());
     }
 }
+
+#[tokio::test]
+async fn entries_are_read_in_pages_and_whoever_waits_for_more_is_told() {
+    let pause = Duration::from_millis(20);
+    for store in Desk::new().stores() {
+        let writer = store.create(&header("a"), None).await.expect("created");
+        let run = writer.run().clone();
+        writer.append(vec![turn(1), turn(2), turn(3)]).await.expect("added");
+        let numbers = async |after, limit| {
+            let page = store.entries(&run, after, limit).await.expect("read");
+            let numbers: Vec<u64> = page.entries.iter().map(|entry| entry.number).collect();
+            (numbers, page.status)
+        };
+        assert_eq!(numbers(0, 2).await, (vec![1, 2], RunStatus::Running));
+        assert_eq!(numbers(2, 2).await, (vec![3, 4], RunStatus::Running));
+        assert_eq!(numbers(4, 2).await.0, [0_u64; 0]);
+        assert_eq!(numbers(u64::MAX, 2).await.0, [0_u64; 0], "a place that no run can have");
+        assert_eq!(store.entries(&run, 3, 9).await.expect("read").entries[0].entry, turn(3));
+
+        store.grown(&run, 3).await.expect("there are more already");
+        let waiting = {
+            let (store, run) = (store.clone(), run.clone());
+            tokio::spawn(async move { store.grown(&run, 4).await })
+        };
+        tokio::time::sleep(pause).await;
+        assert!(!waiting.is_finished(), "nothing has happened");
+        writer.append(vec![asked(4, 0), Entry::of_run(Fact::Waiting)]).await.expect("added");
+        waiting.await.expect("no panic").expect("told");
+        assert_eq!(numbers(4, 9).await, (vec![5, 6], RunStatus::Waiting));
+
+        // What was sent is an entry when somebody takes it.
+        store.send(&run, answered(4, 0, "yes")).await.expect("sent");
+        assert_eq!(numbers(6, 9).await.0, [0_u64; 0]);
+        let waiting = {
+            let (store, run) = (store.clone(), run.clone());
+            tokio::spawn(async move { store.grown(&run, 6).await })
+        };
+        tokio::time::sleep(pause).await;
+        let taken = store.take(&run, Fact::Resumed).await.expect("taken");
+        waiting.await.expect("no panic").expect("told");
+        assert_eq!(numbers(6, 9).await.0, [7, 8]);
+        drop(taken);
+        let nobody = "nobody".to_owned().into();
+        assert!(matches!(store.entries(&nobody, 0, 1).await, Err(JournalError::NoSuchRun(_))));
+    }
+}
+
+#[tokio::test]
+async fn runs_are_found_by_what_they_were_loaded_from() {
+    for store in Desk::new().stores() {
+        let mut other = header("a");
+        other.source = "elsewhere".into();
+        store.create(&header("a"), None).await.expect("created");
+        let run = store.create(&other, None).await.expect("created").run().clone();
+        let query = RunQuery { source: Some("elsewhere".into()), limit: 9, ..RunQuery::default() };
+        let page = store.list(&query).await.expect("read");
+        assert_eq!(page.runs.iter().map(|found| found.id.clone()).collect::<Vec<_>>(), [run]);
+    }
+}
+
+#[tokio::test]
+async fn one_run_alone_is_removed() {
+    for store in Desk::new().stores() {
+        let end = async |name| {
+            let writer = store.create(&header(name), None).await.expect("created");
+            writer.append(vec![done("x")]).await.expect("added");
+            writer.run().clone()
+        };
+        let (kept, goes) = (end("a").await, end("b").await);
+        let query = RunQuery { run: Some(goes.clone()), ..RunQuery::default() };
+        assert_eq!(store.prune(&query).await.expect("pruned").runs, 1);
+        assert!(store.find(kept.as_str()).await.is_ok() && store.find(goes.as_str()).await.is_err());
+    }
+}
