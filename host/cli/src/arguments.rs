@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Plugin(Box<Plugin>),
     /// Serve plugins and agents as tools over the Model Context Protocol
     Mcp(Mcp),
+    /// Serve agents, their runs and the people who answer them over HTTP
+    Serve(Serve),
     /// Trust the grants in a folder's `hotcell.toml`, or revoke that trust
     Trust(Trust),
     /// Explain a file, a key or a limit, such as `hotcell.toml`, `hooks` or `fuel`
@@ -138,6 +140,36 @@ pub(crate) struct Mcp {
     #[arg(long = "origin", value_name = "URL", requires = "http")]
     pub(crate) origins: Vec<String>,
     /// Trust the grants in the folders' `hotcell.toml`
+    #[arg(long)]
+    pub(crate) trust: bool,
+}
+
+/// Every agent below the folders is served, in any language. The API is the Agent Protocol; `/openapi.json` describes it.
+/// On SIGTERM or Ctrl-C the server begins no more runs; what is not done after `--drain` goes on at its next start.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Folders with agents at any depth, or agent files
+    #[arg(default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Address to listen on; port 0 picks a free port
+    #[arg(long, default_value = "127.0.0.1:18820", value_name = "ADDRESS:PORT")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Additional `Host` header to accept; repeatable
+    #[arg(long = "host", value_name = "NAME[:PORT]")]
+    pub(crate) hosts: Vec<String>,
+    /// Maximum number of runs to work on at a time
+    #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_runs: u32,
+    /// How long runs may take to finish on shutdown, such as `20s`
+    #[arg(long, default_value = "20s", value_name = "TIME", value_parser = age)]
+    pub(crate) drain: Duration,
+    /// Default model for nodes that don't set one, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Trust the grants in the agents' `hotcell.toml`
     #[arg(long)]
     pub(crate) trust: bool,
 }

@@ -55,6 +55,11 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Where it comes from: what the runs of it in a journal are known by.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
     /// Identifies everything that it was loaded from.
     pub fn digest(&self) -> &str {
         self.revision.as_ref().map_or(&self.texts, |revision| &revision.digest)

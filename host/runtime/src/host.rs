@@ -204,6 +204,20 @@ impl Host {
         loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
     }
 
+    /// Loads one of several agents of a file, or the first of them, as [`Host::load_async`] does.
+    ///
+    /// # Errors
+    /// When it cannot be loaded.
+    pub async fn load_any_async(&self, path: &Path, name: Option<&str>) -> Result<Agent, LoadFailure> {
+        let (context, path, name) = (self.context().clone(), path.to_owned(), name.map(str::to_owned));
+        let connections = self.context().connections();
+        let loaded = connections.blocking(move || {
+            let agent = name.as_deref().map_or(Which::Any, Which::Named);
+            load::load(&context, &path, &Loading { agent, ..Loading::default() })
+        });
+        loaded.await.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
+    }
+
     /// Loads the first of the agents of a file, to say what is wrong with any of them.
     pub fn load_any(&self, path: &Path) -> Result<Agent, LoadFailure> {
         load::load(self.context(), path, &Loading { agent: Which::Any, ..Loading::default() })

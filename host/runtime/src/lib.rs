@@ -6,9 +6,11 @@
 mod agent;
 mod agent_registry;
 mod callbacks;
+mod called;
 mod cells;
 mod context;
 mod convert;
+mod discover;
 mod environment;
 mod folder;
 mod hooks;
@@ -38,6 +40,8 @@ mod web;
 
 pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, Which};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
+pub use called::{PROMPT, called_with, input_schema};
+pub use discover::{Discovered, discover};
 pub use environment::Environment;
 pub use host::{
     Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice, Session,
@@ -53,9 +57,9 @@ pub use hotcell_engine::{
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
 pub use hotcell_journal::{
-    ClientCall, Completed, Entry, EntryPath, Fact, History, JournalError, NodeFailure, OpenQuestion, PruneReport,
-    Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore, RunSummary, SqliteStore, failures,
-    open_questions,
+    ClientCall, Completed, Entry, EntryPage, EntryPath, Fact, History, JournalError, NodeFailure, NumberedEntry,
+    OpenQuestion, PruneReport, Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore,
+    RunSummary, SqliteStore, failures, open_questions,
 };
 pub use hotcell_mcp as mcp;
 pub use hotcell_models::{Price, Prices};

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hotcell_engine::{CallError, Event, Observer, Outcome, People, RunInput};
-use hotcell_graph::Key;
+use hotcell_engine::{CallError, Event, Observer, Outcome, People};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_journal::Question;
@@ -15,13 +14,11 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Agent, LoadFailure};
+use crate::called::{called_with, input_schema};
 use crate::host::{Host, Session};
 use crate::plugin_tools::PluginTools;
 use crate::revision_registry::RevisionRegistry;
 use crate::settle::for_models;
-
-/// The argument of an agent's tool that is the message to the agent.
-const PROMPT: &str = "prompt";
 
 /// Tools for other programs.
 pub struct ToolCatalog {
@@ -98,32 +95,7 @@ impl ToolCatalog {
 
     fn add_agent(&mut self, agent: Arc<Agent>) {
         let name = self.free_name(&agent);
-        let mut properties = Map::new();
-        let about = agent.conversation_starters.first().map_or_else(
-            || "What you want from the agent".to_owned(),
-            |starter| format!("What you want from the agent, for example: {starter}"),
-        );
-        properties.insert(PROMPT.to_owned(), json!({ "type": "string", "description": about }));
-        let mut required = vec![PROMPT.to_owned()];
-        if !agent.graph.takes_text() {
-            properties.clear();
-            required.clear();
-        }
-        for input in inputs_of(&agent) {
-            properties.insert(input.to_string(), json!({ "description": "An input of the flow" }));
-            let has_default = agent.graph.initial_state.iter().any(|(key, _)| key == input);
-            required.extend((!has_default).then(|| input.to_string()));
-        }
-        for variable in &agent.graph.variables {
-            let mut schema = json!({ "type": "string", "description": variable.description });
-            match &variable.default {
-                Some(default) => schema["default"] = default.as_str().into(),
-                None => required.push(variable.name.to_string()),
-            }
-            properties.insert(variable.name.to_string(), schema);
-        }
-        let schema =
-            json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false });
+        let schema = input_schema(&agent);
         let description = agent.graph.description.clone();
         let offered = OfferedTool {
             name,
@@ -195,18 +167,7 @@ impl ToolCatalog {
     }
 
     async fn call_agent(&self, agent: &Agent, arguments: &Map<String, Value>, call: CallContext) -> Called {
-        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let takes_text = agent.graph.takes_text();
-        let prompt = arguments.get(PROMPT).filter(|_| takes_text);
-        let mut given = RunInput { input: prompt.map(text), ..RunInput::default() };
-        let inputs: Vec<&Key> = inputs_of(agent).collect();
-        for (name, value) in arguments.iter().filter(|(name, _)| *name != PROMPT || !takes_text) {
-            if inputs.iter().any(|input| ***input == **name) {
-                given.state.insert(name.as_str(), hotcell_graph::Value::from(value));
-                continue;
-            }
-            given.variables.insert(Key::from(name.as_str()), hotcell_graph::Value::text(text(value)));
-        }
+        let given = called_with(agent, arguments);
         let cancel: CancellationToken = call.cancelled().clone();
         let told = Arc::new(Told { call });
         let session = Session { people: told.clone(), observer: told.clone(), cancel };
@@ -280,13 +241,6 @@ fn object(schema: &Value) -> Map<String, Value> {
 fn tool_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
     name.trim().chars().map(plain).take(128).collect()
-}
-
-/// The inputs of an agent that is called like a function.
-fn inputs_of(agent: &Agent) -> impl Iterator<Item = &Key> {
-    let graph = &agent.graph;
-    let is_called = graph.results.is_some();
-    graph.open_state.iter().filter(move |key| is_called && graph.conversation.as_ref() != Some(key))
 }
 
 fn check(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> Result<(), String> {

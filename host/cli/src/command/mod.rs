@@ -15,6 +15,7 @@ mod plugin;
 mod repl;
 mod run;
 mod runs;
+mod serve;
 mod trust;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -46,6 +47,7 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Runs(arguments) => runs::perform(&context, arguments),
         Command::Plugin(arguments) => plugin::perform(&context, *arguments),
         Command::Mcp(arguments) => mcp::perform(&context, arguments),
+        Command::Serve(arguments) => serve::perform(&context, arguments),
         Command::Trust(arguments) => trust::perform(&context, &arguments),
         Command::Explain(arguments) => explain::perform(&context, arguments.topic.as_deref()),
         Command::Clean(arguments) => clean::perform(&context, &arguments),
@@ -273,6 +275,7 @@ fn exit_of_journal(error: &JournalError) -> Exit {
         | JournalError::Cancelled(_)
         | JournalError::NotAsked { .. }
         | JournalError::NotKept(_)
+        | JournalError::NoSuchPage(_)
         | JournalError::DamagedArtefact(_)
         | JournalError::Ended { .. } => Exit::Refused,
         JournalError::Store { .. }

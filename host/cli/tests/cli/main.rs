@@ -21,6 +21,8 @@ mod pictures;
 mod plugins;
 mod revisions;
 mod runs;
+#[cfg(unix)]
+mod serve;
 mod stores;
 mod templates;
 mod terminal;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use hotcell_engine::{Engine, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest};
-use hotcell_graph::Value;
+use hotcell_engine::{Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest};
+use hotcell_graph::{Object, Value};
 use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
 use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
@@ -153,6 +153,17 @@ impl Host {
                 report => return Ok(report?),
             }
         }
+    }
+
+    /// The state that a run has come to, with what it was loaded from when it began. Nothing of it is run.
+    ///
+    /// # Errors
+    /// When it cannot be loaded any more, or its entries are damaged.
+    pub async fn state_of(&self, record: &RunRecord) -> Result<Object, HostError> {
+        let session =
+            Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
+        let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
+        Ok(self.engine(&agent, &session).state_of(&record.id, agent.graph.clone()).await?.to_object())
     }
 
     async fn go_on(

@@ -1,0 +1,107 @@
+//! A connection whose other end has to read what it is sent.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use pin_project_lite::pin_project;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+pin_project! {
+    /// A connection that ends when the other side takes nothing for so long.
+    pub(crate) struct Paced<T> {
+        #[pin]
+        inner: T,
+        #[pin]
+        patience: Sleep,
+        within: Duration,
+        // Whether it waits for the other side
+        waits: bool,
+    }
+}
+
+impl<T> Paced<T> {
+    pub(crate) fn new(inner: T, within: Duration) -> Self {
+        Paced { inner, patience: tokio::time::sleep(within), within, waits: false }
+    }
+
+    /// Whether something could be written, or the patience is at its end.
+    fn written<V>(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut T>, &mut Context<'_>) -> Poll<io::Result<V>>,
+    ) -> Poll<io::Result<V>> {
+        let mut this = self.project();
+        if let Poll::Ready(done) = write(this.inner, context) {
+            *this.waits = false;
+            return Poll::Ready(done);
+        }
+        if !*this.waits {
+            *this.waits = true;
+            this.patience.as_mut().reset(Instant::now() + *this.within);
+        }
+        ready!(this.patience.poll(context));
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other side does not read")))
+    }
+}
+
+impl<T: AsyncRead> AsyncRead for Paced<T> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.project().inner.poll_read(context, into)
+    }
+}
+
+impl<T: AsyncWrite> AsyncWrite for Paced<T> {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.written(context, |inner, context| inner.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.written(context, |inner, context| inner.poll_write_vectored(context, parts))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.written(context, |inner, context| inner.poll_flush(context))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.written(context, |inner, context| inner.poll_shutdown(context))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_reads_slowly_is_served_and_who_does_not_read_is_not() {
+        let within = Duration::from_millis(500);
+        let (near, mut far) = tokio::io::duplex(16);
+        let mut near = Box::pin(Paced::new(near, within));
+        let reading = tokio::spawn(async move {
+            let mut read = [0; 1];
+            for _ in 0..64 {
+                tokio::time::sleep(within / 50).await;
+                far.read_exact(&mut read).await.expect("something came");
+            }
+            far
+        });
+        near.write_all(&[1; 64]).await.expect("it is read at last");
+        let far = reading.await.expect("no panic");
+        let error = near.write_all(&[1; 64]).await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(far);
+    }
+}

@@ -1,0 +1,74 @@
+//! Connections of people who have not shown yet that they may do anything here.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+/// Connections whose client has not been taken for known yet, the oldest first. Whoever opens many of them closes his own.
+#[derive(Default)]
+pub(crate) struct Strangers {
+    next: AtomicU64,
+    waiting: Mutex<BTreeMap<u64, CancellationToken>>,
+}
+
+impl Strangers {
+    pub(crate) fn add(self: &Arc<Self>, shutdown: &CancellationToken) -> Stranger {
+        let (number, end) = (self.next.fetch_add(1, Ordering::Relaxed), shutdown.child_token());
+        self.waiting().insert(number, end.clone());
+        Stranger { number, end, all: self.clone() }
+    }
+
+    pub(crate) fn close_oldest(&self) {
+        if let Some((_, oldest)) = self.waiting().pop_first() {
+            oldest.cancel();
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, CancellationToken>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of them, for as long as it is one.
+pub(crate) struct Stranger {
+    number: u64,
+    /// Ends the connection
+    pub(crate) end: CancellationToken,
+    all: Arc<Strangers>,
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.all.waiting().remove(&self.number);
+    }
+}
+
+/// The other end of a connection; every request has it as an extension.
+#[derive(Clone)]
+pub struct Peer(pub(crate) Arc<Stranger>);
+
+impl Peer {
+    /// It has shown that it may do something here: its connection is not closed to make place for others.
+    pub fn is_known(&self) {
+        self.0.all.waiting().remove(&self.0.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_stranger_goes_first_and_whoever_is_known_stays() {
+        let (strangers, shutdown) = (Arc::new(Strangers::default()), CancellationToken::new());
+        let [first, second, third] = [0; 3].map(|_| Peer(Arc::new(strangers.add(&shutdown))));
+        first.is_known();
+        strangers.close_oldest();
+        assert_eq!([&first, &second, &third].map(|peer| peer.0.end.is_cancelled()), [false, true, false]);
+        drop(third);
+        strangers.close_oldest();
+        assert!(strangers.waiting().is_empty() && !first.0.end.is_cancelled());
+    }
+}

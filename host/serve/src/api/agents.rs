@@ -1,0 +1,91 @@
+//! Agents.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::extract;
+use super::params::MOST;
+use crate::problem::Problem;
+use crate::state::Server;
+use crate::view::{AgentSchemas, AgentView, Object};
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new().routes(routes!(search)).routes(routes!(get)).routes(routes!(schemas))
+}
+
+/// Which agents are wanted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AgentSearch {
+    /// Those with this in their name or id
+    name: Option<String>,
+    /// Those with all of this metadata
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Object>,
+    /// How many at most
+    #[serde(default)]
+    #[schema(minimum = 1, maximum = 1000, default = 10)]
+    limit: Option<usize>,
+    /// How many are left out before the first one
+    #[serde(default)]
+    #[schema(minimum = 0, default = 0)]
+    offset: Option<usize>,
+}
+
+/// How many are wanted, and how many are left out.
+pub(super) fn page(limit: Option<usize>, offset: Option<usize>) -> Result<(usize, usize), Problem> {
+    let limit = limit.unwrap_or(10);
+    match (1..=MOST).contains(&limit) {
+        true => Ok((limit, offset.unwrap_or(0))),
+        false => Err(Problem::unprocessable(format!("`limit` has to be from 1 to {MOST}, and is {limit}"))),
+    }
+}
+
+/// List agents
+#[utoipa::path(
+    post, path = "/agents/search", tag = "Agents", security(("key" = ["run", "operate"])),
+    request_body = AgentSearch, responses((status = 200, body = Vec<AgentView>))
+)]
+async fn search(
+    State(server): State<Server>,
+    extract::Json(wanted): extract::Json<AgentSearch>,
+) -> Result<Json<Vec<AgentView>>, Problem> {
+    let (limit, offset) = page(wanted.limit, wanted.offset)?;
+    let name = wanted.name.map(|name| name.to_lowercase());
+    let metadata = wanted.metadata.unwrap_or_default();
+    let fits = |agent: &AgentView| {
+        let is_named =
+            |name: &String| [&agent.agent_id, &agent.name].iter().any(|own| own.to_lowercase().contains(name));
+        name.as_ref().is_none_or(is_named)
+            && metadata.iter().all(|(name, value)| agent.metadata.get(name) == Some(value))
+    };
+    let agents = server.agents().all().map(|(id, agent)| AgentView::of(id, agent)).filter(fits);
+    Ok(Json(agents.skip(offset).take(limit).collect()))
+}
+
+/// Look at an agent
+#[utoipa::path(
+    get, path = "/agents/{agent_id}", tag = "Agents", security(("key" = ["run", "operate"])),
+    params(("agent_id" = String, Path, description = "Its id, or a name that no other agent has")),
+    responses((status = 200, body = AgentView))
+)]
+async fn get(State(server): State<Server>, Path(agent): Path<String>) -> Result<Json<AgentView>, Problem> {
+    let (id, agent) = server.agents().find(&agent)?;
+    Ok(Json(AgentView::of(id, agent)))
+}
+
+/// Show what an agent takes and gives
+#[utoipa::path(
+    get, path = "/agents/{agent_id}/schemas", tag = "Agents", security(("key" = ["run", "operate"])),
+    params(("agent_id" = String, Path, description = "Its id, or a name that no other agent has")),
+    responses((status = 200, body = AgentSchemas))
+)]
+async fn schemas(State(server): State<Server>, Path(agent): Path<String>) -> Result<Json<AgentSchemas>, Problem> {
+    let (id, agent) = server.agents().find(&agent)?;
+    Ok(Json(AgentSchemas::of(id, agent)))
+}

@@ -1,0 +1,57 @@
+//! Reading requests: bodies with limits on their size and on the time they take, and what is wrong with them.
+
+use std::time::Duration;
+
+use axum::extract::{FromRequest, Request};
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, StatusCode};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::{DeserializeOwned, IgnoredAny};
+
+use crate::problem::Problem;
+use crate::state::Server;
+
+/// The body of a request, which is JSON.
+pub(crate) struct Json<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Server> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, server: &Server) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            let detail = "the body has to be JSON, with the header `Content-Type: application/json`";
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let settings = server.settings();
+        let bytes = read(request, settings.largest_body, settings.body_within).await?;
+        serde_json::from_slice(&bytes).map(Json).map_err(|error| {
+            let detail = format!("the body cannot be used: {error}");
+            // What comes after the first thing that does not fit has to be JSON, too.
+            match error.is_data() && serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() {
+                true => Problem::unprocessable(detail),
+                false => Problem::new(StatusCode::BAD_REQUEST, detail),
+            }
+        })
+    }
+}
+
+/// Whether a body is said to be JSON. What a page elsewhere can send without being asked first never is.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+}
+
+/// The body of a request, of so many bytes at most and in so much time.
+pub(crate) async fn read(request: Request, largest: usize, within: Duration) -> Result<Vec<u8>, Problem> {
+    let body = Limited::new(request.into_body(), largest).collect();
+    match tokio::time::timeout(within, body).await {
+        Ok(Ok(body)) => Ok(body.to_bytes().into()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            let detail = format!("the body has more than {largest} bytes");
+            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail).with("limit", largest))
+        }
+        Ok(Err(_)) => Err(Problem::new(StatusCode::BAD_REQUEST, "the body did not arrive whole")),
+        Err(_) => Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+    }
+}

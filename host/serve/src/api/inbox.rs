@@ -1,0 +1,106 @@
+//! People: what runs ask, and what is answered.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use hotcell_runtime::{RunQuery, RunStatus, open_questions};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::extract;
+use super::params::{Query, bad};
+use crate::problem::Problem;
+use crate::state::Server;
+use crate::view::InboxItem;
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new().routes(routes!(inbox)).routes(routes!(answer))
+}
+
+/// A page of questions.
+#[derive(Serialize, ToSchema)]
+struct InboxPage {
+    /// The questions, those of the newest run first
+    items: Vec<InboxItem>,
+    /// Where the next page begins, for `after`; none if there are no more
+    next: Option<String>,
+}
+
+/// List the questions that wait for an answer, over all runs
+#[utoipa::path(
+    get, path = "/inbox", tag = "People", security(("key" = ["answer", "operate"])),
+    params(
+        ("agent_id" = Option<String>, Query, description = "Only questions of runs of this agent"),
+        ("run_id" = Option<String>, Query, description = "Only questions of this run"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many runs are looked at, at most"),
+        ("after" = Option<String>, Query, description = "Where the page begins: `next` of the page before"),
+    ),
+    responses((status = 200, body = InboxPage))
+)]
+async fn inbox(State(server): State<Server>, mut query: Query) -> Result<Json<InboxPage>, Problem> {
+    // Of a run that is worked on, one branch may ask while others go on.
+    let statuses = vec![RunStatus::Waiting, RunStatus::Running];
+    let mut wanted = RunQuery { statuses, limit: query.limit(50)?, ..RunQuery::default() };
+    if let Some(agent) = query.text("agent_id") {
+        wanted.source = Some(server.agents().find(&agent)?.1.source().to_owned());
+    }
+    if let Some(run) = query.text("run_id") {
+        wanted.run = Some(server.runs().find(&run).await?.id);
+    }
+    wanted.after = query.text("after");
+    query.end()?;
+    let page = server.runs().store().list(&wanted).await?;
+    let mut items = Vec::new();
+    for run in &page.runs {
+        let open = open_questions(&server.runs().store().history(&run.id).await?.entries);
+        items.extend(open.into_iter().map(|open| InboxItem::of(run, open, server.agents())));
+    }
+    Ok(Json(InboxPage { items, next: page.next }))
+}
+
+/// An answer.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct AnswerCreate {
+    /// The question; it can be left out where one question is open
+    question_id: Option<String>,
+    /// A text, or any JSON value where a tool was to be called
+    answer: Value,
+}
+
+/// What was answered.
+#[derive(Serialize, ToSchema)]
+struct Answered {
+    /// The run, which goes on
+    run_id: String,
+    /// The question
+    question_id: String,
+}
+
+/// Answer a question of a run, which goes on
+///
+/// The first answer counts; for every further one there is a conflict (409).
+#[utoipa::path(
+    post, path = "/runs/{run_id}/answers", tag = "People", security(("key" = ["answer"])),
+    params(("run_id" = String, Path, description = "The run")),
+    request_body = AnswerCreate, responses((status = 200, body = Answered))
+)]
+async fn answer(
+    State(server): State<Server>,
+    Path(run): Path<String>,
+    extract::Json(given): extract::Json<AnswerCreate>,
+) -> Result<Json<Answered>, Problem> {
+    if server.runs().is_draining() {
+        return Err(Problem::unavailable("the server is shutting down; send the answer again"));
+    }
+    let text = match given.answer {
+        Value::String(text) => text,
+        Value::Null => return Err(bad("`answer` is missing")),
+        other => other.to_string(),
+    };
+    let run = server.runs().find(&run).await?.id;
+    let answered = server.runs().answer(&run, given.question_id.as_deref(), &text).await?;
+    Ok(Json(Answered { run_id: run.to_string(), question_id: answered.question.id }))
+}

@@ -1,0 +1,64 @@
+//! What addresses say: the parts of a path and the query.
+
+use std::collections::HashMap;
+
+use axum::extract::FromRequestParts;
+use http::StatusCode;
+use http::request::Parts;
+
+use crate::problem::{Problem, shown};
+use crate::state::Server;
+
+/// The most that a list holds.
+pub(crate) const MOST: usize = 1000;
+
+/// The query of an address. Every name that is not looked for is refused.
+pub(crate) struct Query(HashMap<String, String>);
+
+impl FromRequestParts<Server> for Query {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Server) -> Result<Self, Problem> {
+        let mut query = HashMap::new();
+        for (name, value) in url::form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes()) {
+            if query.insert(name.to_string(), value.into_owned()).is_some() {
+                return Err(bad(format!("`{}` is given twice", shown(&name))));
+            }
+        }
+        Ok(Query(query))
+    }
+}
+
+impl Query {
+    /// Takes a text.
+    pub(crate) fn text(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name)
+    }
+
+    /// Takes a number between two others.
+    pub(crate) fn number(&mut self, name: &str, least: u64, most: u64) -> Result<Option<u64>, Problem> {
+        let Some(text) = self.0.remove(name) else { return Ok(None) };
+        let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+        let wrong = || bad(format!("`{name}` has to be a number from {least} to {most}, and is `{}`", shown(&text)));
+        number.map(Some).ok_or_else(wrong)
+    }
+
+    /// How many are wanted at most.
+    pub(crate) fn limit(&mut self, usual: usize) -> Result<usize, Problem> {
+        let limit = self.number("limit", 1, MOST as u64)?;
+        Ok(limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usual))
+    }
+
+    /// Refuses what nobody took.
+    pub(crate) fn end(self) -> Result<(), Problem> {
+        match self.0.into_keys().min() {
+            None => Ok(()),
+            Some(name) => Err(bad(format!("the query has `{}`, which means nothing here", shown(&name)))),
+        }
+    }
+}
+
+/// An address that cannot be used.
+pub(crate) fn bad(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, detail)
+}

@@ -1,0 +1,389 @@
+//! Runs: beginning them, looking at them, ending them.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use hotcell_graph::Value as GraphValue;
+use hotcell_runtime::{OpenQuestion, Outcome, RunId, RunQuery, RunRecord, RunStatus};
+use http::header::CONTENT_LOCATION;
+use http::{HeaderValue, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::params::Query;
+use super::{agents, extract, threads};
+use crate::input::run_input;
+use crate::live::{Begun, Live};
+use crate::problem::{Problem, shown};
+use crate::state::Server;
+use crate::view::{EntryView, Object, RunResult, RunView, StatusView, object};
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new()
+        .routes(routes!(create, list))
+        .routes(routes!(create_and_wait))
+        .routes(routes!(search))
+        .routes(routes!(get, delete))
+        .routes(routes!(wait))
+        .routes(routes!(cancel))
+        .routes(routes!(entries))
+}
+
+/// What becomes of a run when whoever began it, and waits for it, goes away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum OnDisconnect {
+    /// It goes on
+    #[default]
+    Continue,
+    /// It is cancelled
+    Cancel,
+}
+
+/// What to do about a thread that is not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum IfNotExists {
+    /// Refuse the run
+    #[default]
+    Reject,
+    /// Make the thread
+    Create,
+}
+
+/// A run that is to begin.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunCreate {
+    /// The agent, by its id or a name that no other agent has. It can be left out where one agent is served
+    agent_id: Option<String>,
+    /// The thread that it belongs to: it goes on with the state of the run before it there
+    thread_id: Option<String>,
+    /// A text, or an object with values by their names
+    #[serde(default)]
+    input: Option<Value>,
+    /// One message of the role `user`, in place of a text
+    #[serde(default)]
+    messages: Option<Vec<Value>>,
+    /// Whatever is to be kept with it
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Object>,
+    /// What to do about a thread that is not there
+    #[serde(default)]
+    if_not_exists: Option<IfNotExists>,
+    /// What becomes of it when the connection breaks over which it is waited for
+    #[serde(default)]
+    pub(super) on_disconnect: Option<OnDisconnect>,
+}
+
+/// Begins a run; whoever `listens` is told everything that happens in it.
+pub(super) async fn begin(server: &Server, wanted: RunCreate, listens: bool) -> Result<Begun, Problem> {
+    let agents = server.agents();
+    let (_, agent) = match &wanted.agent_id {
+        Some(name) => agents.find(name)?,
+        None => {
+            let mut all = agents.all();
+            match (all.next(), all.next()) {
+                (Some(only), None) => only,
+                _ => return Err(Problem::unprocessable("say which agent is meant, with `agent_id`")),
+            }
+        }
+    };
+    if let Some(thread) = &wanted.thread_id {
+        let makes_it = wanted.if_not_exists == Some(IfNotExists::Create);
+        threads::bind(server, thread, agent.source(), makes_it)?;
+    }
+    let metadata = wanted.metadata.unwrap_or_default();
+    let given = run_input(agent, wanted.input, wanted.messages, wanted.thread_id, metadata)?;
+    server.runs().start(agent, given, listens).await
+}
+
+/// A run as it stands.
+async fn view(server: &Server, run: &str) -> Result<RunView, Problem> {
+    Ok(RunView::of_record(&server.runs().find(run).await?, server.agents()))
+}
+
+/// Says where a run is that was begun by the request.
+pub(super) fn located(run: &RunId, response: impl IntoResponse) -> Response {
+    let mut response = response.into_response();
+    if let Ok(value) = HeaderValue::try_from(format!("/runs/{run}")) {
+        response.headers_mut().insert(CONTENT_LOCATION, value);
+    }
+    response
+}
+
+/// Cancels a run when it is dropped, unless it is done.
+pub(super) struct Leash(Option<(Server, RunId)>);
+
+impl Leash {
+    pub(super) fn new(server: &Server, run: &RunId, on_disconnect: Option<OnDisconnect>) -> Self {
+        let cancels = on_disconnect == Some(OnDisconnect::Cancel);
+        Leash(cancels.then(|| (server.clone(), run.clone())))
+    }
+
+    pub(super) fn let_go(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        let Some((server, run)) = self.0.take() else { return };
+        // The server shuts down: the run goes on at its next start.
+        if server.closing().is_cancelled() {
+            return;
+        }
+        tokio::spawn(async move {
+            if let Err(problem) = server.runs().cancel(&run).await {
+                tracing::debug!(target: "hotcell::serve", %run, reason = problem.detail, "it is not cancelled");
+            }
+        });
+    }
+}
+
+/// Waits until a run rests, and gives what came of it.
+pub(super) async fn result(server: &Server, run: &RunId, live: Option<Arc<Live>>) -> Result<RunResult, Problem> {
+    if let Some(live) = &live {
+        live.done.cancelled().await;
+    }
+    server.runs().rest(run).await?;
+    let record = server.runs().find(run.as_str()).await?;
+    let view = RunView::of_record(&record, server.agents());
+    // The state that this process has just come to need not be made of the entries again.
+    let report = live.and_then(|live| live.report()).filter(|report| status_of(&report.outcome) == record.status);
+    let values = GraphValue::Object(match report {
+        Some(report) => report.state.to_object(),
+        None => server.runs().state_of(&record).await?,
+    });
+    let (mut output, mut error) = (None, None);
+    match record.status {
+        RunStatus::Completed => output = record.outcome,
+        RunStatus::Failed | RunStatus::Stopped => error = record.outcome,
+        _ => {}
+    }
+    let questions: Vec<OpenQuestion> = match record.status {
+        RunStatus::Waiting => server.runs().questions(run).await?,
+        _ => Vec::new(),
+    };
+    let questions = questions.into_iter().map(|open| open.question).collect();
+    Ok(RunResult { run: view, values: object((&values).into()), output, error, questions })
+}
+
+/// How a run stands that gave control back like this.
+fn status_of(outcome: &Outcome) -> RunStatus {
+    match outcome {
+        Outcome::Completed { .. } => RunStatus::Completed,
+        Outcome::Failed { .. } => RunStatus::Failed,
+        Outcome::Waiting { .. } => RunStatus::Waiting,
+        Outcome::Stopped { .. } => RunStatus::Stopped,
+        Outcome::Interrupted => RunStatus::Interrupted,
+        Outcome::Cancelled => RunStatus::Cancelled,
+    }
+}
+
+/// Begin a run
+///
+/// It is kept when this answers, and goes on by itself.
+#[utoipa::path(
+    post, path = "/runs", tag = "Runs", security(("key" = ["run"])),
+    request_body = RunCreate, responses((status = 200, body = RunView))
+)]
+async fn create(
+    State(server): State<Server>,
+    extract::Json(wanted): extract::Json<RunCreate>,
+) -> Result<Response, Problem> {
+    let Begun { run, .. } = begin(&server, wanted, false).await?;
+    Ok(located(&run, Json(view(&server, run.as_str()).await?)))
+}
+
+/// Begin a run and wait for what comes of it
+///
+/// It answers when the run has ended, or waits for a person.
+#[utoipa::path(
+    post, path = "/runs/wait", tag = "Runs", security(("key" = ["run"])),
+    request_body = RunCreate, responses((status = 200, body = RunResult))
+)]
+async fn create_and_wait(
+    State(server): State<Server>,
+    extract::Json(wanted): extract::Json<RunCreate>,
+) -> Result<Response, Problem> {
+    let on_disconnect = wanted.on_disconnect;
+    let Begun { run, live, .. } = begin(&server, wanted, false).await?;
+    let mut leash = Leash::new(&server, &run, on_disconnect);
+    let result = result(&server, &run, Some(live)).await;
+    leash.let_go();
+    Ok(located(&run, Json(result?)))
+}
+
+/// A page of runs.
+#[derive(Serialize, ToSchema)]
+struct RunPage {
+    /// The runs, the newest first
+    runs: Vec<RunView>,
+    /// Where the next page begins, for `after`; none if there are no more
+    next: Option<String>,
+}
+
+/// List runs, the newest first
+#[utoipa::path(
+    get, path = "/runs", tag = "Runs", security(("key" = ["run", "operate"])),
+    params(
+        ("agent_id" = Option<String>, Query, description = "Only runs of this agent"),
+        ("thread_id" = Option<String>, Query, description = "Only runs of this thread"),
+        ("status" = Option<StatusView>, Query, description = "Only runs that stand so"),
+        ("text" = Option<String>, Query, description = "Only runs with these words in their input, their result or the name of their agent"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most"),
+        ("after" = Option<String>, Query, description = "Where the page begins: `next` of the page before"),
+    ),
+    responses((status = 200, body = RunPage))
+)]
+async fn list(State(server): State<Server>, mut query: Query) -> Result<Json<RunPage>, Problem> {
+    let mut wanted = RunQuery { limit: query.limit(50)?, ..RunQuery::default() };
+    if let Some(agent) = query.text("agent_id") {
+        wanted.source = Some(server.agents().find(&agent)?.1.source().to_owned());
+    }
+    if let Some(status) = query.text("status") {
+        let known = serde_json::from_value::<StatusView>(Value::String(status.clone()));
+        let known = known.map_err(|_| super::params::bad(format!("there is no status `{}`", shown(&status))))?;
+        wanted.statuses = known.statuses();
+    }
+    wanted.thread = query.text("thread_id");
+    wanted.text = query.text("text");
+    wanted.after = query.text("after");
+    query.end()?;
+    let page = server.runs().store().list(&wanted).await?;
+    let runs = page.runs.iter().map(|run| RunView::of_summary(run, server.agents())).collect();
+    Ok(Json(RunPage { runs, next: page.next }))
+}
+
+/// Which runs are wanted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct RunSearch {
+    /// Only runs of this agent
+    agent_id: Option<String>,
+    /// Only runs of this thread
+    thread_id: Option<String>,
+    /// Only runs that stand so
+    status: Option<StatusView>,
+    /// How many at most
+    #[schema(minimum = 1, maximum = 1000, default = 10)]
+    limit: Option<usize>,
+    /// How many are left out before the first one; `GET /runs` goes from page to page for less
+    #[schema(minimum = 0, maximum = 10000, default = 0)]
+    offset: Option<usize>,
+}
+
+/// Find runs, the newest first
+#[utoipa::path(
+    post, path = "/runs/search", tag = "Runs", security(("key" = ["run", "operate"])),
+    request_body = RunSearch, responses((status = 200, body = Vec<RunView>))
+)]
+async fn search(
+    State(server): State<Server>,
+    extract::Json(wanted): extract::Json<RunSearch>,
+) -> Result<Json<Vec<RunView>>, Problem> {
+    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    if offset > 10_000 {
+        return Err(Problem::unprocessable("`offset` has to be 10000 at most; `GET /runs` goes from page to page"));
+    }
+    let mut query = RunQuery { limit: limit + offset, thread: wanted.thread_id, ..RunQuery::default() };
+    if let Some(agent) = &wanted.agent_id {
+        query.source = Some(server.agents().find(agent)?.1.source().to_owned());
+    }
+    query.statuses = wanted.status.map(StatusView::statuses).unwrap_or_default();
+    let page = server.runs().store().list(&query).await?;
+    Ok(Json(page.runs.iter().skip(offset).map(|run| RunView::of_summary(run, server.agents())).collect()))
+}
+
+/// Look at a run
+#[utoipa::path(
+    get, path = "/runs/{run_id}", tag = "Runs", security(("key" = ["run", "operate"])),
+    params(("run_id" = String, Path, description = "The run")),
+    responses((status = 200, body = RunView))
+)]
+async fn get(State(server): State<Server>, Path(run): Path<String>) -> Result<Json<RunView>, Problem> {
+    Ok(Json(view(&server, &run).await?))
+}
+
+/// Remove a run that has ended
+#[utoipa::path(
+    delete, path = "/runs/{run_id}", tag = "Runs", security(("key" = ["operate"])),
+    params(("run_id" = String, Path, description = "The run")),
+    responses((status = 204, description = "It is removed"))
+)]
+async fn delete(State(server): State<Server>, Path(run): Path<String>) -> Result<StatusCode, Problem> {
+    let record: RunRecord = server.runs().find(&run).await?;
+    server.runs().delete(&record).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Wait for what comes of a run
+///
+/// It answers when the run has ended, or waits for a person.
+#[utoipa::path(
+    get, path = "/runs/{run_id}/wait", tag = "Runs", security(("key" = ["run", "operate"])),
+    params(("run_id" = String, Path, description = "The run")),
+    responses((status = 200, body = RunResult))
+)]
+async fn wait(State(server): State<Server>, Path(run): Path<String>) -> Result<Json<RunResult>, Problem> {
+    let run = server.runs().find(&run).await?.id;
+    let live = server.runs().live(&run);
+    Ok(Json(result(&server, &run, live).await?))
+}
+
+/// End a run for good
+///
+/// What it does at this moment is stopped.
+#[utoipa::path(
+    post, path = "/runs/{run_id}/cancel", tag = "Runs", security(("key" = ["run", "operate"])),
+    params(("run_id" = String, Path, description = "The run")),
+    responses((status = 200, body = RunView))
+)]
+async fn cancel(State(server): State<Server>, Path(run): Path<String>) -> Result<Json<RunView>, Problem> {
+    let run = server.runs().find(&run).await?.id;
+    let record = server.runs().cancel(&run).await?;
+    Ok(Json(RunView::of_record(&record, server.agents())))
+}
+
+/// A page of the entries of a run.
+#[derive(Serialize, ToSchema)]
+struct EntryPage {
+    /// The entries, in their order
+    entries: Vec<EntryView>,
+    /// The last of them, for `after` of the next page; none if there are no more at the moment
+    next: Option<u64>,
+    /// How the run stands
+    status: StatusView,
+}
+
+/// List the entries of a run: everything that was committed of it
+#[utoipa::path(
+    get, path = "/runs/{run_id}/entries", tag = "Runs", security(("key" = ["run", "operate"])),
+    params(
+        ("run_id" = String, Path, description = "The run"),
+        ("after" = Option<u64>, Query, minimum = 0, description = "Only entries after the one with this number"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most"),
+    ),
+    responses((status = 200, body = EntryPage))
+)]
+async fn entries(
+    State(server): State<Server>,
+    Path(run): Path<String>,
+    mut query: Query,
+) -> Result<Json<EntryPage>, Problem> {
+    let after = query.number("after", 0, u64::MAX)?.unwrap_or(0);
+    let limit = query.limit(100)?;
+    query.end()?;
+    let run = server.runs().find(&run).await?.id;
+    let page = server.runs().store().entries(&run, after, limit).await?;
+    let next = page.entries.last().filter(|_| page.entries.len() == limit).map(|last| last.number);
+    let entries = page.entries.iter().map(|entry| EntryView::of(&run, entry)).collect();
+    Ok(Json(EntryPage { entries, next, status: StatusView::of(page.status) }))
+}

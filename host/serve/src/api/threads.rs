@@ -1,0 +1,313 @@
+//! Threads: conversations that runs belong to.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use hotcell_graph::Value as GraphValue;
+use hotcell_runtime::{RunQuery, RunStatus, RunSummary};
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::params::Query;
+use super::{agents, extract};
+use crate::problem::{Problem, shown};
+use crate::state::Server;
+use crate::store::Thread;
+use crate::view::{Object, RunView, object, time};
+
+/// Characters of the id of a thread.
+const LONGEST: usize = 128;
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(search))
+        .routes(routes!(get, change, delete))
+        .routes(routes!(state))
+        .routes(routes!(runs))
+}
+
+/// How a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ThreadStatus {
+    /// A run can be begun in it
+    Idle,
+    /// A run of it is worked on
+    Busy,
+    /// Its last run waits for a person
+    Interrupted,
+    /// Its last run failed
+    Error,
+}
+
+/// A thread.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Thread)]
+struct ThreadView {
+    /// Its id
+    thread_id: String,
+    /// The agent of its runs; none before the first one, or if the agent is not served any more
+    agent_id: Option<String>,
+    /// When it was made
+    #[schema(format = DateTime)]
+    created_at: String,
+    /// When it was last changed, or a run was begun in it
+    #[schema(format = DateTime)]
+    updated_at: String,
+    /// What is kept with it
+    #[schema(value_type = Object)]
+    metadata: Object,
+    /// How it stands
+    status: ThreadStatus,
+}
+
+/// A thread that is to be made.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ThreadCreate {
+    /// Its id: letters, digits, `-`, `_`, `.` and `:`; a random one if it is left out
+    #[schema(max_length = 128, pattern = "^[A-Za-z0-9_.:-]{1,128}$")]
+    thread_id: Option<String>,
+    /// What is to be kept with it
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Object>,
+    /// What to do if it is there
+    if_exists: Option<IfExists>,
+}
+
+/// What to do about a thread that is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum IfExists {
+    /// Refuse
+    #[default]
+    Raise,
+    /// Give it as it is
+    DoNothing,
+}
+
+fn check_id(id: &str) -> Result<(), Problem> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
+    match !id.is_empty() && id.len() <= LONGEST && id.chars().all(is_plain) {
+        true => Ok(()),
+        false => Err(Problem::unprocessable(format!(
+            "the id of a thread has 1 to {LONGEST} letters, digits, `-`, `_`, `.` and `:`, and `{}` is none",
+            shown(id)
+        ))),
+    }
+}
+
+fn no_thread(id: &str) -> Problem {
+    Problem::not_found(format!("there is no thread `{}`; `POST /threads` makes one", shown(id)))
+        .kind("unknown-thread", "There is no such thread")
+}
+
+/// Has a thread belong to an agent, before a run of that is begun in it.
+pub(super) fn bind(server: &Server, thread: &str, source: &str, makes_it: bool) -> Result<(), Problem> {
+    if makes_it {
+        check_id(thread)?;
+        server.store().create_thread(thread, &Object::new())?;
+    }
+    match server.store().bind_thread(thread, source)? {
+        None => Err(no_thread(thread)),
+        Some(bound) if bound == source => Ok(()),
+        Some(bound) => {
+            let agent = server.agents().id_of(&bound).unwrap_or_else(|| "another one".to_owned());
+            let detail =
+                format!("the runs of thread `{thread}` are of the agent `{agent}`; use another thread for this one");
+            Err(Problem::conflict(detail).kind("thread-of-other-agent", "The thread belongs to another agent"))
+        }
+    }
+}
+
+/// The last run of a thread.
+async fn last_run(server: &Server, thread: &Thread) -> Result<Option<RunSummary>, Problem> {
+    let Some(source) = &thread.agent else { return Ok(None) };
+    let query =
+        RunQuery { thread: Some(thread.id.clone()), source: Some(source.clone()), limit: 1, ..RunQuery::default() };
+    Ok(server.runs().store().list(&query).await?.runs.pop())
+}
+
+async fn view(server: &Server, thread: Thread) -> Result<ThreadView, Problem> {
+    let status = match last_run(server, &thread).await?.map(|run| run.status) {
+        Some(RunStatus::Running | RunStatus::Interrupted) => ThreadStatus::Busy,
+        Some(RunStatus::Waiting) => ThreadStatus::Interrupted,
+        Some(RunStatus::Failed) => ThreadStatus::Error,
+        _ => ThreadStatus::Idle,
+    };
+    Ok(ThreadView {
+        agent_id: thread.agent.as_deref().and_then(|source| server.agents().id_of(source)),
+        thread_id: thread.id,
+        created_at: time(thread.created),
+        updated_at: time(thread.updated),
+        metadata: thread.metadata,
+        status,
+    })
+}
+
+/// Make a thread
+#[utoipa::path(
+    post, path = "/threads", tag = "Threads", security(("key" = ["run"])),
+    request_body = ThreadCreate, responses((status = 200, body = ThreadView))
+)]
+async fn create(
+    State(server): State<Server>,
+    extract::Json(wanted): extract::Json<ThreadCreate>,
+) -> Result<Json<ThreadView>, Problem> {
+    let id = wanted.thread_id.unwrap_or_else(|| hotcell_runtime::RunId::random().to_string());
+    check_id(&id)?;
+    let thread = match server.store().create_thread(&id, &wanted.metadata.unwrap_or_default())? {
+        Some(thread) => thread,
+        None if wanted.if_exists == Some(IfExists::DoNothing) => {
+            server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?
+        }
+        None => {
+            let detail = format!("thread `{id}` is there already; `\"if_exists\": \"do_nothing\"` gives it as it is");
+            return Err(Problem::conflict(detail).kind("thread-exists", "The thread is there already"));
+        }
+    };
+    Ok(Json(view(&server, thread).await?))
+}
+
+/// Which threads are wanted.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ThreadSearch {
+    /// Those with all of this metadata
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Object>,
+    /// How many at most
+    #[schema(minimum = 1, maximum = 1000, default = 10)]
+    limit: Option<usize>,
+    /// How many are left out before the first one
+    #[schema(minimum = 0, default = 0)]
+    offset: Option<usize>,
+}
+
+/// Find threads, the newest first
+#[utoipa::path(
+    post, path = "/threads/search", tag = "Threads", security(("key" = ["run", "operate"])),
+    request_body = ThreadSearch, responses((status = 200, body = Vec<ThreadView>))
+)]
+async fn search(
+    State(server): State<Server>,
+    extract::Json(wanted): extract::Json<ThreadSearch>,
+) -> Result<Json<Vec<ThreadView>>, Problem> {
+    let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
+    let threads = server.store().threads(&wanted.metadata.unwrap_or_default(), limit, offset)?;
+    let mut views = Vec::with_capacity(threads.len());
+    for thread in threads {
+        views.push(view(&server, thread).await?);
+    }
+    Ok(Json(views))
+}
+
+/// Look at a thread
+#[utoipa::path(
+    get, path = "/threads/{thread_id}", tag = "Threads", security(("key" = ["run", "operate"])),
+    params(("thread_id" = String, Path, description = "The thread")),
+    responses((status = 200, body = ThreadView))
+)]
+async fn get(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ThreadView>, Problem> {
+    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
+    Ok(Json(view(&server, thread).await?))
+}
+
+/// What is to be changed of a thread.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct ThreadPatch {
+    /// What is to be kept with it, over what is kept with it now
+    #[schema(value_type = Object)]
+    metadata: Object,
+}
+
+/// Add to the metadata of a thread
+#[utoipa::path(
+    patch, path = "/threads/{thread_id}", tag = "Threads", security(("key" = ["run"])),
+    params(("thread_id" = String, Path, description = "The thread")),
+    request_body = ThreadPatch, responses((status = 200, body = ThreadView))
+)]
+async fn change(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    extract::Json(patch): extract::Json<ThreadPatch>,
+) -> Result<Json<ThreadView>, Problem> {
+    let thread = server.store().change_thread(&id, &patch.metadata)?.ok_or_else(|| no_thread(&id))?;
+    Ok(Json(view(&server, thread).await?))
+}
+
+/// Remove a thread and its runs
+#[utoipa::path(
+    delete, path = "/threads/{thread_id}", tag = "Threads", security(("key" = ["operate"])),
+    params(("thread_id" = String, Path, description = "The thread")),
+    responses((status = 204, description = "It is removed"))
+)]
+async fn delete(State(server): State<Server>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
+    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
+    if let Some(last) = last_run(&server, &thread).await?.filter(|last| !last.status.is_final()) {
+        let detail = format!("run `{}` of thread `{id}` has not ended; cancel it first", last.id);
+        return Err(Problem::conflict(detail).kind("run-not-ended", "A run of the thread has not ended"));
+    }
+    if let Some(source) = thread.agent {
+        let query = RunQuery { thread: Some(id.clone()), source: Some(source), ..RunQuery::default() };
+        server.runs().store().prune(&query).await?;
+    }
+    server.store().delete_thread(&id)?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The state of a thread.
+#[derive(Serialize, ToSchema)]
+struct ThreadState {
+    /// The thread
+    thread_id: String,
+    /// The run that it is the state of; none before the first one
+    run_id: Option<String>,
+    /// The state that the run came to
+    #[schema(value_type = Object)]
+    values: Object,
+}
+
+/// Show the state of a thread: what its last run came to
+#[utoipa::path(
+    get, path = "/threads/{thread_id}/state", tag = "Threads", security(("key" = ["run", "operate"])),
+    params(("thread_id" = String, Path, description = "The thread")),
+    responses((status = 200, body = ThreadState))
+)]
+async fn state(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ThreadState>, Problem> {
+    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
+    let Some(last) = last_run(&server, &thread).await? else {
+        return Ok(Json(ThreadState { thread_id: id, run_id: None, values: Object::new() }));
+    };
+    let record = server.runs().find(last.id.as_str()).await?;
+    let values = GraphValue::Object(server.runs().state_of(&record).await?);
+    let run_id = Some(last.id.to_string());
+    Ok(Json(ThreadState { thread_id: id, run_id, values: object((&values).into()) }))
+}
+
+/// List the runs of a thread, the newest first
+#[utoipa::path(
+    get, path = "/threads/{thread_id}/runs", tag = "Threads", security(("key" = ["run", "operate"])),
+    params(
+        ("thread_id" = String, Path, description = "The thread"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most"),
+    ),
+    responses((status = 200, body = Vec<RunView>))
+)]
+async fn runs(
+    State(server): State<Server>,
+    Path(id): Path<String>,
+    mut query: Query,
+) -> Result<Json<Vec<RunView>>, Problem> {
+    let limit = query.limit(10)?;
+    query.end()?;
+    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
+    let Some(source) = thread.agent else { return Ok(Json(Vec::new())) };
+    let query = RunQuery { thread: Some(id), source: Some(source), limit, ..RunQuery::default() };
+    let page = server.runs().store().list(&query).await?;
+    Ok(Json(page.runs.iter().map(|run| RunView::of_summary(run, server.agents())).collect()))
+}

@@ -1,0 +1,71 @@
+//! Following a run: its entries from one of them on, as they are committed.
+//!
+//! Nothing is kept for whoever follows but the number of the last entry that it has: it reads the journal at its own pace.
+
+use std::sync::Arc;
+
+use hotcell_runtime::{EntryPage, Fact, JournalError, NumberedEntry, RunId, RunStatus, RunStore};
+
+use crate::live::InHand;
+
+/// Entries that are read at once.
+const AT_ONCE: usize = 256;
+
+/// Somebody who follows a run.
+pub(crate) struct Follower {
+    store: Arc<dyn RunStore>,
+    in_hand: Arc<InHand>,
+    run: RunId,
+    after: u64,
+    /// Whether the last entry was a cancellation
+    is_cancelled: bool,
+}
+
+impl Follower {
+    pub(crate) fn new(store: Arc<dyn RunStore>, in_hand: Arc<InHand>, run: RunId, after: u64) -> Self {
+        Follower { store, in_hand, run, after, is_cancelled: false }
+    }
+
+    /// Further entries; waits for them as long as the run goes on. None when it rests: it has ended, or waits for a person, or
+    /// nobody works on it.
+    ///
+    /// Whoever drops this while it waits misses nothing.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<NumberedEntry>>, JournalError> {
+        let mut is_free = false;
+        loop {
+            // Before the entries are read: what was in hand then may have added to them since.
+            let live = self.in_hand.get(&self.run);
+            let EntryPage { entries, status } = self.store.entries(&self.run, self.after, AT_ONCE).await?;
+            if let Some(last) = entries.last() {
+                self.after = last.number;
+                self.is_cancelled = last.entry.fact == Fact::Cancelled;
+                return Ok(Some(entries));
+            }
+            let rests = match status {
+                RunStatus::Running => false,
+                // It was said, and whoever works on the run has yet to notice.
+                RunStatus::Cancelled => self.is_cancelled || is_free,
+                RunStatus::Waiting | RunStatus::Interrupted => live.is_none(),
+                RunStatus::Completed | RunStatus::Failed | RunStatus::Stopped => true,
+            };
+            if rests {
+                return Ok(None);
+            }
+            let grown = self.store.grown(&self.run, self.after);
+            match (status, live) {
+                (RunStatus::Waiting | RunStatus::Interrupted, Some(live)) => tokio::select! {
+                    grown = grown => grown?,
+                    () = live.done.cancelled() => {}
+                },
+                _ => tokio::select! {
+                    biased;
+                    grown = grown => grown?,
+                    released = self.store.released(&self.run) => {
+                        released?;
+                        is_free = true;
+                    }
+                },
+            }
+        }
+    }
+}

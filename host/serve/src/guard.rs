@@ -1,0 +1,116 @@
+//! What a request has to pass before anything answers it, and what every reply has.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use hotcell_http::{HostRefused, Peer};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
+
+use crate::problem::{MEDIA_TYPE, Problem};
+use crate::rules::Needs;
+use crate::state::Server;
+
+/// Refuses what was sent to another name, from another page, or by somebody who may not do it.
+pub(crate) async fn admit(State(server): State<Server>, request: Request, next: Next) -> Response {
+    match check(&server, &request) {
+        Ok(needs) => {
+            if needs != Needs::Nothing {
+                server.ready().cancelled().await;
+            }
+            if let Some(peer) = request.extensions().get::<Peer>() {
+                peer.is_known();
+            }
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    }
+}
+
+/// What a request needs, if it may be answered at all.
+fn check(server: &Server, request: &Request) -> Result<Needs, Problem> {
+    check_host(server, request.uri(), request.headers())?;
+    // What has no route, or not for this method, is refused by the router.
+    let path = request.extensions().get::<MatchedPath>();
+    let needs = path.and_then(|path| server.rules().get(request.method(), path.as_str()));
+    Ok(needs.cloned().unwrap_or(Needs::Nothing))
+}
+
+fn check_host(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    server.hosts().check(uri, headers).map_err(|refused| {
+        let status = match refused {
+            HostRefused::Missing => StatusCode::BAD_REQUEST,
+            HostRefused::Unknown => StatusCode::MISDIRECTED_REQUEST,
+        };
+        Problem::new(status, format!("{refused}; `--host NAME` adds one"))
+    })?;
+    // A browser says from which page a request comes. Other pages get nothing here.
+    let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+    let page = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
+    let is_own =
+        page.is_some_and(|page| page.authority().is_some() && server.hosts().check(&page, &HeaderMap::new()).is_ok());
+    match is_own {
+        true => Ok(()),
+        false => Err(Problem::new(StatusCode::FORBIDDEN, "requests from web pages of other origins are not answered")
+            .kind("origin", "The page may not use this server")),
+    }
+}
+
+/// Makes a problem of every reply that says that something is wrong and is none, and adds what every reply has.
+pub(crate) async fn finish(request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let mut response = next.run(request).await;
+    let status = response.status();
+    let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == MEDIA_TYPE);
+    if (status.is_client_error() || status.is_server_error()) && !is_problem {
+        let mut problem = Problem::new(status, detail(status, &method, &path)).into_response();
+        // A method that is not allowed comes with those that are.
+        let kept: Vec<HeaderName> = response.headers().keys().cloned().collect();
+        for name in kept {
+            if name != CONTENT_TYPE
+                && name != http::header::CONTENT_LENGTH
+                && let Some(value) = response.headers_mut().remove(&name)
+            {
+                problem.headers_mut().insert(name, value);
+            }
+        }
+        response = problem;
+    }
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CACHE_CONTROL, "no-store"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+fn detail(status: StatusCode, method: &Method, path: &str) -> String {
+    let path = crate::problem::shown(path);
+    match status {
+        StatusCode::NOT_FOUND => format!("there is nothing at `{path}`; `/openapi.json` says what there is"),
+        StatusCode::METHOD_NOT_ALLOWED => {
+            format!("`{path}` takes no `{method}`; the header `Allow` says what it takes")
+        }
+        StatusCode::BAD_REQUEST => "the address or the body cannot be read".to_owned(),
+        StatusCode::INTERNAL_SERVER_ERROR => "something is wrong on the server; its log says what".to_owned(),
+        other => other.canonical_reason().unwrap_or("the request was not answered").to_ascii_lowercase(),
+    }
+}
+
+/// What is said of the middle of a panic: nothing, but in the log.
+pub(crate) fn panicked(error: Box<dyn std::any::Any + Send>) -> Response {
+    let text = error.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| error.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+    Problem::internal(&Arc::<str>::from(text)).into_response()
+}

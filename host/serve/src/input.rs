@@ -1,0 +1,114 @@
+//! What a run is given, out of what a request says.
+
+use hotcell_graph::{Object as GraphObject, Value as GraphValue};
+use hotcell_runtime::{Agent, PROMPT, RunInput, RunRecord, called_with};
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+use crate::view::{Object, object};
+
+/// The member of a run's origin that says that a server began it, and what was said about it then.
+const SERVED: &str = "serve";
+/// The member of an input that is a conversation; its last message is the text for an agent that takes none.
+const MESSAGES: &str = "messages";
+
+/// What a run of an agent is given: a text, or an object with values by their names.
+pub(crate) fn run_input(
+    agent: &Agent,
+    input: Option<Value>,
+    messages: Option<Vec<Value>>,
+    thread: Option<String>,
+    metadata: Object,
+) -> Result<RunInput, Problem> {
+    let mut arguments = match input {
+        None | Some(Value::Null) => Object::new(),
+        Some(Value::Object(object)) => object,
+        Some(Value::String(text)) => Object::from_iter([(PROMPT.to_owned(), text.into())]),
+        Some(other) => {
+            let detail = format!("`input` has to be a text or an object, and is {}", kind(&other));
+            return Err(Problem::unprocessable(detail));
+        }
+    };
+    let graph = &agent.graph;
+    let takes_messages = graph.is_open || graph.open_state.iter().any(|key| &**key == MESSAGES);
+    let given = match (messages, arguments.get(MESSAGES)) {
+        (Some(messages), _) => Some(messages),
+        (None, Some(Value::Array(messages))) if !takes_messages || graph.conversation.is_some() => {
+            let messages = messages.clone();
+            arguments.remove(MESSAGES);
+            Some(messages)
+        }
+        _ => None,
+    };
+    if let Some(messages) = given {
+        if arguments.contains_key(PROMPT) {
+            return Err(Problem::unprocessable("give a prompt or messages, not both"));
+        }
+        arguments.insert(PROMPT.to_owned(), text_of(&messages)?.into());
+    }
+    if arguments.contains_key(PROMPT) && !graph.takes_text() && !graph.is_open {
+        let detail =
+            "the agent takes no text; give its inputs as an object (`GET /agents/{agent_id}/schemas` shows them)";
+        return Err(Problem::unprocessable(detail).kind("input", "The input does not fit the agent"));
+    }
+    let mut given = called_with(agent, &arguments);
+    given.thread = thread;
+    let mark = json!({ "metadata": metadata });
+    given.origin = [(SERVED.into(), GraphValue::from(&mark))].into_iter().collect();
+    Ok(given)
+}
+
+/// The text of the only message. A conversation is kept by a thread, and not sent again with each request.
+fn text_of(messages: &[Value]) -> Result<String, Problem> {
+    let [message] = messages else {
+        return Err(Problem::unprocessable(
+            "`messages` has to hold exactly one message, of the role `user`: what was said before is kept by the thread",
+        ));
+    };
+    let role = message.get("role").or_else(|| message.get("type")).and_then(Value::as_str);
+    if !matches!(role, Some("user" | "human")) {
+        return Err(Problem::unprocessable("the message has to be of the role `user`"));
+    }
+    match message.get("content") {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(parts)) => {
+            let text = |part: &Value| {
+                let is_text = part.get("type").and_then(Value::as_str) == Some("text");
+                part.get("text").and_then(Value::as_str).filter(|_| is_text).map(str::to_owned)
+            };
+            let texts: Option<Vec<String>> = parts.iter().map(text).collect();
+            texts.map(|texts| texts.concat()).ok_or_else(|| {
+                Problem::unprocessable(
+                    "a message with anything but text is not supported: its parts have to be of the type `text`",
+                )
+            })
+        }
+        _ => Err(Problem::unprocessable("the message has no `content`")),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn origin(run: &RunRecord) -> Option<&GraphObject> {
+    run.header.given.get("origin").and_then(GraphValue::as_object)?.get(SERVED).and_then(GraphValue::as_object)
+}
+
+/// Whether a server began a run, and so goes on with it.
+pub(crate) fn is_ours(run: &RunRecord) -> bool {
+    origin(run).is_some()
+}
+
+/// What was said about a run when it was begun.
+pub(crate) fn metadata_of(run: &RunRecord) -> Object {
+    let metadata = origin(run).and_then(|origin| origin.get("metadata"));
+    metadata.map(|metadata| object(metadata.into())).unwrap_or_default()
+}

@@ -1,0 +1,170 @@
+//! Runs that this process has in hand: those that it works on, and those that it is about to go on with.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use async_trait::async_trait;
+use hotcell_runtime::{Event, Observer, People, Question, RunId, RunReport};
+use tokio::sync::{broadcast, oneshot};
+use tokio_util::sync::CancellationToken;
+
+/// Events of a run that are kept for a client that reads slowly; what is older is left out for it, and for nobody else.
+const KEPT: usize = 256;
+
+/// A run that this process has in hand.
+pub(crate) struct Live {
+    events: broadcast::Sender<Arc<str>>,
+    /// Cancelled when nobody has it in hand any more
+    pub(crate) done: CancellationToken,
+    /// How it stood when it gave control back last
+    report: Mutex<Option<Arc<RunReport>>>,
+}
+
+impl Live {
+    /// What happens from now on and is not committed: nodes that begin, pieces of a model's text. As JSON.
+    pub(crate) fn events(&self) -> broadcast::Receiver<Arc<str>> {
+        self.events.subscribe()
+    }
+
+    /// How it stood when it gave control back last, in this process.
+    pub(crate) fn report(&self) -> Option<Arc<RunReport>> {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct InHand(Mutex<HashMap<RunId, (usize, Arc<Live>)>>);
+
+impl InHand {
+    fn runs(&self) -> MutexGuard<'_, HashMap<RunId, (usize, Arc<Live>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A run, if it is in hand.
+    pub(crate) fn get(&self, run: &RunId) -> Option<Arc<Live>> {
+        self.runs().get(run).map(|(_, live)| live.clone())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.runs().len()
+    }
+
+    /// Has a run in hand until what is given back is dropped.
+    pub(crate) fn take(self: &Arc<Self>, run: &RunId) -> Hold {
+        let mut runs = self.runs();
+        let (holds, live) = runs.entry(run.clone()).or_insert_with(|| {
+            let events = broadcast::Sender::new(KEPT);
+            (0, Arc::new(Live { events, done: CancellationToken::new(), report: Mutex::default() }))
+        });
+        *holds += 1;
+        Hold { run: run.clone(), live: live.clone(), all: self.clone() }
+    }
+}
+
+/// Has a run in hand.
+pub(crate) struct Hold {
+    pub(crate) run: RunId,
+    pub(crate) live: Arc<Live>,
+    all: Arc<InHand>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut runs = self.all.runs();
+        let Some((holds, _)) = runs.get_mut(&self.run) else { return };
+        *holds -= 1;
+        if *holds == 0 {
+            runs.remove(&self.run);
+            self.live.done.cancel();
+        }
+    }
+}
+
+/// A run that has begun.
+pub(crate) struct Begun {
+    pub(crate) run: RunId,
+    pub(crate) live: Arc<Live>,
+    /// What happens in it from its beginning on, for whoever wanted to listen
+    pub(crate) events: Option<broadcast::Receiver<Arc<str>>>,
+}
+
+/// Tells what happens in a run to those who listen, and its name to whoever began it. Nobody is there to answer: questions wait
+/// in the journal.
+pub(crate) struct Told {
+    all: Arc<InHand>,
+    hold: OnceLock<Hold>,
+    begun: Mutex<Option<oneshot::Sender<Begun>>>,
+    /// Whether whoever began it listens
+    listens: bool,
+}
+
+impl Told {
+    /// For a run that is to begin; who began it is told its name as soon as it is in the journal.
+    pub(crate) fn beginning(all: Arc<InHand>, listens: bool) -> (Arc<Self>, oneshot::Receiver<Begun>) {
+        let (begun, told) = oneshot::channel();
+        (Arc::new(Told { all, hold: OnceLock::new(), begun: Mutex::new(Some(begun)), listens }), told)
+    }
+
+    /// For a run that goes on.
+    pub(crate) fn going_on(hold: Hold) -> Arc<Self> {
+        let told = Told { all: hold.all.clone(), hold: OnceLock::new(), begun: Mutex::default(), listens: false };
+        let _ = told.hold.set(hold);
+        Arc::new(told)
+    }
+
+    /// Keeps how the run stands for those who wait for it.
+    pub(crate) fn reported(&self, report: RunReport) {
+        if let Some(hold) = self.hold.get() {
+            *hold.live.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(report));
+        }
+    }
+}
+
+#[async_trait]
+impl People for Told {
+    async fn ask(&self, _question: &Question) -> Option<String> {
+        None
+    }
+}
+
+impl Observer for Told {
+    fn event(&self, event: &Event<'_>) {
+        if let Event::RunStarted { run, .. } = event {
+            let hold = self.hold.get_or_init(|| self.all.take(run));
+            let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(begun) = begun {
+                let events = self.listens.then(|| hold.live.events());
+                let _ = begun.send(Begun { run: hold.run.clone(), live: hold.live.clone(), events });
+            }
+            return;
+        }
+        let Some(hold) = self.hold.get().filter(|hold| hold.live.events.receiver_count() > 0) else { return };
+        if is_committed(event) {
+            return;
+        }
+        if let Ok(text) = serde_json::to_string(event) {
+            let _ = hold.live.events.send(text.into());
+        }
+    }
+
+    fn wants_text(&self) -> bool {
+        self.hold.get().is_some_and(|hold| hold.live.events.receiver_count() > 0)
+    }
+}
+
+/// Whether an entry of the run says the same.
+fn is_committed(event: &Event<'_>) -> bool {
+    match event {
+        Event::Within { within, .. } => is_committed(within),
+        Event::NodeStarted { .. }
+        | Event::ItemStarted { .. }
+        | Event::ModelRequested { .. }
+        | Event::ModelText { .. }
+        | Event::ModelAnswered { .. }
+        | Event::ModelRetried { .. }
+        | Event::ToolCalled { .. }
+        | Event::Noticed { .. } => false,
+        _ => true,
+    }
+}

@@ -1,0 +1,224 @@
+//! Errors as clients see them: problem details of RFC 9457, for every request that is not answered.
+
+use std::borrow::Cow;
+
+use axum::response::{IntoResponse, Response};
+use hotcell_runtime::{HostError, JournalError, Question, RunError, RunId, RunStatus};
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, StatusCode};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+
+/// The media type of a problem.
+pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
+
+/// Why a request was not answered (RFC 9457).
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct Problem {
+    /// Identifies the kind of problem
+    #[serde(rename = "type")]
+    #[schema(value_type = String, example = "urn:hotcell:problem:not-found")]
+    pub kind: Cow<'static, str>,
+    /// What the kind of problem is called
+    #[schema(value_type = String)]
+    pub title: Cow<'static, str>,
+    /// The HTTP status
+    #[schema(minimum = 400, maximum = 599)]
+    pub status: u16,
+    /// What happened, and what to do about it
+    pub detail: String,
+    /// More of it, by kind of problem
+    #[serde(flatten)]
+    pub more: Box<Map<String, Value>>,
+}
+
+impl Problem {
+    /// A problem of the kind that its status stands for.
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or("Error");
+        let kind = format!("urn:hotcell:problem:{}", title.to_ascii_lowercase().replace(' ', "-"));
+        Problem {
+            kind: kind.into(),
+            title: title.into(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            more: Box::default(),
+        }
+    }
+
+    /// The same problem of a kind of its own, as `urn:hotcell:problem:KIND`.
+    #[must_use]
+    pub fn kind(mut self, kind: &'static str, title: &'static str) -> Self {
+        self.kind = format!("urn:hotcell:problem:{kind}").into();
+        self.title = title.into();
+        self
+    }
+
+    /// The same problem with a further member.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Something is not there.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// A request is well formed and cannot be carried out as it is.
+    pub fn unprocessable(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+    }
+
+    /// Something stands against it at this moment.
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::CONFLICT, detail)
+    }
+
+    /// It cannot be done now, and can be tried again.
+    pub fn unavailable(detail: impl Into<String>) -> Self {
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
+    }
+
+    /// Something is wrong here. Clients are told no more than that; the log has the reason.
+    pub fn internal(reason: &dyn std::fmt::Display) -> Self {
+        tracing::error!(target: "hotcell::serve", %reason, "a request could not be answered");
+        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "something is wrong on the server; its log says what")
+    }
+
+    /// A run that is over takes no more of this.
+    pub(crate) fn ended(run: &RunId, status: RunStatus) -> Self {
+        Problem::conflict(format!("run `{run}` is {status}"))
+            .kind("run-ended", "The run has ended")
+            .with("run_id", run.as_str())
+            .with("standing", status.as_str())
+    }
+
+    /// A run of the thread is in the way.
+    pub(crate) fn thread_busy(thread: &str, run: &RunId) -> Self {
+        Problem::conflict(format!("thread `{thread}` is busy with run `{run}`; wait for it, or cancel it"))
+            .kind("thread-busy", "The thread is busy")
+            .with("thread_id", thread)
+            .with("run_id", run.as_str())
+    }
+
+    /// The last run of the thread waits for a person.
+    pub(crate) fn thread_waits(thread: &str, run: &RunId, questions: &[Question]) -> Self {
+        let detail = format!(
+            "run `{run}` of thread `{thread}` waits for an answer; give it with `POST /runs/{run}/answers`, or cancel the run"
+        );
+        Problem::conflict(detail)
+            .kind("thread-interrupted", "The thread waits for an answer")
+            .with("thread_id", thread)
+            .with("run_id", run.as_str())
+            .with("questions", json!(questions))
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        // Texts and numbers can always be written.
+        let body = serde_json::to_vec(&self).unwrap_or_default();
+        let mut response = (status, body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
+            let seconds = self.more.get("retry_after").and_then(Value::as_u64).unwrap_or(1);
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl From<JournalError> for Problem {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::NoSuchRun(run) => Problem::not_found(format!("there is no run `{}`", shown(&run))),
+            JournalError::Ended { run, status } => Problem::ended(&run, status),
+            JournalError::Cancelled(run) => Problem::ended(&run, RunStatus::Cancelled),
+            JournalError::NotAsked { ref run, ref question, .. } => Problem::conflict(error.to_string())
+                .kind("question-closed", "The question takes no answer")
+                .with("run_id", run.as_str())
+                .with("question_id", question.as_str()),
+            JournalError::NoSuchPage(after) => {
+                let detail = format!("`{}` is not where a page begins", shown(&after));
+                Problem::new(StatusCode::BAD_REQUEST, detail)
+            }
+            JournalError::Busy(_) | JournalError::ThreadBusy(_) | JournalError::ThreadMoved => {
+                Problem::conflict(error.to_string())
+            }
+            // A full disk, for one. The path is nobody's business.
+            JournalError::Store { doing, .. } => {
+                tracing::error!(target: "hotcell::serve", %error, "the journal cannot be used");
+                Problem::unavailable(format!("the journal cannot be {doing}; nothing was lost, and nothing was begun"))
+                    .kind("journal-unavailable", "The journal cannot be used")
+                    .with("retry_after", 10)
+            }
+            other => Problem::internal(&other),
+        }
+    }
+}
+
+impl From<HostError> for Problem {
+    fn from(error: HostError) -> Self {
+        match error {
+            HostError::Journal(error) | HostError::Run(RunError::Journal(error)) => error.into(),
+            HostError::Run(RunError::Ended { run, status }) => Problem::ended(&run, status),
+            HostError::Run(
+                ref refused @ (RunError::MissingVariables(_)
+                | RunError::UnknownVariables(_)
+                | RunError::UnknownState(_)
+                | RunError::Input(_)
+                | RunError::State(_)
+                | RunError::AgentVariables { .. }),
+            ) => Problem::unprocessable(refused.to_string()).kind("input", "The input does not fit the agent"),
+            HostError::NothingAsked { ref run, status } => Problem::conflict(error.to_string())
+                .kind("question-closed", "The question takes no answer")
+                .with("run_id", run.as_str())
+                .with("standing", status.as_str()),
+            HostError::WhichQuestion { ref named, ref open, .. } => {
+                let open: Vec<&str> = open.iter().map(|question| question.id.as_str()).collect();
+                let problem = match named {
+                    Some(_) => Problem::conflict("the run has no open question of this id"),
+                    None => Problem::unprocessable("the run has several open questions; say which with `question_id`"),
+                };
+                problem.kind("question-closed", "The question takes no answer").with("open", json!(open))
+            }
+            HostError::Stopped => Problem::unavailable("the server is shutting down; nothing was begun"),
+            other => Problem::internal(&other),
+        }
+    }
+}
+
+/// What somebody sent, as it can be shown: short, and on one line.
+pub(crate) fn shown(text: &str) -> String {
+    let short: String = text.chars().take(100).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    format!("{}{more}", short.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_says_no_path_of_the_server() {
+        let error = JournalError::Store {
+            path: "/home/somebody/runs.db".into(),
+            doing: "written",
+            cause: "database or disk is full".into(),
+        };
+        let problem = Problem::from(error);
+        assert_eq!(problem.status, 503);
+        assert!(!serde_json::to_string(&problem).expect("json").contains("somebody"));
+    }
+
+    #[test]
+    fn what_is_shown_of_a_text_is_short_and_has_no_control_characters() {
+        assert_eq!(shown("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
+        assert!(shown(&"x".repeat(10_000)).chars().count() <= 101);
+    }
+}

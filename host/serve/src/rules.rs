@@ -1,0 +1,109 @@
+//! Which role a route needs: it is written in the OpenAPI document and nowhere else.
+
+use std::collections::HashMap;
+
+use http::Method;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::{Operation, PathItem};
+
+/// The name of the security scheme of the document.
+pub(crate) const SCHEME: &str = "key";
+
+/// What whoever asks has to be allowed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Role {
+    /// Begin runs and see what comes of them
+    Run,
+    /// Answer questions
+    Answer,
+    /// See and change what is there
+    Operate,
+    /// Decide who may do what
+    Administer,
+}
+
+impl Role {
+    pub(crate) const ALL: [Self; 4] = [Role::Run, Role::Answer, Role::Operate, Role::Administer];
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Role::Run => "run",
+            Role::Answer => "answer",
+            Role::Operate => "operate",
+            Role::Administer => "administer",
+        }
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        Role::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}
+
+/// Who may use a route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Everybody: it says nothing about anything
+    Nothing,
+    /// Whoever has one of these roles
+    Roles(Vec<Role>),
+}
+
+/// What each route needs, by its method and its path as the router has it.
+pub(crate) struct Rules(HashMap<(Method, String), Needs>);
+
+impl Rules {
+    /// What the document says.
+    ///
+    /// # Errors
+    /// The routes that say nothing, or something that is no rule.
+    pub(crate) fn of(document: &OpenApi) -> Result<Self, String> {
+        let mut rules = HashMap::new();
+        for (path, item) in &document.paths.paths {
+            for (method, operation) in operations(item) {
+                let needs = needs(operation)
+                    .ok_or_else(|| format!("the route `{method} {path}` does not say which role it needs"))?;
+                rules.insert((method, path.clone()), needs);
+            }
+        }
+        Ok(Rules(rules))
+    }
+
+    /// What a request to a route needs; none if there is no such route.
+    pub(crate) fn get(&self, method: &Method, path: &str) -> Option<&Needs> {
+        // Whoever may read may ask for the head.
+        let method = if method == Method::HEAD { &Method::GET } else { method };
+        self.0.get(&(method.clone(), path.to_owned()))
+    }
+}
+
+/// The operations of a path.
+pub(crate) fn operations(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
+    [
+        (Method::GET, &item.get),
+        (Method::PUT, &item.put),
+        (Method::POST, &item.post),
+        (Method::DELETE, &item.delete),
+        (Method::OPTIONS, &item.options),
+        (Method::HEAD, &item.head),
+        (Method::PATCH, &item.patch),
+        (Method::TRACE, &item.trace),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+}
+
+fn needs(operation: &Operation) -> Option<Needs> {
+    let security = operation.security.as_ref()?;
+    let written = serde_json::to_value(security).ok()?;
+    let mut roles = Vec::new();
+    for one in written.as_array()? {
+        let one = one.as_object()?;
+        if one.is_empty() {
+            return Some(Needs::Nothing);
+        }
+        for role in one.get(SCHEME)?.as_array()? {
+            roles.push(Role::from_word(role.as_str()?)?);
+        }
+    }
+    (!roles.is_empty()).then_some(Needs::Roles(roles))
+}

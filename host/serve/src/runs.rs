@@ -1,0 +1,274 @@
+//! Beginning runs, going on with them, and ending them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use hotcell_runtime::{
+    Agent, CancellationToken, Host, HostError, JournalError, OpenQuestion, RunError, RunId, RunInput, RunQuery,
+    RunRecord, RunStatus, RunStore, Session, open_questions,
+};
+use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use crate::agents::Agents;
+use crate::follow::Follower;
+use crate::input::is_ours;
+use crate::live::{Begun, Hold, InHand, Live, Told};
+use crate::problem::Problem;
+
+/// Runs that are looked at together when the server starts.
+const PAGE: usize = 500;
+
+/// The runs of a server.
+pub(crate) struct Runs {
+    host: Host,
+    in_hand: Arc<InHand>,
+    /// Places for runs that are worked on
+    room: Arc<Semaphore>,
+    places: usize,
+    tasks: TaskTracker,
+    /// Cancelled when no more runs are begun
+    draining: CancellationToken,
+    /// Cancelled when those that are worked on have to stop
+    stop: CancellationToken,
+    /// Held while a run of a thread is begun
+    threads: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+}
+
+impl Runs {
+    pub(crate) fn new(host: Host, places: usize) -> Self {
+        Runs {
+            host,
+            in_hand: Arc::default(),
+            room: Arc::new(Semaphore::new(places)),
+            places,
+            tasks: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            stop: CancellationToken::new(),
+            threads: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn RunStore> {
+        self.host.journal()
+    }
+
+    /// How many this process has in hand.
+    pub(crate) fn working(&self) -> usize {
+        self.in_hand.len()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.is_cancelled()
+    }
+
+    /// A run that this process has in hand.
+    pub(crate) fn live(&self, run: &RunId) -> Option<Arc<Live>> {
+        self.in_hand.get(run)
+    }
+
+    /// Somebody who follows a run from an entry on.
+    pub(crate) fn follow(&self, run: RunId, after: u64) -> Follower {
+        Follower::new(self.store().clone(), self.in_hand.clone(), run, after)
+    }
+
+    /// Waits until a run rests.
+    pub(crate) async fn rest(&self, run: &RunId) -> Result<(), Problem> {
+        // What its entries say is of no interest.
+        let mut follower = self.follow(run.clone(), u64::MAX);
+        while follower.next().await?.is_some() {}
+        Ok(())
+    }
+
+    /// The run of exactly this name: beginnings of names are for people who type.
+    pub(crate) async fn find(&self, run: &str) -> Result<RunRecord, Problem> {
+        let none = || Problem::from(JournalError::NoSuchRun(run.to_owned()));
+        match self.store().find(run).await {
+            Ok(record) if record.id.as_str() == run => Ok(record),
+            Ok(_) | Err(JournalError::NoSuchRun(_) | JournalError::Ambiguous(..)) => Err(none()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Begins a run. It is in the journal when this returns, and goes on whatever becomes of whoever asked for it. Whoever
+    /// `listens` is told everything that happens in it.
+    ///
+    /// # Errors
+    /// When there is no place for it, its thread is not free, or it cannot be given what it was given.
+    pub(crate) async fn start(&self, agent: &Arc<Agent>, given: RunInput, listens: bool) -> Result<Begun, Problem> {
+        if self.is_draining() {
+            return Err(Problem::unavailable("the server is shutting down; nothing was begun"));
+        }
+        let Ok(place) = self.room.clone().try_acquire_owned() else {
+            let detail = format!("the server works on {} runs, which is its limit; nothing was begun", self.places);
+            return Err(Problem::unavailable(detail).kind("too-many-runs", "The server is busy"));
+        };
+        let _thread = match &given.thread {
+            Some(thread) => {
+                let begins = self.lock_thread(thread).await;
+                self.check_thread(agent, thread).await?;
+                Some(begins)
+            }
+            None => None,
+        };
+        let (told, begun) = Told::beginning(self.in_hand.clone(), listens);
+        let session = Session { people: told.clone(), observer: told.clone(), cancel: self.stop.clone() };
+        let (host, agent) = (self.host.clone(), agent.clone());
+        let work = self.tasks.spawn(async move {
+            let report = host.run(&agent, given, session).await;
+            drop(place);
+            report.map(|report| told.reported(report))
+        });
+        if let Ok(begun) = begun.await {
+            return Ok(begun);
+        }
+        // It did not begin.
+        match work.await {
+            Ok(Ok(())) => Err(Problem::internal(&"a run ended before it began")),
+            Ok(Err(error)) => Err(error.into()),
+            Err(error) => Err(Problem::internal(&error)),
+        }
+    }
+
+    async fn lock_thread(&self, thread: &str) -> OwnedMutexGuard<()> {
+        let lock = {
+            let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+            if threads.len() >= 64 && threads.len().is_power_of_two() {
+                threads.retain(|_, lock| lock.strong_count() > 0);
+            }
+            let known = threads.get(thread).and_then(Weak::upgrade);
+            let lock = known.unwrap_or_default();
+            threads.insert(thread.to_owned(), Arc::downgrade(&lock));
+            lock
+        };
+        lock.lock_owned().await
+    }
+
+    /// Whether a run of this agent can be begun in a thread now.
+    async fn check_thread(&self, agent: &Agent, thread: &str) -> Result<(), Problem> {
+        let Some(last) = self.store().last_of_thread(agent.source(), thread).await? else { return Ok(()) };
+        match last.status {
+            RunStatus::Running => Err(Problem::thread_busy(thread, &last.id)),
+            RunStatus::Waiting => {
+                let questions = self.questions(&last.id).await?.into_iter().map(|open| open.question);
+                Err(Problem::thread_waits(thread, &last.id, &questions.collect::<Vec<_>>()))
+            }
+            // It is about to go on.
+            RunStatus::Interrupted if is_ours(&last) || self.live(&last.id).is_some() => {
+                Err(Problem::thread_busy(thread, &last.id))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on with a run in the background, as soon as there is a place.
+    fn resume(&self, hold: Hold) {
+        let (host, room, draining) = (self.host.clone(), self.room.clone(), self.draining.clone());
+        let cancel = self.stop.clone();
+        self.tasks.spawn(async move {
+            // What is not begun before the server ends is begun at its next start.
+            let Some(Ok(_place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };
+            let run = hold.run.clone();
+            let told = Told::going_on(hold);
+            let session = Session { people: told.clone(), observer: told.clone(), cancel };
+            match host.resume(run.as_str(), session).await {
+                Ok(report) => told.reported(report),
+                // Whoever works on it has what was sent to it; one that has ended needs nothing.
+                Err(HostError::Run(RunError::Journal(JournalError::Busy(_)) | RunError::Ended { .. })) => {}
+                Err(error) => tracing::error!(target: "hotcell::serve", %run, %error, "a run cannot go on"),
+            }
+        });
+    }
+
+    /// The questions of a run that wait for answers.
+    pub(crate) async fn questions(&self, run: &RunId) -> Result<Vec<OpenQuestion>, Problem> {
+        Ok(open_questions(&self.store().history(run).await?.whole()?))
+    }
+
+    /// Sends an answer to a run, which goes on if nobody works on it.
+    ///
+    /// # Errors
+    /// When nobody asked that, or it has an answer.
+    pub(crate) async fn answer(
+        &self,
+        run: &RunId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<OpenQuestion, Problem> {
+        // Whoever follows the run does not take it for one that rests any more.
+        let hold = self.in_hand.take(run);
+        let answered = self.host.answer(run.as_str(), question, text).await?;
+        self.resume(hold);
+        Ok(answered)
+    }
+
+    /// Ends a run for good.
+    pub(crate) async fn cancel(&self, run: &RunId) -> Result<RunRecord, Problem> {
+        Ok(self.host.cancel(run.as_str()).await?)
+    }
+
+    /// Removes a run that has ended.
+    pub(crate) async fn delete(&self, run: &RunRecord) -> Result<(), Problem> {
+        if !run.status.is_final() {
+            let detail = format!("run `{}` has not ended; cancel it first", run.id);
+            return Err(Problem::conflict(detail).kind("run-not-ended", "The run has not ended"));
+        }
+        let query = RunQuery { run: Some(run.id.clone()), ..RunQuery::default() };
+        match self.store().prune(&query).await?.runs {
+            0 => {
+                let detail = format!("a later run of its thread goes on from run `{}`; delete the thread", run.id);
+                Err(Problem::conflict(detail).kind("run-needed", "Another run needs it"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The state that a run has come to.
+    pub(crate) async fn state_of(&self, run: &RunRecord) -> Result<hotcell_graph::Object, Problem> {
+        Ok(self.host.state_of(run).await?)
+    }
+
+    /// Goes on with what a server that ended left: runs that it worked on, and those that were sent something since. Only what a
+    /// server began of agents that are served is taken up: what a person interrupted at a terminal waits for that person.
+    pub(crate) async fn take_up(&self, agents: &Agents) -> Result<usize, JournalError> {
+        let mut found = self.store().with_messages().await?;
+        let mut query = RunQuery { statuses: vec![RunStatus::Interrupted], limit: PAGE, ..RunQuery::default() };
+        loop {
+            let page = self.store().list(&query).await?;
+            found.extend(page.runs.into_iter().map(|run| run.id));
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
+            }
+        }
+        let mut taken = 0;
+        found.sort();
+        found.dedup();
+        for run in found {
+            match self.store().find(run.as_str()).await {
+                Ok(record) if is_ours(&record) && agents.id_of(&record.header.source).is_some() => {
+                    taken += 1;
+                    self.resume(self.in_hand.take(&run));
+                }
+                Ok(_) => {}
+                Err(error) => tracing::error!(target: "hotcell::serve", %run, %error, "a run cannot be read"),
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Begins no more runs, and gives those that are worked on so long. What is not done then is interrupted, and goes on at the
+    /// next start. Gives how many that were.
+    pub(crate) async fn drain(&self, within: Duration) -> usize {
+        self.draining.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(within, self.tasks.wait()).await.is_ok() {
+            return 0;
+        }
+        let left = self.working();
+        self.stop.cancel();
+        self.tasks.wait().await;
+        left
+    }
+}

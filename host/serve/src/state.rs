@@ -1,0 +1,114 @@
+//! What everything that is answered has in common.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotcell_http::{Hosts, Limits};
+use hotcell_runtime::{CancellationToken, LoadFailure};
+use utoipa::openapi::OpenApi;
+
+use crate::agents::Agents;
+use crate::rules::Rules;
+use crate::runs::Runs;
+use crate::store::Store;
+
+/// How a server is set up.
+#[derive(Clone, Debug)]
+pub struct ServeSettings {
+    /// Folders with agents, at any depth, or files of agents
+    pub folders: Vec<PathBuf>,
+    /// The names under which it may be addressed, as `name` or `name:port`, besides those of this machine
+    pub hosts: Vec<String>,
+    /// How many runs are worked on at a time; further ones are refused
+    pub max_runs: usize,
+    /// How long runs that are worked on get when the server is told to stop
+    pub drain: Duration,
+    /// The file of what is kept beside the journal; none keeps it in memory
+    pub file: Option<PathBuf>,
+    /// What clients may cost
+    pub limits: Limits,
+    /// The bytes of the body of a request
+    pub largest_body: usize,
+    /// How long the body of a request may take to arrive
+    pub body_within: Duration,
+}
+
+impl Default for ServeSettings {
+    fn default() -> Self {
+        ServeSettings {
+            folders: Vec::new(),
+            hosts: Vec::new(),
+            max_runs: 1024,
+            drain: Duration::from_secs(20),
+            file: None,
+            limits: Limits { connections: 16_384, ..Limits::default() },
+            largest_body: 4 << 20,
+            body_within: Duration::from_secs(30),
+        }
+    }
+}
+
+/// A server. Cheap to clone.
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) settings: ServeSettings,
+    pub(crate) agents: Agents,
+    pub(crate) not_served: Vec<(PathBuf, LoadFailure)>,
+    pub(crate) runs: Runs,
+    pub(crate) store: Store,
+    pub(crate) hosts: Hosts,
+    pub(crate) rules: Rules,
+    pub(crate) document: OpenApi,
+    /// Cancelled when what was left by a server before has been taken up
+    pub(crate) ready: CancellationToken,
+    /// Cancelled when streams have to end
+    pub(crate) closing: CancellationToken,
+}
+
+impl Server {
+    pub(crate) fn settings(&self) -> &ServeSettings {
+        &self.0.settings
+    }
+
+    pub(crate) fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.0.runs
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.0.hosts
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.0.rules
+    }
+
+    /// What is served, as an OpenAPI document.
+    pub fn document(&self) -> &OpenApi {
+        &self.0.document
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.0.ready.is_cancelled() && !self.runs().is_draining()
+    }
+
+    /// Cancelled when what was left by a server before has been taken up. Before that, a run that goes on in a moment looks like one
+    /// that nobody works on.
+    pub(crate) fn ready(&self) -> &CancellationToken {
+        &self.0.ready
+    }
+
+    pub(crate) fn closing(&self) -> &CancellationToken {
+        &self.0.closing
+    }
+}

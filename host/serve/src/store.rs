@@ -1,0 +1,256 @@
+//! What the server keeps beside the journal: threads, which may be empty and have metadata.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::problem::Problem;
+use crate::view::{Object, object};
+
+/// The layout that this version writes, kept in `user_version`.
+const LAYOUT: i64 = 1;
+/// Says that a SQLite file is the server's: "hots".
+const APPLICATION: i64 = 0x686F_7473;
+/// How long to wait for other processes that use the file.
+const BUSY: Duration = Duration::from_secs(10);
+
+const SCHEMA: &str = "
+    CREATE TABLE threads (
+        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
+        metadata TEXT NOT NULL
+    );
+";
+
+/// Why the server's file cannot be used.
+#[derive(Debug, Error)]
+#[error("the server's file {path} cannot be used: {cause}")]
+pub(crate) struct StoreError {
+    path: String,
+    cause: String,
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        tracing::error!(target: "hotcell::serve", %error, "the server's file cannot be used");
+        Problem::unavailable("the server cannot keep or read that now; nothing was begun").with("retry_after", 10)
+    }
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Thread {
+    pub(crate) id: String,
+    /// What the agent of its runs was loaded from; none before the first one
+    pub(crate) agent: Option<String>,
+    pub(crate) created: SystemTime,
+    pub(crate) updated: SystemTime,
+    pub(crate) metadata: Object,
+}
+
+/// The server's file. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Store {
+    path: Arc<str>,
+    connection: Arc<Mutex<Connection>>,
+}
+
+impl Store {
+    /// Opens the file, and makes it if it is not there; without a path, nothing outlives the process.
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, StoreError> {
+        let name: Arc<str> = path.map_or_else(|| "in memory".into(), |path| path.display().to_string().into());
+        let fail = |cause: String| StoreError { path: name.to_string(), cause };
+        let connection = match path {
+            Some(path) => {
+                private(path).map_err(|error| fail(error.to_string()))?;
+                Connection::open(path)
+            }
+            None => Connection::open_in_memory(),
+        };
+        let mut connection = connection.map_err(|error| fail(error.to_string()))?;
+        prepare(&mut connection).map_err(fail)?;
+        Ok(Store { path: name.clone(), connection: Arc::new(Mutex::new(connection)) })
+    }
+
+    /// Does something with the file, in one transaction.
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let work = || {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let done = work(&transaction)?;
+            transaction.commit()?;
+            Ok(done)
+        };
+        work().map_err(|error: rusqlite::Error| StoreError { path: self.path.to_string(), cause: error.to_string() })
+    }
+
+    /// Makes a thread. None if it is there.
+    pub(crate) fn create_thread(&self, id: &str, metadata: &Object) -> Result<Option<Thread>, StoreError> {
+        self.with(|connection| {
+            let now = microseconds(SystemTime::now());
+            let made = connection
+                .prepare_cached(
+                    "INSERT OR IGNORE INTO threads (id, created, updated, metadata) VALUES (?1, ?2, ?2, ?3)",
+                )?
+                .execute(params![id, now, Value::Object(metadata.clone()).to_string()])?;
+            if made == 0 { Ok(None) } else { find(connection, id) }
+        })
+    }
+
+    /// The thread of an id.
+    pub(crate) fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError> {
+        self.with(|connection| find(connection, id))
+    }
+
+    /// Adds to what is said about a thread. None if there is no such thread.
+    pub(crate) fn change_thread(&self, id: &str, metadata: &Object) -> Result<Option<Thread>, StoreError> {
+        self.with(|connection| {
+            let Some(mut thread) = find(connection, id)? else { return Ok(None) };
+            thread.metadata.extend(metadata.clone());
+            thread.updated = SystemTime::now();
+            let text = Value::Object(thread.metadata.clone()).to_string();
+            connection
+                .prepare_cached("UPDATE threads SET metadata = ?2, updated = ?3 WHERE id = ?1")?
+                .execute(params![id, text, microseconds(thread.updated)])?;
+            Ok(Some(thread))
+        })
+    }
+
+    /// Says whose runs a thread has, before its first one. The source that counts is given back: the first one that was said.
+    /// None if there is no such thread.
+    pub(crate) fn bind_thread(&self, id: &str, source: &str) -> Result<Option<String>, StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached(
+                    "UPDATE threads SET agent = coalesce(agent, ?2), updated = ?3 WHERE id = ?1 RETURNING agent",
+                )?
+                .query_row(params![id, source, microseconds(SystemTime::now())], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    /// Forgets a thread. False if there is none.
+    pub(crate) fn delete_thread(&self, id: &str) -> Result<bool, StoreError> {
+        self.with(|connection| Ok(connection.execute("DELETE FROM threads WHERE id = ?1", [id])? > 0))
+    }
+
+    /// Threads, the newest first: those with all of this metadata.
+    pub(crate) fn threads(&self, metadata: &Object, limit: usize, offset: usize) -> Result<Vec<Thread>, StoreError> {
+        self.with(|connection| {
+            let mut statement = connection
+                .prepare_cached("SELECT id, agent, created, updated, metadata FROM threads ORDER BY number DESC")?;
+            let fits = |thread: &Thread| metadata.iter().all(|(name, value)| thread.metadata.get(name) == Some(value));
+            let rows = statement.query_map([], thread)?;
+            let fitting = rows.filter(|row| row.as_ref().map_or(true, fits));
+            fitting.skip(offset).take(limit).collect()
+        })
+    }
+}
+
+fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {
+    connection
+        .prepare_cached("SELECT id, agent, created, updated, metadata FROM threads WHERE id = ?1")?
+        .query_row([id], thread)
+        .optional()
+}
+
+fn thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
+    let metadata: String = row.get(4)?;
+    Ok(Thread {
+        id: row.get(0)?,
+        agent: row.get(1)?,
+        created: time(row.get(2)?),
+        updated: time(row.get(3)?),
+        metadata: object(serde_json::from_str(&metadata).unwrap_or_default()),
+    })
+}
+
+/// Makes the file so that its user alone can read it.
+fn private(path: &Path) -> std::io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+/// Makes the tables of a new file; the error is why a file cannot be used.
+fn prepare(connection: &mut Connection) -> Result<(), String> {
+    let mut make = || -> rusqlite::Result<(i64, i64)> {
+        connection.busy_timeout(BUSY)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+        if tables == 0 && number("user_version")? == 0 {
+            transaction.execute_batch(SCHEMA)?;
+            transaction.pragma_update(None, "application_id", APPLICATION)?;
+            transaction.pragma_update(None, "user_version", LAYOUT)?;
+        }
+        let found = (number("application_id")?, number("user_version")?);
+        transaction.commit()?;
+        Ok(found)
+    };
+    match make().map_err(|error| error.to_string())? {
+        (APPLICATION, LAYOUT) => Ok(()),
+        (APPLICATION, layout) => Err(format!("its layout is {layout}, this version of hotcell reads {LAYOUT}")),
+        _ => Err("it is a SQLite database of another program".to_owned()),
+    }
+}
+
+fn microseconds(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+fn time(microseconds: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_belongs_to_the_agent_of_its_first_run_and_outlives_the_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("runs.serve.db");
+        let store = Store::open(Some(&file)).expect("opened");
+        let about = object(serde_json::json!({ "who": "me" }));
+        assert!(store.create_thread("a", &about).expect("made").is_some());
+        assert!(store.create_thread("a", &Object::new()).expect("read").is_none(), "it is there");
+        assert_eq!(store.bind_thread("a", "one").expect("bound").as_deref(), Some("one"));
+        assert_eq!(store.bind_thread("a", "two").expect("bound").as_deref(), Some("one"));
+        assert_eq!(store.bind_thread("b", "two").expect("read"), None);
+        drop(store);
+        let store = Store::open(Some(&file)).expect("opened");
+        assert_eq!(store.thread("a").expect("read").map(|thread| thread.metadata), Some(about.clone()));
+        store.create_thread("b", &Object::new()).expect("made");
+        let ids = |metadata: &Object, limit, offset| -> Vec<String> {
+            store.threads(metadata, limit, offset).expect("read").into_iter().map(|thread| thread.id).collect()
+        };
+        assert_eq!(ids(&Object::new(), 9, 0), ["b", "a"]);
+        assert_eq!(ids(&Object::new(), 1, 1), ["a"]);
+        assert_eq!(ids(&about, 9, 0), ["a"]);
+        assert!(store.delete_thread("a").expect("gone") && !store.delete_thread("a").expect("gone"));
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_left_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("other.db");
+        Connection::open(&file).and_then(|other| other.execute_batch("CREATE TABLE x (y)")).expect("made");
+        let before = std::fs::read(&file).expect("read");
+        let error = Store::open(Some(&file)).err().expect("refused").to_string();
+        assert!(error.contains("another program"), "{error}");
+        let tables = Connection::open(&file)
+            .and_then(|other| other.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0)));
+        assert!(!before.is_empty() && tables == Ok(1));
+    }
+}

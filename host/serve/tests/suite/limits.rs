@@ -1,0 +1,134 @@
+//! What a client may cost: each limit is met.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::desk::{Desk, ECHO, SLOW, ok, problem};
+
+fn address(desk: &Desk) -> &str {
+    desk.url.trim_start_matches("http://")
+}
+
+async fn connect(desk: &Desk) -> TcpStream {
+    TcpStream::connect(address(desk)).await.unwrap()
+}
+
+/// What is sent until the connection ends.
+async fn rest(stream: &mut TcpStream) -> String {
+    let mut text = Vec::new();
+    // Whoever is cut off may see a reset.
+    let _ = tokio::time::timeout(Duration::from_secs(60), stream.read_to_end(&mut text)).await.expect("no hang");
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_body_is_refused_whatever_it_says_of_its_size() {
+    let desk = Desk::set_up(&[ECHO], |settings| settings.largest_body = 1000).await;
+    let run = |bytes: usize| desk.post("/runs/wait", json!({ "input": "x".repeat(bytes) }));
+    ok(run(900)).await;
+    let refused = problem(run(1000)).await;
+    assert_eq!((refused["status"].clone(), refused["limit"].clone()), (json!(413), json!(1000)));
+    // Without a length, in pieces that never end.
+    let mut stream = connect(&desk).await;
+    stream
+        .write_all(b"POST /runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+        .await
+        .unwrap();
+    for _ in 0..10 {
+        if stream.write_all(format!("100\r\n{}\r\n", " ".repeat(256)).as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    assert!(rest(&mut stream).await.starts_with("HTTP/1.1 413"));
+    ok(run(10)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_sends_slowly_is_cut_off_and_others_are_served() {
+    let desk = Desk::set_up(&[ECHO], |settings| {
+        settings.limits.head_within = Duration::from_millis(300);
+        settings.body_within = Duration::from_millis(300);
+    })
+    .await;
+    // A head that never ends, one that never begins, and a body that never comes.
+    let mut head = connect(&desk).await;
+    head.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-A:").await.unwrap();
+    let mut nothing = connect(&desk).await;
+    let mut body = connect(&desk).await;
+    body.write_all(
+        b"POST /runs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+    )
+    .await
+    .unwrap();
+    ok(desk.post("/runs/wait", json!({ "input": "x" }))).await;
+    assert!(!rest(&mut head).await.contains("200 OK"));
+    assert_eq!(rest(&mut nothing).await, "");
+    assert!(rest(&mut body).await.starts_with("HTTP/1.1 408"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_huge_head_is_refused() {
+    let desk = Desk::set_up(&[ECHO], |settings| settings.limits.head_bytes = 8192).await;
+    let reply = desk.get("/health").header("x-long", "x".repeat(20_000)).send().await;
+    assert!(reply.is_err() || reply.is_ok_and(|reply| reply.status() == 431));
+    let many = (0..500).fold(desk.get("/health"), |request, number| request.header(format!("x-{number}"), "x"));
+    let reply = many.send().await;
+    assert!(reply.is_err() || reply.is_ok_and(|reply| reply.status() == 431));
+    ok(desk.get("/health")).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_opens_many_connections_closes_their_own() {
+    let desk = Desk::set_up(&[SLOW], |settings| settings.limits.connections = 8).await;
+    // A client that is known keeps its connection.
+    let waiting = tokio::spawn({
+        let request = desk.post("/runs/wait", json!({ "input": "x" }));
+        async move { ok(request).await }
+    });
+    desk.model.was_asked(1).await;
+    let mut strangers = Vec::new();
+    for _ in 0..30 {
+        strangers.push(connect(&desk).await);
+    }
+    ok(desk.get("/health")).await;
+    assert_eq!(rest(&mut strangers[0]).await, "", "the oldest stranger is gone");
+    desk.model.answers(2);
+    assert_eq!(waiting.await.unwrap()["output"], "reply1 reply2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_beyond_the_limit_are_refused_and_nothing_of_them_is_begun() {
+    let desk = Desk::set_up(&[SLOW, ECHO], |settings| settings.max_runs = 1).await;
+    let run = desk.begin(json!({ "agent_id": "slow", "input": "x" })).await;
+    let request = || desk.post("/runs", json!({ "agent_id": "echo", "input": "x" }));
+    let reply = request().send().await.unwrap();
+    assert_eq!((reply.status().as_u16(), reply.headers()["retry-after"].to_str().unwrap()), (503, "1"));
+    assert_eq!(problem(request()).await["type"], "urn:hotcell:problem:too-many-runs");
+    assert_eq!(ok(desk.get("/runs")).await["runs"].as_array().unwrap().len(), 1);
+    desk.model.answers(2);
+    desk.stands(&run, "completed").await;
+    ok(desk.get(&format!("/runs/{run}/wait"))).await;
+    ok(desk.post("/runs/wait", json!({ "agent_id": "echo", "input": "x" }))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_does_not_read_is_cut_off() {
+    let desk = Desk::set_up(&[ECHO], |settings| settings.limits.taken_within = Duration::from_millis(300)).await;
+    let run = desk.begin(json!({ "input": "x".repeat(1_000_000) })).await;
+    desk.stands(&run, "completed").await;
+    let mut stream = connect(&desk).await;
+    // So many replies that no buffer of the system holds them.
+    let request = format!("GET /runs/{run}/entries HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    for _ in 0..100 {
+        if stream.write_all(request.as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let read = rest(&mut stream).await;
+    assert!(read.matches("HTTP/1.1 200").count() < 100, "all of it came");
+    ok(desk.get("/health")).await;
+}

@@ -1,0 +1,12 @@
+//! The server over real HTTP on a loopback port.
+
+mod agents;
+mod bad_input;
+mod desk;
+mod limits;
+mod openapi;
+mod people;
+mod restart;
+mod runs;
+mod streams;
+mod threads;

@@ -1,0 +1,60 @@
+//! The document: it is complete, and every route says who may use it.
+
+use serde_json::Value;
+
+use crate::desk::{Desk, ECHO, ok, problem};
+
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let mut found = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            found.push((method.to_uppercase(), path.clone(), operation.clone()));
+        }
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_says_which_role_it_needs_and_few_need_none() {
+    let desk = Desk::with(&[ECHO]).await;
+    let document = ok(desk.get("/openapi.json")).await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let mut open = Vec::new();
+    for (method, path, operation) in operations(&document) {
+        let security = operation["security"].as_array().unwrap_or_else(|| panic!("{method} {path} says nothing"));
+        assert!(!security.is_empty(), "{method} {path}");
+        for one in security {
+            match one.as_object().unwrap().get("key") {
+                None => open.push(path.clone()),
+                Some(roles) => assert!(!roles.as_array().unwrap().is_empty(), "{method} {path}"),
+            }
+        }
+    }
+    open.sort();
+    assert_eq!(open, ["/health", "/openapi.json", "/ready"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_that_is_described_is_there_and_refers_to_what_is_described() {
+    let desk = Desk::with(&[ECHO]).await;
+    let document = ok(desk.get("/openapi.json")).await;
+    for (method, path, operation) in operations(&document) {
+        let address = path.replace(['{', '}'], "");
+        let request = desk.client.request(method.parse().unwrap(), format!("{}{address}", desk.url));
+        let status = request.send().await.unwrap().status();
+        assert_ne!(status, 405, "{method} {path}");
+        assert!(
+            operation["responses"]["default"]["content"]["application/problem+json"].is_object(),
+            "{method} {path}"
+        );
+        assert!(operation["summary"].as_str().is_some_and(|text| !text.is_empty()), "{method} {path}");
+        assert!(operation["tags"].is_array(), "{method} {path}");
+    }
+    let text = document.to_string();
+    for part in text.split("\"#/components/schemas/").skip(1) {
+        let name = part.split('"').next().unwrap();
+        assert!(document["components"]["schemas"][name].is_object(), "{name} is not described");
+    }
+    assert_eq!(document["components"]["securitySchemes"]["key"]["scheme"], "bearer");
+    assert_eq!(problem(desk.get("/assistants")).await["status"], 404, "what is not built is not offered");
+}

@@ -1,0 +1,90 @@
+//! Questions and their answers.
+
+use serde_json::{Value, json};
+
+use crate::desk::{ASK, Desk, ok, problem};
+
+/// Asks two questions side by side.
+const TWO: (&str, &str) =
+    ("two/agent.yaml", include_str!("../../../../tests/cases/data/passing/sherma-questions-side-by-side/agent.yaml"));
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_in_the_inbox_until_somebody_answers_it() {
+    let desk = Desk::with(&[ASK]).await;
+    let run = desk.begin(json!({})).await;
+    desk.stands(&run, "waiting").await;
+    let inbox = ok(desk.get("/inbox")).await;
+    let item = &inbox["items"][0];
+    assert_eq!(
+        (item["run_id"].clone(), item["message"].clone(), item["default"].clone(), item["reason"].clone()),
+        (json!(run), json!("Who asks?"), json!("somebody"), json!("question"))
+    );
+    let question = item["id"].as_str().unwrap();
+    for path in [format!("/inbox?run_id={run}"), "/inbox?agent_id=ask&limit=1".to_owned()] {
+        assert_eq!(ok(desk.get(&path)).await["items"][0]["id"], question);
+    }
+    let answers = format!("/runs/{run}/answers");
+    let wrong = problem(desk.post(&answers, json!({ "question_id": "99:0", "answer": "x" }))).await;
+    assert_eq!((wrong["status"].clone(), wrong["open"].clone()), (json!(409), json!([question])));
+    ok(desk.post(&answers, json!({ "question_id": question, "answer": "me" }))).await;
+    let result = ok(desk.get(&format!("/runs/{run}/wait"))).await;
+    assert_eq!(result["output"], "hello me");
+    assert_eq!(ok(desk.get("/inbox")).await["items"], json!([]));
+    let late = problem(desk.post(&answers, json!({ "question_id": question, "answer": "late" }))).await;
+    assert_eq!(late["status"], 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_answers_one_counts() {
+    let desk = Desk::with(&[ASK]).await;
+    for _ in 0..10 {
+        let run = desk.begin(json!({})).await;
+        desk.stands(&run, "waiting").await;
+        let send = |text: String| {
+            let request = desk.post(&format!("/runs/{run}/answers"), json!({ "question_id": "1:0", "answer": text }));
+            tokio::spawn(async move { request.send().await.unwrap().status().as_u16() })
+        };
+        let sent: Vec<_> = (0..8).map(|number| send(number.to_string())).collect();
+        let mut statuses = Vec::new();
+        for one in sent {
+            statuses.push(one.await.unwrap());
+        }
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409, 409, 409, 409, 409, 409, 409]);
+        let kinds = desk.kinds(&run).await;
+        ok(desk.get(&format!("/runs/{run}/wait"))).await;
+        assert!(kinds.iter().filter(|kind| kind.starts_with("answered")).count() <= 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_questions_are_told_apart() {
+    let desk = Desk::with(&[TWO]).await;
+    let result = ok(desk.post("/runs/wait", json!({ "input": "x" }))).await;
+    let run = result["run"]["run_id"].as_str().unwrap();
+    let open: Vec<&Value> = result["questions"].as_array().unwrap().iter().map(|question| &question["id"]).collect();
+    assert_eq!(open.len(), 3, "{result}");
+    assert_eq!(ok(desk.get("/inbox")).await["items"].as_array().unwrap().len(), 3);
+    let answers = format!("/runs/{run}/answers");
+    let which = problem(desk.post(&answers, json!({ "answer": "yes" }))).await;
+    assert_eq!((which["status"].clone(), which["open"].as_array().unwrap().len()), (json!(422), 3));
+    for question in open {
+        ok(desk.post(&answers, json!({ "question_id": question, "answer": "yes" }))).await;
+    }
+    let result = ok(desk.get(&format!("/runs/{run}/wait"))).await;
+    assert_eq!((result["run"]["standing"].clone(), result["questions"].clone()), (json!("completed"), json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_answer_changes_nothing() {
+    let desk = Desk::with(&[ASK]).await;
+    let run = desk.begin(json!({})).await;
+    desk.stands(&run, "waiting").await;
+    let answers = format!("/runs/{run}/answers");
+    for body in [json!({}), json!({ "answer": null }), json!({ "answer": "x", "more": 1 }), json!([]), json!("x")] {
+        problem(desk.post(&answers, body)).await;
+    }
+    assert_eq!(problem(desk.post("/runs/nobody/answers", json!({ "answer": "x" }))).await["status"], 404);
+    desk.stands(&run, "waiting").await;
+    assert!(!desk.kinds(&run).await.iter().any(|kind| kind.starts_with("answered")));
+}

@@ -1,0 +1,90 @@
+//! Servers that end and begin again: nothing is lost, and nothing is done twice.
+
+use hotcell_runtime::{Entry, Fact, RunStore};
+use serde_json::json;
+
+use crate::desk::{ASK, Desk, ECHO, SLOW, ok, problem};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_done_in_time_goes_on_at_the_next_start() {
+    let mut desk = Desk::with(&[SLOW]).await;
+    let run = desk.begin(json!({ "input": "x" })).await;
+    desk.model.answers(1);
+    desk.model.was_asked(2).await;
+    desk.stop().await;
+    let host = desk.host();
+    let record = host.journal().find(&run).await.unwrap();
+    assert_eq!(record.status.as_str(), "interrupted");
+    let desk = desk.again().await;
+    desk.model.was_asked(3).await;
+    desk.model.answers(2);
+    let result = ok(desk.get(&format!("/runs/{run}/wait"))).await;
+    assert_eq!(
+        (result["run"]["standing"].clone(), result["values"]["first"].clone()),
+        (json!("completed"), json!("reply1"))
+    );
+    let kinds = desk.kinds(&run).await;
+    assert_eq!(kinds.iter().filter(|kind| *kind == "ended").count(), 1);
+    assert_eq!(kinds.iter().filter(|kind| *kind == "completed@1").count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_told_to_stop_lets_runs_end_and_begins_no_more() {
+    let mut desk = Desk::set_up(&[SLOW], |settings| settings.drain = std::time::Duration::from_secs(60)).await;
+    let run = desk.begin(json!({ "input": "x" })).await;
+    desk.model.was_asked(1).await;
+    desk.tell_to_stop();
+    loop {
+        let reply = desk.get("/ready").send().await.unwrap();
+        if reply.status() == 503 {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(problem(desk.post("/runs", json!({ "input": "x" }))).await["status"], 503);
+    ok(desk.get("/health")).await;
+    let waiting = tokio::spawn({
+        let request = desk.get(&format!("/runs/{run}/wait"));
+        async move { ok(request).await }
+    });
+    desk.model.answers(2);
+    assert_eq!(waiting.await.unwrap()["run"]["standing"], "completed");
+    desk.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_was_taken_before_the_end_counts_after_it() {
+    let mut desk = Desk::with(&[ASK]).await;
+    let run = desk.begin(json!({})).await;
+    desk.stands(&run, "waiting").await;
+    desk.stop().await;
+    // As if the server had died between taking the answer and going on.
+    let host = desk.host();
+    host.answer(&run, None, "me").await.unwrap();
+    drop(host);
+    let desk = desk.again().await;
+    let result = desk.stands(&run, "completed").await;
+    assert_eq!(result["outcome"], "hello me");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_person_interrupted_elsewhere_is_left_alone() {
+    let mut desk = Desk::with(&[ECHO]).await;
+    let run = ok(desk.post("/runs/wait", json!({ "input": "x" }))).await["run"]["run_id"].as_str().unwrap().to_owned();
+    desk.stop().await;
+    let host = desk.host();
+    let journal: &std::sync::Arc<dyn RunStore> = host.journal();
+    let mut header = journal.find(&run).await.unwrap().header;
+    header.given.remove("origin");
+    let writer = journal.create(&header, None).await.unwrap();
+    let by_hand = writer.run().to_string();
+    drop(writer);
+    drop(host);
+    let desk = desk.again().await;
+    ok(desk.post("/runs/wait", json!({ "input": "y" }))).await;
+    let found = ok(desk.get(&format!("/runs/{by_hand}"))).await;
+    assert_eq!((found["standing"].clone(), found["status"].clone()), (json!("interrupted"), json!("pending")));
+    let entries: Vec<Entry> =
+        desk.host().journal().history(&found["run_id"].as_str().unwrap().to_owned().into()).await.unwrap().entries;
+    assert!(matches!(entries[..], [Entry { fact: Fact::Started(_), .. }]));
+}
