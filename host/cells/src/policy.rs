@@ -3,11 +3,12 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-use crate::grants::{Access, ClockGrant, Grants, HostGrant, HttpGrant, RandomGrant, Scheme};
+use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, RandomGrant, Scheme};
 
 /// What a guest asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -315,6 +316,27 @@ pub enum Capability {
     Ask,
     /// Running as a program of this machine.
     Process,
+}
+
+/// Whether something that runs outside of cells may be given a path of this machine: one in a granted directory, links
+/// followed.
+pub fn decide_host_path(grants: &Grants, path: &Path) -> Decision {
+    let real = |path: &Path| path.canonicalize().ok();
+    let holds = |grant: &DirectoryGrant| {
+        real(&grant.host).zip(real(path)).is_some_and(|(directory, path)| path.starts_with(directory))
+    };
+    match grants.fs.iter().any(holds) {
+        true => Decision::Allow,
+        false => Decision::Deny(Capability::Directory { guest: path.display().to_string(), access: Access::Read }),
+    }
+}
+
+/// What an operator writes to grant `name` a directory of this machine.
+pub fn path_grant(name: &str, directory: &str, guest: &str) -> String {
+    let (name, directory, guest) = (quoted(name), quoted(directory), quoted(guest));
+    format!(
+        "to grant it, write into `hotcell.toml`:\n[grants.{name}]\nfs = [{{ host = {directory}, guest = {guest} }}]"
+    )
 }
 
 /// Scheme, host and port as a URL.

@@ -5,7 +5,7 @@ mod variables;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use url::Url;
@@ -66,6 +66,17 @@ pub struct TlsSettings {
     pub client_certificate: Option<PathBuf>,
     /// The key of that certificate
     pub client_key: Option<PathBuf>,
+}
+
+impl ServerSettings {
+    /// Takes relative paths of certificates and keys from `folder`, that of the file which names them.
+    pub fn relative_to(&mut self, folder: &Path) {
+        if let Transport::StreamableHttp { tls, .. } | Transport::Sse { tls, .. } = &mut self.transport {
+            for file in [&mut tls.ca_file, &mut tls.client_certificate, &mut tls.client_key].into_iter().flatten() {
+                *file = folder.join(&*file);
+            }
+        }
+    }
 }
 
 /// What a server may take of time and memory.

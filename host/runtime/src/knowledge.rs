@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes, Fuel};
+use hotcell_cells::policy::{decide_host_path, path_grant};
 use hotcell_cells::{Grants, Terms};
 use hotcell_dialects::loki::KnowledgeBaseSource;
 use hotcell_engine::{CallError, CallSite, Found, Knowledge, Lookup, Nobody, People, SharedState, ToolCall, Tools};
@@ -121,12 +122,22 @@ impl AgentKnowledge {
         }
         let about = KnowledgeBase::about_file(&file).await.map_err(|error| said(&error))?;
         let model = source.embedding_model.as_deref().unwrap_or(&about.embedding_model);
-        let embedder = embedder(context, &self.folder, model).await?;
+        let embedder = embedder(context, &self.folder, self.of_node(&source.node)?, model).await?;
         let base = KnowledgeBase::open(&file, embedder).await.map_err(|error| said(&error))?;
         Ok(match source.reranker_model.as_deref().or(about.reranker.as_deref()) {
             Some(model) => base.with_reranker(reranker(context, model)?),
             None => base,
         })
+    }
+
+    /// What is granted to the knowledge base of a node at this moment.
+    fn of_node(&self, node: &str) -> Result<ByPolicy, String> {
+        let name = format!("{GRANT_PREFIX}{node}");
+        let mut grants = self.grants.get(node).cloned().unwrap_or_default();
+        if let Some(permissions) = &self.permissions {
+            grants = permissions.grants(&name, &grants).map_err(|revoked| revoked.to_string())?;
+        }
+        Ok(ByPolicy { name, grants })
     }
 
     async fn build(
@@ -136,17 +147,14 @@ impl AgentKnowledge {
         complete: Complete,
         file: PathBuf,
     ) -> Result<(), String> {
-        let name = format!("{GRANT_PREFIX}{}", source.node);
-        let mut grants = self.grants.get(&source.node).cloned().unwrap_or_default();
-        if let Some(permissions) = &self.permissions {
-            grants = permissions.grants(&name, &grants).map_err(|revoked| revoked.to_string())?;
-        }
+        let ByPolicy { name, grants } = self.of_node(&source.node)?;
+        let embedder_policy = ByPolicy { name: name.clone(), grants: grants.clone() };
         let build = Build {
             file,
             folder: self.folder.clone(),
             documents: source.documents.clone(),
             settings: complete.settings,
-            embedder: embedder(context, &self.folder, &complete.embedding_model).await?,
+            embedder: embedder(context, &self.folder, embedder_policy, &complete.embedding_model).await?,
             outside: Outside {
                 fetch: Arc::new(ByPolicy { name, grants }),
                 loader: Arc::new(ByTool(self.tools.clone())),
@@ -277,9 +285,14 @@ async fn ask(
 }
 
 /// The model that makes vectors, by its name: `local:DIRECTORY`, or as names of models are.
-async fn embedder(context: &LoadContext, folder: &Path, name: &str) -> Result<Arc<dyn Embedder>, String> {
+async fn embedder(
+    context: &LoadContext,
+    folder: &Path,
+    policy: ByPolicy,
+    name: &str,
+) -> Result<Arc<dyn Embedder>, String> {
     // Directories are relative to the agent's folder, so one name may mean several.
-    let directory = name.strip_prefix(LOCAL).map(|directory| folder.join(directory));
+    let directory = name.strip_prefix(LOCAL).map(|directory| policy.model(folder, directory)).transpose()?;
     let key = directory.as_ref().map_or_else(|| name.to_owned(), |directory| directory.display().to_string());
     if let Some(known) = context.embedder(&key) {
         return Ok(known);
@@ -311,6 +324,19 @@ fn endpoint(context: &LoadContext, name: &str) -> Result<(hotcell_models::HttpCl
 struct ByPolicy {
     name: String,
     grants: Arc<Grants>,
+}
+
+impl ByPolicy {
+    /// The directory of an embedding model on this machine, which the operator has to have granted: its files are read by
+    /// native code, and the name comes from an agent's file or from a knowledge base that somebody else made.
+    fn model(&self, folder: &Path, directory: &str) -> Result<PathBuf, String> {
+        let place = folder.join(directory);
+        if decide_host_path(&self.grants, &place).is_allowed() {
+            return Ok(place);
+        }
+        let help = path_grant(&self.name, directory, "/model");
+        Err(format!("its embedding model lies in a directory that is not granted; {help}"))
+    }
 }
 
 #[async_trait]

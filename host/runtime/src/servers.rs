@@ -5,15 +5,16 @@
 //! service. Connections are shared by all agents of a host.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotcell_budget::{Account, Budget, BudgetScope, Usage};
-use hotcell_cells::policy::{Decision, Request, decide, decide_address, decide_url};
+use hotcell_cells::policy::{Decision, Request, decide, decide_address, decide_host_path, decide_url, path_grant};
 use hotcell_cells::{Denial, Grants};
 use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
 use hotcell_engine::{CallError, CallReport};
+use hotcell_files::{FileError, Folder};
 use hotcell_mcp::{Limits, Server, ServerSettings, TlsSettings, ToolReply, Transport};
 use hotcell_models::ToolSpec;
 use serde::{Deserialize, Serialize};
@@ -207,7 +208,10 @@ impl AgentServers {
             };
             match hotcell_mcp::parse_servers(&text, variable) {
                 Ok(found) => {
-                    for settings in found {
+                    for mut settings in found {
+                        if let Some(folder) = file.parent() {
+                            settings.relative_to(folder);
+                        }
                         // The agent's own file comes first.
                         servers
                             .entry(settings.name.clone())
@@ -221,10 +225,11 @@ impl AgentServers {
     }
 
     /// Adds a server that the agent's own file describes; it counts before those of other files.
-    pub(crate) fn declare(&self, server: &DeclaredServer, grants: impl Fn(&str) -> Granted) {
-        let reachable = settings_of(server).and_then(|settings| {
-            permit(settings, server.prefix.clone(), server.timeout.unwrap_or(CALL_TIMEOUT), &grants)
-        });
+    pub(crate) fn declare(&self, server: &DeclaredServer, folder: &Path, grants: impl Fn(&str) -> Granted) {
+        let reachable =
+            settings_of(server, folder, &grants(&format!("{PREFIX}{}", server.name)).0).and_then(|settings| {
+                permit(settings, server.prefix.clone(), server.timeout.unwrap_or(CALL_TIMEOUT), &grants)
+            });
         self.all().insert(server.name.clone(), reachable);
     }
 
@@ -387,8 +392,25 @@ fn split(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PREFIX)?.split_once('/')
 }
 
-/// How a server that a file describes is reached; the error is what is wrong with the description.
-fn settings_of(server: &DeclaredServer) -> Result<ServerSettings, String> {
+/// How a server that a file in `folder` describes is reached; the error is what is wrong with the description.
+fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Result<ServerSettings, String> {
+    // Whoever wrote the agent's file does not choose among the keys of whoever runs it.
+    let within = |name: &str| {
+        match Folder::new(folder).real_path(Path::new(name)) {
+            Ok(file) => Ok(file),
+            // It may be there when the server is needed.
+            Err(FileError::Missing) => Ok(folder.join(name)),
+            Err(FileError::Outside) if decide_host_path(grants, &folder.join(name)).is_allowed() => {
+                Ok(folder.join(name))
+            }
+            Err(FileError::Outside) => {
+                let directory = Path::new(name).parent().unwrap_or(Path::new(".")).to_string_lossy().into_owned();
+                let help = path_grant(&format!("{PREFIX}{}", server.name), &directory, "/keys");
+                Err(format!("the MCP server `{}`: `{name}` lies outside of the agent's folder; {help}", server.name))
+            }
+            Err(error) => Err(format!("the MCP server `{}`: `{name}` cannot be used: {error}", server.name)),
+        }
+    };
     let transport = match &server.way {
         ServerWay::Program { command, arguments, environment, folder } => Transport::Stdio {
             command: command.clone(),
@@ -400,11 +422,14 @@ fn settings_of(server: &DeclaredServer) -> Result<ServerSettings, String> {
             let url = url
                 .parse()
                 .map_err(|error| format!("the `url` of the MCP server `{}` is no address: {error}", server.name))?;
-            let tls = tls.as_ref().map_or_else(TlsSettings::default, |tls| TlsSettings {
-                ca_file: Some(PathBuf::from(&tls.ca_file)),
-                client_certificate: Some(PathBuf::from(&tls.certificate_file)),
-                client_key: Some(PathBuf::from(&tls.key_file)),
-            });
+            let tls = match tls {
+                Some(tls) => TlsSettings {
+                    ca_file: Some(within(&tls.ca_file)?),
+                    client_certificate: Some(within(&tls.certificate_file)?),
+                    client_key: Some(within(&tls.key_file)?),
+                },
+                None => TlsSettings::default(),
+            };
             let headers = headers.iter().cloned().collect();
             match events {
                 true => Transport::Sse { url, headers, tls },

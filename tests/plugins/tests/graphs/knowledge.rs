@@ -143,6 +143,26 @@ async fn a_base_of_another_model_or_of_somebody_else_is_refused() {
     assert!(refused.contains("delete it"), "{refused}");
 }
 
+/// The name of a model in a file is no way to any directory of the machine, in the folder neither.
+#[tokio::test]
+async fn a_model_on_this_machine_is_read_only_with_a_grant() {
+    for directory in ["models/small", "../models", "/usr/share"] {
+        let desk = Desk::new(&graph("[./a.md]").replace("test:words", &format!("local:{directory}")));
+        std::fs::write(desk.path("a.md"), "bees and hives").unwrap();
+        std::fs::create_dir_all(desk.path("models/small")).unwrap();
+        let refused = ask(&desk, "bees").await.unwrap_err();
+        assert!(refused.contains("its embedding model lies in a directory that is not granted"), "{refused}");
+        let grant = format!("[grants.\"rag:recall\"]\nfs = [{{ host = \"{directory}\", guest = \"/model\" }}]");
+        assert!(refused.contains(&grant), "{refused}");
+    }
+    let desk = Desk::new(&graph("[./a.md]").replace("test:words", "local:models/small"));
+    std::fs::write(desk.path("a.md"), "bees and hives").unwrap();
+    std::fs::create_dir_all(desk.path("models/small")).unwrap();
+    desk.settings("[grants.\"rag:recall\"]\nfs = [{ host = 'models', guest = '/model' }]");
+    let refused = ask(&desk, "bees").await.unwrap_err();
+    assert!(!refused.contains("granted") && refused.contains("models/small"), "{refused}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_is_fetched_only_with_a_grant() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

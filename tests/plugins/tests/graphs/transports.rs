@@ -21,7 +21,8 @@ fn transport(component_type: &str, url: &str, own: Value) -> Value {
     transport
 }
 
-/// The certificate and the key that a client shows, and the authority of the server.
+/// The certificate and the key that a client shows, and the authority of the server. They lie in `folder`, as seen from the
+/// folder of the configuration.
 fn identity(folder: &Path, client: &str) -> Value {
     let file = |name: String| folder.join(name).to_str().unwrap().to_owned();
     json!({
@@ -110,10 +111,28 @@ async fn with_certificates(
     let folder = tempfile::tempdir().unwrap();
     certificates(folder.path()).unwrap();
     let origin = format!("https://localhost:{}", in_front_of(folder.path(), behind).await.unwrap());
-    let desk = calling(name, arguments, &transport(&origin, identity(folder.path(), "client")));
+    let beside = |desk: &Desk| {
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), desk.path(file.file_name().to_str().unwrap())).unwrap();
+        }
+    };
+    let desk = calling(name, arguments, &transport(&origin, identity(Path::new(""), "client")));
+    beside(&desk);
     is_called(&desk, arguments, &origin, "hello").await;
 
-    let desk = calling(name, arguments, &transport(&origin, identity(folder.path(), "stranger")));
+    // Keys outside of the folder are not for whoever wrote the configuration to choose.
+    let desk = calling(name, arguments, &transport(&origin, identity(folder.path(), "client")));
+    grant(&desk, &origin);
+    let refused = ended(&desk, arguments).await.unwrap_err();
+    assert!(refused.contains("ca.pem` lies outside of the agent's folder"), "{refused}");
+    let directory = format!("fs = [{{ host = \"{}\", guest = \"/keys\" }}]", folder.path().display());
+    assert!(refused.contains(&format!("[grants.\"mcp:library\"]\n{directory}")), "{refused}");
+    desk.settings(&directory);
+    assert_eq!(ended(&desk, arguments).await, Ok(json!({ "y": "hello" }).to_string()));
+
+    let desk = calling(name, arguments, &transport(&origin, identity(Path::new("."), "stranger")));
+    beside(&desk);
     grant(&desk, &origin);
     let refused = ended(&desk, arguments).await.unwrap_err();
     assert!(refused.contains("`library`") && refused.contains("alert"), "{refused}");
