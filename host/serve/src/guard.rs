@@ -16,23 +16,36 @@ use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
 use crate::state::Server;
 
-/// Refuses what was sent to another name, from another page, or by somebody who may not do it.
-pub(crate) async fn admit(State(server): State<Server>, request: Request, next: Next) -> Response {
-    match check(&server, &request) {
-        Ok(needs) => {
-            if needs != Needs::Nothing {
-                server.ready().cancelled().await;
-            }
-            if let Some(peer) = request.extensions().get::<Peer>() {
-                peer.is_known();
-            }
-            next.run(request).await
+/// Refuses what was sent to another name, from another page, or by somebody who may not do it, and writes down what was done.
+pub(crate) async fn admit(State(server): State<Server>, mut request: Request, next: Next) -> Response {
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let needs = match check(&server, &request) {
+        Ok(needs) => needs,
+        Err(problem) => return problem.into_response(),
+    };
+    let caller = match server.access().admit(request.headers(), &needs) {
+        Ok(caller) => caller,
+        Err(refused) => {
+            let (caller, problem) = *refused;
+            let response = problem.into_response();
+            server.access().audit.note(&caller, &method, &path, response.status());
+            return response;
         }
-        Err(problem) => problem.into_response(),
+    };
+    if needs == Needs::Nothing {
+        return next.run(request).await;
     }
+    if let Some(peer) = request.extensions().get::<Peer>() {
+        peer.is_known();
+    }
+    server.ready().cancelled().await;
+    request.extensions_mut().insert(caller.clone());
+    let response = next.run(request).await;
+    server.access().audit.note(&caller, &method, &path, response.status());
+    response
 }
 
-/// What a request needs, if it may be answered at all.
+/// What a request needs, if it was sent here at all.
 fn check(server: &Server, request: &Request) -> Result<Needs, Problem> {
     check_host(server, request.uri(), request.headers())?;
     // What has no route, or not for this method, is refused by the router.

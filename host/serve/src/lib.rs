@@ -4,13 +4,17 @@
 //! Runs are in the journal of the [`Host`](hotcell_runtime::Host) and nowhere else: a stream of events is the entries of a run
 //! as they are committed, so a server that is killed loses nothing, and a client that comes back misses nothing.
 
+mod access;
 mod agents;
 mod api;
+mod error;
 mod follow;
 mod guard;
 mod input;
+mod key;
 mod live;
 mod problem;
+mod role;
 mod rules;
 mod runs;
 mod server;
@@ -18,6 +22,9 @@ mod state;
 mod store;
 mod view;
 
+pub use access::Keys;
+pub use error::ServeError;
+pub use key::{ApiKey, Token};
 pub use problem::Problem;
-pub use server::ServeError;
+pub use role::Role;
 pub use state::{ServeSettings, Server};

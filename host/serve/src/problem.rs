@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use axum::response::{IntoResponse, Response};
 use hotcell_runtime::{HostError, JournalError, Question, RunError, RunId, RunStatus};
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -125,6 +125,9 @@ impl IntoResponse for Problem {
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             let seconds = self.more.get("retry_after").and_then(Value::as_u64).unwrap_or(1);
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -143,10 +146,10 @@ impl From<JournalError> for Problem {
                 .kind("question-closed", "The question takes no answer")
                 .with("run_id", run.as_str())
                 .with("question_id", question.as_str()),
-            JournalError::NoSuchPage(after) => {
-                let detail = format!("`{}` is not where a page begins", shown(&after));
-                Problem::new(StatusCode::BAD_REQUEST, detail)
-            }
+            JournalError::NoSuchPage(after) => Problem::not_found(format!(
+                "no page begins at `{}`; `next` of the page before says where one does",
+                shown(&after)
+            )),
             JournalError::Busy(_) | JournalError::ThreadBusy(_) | JournalError::ThreadMoved => {
                 Problem::conflict(error.to_string())
             }

@@ -6,38 +6,10 @@ use http::Method;
 use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::{Operation, PathItem};
 
+use crate::role::Role;
+
 /// The name of the security scheme of the document.
 pub(crate) const SCHEME: &str = "key";
-
-/// What whoever asks has to be allowed to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Role {
-    /// Begin runs and see what comes of them
-    Run,
-    /// Answer questions
-    Answer,
-    /// See and change what is there
-    Operate,
-    /// Decide who may do what
-    Administer,
-}
-
-impl Role {
-    pub(crate) const ALL: [Self; 4] = [Role::Run, Role::Answer, Role::Operate, Role::Administer];
-
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Role::Run => "run",
-            Role::Answer => "answer",
-            Role::Operate => "operate",
-            Role::Administer => "administer",
-        }
-    }
-
-    pub(crate) fn from_word(word: &str) -> Option<Self> {
-        Role::ALL.into_iter().find(|role| role.as_str() == word)
-    }
-}
 
 /// Who may use a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +74,7 @@ fn needs(operation: &Operation) -> Option<Needs> {
             return Some(Needs::Nothing);
         }
         for role in one.get(SCHEME)?.as_array()? {
-            roles.push(Role::from_word(role.as_str()?)?);
+            roles.push(role.as_str()?.parse().ok()?);
         }
     }
     (!roles.is_empty()).then_some(Needs::Roles(roles))

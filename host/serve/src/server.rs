@@ -1,53 +1,25 @@
 //! The server: what it is set up with, and its life from the first agent that is loaded to the last run that is let go.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
 use hotcell_http::Hosts;
-use hotcell_runtime::{CancellationToken, Host, JournalError, LoadFailure};
-use thiserror::Error;
+use hotcell_runtime::{CancellationToken, Host, LoadFailure};
 use tokio::net::TcpListener;
 use tower_http::catch_panic::CatchPanicLayer;
 
+use crate::access::Access;
+use crate::access::audit::Audit;
 use crate::agents::Agents;
 use crate::api;
+use crate::error::ServeError;
 use crate::guard;
 use crate::rules::Rules;
 use crate::runs::Runs;
 use crate::state::{Inner, ServeSettings, Server};
-use crate::store::{Store, StoreError};
-
-/// Why a server cannot be set up or serve.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// Whoever can reach the address could use everything
-    #[error(
-        "{0} can be reached from other machines, and nobody would be asked who they are; listen on a loopback address such as 127.0.0.1"
-    )]
-    Open(SocketAddr),
-    /// Two agents cannot be told apart
-    #[error("{0}")]
-    Agents(String),
-    /// The file beside the journal cannot be used
-    #[error("{0}")]
-    Store(String),
-    /// The journal cannot be read
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// A route says nothing of who may use it
-    #[error("{0}")]
-    Route(String),
-}
-
-impl From<StoreError> for ServeError {
-    fn from(error: StoreError) -> Self {
-        ServeError::Store(error.to_string())
-    }
-}
+use crate::store::Store;
 
 impl Server {
     /// Finds and loads the agents of the folders. What cannot be loaded is not served; [`Server::not_served`] says why.
@@ -56,6 +28,12 @@ impl Server {
     /// When the server cannot be set up.
     pub async fn new(host: Host, settings: ServeSettings) -> Result<Self, ServeError> {
         let store = Store::open(settings.file.as_deref())?;
+        let log = settings.file.as_deref().map(|file| file.with_extension("audit.jsonl"));
+        let audit = Audit::open(log.as_deref()).map_err(|error| {
+            let file = log.as_deref().unwrap_or_else(|| Path::new("")).display();
+            ServeError::Store(format!("the audit log {file} cannot be used: {error}"))
+        })?;
+        let access = Access::new(store.clone(), audit, settings.requests_per_second);
         let (agents, not_served) = Agents::load(&host, &settings.folders).await.map_err(ServeError::Agents)?;
         let (_, document) = api::routes();
         let rules = Rules::of(&document).map_err(ServeError::Route)?;
@@ -63,6 +41,7 @@ impl Server {
             runs: Runs::new(host, settings.max_runs),
             hosts: Hosts::local_and(&settings.hosts),
             not_served: not_served.into_iter().map(|left| (left.path, left.failure)).collect(),
+            access,
             agents,
             store,
             rules,
@@ -91,6 +70,7 @@ impl Server {
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), ServeError> {
         if let Ok(address) = listener.local_addr()
             && !address.ip().is_loopback()
+            && !self.access().has_keys()?
         {
             return Err(ServeError::Open(address));
         }

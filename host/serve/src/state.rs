@@ -8,6 +8,7 @@ use hotcell_http::{Hosts, Limits};
 use hotcell_runtime::{CancellationToken, LoadFailure};
 use utoipa::openapi::OpenApi;
 
+use crate::access::Access;
 use crate::agents::Agents;
 use crate::rules::Rules;
 use crate::runs::Runs;
@@ -28,6 +29,8 @@ pub struct ServeSettings {
     pub file: Option<PathBuf>,
     /// What clients may cost
     pub limits: Limits,
+    /// How many requests a second each API key may make, and twice as many at once; 0 for any number
+    pub requests_per_second: u32,
     /// The bytes of the body of a request
     pub largest_body: usize,
     /// How long the body of a request may take to arrive
@@ -43,6 +46,7 @@ impl Default for ServeSettings {
             drain: Duration::from_secs(20),
             file: None,
             limits: Limits { connections: 16_384, ..Limits::default() },
+            requests_per_second: 1000,
             largest_body: 4 << 20,
             body_within: Duration::from_secs(30),
         }
@@ -55,6 +59,7 @@ pub struct Server(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) settings: ServeSettings,
+    pub(crate) access: Access,
     pub(crate) agents: Agents,
     pub(crate) not_served: Vec<(PathBuf, LoadFailure)>,
     pub(crate) runs: Runs,
@@ -71,6 +76,10 @@ pub(crate) struct Inner {
 impl Server {
     pub(crate) fn settings(&self) -> &ServeSettings {
         &self.0.settings
+    }
+
+    pub(crate) fn access(&self) -> &Access {
+        &self.0.access
     }
 
     pub(crate) fn agents(&self) -> &Agents {

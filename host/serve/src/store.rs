@@ -1,4 +1,4 @@
-//! What the server keeps beside the journal: threads, which may be empty and have metadata.
+//! What the server keeps beside the journal: threads, which may be empty and have metadata, and API keys.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,22 +8,27 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::key::{ApiKey, Token};
 use crate::problem::Problem;
+use crate::role::Role;
 use crate::view::{Object, object};
 
-/// The layout that this version writes, kept in `user_version`.
-const LAYOUT: i64 = 1;
 /// Says that a SQLite file is the server's: "hots".
 const APPLICATION: i64 = 0x686F_7473;
 /// How long to wait for other processes that use the file.
 const BUSY: Duration = Duration::from_secs(10);
 
-const SCHEMA: &str = "
-    CREATE TABLE threads (
-        number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
-        metadata TEXT NOT NULL
-    );
-";
+/// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
+const LAYOUTS: [&str; 2] = [
+    "CREATE TABLE threads (
+         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
+         metadata TEXT NOT NULL
+     );",
+    "CREATE TABLE keys (
+         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, digest BLOB NOT NULL, roles TEXT NOT NULL,
+         created INTEGER NOT NULL, expires INTEGER, revoked INTEGER
+     );",
+];
 
 /// Why the server's file cannot be used.
 #[derive(Debug, Error)]
@@ -150,6 +155,82 @@ impl Store {
     }
 }
 
+/// Keys.
+impl Store {
+    /// Reads, without keeping others from writing.
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        work(&connection).map_err(|error| StoreError { path: self.path.to_string(), cause: error.to_string() })
+    }
+
+    /// Keeps a new key.
+    pub(crate) fn add_key(
+        &self,
+        token: &Token,
+        name: &str,
+        roles: &[Role],
+        expires: Option<SystemTime>,
+    ) -> Result<(), StoreError> {
+        let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+        self.with(|connection| {
+            let (now, expires) = (microseconds(SystemTime::now()), expires.map(microseconds));
+            let made = "INSERT INTO keys (id, name, digest, roles, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            connection.execute(made, params![token.id, name, token.digest(), roles.join(" "), now, expires])?;
+            Ok(())
+        })
+    }
+
+    /// All keys, the oldest first.
+    pub(crate) fn keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        self.read(|connection| {
+            connection.prepare_cached(&format!("SELECT {KEY} FROM keys ORDER BY number"))?.query_map([], key)?.collect()
+        })
+    }
+
+    /// The key of an id, and the digest of what proves that somebody has it.
+    pub(crate) fn key(&self, id: &str) -> Result<Option<(ApiKey, Vec<u8>)>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!("SELECT {KEY}, digest FROM keys WHERE id = ?1"))?
+                .query_row([id], |row| Ok((key(row)?, row.get(6)?)))
+                .optional()
+        })
+    }
+
+    /// Whether a key was ever made, also one that does not count any more.
+    pub(crate) fn has_ever_had_keys(&self) -> Result<bool, StoreError> {
+        self.read(|connection| {
+            connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM keys)")?.query_row([], |row| row.get(0))
+        })
+    }
+
+    /// Takes a key back. False if there is none that counts.
+    pub(crate) fn revoke_key(&self, id: &str) -> Result<bool, StoreError> {
+        self.with(|connection| {
+            let now = microseconds(SystemTime::now());
+            Ok(connection
+                .execute("UPDATE keys SET revoked = ?2 WHERE id = ?1 AND revoked IS NULL", params![id, now])?
+                > 0)
+        })
+    }
+}
+
+/// The columns that [`key`] reads.
+const KEY: &str = "id, name, roles, created, expires, revoked";
+
+fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
+    let roles: String = row.get(2)?;
+    Ok(ApiKey {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        // A role of a newer version is none that this one gives.
+        roles: roles.split(' ').filter_map(|role| role.parse().ok()).collect(),
+        created: time(row.get(3)?),
+        expires: row.get::<_, Option<i64>>(4)?.map(time),
+        is_revoked: row.get::<_, Option<i64>>(5)?.is_some(),
+    })
+}
+
 fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<Thread>> {
     connection
         .prepare_cached("SELECT id, agent, created, updated, metadata FROM threads WHERE id = ?1")?
@@ -180,8 +261,9 @@ fn private(path: &Path) -> std::io::Result<()> {
     options.open(path).map(drop)
 }
 
-/// Makes the tables of a new file; the error is why a file cannot be used.
+/// Makes the tables of a new file, and those that an older one lacks; the error is why a file cannot be used.
 fn prepare(connection: &mut Connection) -> Result<(), String> {
+    let latest = LAYOUTS.len() as i64;
     let mut make = || -> rusqlite::Result<(i64, i64)> {
         connection.busy_timeout(BUSY)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
@@ -189,18 +271,24 @@ fn prepare(connection: &mut Connection) -> Result<(), String> {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let number = |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-        if tables == 0 && number("user_version")? == 0 {
-            transaction.execute_batch(SCHEMA)?;
+        let layout = number("user_version")?;
+        let is_new = tables == 0 && layout == 0;
+        if is_new || (number("application_id")? == APPLICATION && (0..latest).contains(&layout)) {
+            for text in &LAYOUTS[usize::try_from(layout).unwrap_or(0)..] {
+                transaction.execute_batch(text)?;
+            }
             transaction.pragma_update(None, "application_id", APPLICATION)?;
-            transaction.pragma_update(None, "user_version", LAYOUT)?;
+            transaction.pragma_update(None, "user_version", latest)?;
         }
         let found = (number("application_id")?, number("user_version")?);
         transaction.commit()?;
         Ok(found)
     };
     match make().map_err(|error| error.to_string())? {
-        (APPLICATION, LAYOUT) => Ok(()),
-        (APPLICATION, layout) => Err(format!("its layout is {layout}, this version of hotcell reads {LAYOUT}")),
+        (APPLICATION, layout) if layout == latest => Ok(()),
+        (APPLICATION, layout) => Err(format!(
+            "it was written by a newer version of hotcell (layout {layout}, this version reads up to {latest})"
+        )),
         _ => Err("it is a SQLite database of another program".to_owned()),
     }
 }

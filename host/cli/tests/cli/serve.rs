@@ -101,6 +101,37 @@ fn a_server_listens_for_this_machine_alone() {
 }
 
 #[test]
+fn keys_are_made_listed_and_taken_back() {
+    let desk = chain(1, 0);
+    let made =
+        desk.output(&["serve", "key", "add", "desk app", "--role", "run", "--role", "operate", "--expires", "30d"]);
+    assert_eq!(made.status.code(), Some(0), "{}", String::from_utf8_lossy(&made.stderr));
+    let token = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let id = token.split('_').nth(1).unwrap().to_owned();
+    let list = || String::from_utf8(desk.output(&["serve", "key", "list", "--json"]).stdout).unwrap();
+    let listed: Value = serde_json::from_str(list().trim()).unwrap();
+    assert_eq!(
+        (listed["id"].clone(), listed["valid"].clone(), listed["roles"].clone()),
+        (json!(id), json!(true), json!(["run", "operate"]))
+    );
+    assert!(!list().contains(token.split('_').nth(2).unwrap()));
+    // With a key, the server may listen elsewhere, under names that are said.
+    assert_eq!(desk.output(&["serve", "--listen", "0.0.0.0:0"]).status.code(), Some(2));
+    let server = Serving::start(&desk, &[]);
+    assert_eq!(server.ask("GET", "/runs", None).0, 401);
+    assert_eq!(server.end(), Some(0));
+    assert_eq!(desk.output(&["serve", "key", "revoke", &id]).status.code(), Some(0));
+    assert_eq!(desk.output(&["serve", "key", "revoke", &id]).status.code(), Some(2));
+    for wrong in [
+        &["serve", "key", "add", "x"][..],
+        &["serve", "key", "add", "x", "--role", "king"],
+        &["serve", "key", "list", "--journal", "memory"],
+    ] {
+        assert_eq!(desk.output(wrong).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_told_and_the_rest_is_served() {
     let desk = chain(1, 0);
     desk.write("broken/graph.yaml", "name: [");

@@ -17,6 +17,9 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(search)).routes(routes!(get)).routes(routes!(schemas))
 }
 
+/// The most that is left out before the first one.
+const FURTHEST: usize = 10_000;
+
 /// Which agents are wanted.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,22 +31,25 @@ struct AgentSearch {
     #[schema(value_type = Option<Object>)]
     metadata: Option<Object>,
     /// How many at most
-    #[serde(default)]
     #[schema(minimum = 1, maximum = 1000, default = 10)]
+    #[serde(default, deserialize_with = "extract::whole")]
     limit: Option<usize>,
     /// How many are left out before the first one
-    #[serde(default)]
-    #[schema(minimum = 0, default = 0)]
+    #[schema(minimum = 0, maximum = 10000, default = 0)]
+    #[serde(default, deserialize_with = "extract::whole")]
     offset: Option<usize>,
 }
 
 /// How many are wanted, and how many are left out.
 pub(super) fn page(limit: Option<usize>, offset: Option<usize>) -> Result<(usize, usize), Problem> {
-    let limit = limit.unwrap_or(10);
-    match (1..=MOST).contains(&limit) {
-        true => Ok((limit, offset.unwrap_or(0))),
-        false => Err(Problem::unprocessable(format!("`limit` has to be from 1 to {MOST}, and is {limit}"))),
+    let (limit, offset) = (limit.unwrap_or(10), offset.unwrap_or(0));
+    if !(1..=MOST).contains(&limit) {
+        return Err(Problem::unprocessable(format!("`limit` has to be from 1 to {MOST}, and is {limit}")));
     }
+    if offset > FURTHEST {
+        return Err(Problem::unprocessable(format!("`offset` has to be from 0 to {FURTHEST}, and is {offset}")));
+    }
+    Ok((limit, offset))
 }
 
 /// List agents

@@ -6,7 +6,8 @@ use axum::extract::{FromRequest, Request};
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
+use serde::{Deserialize as _, Deserializer};
 
 use crate::problem::Problem;
 use crate::state::Server;
@@ -32,6 +33,16 @@ impl<T: DeserializeOwned> FromRequest<Server> for Json<T> {
                 false => Problem::new(StatusCode::BAD_REQUEST, detail),
             }
         })
+    }
+}
+
+/// A whole number, however it is written: in JSON, `1.0` is one, too.
+pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
+    let Some(number) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
+    // Everything that is too large is refused afterwards.
+    match number >= 0.0 && number.fract() == 0.0 {
+        true => Ok(Some(number as usize)),
+        false => Err(D::Error::custom(format!("{number} is not a whole number from 0"))),
     }
 }
 

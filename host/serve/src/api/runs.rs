@@ -69,6 +69,7 @@ pub(super) struct RunCreate {
     input: Option<Value>,
     /// One message of the role `user`, in place of a text
     #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>, max_items = 1)]
     messages: Option<Vec<Value>>,
     /// Whatever is to be kept with it
     #[serde(default)]
@@ -274,9 +275,11 @@ struct RunSearch {
     status: Option<StatusView>,
     /// How many at most
     #[schema(minimum = 1, maximum = 1000, default = 10)]
+    #[serde(default, deserialize_with = "extract::whole")]
     limit: Option<usize>,
     /// How many are left out before the first one; `GET /runs` goes from page to page for less
     #[schema(minimum = 0, maximum = 10000, default = 0)]
+    #[serde(default, deserialize_with = "extract::whole")]
     offset: Option<usize>,
 }
 
@@ -290,9 +293,6 @@ async fn search(
     extract::Json(wanted): extract::Json<RunSearch>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
-    if offset > 10_000 {
-        return Err(Problem::unprocessable("`offset` has to be 10000 at most; `GET /runs` goes from page to page"));
-    }
     let mut query = RunQuery { limit: limit + offset, thread: wanted.thread_id, ..RunQuery::default() };
     if let Some(agent) = &wanted.agent_id {
         query.source = Some(server.agents().find(agent)?.1.source().to_owned());
@@ -378,7 +378,7 @@ async fn entries(
     Path(run): Path<String>,
     mut query: Query,
 ) -> Result<Json<EntryPage>, Problem> {
-    let after = query.number("after", 0, u64::MAX)?.unwrap_or(0);
+    let after = query.number("after", 0, i64::MAX as u64)?.unwrap_or(0);
     let limit = query.limit(100)?;
     query.end()?;
     let run = server.runs().find(&run).await?.id;

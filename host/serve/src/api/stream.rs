@@ -77,7 +77,7 @@ async fn join(
     headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    let after = query.number("after", 0, u64::MAX)?;
+    let after = query.number("after", 0, i64::MAX as u64)?;
     query.end()?;
     let record = server.runs().find(&run).await?;
     let run = record.id;

@@ -181,9 +181,11 @@ struct ThreadSearch {
     metadata: Option<Object>,
     /// How many at most
     #[schema(minimum = 1, maximum = 1000, default = 10)]
+    #[serde(default, deserialize_with = "extract::whole")]
     limit: Option<usize>,
     /// How many are left out before the first one
-    #[schema(minimum = 0, default = 0)]
+    #[schema(minimum = 0, maximum = 10000, default = 0)]
+    #[serde(default, deserialize_with = "extract::whole")]
     offset: Option<usize>,
 }
 

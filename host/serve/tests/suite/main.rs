@@ -1,5 +1,6 @@
 //! The server over real HTTP on a loopback port.
 
+mod access;
 mod agents;
 mod bad_input;
 mod desk;

@@ -1,0 +1,38 @@
+//! Why a server cannot be set up or serve.
+
+use std::net::SocketAddr;
+
+use hotcell_runtime::JournalError;
+use thiserror::Error;
+
+use crate::store::StoreError;
+
+/// Why a server cannot be set up or serve.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Whoever can reach the address could use everything
+    #[error(
+        "{0} can be reached from other machines, and nobody would be asked who they are; make an API key with `hotcell serve key add`, or \
+         listen on a loopback address such as 127.0.0.1"
+    )]
+    Open(SocketAddr),
+    /// Two agents cannot be told apart
+    #[error("{0}")]
+    Agents(String),
+    /// The file beside the journal cannot be used
+    #[error("{0}")]
+    Store(String),
+    /// The journal cannot be read
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// A route says nothing of who may use it
+    #[error("{0}")]
+    Route(String),
+}
+
+impl From<StoreError> for ServeError {
+    fn from(error: StoreError) -> Self {
+        ServeError::Store(error.to_string())
+    }
+}
