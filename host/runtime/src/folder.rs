@@ -276,12 +276,12 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn declare_server(&self, server: &DeclaredServer) -> ServerState {
-        self.reach.servers.declare(server, &self.folder, |name| self.granted(name));
+        self.reach.servers.declare(server, self.folder, |name| self.granted(name));
         self.reach.servers.state(&server.name)
     }
 
     fn note_server(&self, server: &DeclaredServer) {
-        self.reach.servers.declare(server, &self.folder, |name| self.granted(name));
+        self.reach.servers.declare(server, self.folder, |name| self.granted(name));
     }
 
     fn node_types(&self, name: &str) -> Vec<String> {
