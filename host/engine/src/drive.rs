@@ -678,6 +678,12 @@ impl Drive {
                     format!("the run has had {cap} turns ({setting}={cap}) and would go on with node `{node}`")
                 }),
             },
+            ScheduleError::Hops { node } => Outcome::Stopped {
+                reason: reached(self.graph.limits.hops.as_ref(), |setting, cap| {
+                    let node = self.graph.node(node).speaks_as();
+                    format!("nodes led to others {cap} times ({setting}={cap}), and the run would go on with `{node}`")
+                }),
+            },
             ScheduleError::Merge { node, error } => {
                 let node = id(node);
                 let error = format!("node `{node}` cannot start: {error}");

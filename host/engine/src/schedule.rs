@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use hotcell_graph::ir::{Action, Ends, Graph, Join, JoinWhen, NodeIndex, Sharing, Unmet};
-use hotcell_graph::{Reachability, State};
+use hotcell_graph::{Reachability, State, Value};
 use hotcell_journal::Write;
 
 use crate::arrivals::{Arrivals, Verdict};
@@ -46,6 +46,8 @@ pub(crate) enum ScheduleError {
     Rounds { node: NodeIndex },
     /// The run has had all the turns it may have
     Turns { node: NodeIndex },
+    /// Nodes have led to others as often as they may
+    Hops { node: NodeIndex },
     /// Branches ended in different end nodes
     Ends(Vec<NodeIndex>),
 }
@@ -59,6 +61,20 @@ struct Ready {
     fires: bool,
 }
 
+/// What becomes of branches that meet.
+struct Met {
+    branch: Branch,
+    round: u32,
+    from: Option<NodeIndex>,
+    /// What they bring along, in the order in which they came
+    brought: Vec<Value>,
+}
+
+/// The node for which one stands that nobody wrote.
+fn stands_for(graph: &Graph, node: NodeIndex) -> NodeIndex {
+    graph.node(node).implied_by.as_ref().and_then(|name| graph.find(name)).unwrap_or(node)
+}
+
 pub(crate) struct Schedule {
     /// Computed when several branches are there for the first time: it costs more than a node of a long chain
     reach: OnceCell<Reachability>,
@@ -67,6 +83,9 @@ pub(crate) struct Schedule {
     shared: Option<State>,
     visits: Vec<u32>,
     turns: Turn,
+    /// How often nodes led to others
+    hops: u32,
+    arrivals: u64,
     running: usize,
     ended: bool,
     /// Joins with a condition that have run
@@ -85,10 +104,12 @@ impl Schedule {
         let branch = Branch::root(state);
         Schedule {
             reach: OnceCell::new(),
-            tokens: vec![Token { branch, place: Place::Waiting(graph.start), from: None, round: 0 }],
+            tokens: vec![Token::at_the_start(branch, graph.start)],
             shared,
             visits: vec![0; graph.len()],
             turns: 0,
+            hops: 0,
+            arrivals: 0,
             running: 0,
             ended: false,
             fired: HashSet::new(),
@@ -267,9 +288,12 @@ impl Schedule {
         if fires {
             self.fired.insert(node);
         }
-        let (mut branch, round, from) = self.meet(graph, node, &tokens)?;
+        let Met { mut branch, round, from, brought } = self.meet(graph, node, &tokens)?;
         if let Some(shared) = &self.shared {
             branch.state = shared.clone();
+        }
+        if let Some(key) = &graph.scheduling.brought {
+            branch.state.set(key.clone(), Value::List(brought.into_iter().collect()));
         }
         // Where a run begins and ends by itself is not one node more.
         let this = graph.node(node);
@@ -295,26 +319,23 @@ impl Schedule {
             _ => None,
         };
         if let Some(error) = refused {
-            self.tokens.push(Token { branch, place: Place::Waiting(node), from, round });
+            let place = Place::Waiting(node);
+            self.tokens.push(Token { branch, place, from, round, brings: None, arrival: 0 });
             return Err(error);
         }
         self.turns += 1;
         self.running += 1;
         self.failed.remove(&node);
-        self.tokens.push(Token { branch, place: Place::Running(node, self.turns), from, round });
+        let place = Place::Running(node, self.turns);
+        self.tokens.push(Token { branch, place, from, round, brings: None, arrival: 0 });
         Ok(Start { turn: self.turns, node, visit, state, missed })
     }
 
     /// Makes one branch of those that meet before a node.
-    fn meet(
-        &mut self,
-        graph: &Graph,
-        node: NodeIndex,
-        tokens: &[usize],
-    ) -> Result<(Branch, u32, Option<NodeIndex>), ScheduleError> {
+    fn meet(&mut self, graph: &Graph, node: NodeIndex, tokens: &[usize]) -> Result<Met, ScheduleError> {
         if let ([only], [_]) = (tokens, &self.tokens[..]) {
-            let token = self.tokens.swap_remove(*only);
-            return Ok((token.branch, token.round, token.from));
+            let Token { branch, round, from, brings, .. } = self.tokens.swap_remove(*only);
+            return Ok(Met { branch, round, from, brought: brings.into_iter().collect() });
         }
         let mut meeting = Vec::with_capacity(tokens.len());
         let mut apart = Vec::with_capacity(self.tokens.len());
@@ -324,6 +345,8 @@ impl Schedule {
         self.tokens = apart;
         let round = meeting.iter().map(|token| token.round).max().unwrap_or_default();
         let from = meeting.first().and_then(|token| token.from);
+        meeting.sort_by_key(|token| token.arrival);
+        let brought = meeting.iter_mut().filter_map(|token| token.brings.take()).collect();
         let mut meeting: Vec<Branch> = meeting.into_iter().map(|token| token.branch).collect();
         let branch = match meeting.len() {
             1 => meeting.swap_remove(0),
@@ -334,7 +357,7 @@ impl Schedule {
             _ => Branch::merge(graph, meeting, self.tokens.is_empty())
                 .map_err(|error| ScheduleError::Merge { node, error })?,
         };
-        Ok((branch, round, from))
+        Ok(Met { branch, round, from, brought })
     }
 
     /// Takes a completed turn: its writes, the state they led to, and where it goes.
@@ -343,7 +366,7 @@ impl Schedule {
         &mut self,
         graph: &Graph,
         turn: Turn,
-        writes: Vec<Write>,
+        mut writes: Vec<Write>,
         state: State,
         route: &Route,
         has_failed: bool,
@@ -355,7 +378,11 @@ impl Schedule {
         let Some((at, node)) = found else { return Ok(None) };
         let mut token = self.tokens.swap_remove(at);
         self.running -= 1;
-        token.from = Some(node);
+        token.from = Some(stands_for(graph, node));
+        if let Some(key) = &graph.scheduling.brought {
+            token.brings = writes.iter().rev().find(|write| write.key == *key).map(|write| write.value.clone());
+            writes.retain(|write| write.key != *key);
+        }
         match &mut self.shared {
             Some(shared) => {
                 for write in &writes {
@@ -364,6 +391,9 @@ impl Schedule {
                 token.branch.state = shared.clone();
             }
             None => token.branch.record(node, writes, state),
+        }
+        if let Route::To(targets) = route {
+            self.count_hops(graph, node, targets)?;
         }
         match route {
             Route::End => {
@@ -387,8 +417,8 @@ impl Schedule {
                     let round = token.round;
                     let branches = token.branch.split(node, several.len(), self.shared.is_none());
                     for (branch, target) in branches.into_iter().zip(several) {
-                        let place = Place::Waiting(*target);
-                        self.arrive(graph, Token { branch, place, from: Some(node), round });
+                        let (place, brings) = (Place::Waiting(*target), token.brings.clone());
+                        self.arrive(graph, Token { branch, place, from: token.from, round, brings, arrival: 0 });
                     }
                 }
             },
@@ -398,6 +428,19 @@ impl Schedule {
             return self.quiet(graph, node).map(Some);
         }
         Ok(None)
+    }
+
+    /// Counts the nodes that a node leads to, as far as they count.
+    fn count_hops(&mut self, graph: &Graph, node: NodeIndex, targets: &[NodeIndex]) -> Result<(), ScheduleError> {
+        let begins = node == graph.start && graph.node(node).implied_by.is_some();
+        let Some(cap) = graph.limits.hops.as_ref().filter(|_| !begins) else { return Ok(()) };
+        for target in targets.iter().filter(|target| graph.node(**target).implied_by.is_none()) {
+            self.hops += 1;
+            if self.hops > cap.visits {
+                return Err(ScheduleError::Hops { node: *target });
+            }
+        }
+        Ok(())
     }
 
     /// Ends the branches that wait before joins for what cannot come any more, where such a join is left out. That is so when
@@ -442,8 +485,10 @@ impl Schedule {
     }
 
     /// A branch comes to a node. What comes late to a join that has run is dropped.
-    fn arrive(&mut self, graph: &Graph, token: Token) {
+    fn arrive(&mut self, graph: &Graph, mut token: Token) {
         let node = token.place.node();
+        self.arrivals += 1;
+        token.arrival = self.arrivals;
         if let Join::When(join) = &graph.node(node).join
             && self.fired.contains(&node)
             && token.from.is_some_and(|from| join.condition.nodes().contains(&from))

@@ -1,5 +1,6 @@
 //! Branches as the schedule sees them: where they are, and where they came from.
 
+use hotcell_graph::Value;
 use hotcell_graph::ir::NodeIndex;
 
 use crate::branch::Branch;
@@ -30,4 +31,15 @@ pub(crate) struct Token {
     pub(crate) from: Option<NodeIndex>,
     /// How many nodes led here, each of which waited for the one before
     pub(crate) round: u32,
+    /// What it brings along, if nodes find that
+    pub(crate) brings: Option<Value>,
+    /// Which of all arrivals at nodes it was
+    pub(crate) arrival: u64,
+}
+
+impl Token {
+    /// The branch with which a run begins.
+    pub(crate) fn at_the_start(branch: Branch, start: NodeIndex) -> Self {
+        Token { branch, place: Place::Waiting(start), from: None, round: 0, brings: None, arrival: 0 }
+    }
 }

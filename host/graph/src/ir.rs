@@ -5,6 +5,7 @@
 
 mod agent_loop;
 mod call;
+mod composed;
 mod contract;
 mod conversation;
 mod expression;
@@ -32,6 +33,7 @@ pub use agent_loop::{
     Pattern, RequestCap, Trim, Window,
 };
 pub use call::{CallAction, CallTarget, Gives, Results};
+pub use composed::{Composed, Fit, Way, WayCase};
 pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
     AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, OwnSteps, PromptPart,
@@ -125,6 +127,9 @@ pub struct RunLimits {
     pub rounds: Option<VisitCap>,
     /// How many turns a run may have. A run that comes to it stops, and has not failed
     pub turns: Option<VisitCap>,
+    /// How often nodes may lead to others that somebody wrote. A first node that nobody wrote does not count. A run that comes to
+    /// it stops, and has not failed
+    pub hops: Option<VisitCap>,
     /// Wall clock, checked before each node starts; a node that is running is not cut short by it
     pub wall_clock: Option<Duration>,
     /// Wall clock that also ends what is running
@@ -510,6 +515,7 @@ impl Graph {
                 visits_per_node: None,
                 rounds: None,
                 turns: None,
+                hops: None,
                 wall_clock: None,
                 deadline: None,
                 concurrency: 8,

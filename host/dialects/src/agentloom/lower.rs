@@ -102,6 +102,7 @@ pub(super) fn workflow(workflow: &Workflow, around: &Config, files: &Files<'_>) 
         ends: Ends::WhenQuiet { output: Box::new(result(workflow)) },
         sharing: Sharing::Shared,
         failed_nodes: FailedNodes::FailTheRun,
+        brought: None,
     };
     graph.limits.concurrency = config.concurrency.unwrap_or(CONCURRENCY) as usize;
     graph.limits.deadline = workflow.config.timeout;

@@ -2,34 +2,27 @@
 
 use std::ops::RangeInclusive;
 
-use hotcell_graph::{Key, Value};
-
-/// A schedule of an agent.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct WakeUp {
-    pub(super) cron: Cron,
-    /// What goes into the input
-    pub(super) input: Vec<(Key, Value)>,
-    pub(super) zone: String,
+/// Whether an expression is one that can come; the error says what is wrong with it.
+pub(super) fn check(source: &str) -> Result<(), String> {
+    Cron::parse(source).map(|_| ())
 }
 
 /// A cron expression, as the minutes, hours and days that it means.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cron {
-    pub(super) source: String,
+struct Cron {
     /// A bit for each minute, hour, day of the month and month
-    pub(super) minutes: u64,
-    pub(super) hours: u64,
-    pub(super) days: u64,
-    pub(super) months: u64,
-    pub(super) weekdays: Vec<Weekday>,
+    minutes: u64,
+    hours: u64,
+    days: u64,
+    months: u64,
+    weekdays: Vec<Weekday>,
     /// Whether days of the month and days of the week are both restricted: either is enough then
-    pub(super) either_day: bool,
+    either_day: bool,
 }
 
 /// Days of the week, Sunday as 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weekday {
+enum Weekday {
     Every(u8),
     /// The so manyth of the month
     Nth(u8, u8),
@@ -61,7 +54,7 @@ struct Part {
 
 impl Cron {
     /// Reads an expression; the error says what is wrong with it.
-    pub(super) fn parse(source: &str) -> Result<Cron, String> {
+    fn parse(source: &str) -> Result<Cron, String> {
         let source = source.trim();
         let written = match MACROS.iter().find(|(name, _)| name.eq_ignore_ascii_case(source)) {
             Some((_, fields)) => *fields,
@@ -77,7 +70,6 @@ impl Cron {
         };
         let part = |what, values, names, first| Part { what, values, names, first };
         let cron = Cron {
-            source: source.to_owned(),
             minutes: part("minute", 0..=59, &[], 0).bits(minutes)?,
             hours: part("hour", 0..=23, &[], 0).bits(hours)?,
             days: part("day of the month", 1..=31, &[], 0).bits(days)?,

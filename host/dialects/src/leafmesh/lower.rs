@@ -1,67 +1,252 @@
 //! From a checked mesh to a graph: an agent is a node, what it calls are its edges.
+//!
+//! All agents share one state, in which only what they gave is kept by name. What an agent is called with its branch brings along.
 
 use std::sync::Arc;
 
-use hotcell_graph::Object;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
-    Action, Arrived, Edge, Ends, Expression, Graph, Join, JoinWhen, Next, Node, NodeIds, OnFailure, Scheduling,
-    Sharing, Unmet,
+    Action, Arrived, CapOrigin, Composed, ComputeAction, Edge, Ends, Expression, FailedNodes, FailureRecord, Fit,
+    Graph, Join, JoinWhen, Next, Node, NodeIds, OnFailure, Scheduling, Sharing, Unmet, Update, VisitCap, Way, WayCase,
 };
+use hotcell_graph::{Key, List, Object, Reducer, Value};
 
-use super::schema::{Agent, Condition, Mesh};
+use super::lower_agent;
+use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh};
+use super::shapes::{Field, Shape};
 use super::wait::Wait;
+use crate::surroundings::Surroundings;
 
 /// The node with which a mesh begins. No agent can have this name.
 const START: &str = "(entry)";
-/// The key with what the last agent gave.
+/// What a branch brings along: an object with these entries.
+const BROUGHT: &str = "(brought)";
+const FROM: &str = "from";
 const OUTPUT: &str = "output";
+/// Who had called the agent that gave it.
+const CALLER: &str = "caller";
+/// The entry point that was taken.
+const DOOR: &str = "(door)";
+/// What the caller wrote in place of data.
+const TEXT: &str = "(text)";
+/// What all agents gave, by their names.
+const OUTPUTS: &str = "outputs";
+/// Why agents failed, by their names.
+const ERRORS: &str = "errors";
+/// What a run is given.
+const ENTRY_POINT: &str = "entry_point";
+const DATA: &str = "data";
+const SESSION_ID: &str = "session_id";
+/// What agents are given beside what the agent before them gave.
+pub(super) const FROM_AGENT: &str = "from_agent";
+pub(super) const UPSTREAM: &str = "upstream_yields";
+/// The name under which updates see an answer.
+const ANSWER: &str = "answer";
+/// How many agents work at once.
+const CONCURRENCY: usize = 256;
 
 /// The graph of a mesh. `later` is what hotcell does not run yet.
-pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span) -> Option<Graph> {
-    let names: Vec<&str> = [START].into_iter().chain(mesh.agents.iter().map(|agent| &*agent.name)).collect();
-    let ids = NodeIds::new(names.iter().copied());
-    let doors = mesh.entry_points.iter().filter_map(|entry| {
-        let condition = entry.condition.as_ref().map(meets);
-        Some(Edge { condition, target: ids.get(&entry.target)? })
-    });
-    let reason = format!("meshes are loaded, checked and drawn, and not run yet{}", also(later));
-    let mut nodes = vec![Node {
-        implied_by: Some(mesh.name.as_str().into()),
-        on_failure: OnFailure::Fail,
-        ..bare(START, "entry", Action::Fail(reason), Next::Open(doors.collect()), span)
-    }];
+pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dyn Surroundings) -> Option<Graph> {
+    let mut names: Vec<String> = vec![START.to_owned()];
+    names.extend(mesh.agents.iter().map(|agent| agent.name.to_string()));
+    names.extend(mesh.agents.iter().filter(|agent| hears(agent, mesh)).map(|agent| ear(&agent.name)));
+    let ids = NodeIds::new(names.iter().map(String::as_str));
+    let mut nodes = vec![start(mesh, later, span, &ids)];
     for agent in &mesh.agents {
-        nodes.push(node(agent, &ids));
+        nodes.push(node(agent, mesh, &ids, surroundings));
+    }
+    for agent in mesh.agents.iter().filter(|agent| hears(agent, mesh)) {
+        nodes.push(hearing(agent, &ids));
     }
     let mut graph = Graph::new(mesh.name.as_str(), nodes, START)?;
-    graph.is_open = true;
+    graph.input_key = Some(TEXT.into());
+    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID].map(Key::from).into();
+    graph.initial_state = vec![(OUTPUTS.into(), Object::default().into()), (OUTPUT.into(), Value::Null)];
+    graph.kept = Some(Vec::new());
+    graph.reducers.insert(OUTPUTS.into(), Reducer::Merge);
+    graph.reducers.insert(ERRORS.into(), Reducer::Merge);
+    graph.failure_record = FailureRecord::ByNode(ERRORS.into());
+    graph.limits.concurrency = CONCURRENCY;
+    graph.limits.hops =
+        Some(VisitCap { visits: mesh.max_chain_events, origin: CapOrigin::Setting("mesh.max_chain_events") });
+    let result = [
+        (SESSION_ID, session()),
+        ("status", Expression::Value("completed".into())),
+        (OUTPUT, key(OUTPUT)),
+        (OUTPUTS, key(OUTPUTS)),
+    ];
     graph.scheduling = Scheduling {
-        ends: Ends::WhenQuiet { output: Box::new(Expression::Value(Object::default().into())) },
+        ends: Ends::WhenQuiet { output: Box::new(object(result)) },
         sharing: Sharing::Shared,
-        ..Scheduling::default()
+        failed_nodes: FailedNodes::FailTheRun,
+        brought: Some(BROUGHT.into()),
     };
     Some(graph)
 }
 
-fn also(later: &[String]) -> String {
-    if later.is_empty() { String::new() } else { format!("; this one has, beside, {}", later.join(", ")) }
+pub(super) fn key(name: &str) -> Expression {
+    Expression::Key(name.into())
 }
 
-fn node(agent: &Agent, ids: &NodeIds) -> Node {
-    let edges = agent.edges.iter().filter_map(|edge| {
-        Some(Edge { condition: edge.condition.as_ref().map(meets), target: ids.get(&edge.target)? })
+pub(super) fn entry(of: Expression, name: &str) -> Expression {
+    Expression::Entry(Box::new(of), name.into())
+}
+
+pub(super) fn composed(composed: Composed) -> Expression {
+    Expression::Composed(Box::new(composed))
+}
+
+pub(super) fn or_else(first: Expression, second: impl Into<Value>) -> Expression {
+    Expression::Else(Box::new(first), Box::new(Expression::Value(second.into())))
+}
+
+pub(super) fn object<'k>(entries: impl IntoIterator<Item = (&'k str, Expression)>) -> Expression {
+    Expression::Object(entries.into_iter().map(|(name, value)| (Key::from(name), value)).collect())
+}
+
+fn session() -> Expression {
+    or_else(key(SESSION_ID), "")
+}
+
+/// Where the run begins: the entry point is chosen, and its agent called with the data.
+fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
+    let routes: Vec<_> =
+        mesh.entry_points.iter().filter_map(|entry| Some((entry.name.to_string(), ids.get(&entry.target)?))).collect();
+    let text = composed(Composed::ObjectOf(key(TEXT), "message".into()));
+    let data =
+        composed(Composed::Overlaid(vec![or_else(text, Object::default()), or_else(key(DATA), Object::default())]));
+    let way = Way {
+        noun: "entry point",
+        chosen: key(ENTRY_POINT),
+        object: data.clone(),
+        ways: mesh.entry_points.iter().map(|entry| way(entry, mesh)).collect(),
+    };
+    let action = match later {
+        [] => Action::Compute(ComputeAction { value: composed(Composed::Way(Box::new(way))), bind: ANSWER }),
+        later => Action::Fail(format!("hotcell does not run yet what this mesh has: {}", later.join(", "))),
+    };
+    let next = match routes.first() {
+        Some((_, first)) => Next::ByValue { value: key(DOOR), otherwise: *first, routes },
+        None => Next::Open(Vec::new()),
+    };
+    Node {
+        implied_by: Some(mesh.name.as_str().into()),
+        on_failure: OnFailure::Fail,
+        updates: vec![
+            Update { key: DOOR.into(), value: key(ANSWER) },
+            Update { key: BROUGHT.into(), value: object([(OUTPUT, data)]) },
+        ],
+        ..bare(START, "entry", action, next, span)
+    }
+}
+
+/// An entry point with what its data has to be.
+fn way(entry: &EntryPoint, mesh: &Mesh) -> WayCase {
+    let target = mesh.agents.iter().find(|agent| agent.name == entry.target.value);
+    let structured = |(name, field): &(Key, Field)| {
+        let Shape::Structure(structure) = &field.shape else { return None };
+        let (_, structure) = mesh.structures.iter().find(|(known, _)| known == structure)?;
+        Some((name.clone(), structure.schema()))
+    };
+    let properties: Object = target.iter().flat_map(|agent| &agent.inputs).filter_map(structured).collect();
+    let fit = (!properties.is_empty()).then(|| {
+        let schema = [("type", Value::from("object")), ("properties", Value::Object(properties))];
+        let schema: Object = schema.into_iter().map(|(name, value)| (Key::from(name), value)).collect();
+        Fit::new(schema.into()).ok()
     });
+    let condition = entry.condition.as_ref().map(|condition| condition.condition.clone());
+    WayCase { name: entry.name.value.clone(), condition, fit: fit.flatten() }
+}
+
+fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundings) -> Node {
     let join = agent.wait.as_ref().and_then(|wait| {
         let condition = arrived(&wait.expression, ids)?;
         Some(Join::When(JoinWhen { condition, deadline: Some(wait.timeout), unmet: Unmet::Fail }))
     });
+    let mut edges = edges(agent, ids);
+    for caller in callers(agent, mesh) {
+        let is_caller = Expression::Is(Box::new(entry(key(BROUGHT), CALLER)), Value::Text(caller.name.clone()));
+        let target = match caller.body.agent_type() {
+            AgentType::Human => ids.get(&caller.name),
+            _ => ids.get(&ear(&caller.name)),
+        };
+        edges.extend(target.map(|target| Edge { condition: Some(is_caller), target }));
+    }
+    let last = || composed(Composed::Last(key(BROUGHT)));
+    let from = || or_else(entry(last(), FROM), "");
+    let came = composed(Composed::Keyed { list: key(BROUGHT), key: FROM.into(), value: OUTPUT.into() });
+    let given = composed(Composed::Overlaid(vec![
+        entry(last(), OUTPUT),
+        object([(FROM_AGENT, from()), (SESSION_ID, session()), (UPSTREAM, came)]),
+    ]));
+    let output = || entry(key(ANSWER), lower_agent::OUTPUT);
     Node {
         description: agent.description.clone(),
         join: join.unwrap_or(Join::Each),
         on_failure: OnFailure::EndBranch,
-        ..bare(&agent.name, agent.body.agent_type().word(), Action::Pass, Next::Open(edges.collect()), &agent.span)
+        updates: vec![
+            Update {
+                key: BROUGHT.into(),
+                value: object([
+                    (FROM, Expression::Value(Value::Text(agent.name.clone()))),
+                    (OUTPUT, output()),
+                    (CALLER, from()),
+                ]),
+            },
+            Update { key: OUTPUTS.into(), value: object([(&*agent.name, output())]) },
+            Update { key: OUTPUT.into(), value: output() },
+        ],
+        ..bare(
+            &agent.name,
+            agent.body.agent_type().word(),
+            lower_agent::action(agent, given, ANSWER, surroundings),
+            Next::Open(edges),
+            &agent.span,
+        )
     }
+}
+
+/// The agents that an agent answers, beside those that it calls.
+fn callers<'m>(agent: &'m Agent, mesh: &'m Mesh) -> impl Iterator<Item = &'m Agent> {
+    mesh.agents.iter().filter(|caller| {
+        caller.communication == Communication::Dual
+            && agent.communication_toward(&caller.name) == Communication::Dual
+            && caller.edges.iter().any(|edge| edge.target.value == agent.name)
+    })
+}
+
+/// Whether what others give comes back to an agent without running it.
+fn hears(agent: &Agent, mesh: &Mesh) -> bool {
+    agent.body.agent_type() != AgentType::Human
+        && mesh.agents.iter().any(|callee| callers(callee, mesh).any(|caller| caller.name == agent.name))
+}
+
+/// The node at which what others give comes back to an agent.
+fn ear(agent: &str) -> String {
+    format!("({agent} hears)")
+}
+
+/// Looks at the edges of an agent again, with what an agent gave that it had called.
+fn hearing(agent: &Agent, ids: &NodeIds) -> Node {
+    let last = || composed(Composed::Last(key(BROUGHT)));
+    let heard = composed(Composed::Overlaid(vec![entry(last(), OUTPUT), object([(FROM_AGENT, entry(last(), FROM))])]));
+    let name = Expression::Value(Value::Text(agent.name.clone()));
+    Node {
+        implied_by: Some(agent.name.clone()),
+        updates: vec![Update { key: BROUGHT.into(), value: object([(FROM, name), (OUTPUT, heard)]) }],
+        ..bare(&ear(&agent.name), "callback", Action::Pass, Next::Open(edges(agent, ids)), &agent.span)
+    }
+}
+
+fn edges(agent: &Agent, ids: &NodeIds) -> Vec<Edge> {
+    let meets = |condition: &Condition| Expression::Meets {
+        object: Box::new(entry(key(BROUGHT), OUTPUT)),
+        condition: condition.condition.clone(),
+    };
+    let edges = agent.edges.iter().filter_map(|edge| {
+        Some(Edge { condition: edge.condition.as_ref().map(meets), target: ids.get(&edge.target)? })
+    });
+    edges.collect()
 }
 
 /// What has to have arrived.
@@ -75,12 +260,13 @@ fn arrived(wait: &Wait, ids: &NodeIds) -> Option<Arrived> {
     })
 }
 
-fn meets(condition: &Condition) -> Expression {
-    Expression::Meets { object: Box::new(Expression::Key(OUTPUT.into())), condition: condition.condition.clone() }
+/// A list of values.
+pub(super) fn list(values: impl IntoIterator<Item = Value>) -> Value {
+    Value::List(values.into_iter().collect::<List>())
 }
 
 /// A node with an action and nothing else.
-fn bare(id: &str, kind: &'static str, action: Action, next: Next, span: &Span) -> Node {
+pub(super) fn bare(id: &str, kind: &'static str, action: Action, next: Next, span: &Span) -> Node {
     Node {
         id: Arc::from(id),
         kind,

@@ -1,12 +1,14 @@
 //! The front end for LeafMesh: meshes of agents that call each other by conditions (files with `agents` and `entry_points`).
 //!
 //! [`interpolate`] puts in variables, the modules that begin with `read` give every field its type and place, [`checks`] look
-//! at what the agents are to each other, [`lower`] makes the IR.
+//! at what the agents are to each other, [`lower`] makes a graph of them, [`lower_agent`] and [`lower_work`] what each of them does.
 
 mod checks;
 mod cron;
 mod interpolate;
 mod lower;
+mod lower_agent;
+mod lower_work;
 mod models;
 mod prompt_keys;
 mod read;
@@ -18,9 +20,7 @@ mod read_human;
 mod read_llm;
 mod read_manager;
 mod reading;
-#[expect(dead_code, reason = "what is read here is run by what comes next")]
 mod schema;
-#[expect(dead_code, reason = "the same")]
 mod shapes;
 mod wait;
 
@@ -52,7 +52,7 @@ pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
     let mut reading = Reading::new(&reader, surroundings);
     let mut graph = read::mesh(&mut reading).and_then(|mesh| {
         checks::mesh(&mesh, &reading);
-        lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place))
+        lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place), surroundings)
     });
     diagnostics.extend(reader.into_diagnostics());
     diagnostic::sort(&mut diagnostics);

@@ -27,6 +27,8 @@ const FAMILIES: [(&str, &str); 16] = [
 ];
 /// Models whose whole name is that of a family.
 const WHOLE: [&str; 4] = ["o1", "o3", "o4", "gpt"];
+/// Those that hotcell knows how to ask.
+const SERVED: [&str; 4] = ["openai", "anthropic", "gemini", "deepseek"];
 const BEDROCK: &str = "bedrock";
 const VERTEX: &str = "vertex";
 const FOUNDRY: &str = "foundry";
@@ -69,7 +71,7 @@ pub(super) fn check(agent: &Agent, mesh: &Mesh, reading: &Reading<'_, '_>) {
 
 /// Whether requests to a provider can be made.
 fn is_served(provider: Option<&str>) -> bool {
-    !matches!(provider, None | Some(BEDROCK | VERTEX | FOUNDRY))
+    provider.is_some_and(|provider| SERVED.contains(&provider))
 }
 
 fn later(agent: &Agent, model: &SourceText, reading: &Reading<'_, '_>) {

@@ -43,6 +43,10 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
     mesh.is_production = fields.word("environment", &["development", "production"]) == Some("production");
     reading.is_production = mesh.is_production;
     structures(reading, &mut fields, &mut mesh);
+    reading.has_manager = root.get("manager").is_some_and(|manager| {
+        let enabled = manager.value.get("enabled").map(|enabled| &enabled.value.kind);
+        matches!(manager.value.kind, Kind::Map(_)) && enabled != Some(&Kind::Bool(false))
+    });
     let reading = &*reading;
     read_blocks::storage(reading, &mut fields);
     read_blocks::api(reading, &mut fields);
@@ -121,7 +125,7 @@ fn entry_points<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, 
     {
         let implied = |text| SourceText::implied(text, agent.span.clone());
         let (name, target) = (implied(DEFAULT_ENTRY), implied(DEFAULT_TARGET));
-        mesh.entry_points.push(EntryPoint { name, target, description: None, condition: None });
+        mesh.entry_points.push(EntryPoint { name, target, condition: None });
     }
     for item in items.unwrap_or_default() {
         let Some(entry) = entry_point(reading, fields, item) else { continue };
@@ -146,11 +150,11 @@ fn entry_point<'r, 'd>(reading: &Reading<'r, 'd>, around: &Fields<'r, 'd>, item:
         fields.set_owner_name(format!("the entry point `{}`", &**name));
     }
     let target = fields.text("target", Required);
-    let description = fields.text("description", Optional).map(|text| text.to_string());
+    fields.text("description", Optional);
     let what = fields.owner().what.clone();
     let condition = condition(reading, &mut fields, &what);
     fields.finish(|_| None);
-    Some(EntryPoint { name: name?, target: target?, description, condition })
+    Some(EntryPoint { name: name?, target: target?, condition })
 }
 
 /// Reads the field `condition`; none if it always holds. `what` has it.

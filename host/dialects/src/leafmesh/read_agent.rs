@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_graph::{Key, Value};
 
-use super::cron::{Cron, WakeUp};
-use super::reading::{Reading, vault_name};
+use super::cron;
+use super::reading::{Reading, is_on, vault_name};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
 use super::shapes::Declared;
 use super::wait::Wait;
@@ -46,16 +45,23 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
         reading.later(&fields, entry);
     }
     let instances = fields.between("instances", 1, MOST_INSTANCES).unwrap_or(1);
-    let hands_each = fields.word("instances_handoff", &["last", "each"]) == Some("each");
+    if fields.word("instances_handoff", &["last", "each"]) == Some("each")
+        && let Some(entry) = fields.entry("instances_handoff", Optional)
+    {
+        reading.later_because(&fields, entry, ": `each`");
+    }
     budgets(reading, &mut fields, entry, agent_type);
-    let wake_ups = wake_ups(reading, &mut fields);
+    wake_ups(reading, &mut fields);
     identity(reading, &mut fields);
     let structures = &reading.structures;
     let yields = Declared { block: "`yields`", structures: &[] }.fields(&mut fields, "yields");
     let inputs = Declared { block: "`inputs`", structures }.fields(&mut fields, "inputs");
     let edges = edges(reading, &mut fields);
     fields.text("narration", Optional);
-    reading.not_yet(&mut fields, "narration");
+    // Nobody reads it where there is no manager.
+    if reading.has_manager {
+        reading.not_yet(&mut fields, "narration");
+    }
     let wait = wait_for(reading, &mut fields);
     fields.flag("auto_store_response", Optional);
     fields.flag("auto_store_yields", Optional);
@@ -92,8 +98,6 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
         description,
         communication,
         instances,
-        hands_each,
-        wake_ups,
         yields,
         inputs,
         edges,
@@ -201,66 +205,47 @@ fn budgets<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, entry
     }
 }
 
-fn wake_ups<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<WakeUp> {
-    let zone = zone(reading, fields);
-    let base = fields.map("wake_up_input", Optional).map_or_else(Vec::new, |(entries, _)| values(entries));
-    let Some(entry) = fields.entry("wake_up", Optional) else { return Vec::new() };
-    let node = &entry.value;
-    let items = match &node.kind {
+fn wake_ups<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    zone(reading, fields);
+    fields.map("wake_up_input", Optional);
+    let Some(entry) = fields.entry("wake_up", Optional) else { return };
+    let items = match &entry.value.kind {
         Kind::List(items) => items.iter().collect(),
-        _ => vec![node],
+        _ => vec![&entry.value],
     };
-    let mut found = Vec::new();
     for item in items {
-        let (text, input, own_zone) = match &item.kind {
+        let text = match &item.kind {
             Kind::Map(_) => {
-                let Some(mut of_one) = reading.fields_of(fields, item, "an entry of `wake_up`".to_owned()) else {
-                    continue;
-                };
+                let what = "an entry of `wake_up`".to_owned();
+                let Some(mut of_one) = reading.fields_of(fields, item, what) else { continue };
                 let text = of_one.text("cron", Required);
-                let input = of_one.map("input", Optional).map_or_else(Vec::new, |(entries, _)| values(entries));
-                let own_zone = of_one.entry("timezone", Optional).is_some();
-                let own_zone = own_zone.then(|| self::zone(reading, &mut of_one));
+                of_one.map("input", Optional);
+                zone(reading, &mut of_one);
                 of_one.finish(|_| None);
-                (text, input, own_zone)
+                text
             }
-            _ => (reading.reader.text(item, || "`wake_up`".to_owned(), fields.owner()), Vec::new(), None),
+            _ => reading.reader.text(item, || "`wake_up`".to_owned(), fields.owner()),
         };
-        let Some(text) = text else { continue };
-        match Cron::parse(&text) {
-            Ok(cron) => {
-                let input = base.iter().cloned().chain(input).collect();
-                found.push(WakeUp { cron, input, zone: own_zone.unwrap_or_else(|| zone.clone()) });
-            }
-            Err(problem) => {
-                let error = fields.error(format!("`wake_up: {}` never runs: {problem}", &*text), &text.span);
-                reading.reader.report(
-                    error.help("write minute, hour, day of the month, month and day of the week: `0 9 * * MON-FRI`"),
-                );
-            }
+        if let Some(text) = text
+            && let Err(problem) = cron::check(&text)
+        {
+            let error = fields.error(format!("`wake_up: {}` never runs: {problem}", &*text), &text.span);
+            let help = "write minute, hour, day of the month, month and day of the week: `0 9 * * MON-FRI`";
+            reading.reader.report(error.help(help));
         }
     }
-    if !found.is_empty() {
-        reading.later_because(
-            fields,
-            entry,
-            " (the entry points of the mesh can be run all the same once it is taken out)",
-        );
+    if is_on(&entry.value) {
+        reading.later(fields, entry);
     }
-    found
 }
 
-fn values(entries: &[Entry]) -> Vec<(Key, Value)> {
-    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_value())).collect()
-}
-
-fn zone(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> String {
-    let Some(zone) = fields.text("timezone", Optional) else { return "UTC".to_owned() };
-    if !reading.surroundings.has_time_zone(&zone) {
+fn zone(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) {
+    if let Some(zone) = fields.text("timezone", Optional)
+        && !reading.surroundings.has_time_zone(&zone)
+    {
         let error = fields.error(format!("there is no time zone `{}`", &*zone), &zone.span);
         reading.reader.report(error.help("write its name in the time zone database, such as `Europe/Berlin` or `UTC`"));
     }
-    zone.to_string()
 }
 
 fn identity(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) {

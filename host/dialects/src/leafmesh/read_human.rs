@@ -1,7 +1,5 @@
 //! Reading what only people have.
 
-use std::time::Duration;
-
 use super::reading::{Reading, is_on};
 use super::schema::{Human, Interface};
 use crate::document::Need::Optional;
@@ -25,8 +23,7 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 /// How people can be reached by channels.
 pub(super) const PROVIDERS: [&str; 5] = ["slack", "telegram", "discord", "whatsapp", "teams"];
-/// How long people have where nothing is said, and at most.
-const TIMEOUT: u32 = 300;
+/// How long people have at most.
 const MOST_TIMEOUT: u32 = 30 * 24 * 60 * 60;
 
 pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Human {
@@ -36,12 +33,15 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
         Some("custom") => Interface::Custom,
         _ => Interface::Api,
     };
-    let timeout = fields.between("human_timeout_seconds", 1, MOST_TIMEOUT).unwrap_or(TIMEOUT);
+    fields.between("human_timeout_seconds", 1, MOST_TIMEOUT);
+    reading.not_yet(fields, "human_timeout_seconds");
     let context = fields.text("human_context_template", Optional);
     let prompt = fields.text("human_prompt_template", Optional);
-    let falls_back = fields.flag("fallback_on_timeout", Optional).is_some_and(|flag| flag.value);
-    let response = fields.map("fallback_response", Optional);
-    let response = response.and_then(|_| fields.node("fallback_response", Optional)).map(|node| node.to_value());
+    fields.flag("fallback_on_timeout", Optional);
+    fields.map("fallback_response", Optional);
+    for name in ["fallback_on_timeout", "fallback_response"] {
+        reading.not_yet(fields, name);
+    }
     for name in ["require_human_confirmation", "represents", "intent_model"] {
         if name == "require_human_confirmation" {
             fields.flag(name, Optional);
@@ -57,8 +57,17 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     let has_url = webhook_config(reading, fields);
     let has_channel = channels(reading, fields);
     check_interface(reading, fields, interface, has_url || has_channel);
-    let fallback = falls_back.then(|| response.unwrap_or_else(|| hotcell_graph::Object::default().into()));
-    Human { interface, timeout: Duration::from_secs(u64::from(timeout)), prompt, context, fallback }
+    if interface != Interface::Default {
+        let word = fields.entry("human_interface", Optional);
+        let said = word.map_or_else(
+            || "`human_interface: api`, the default,".to_owned(),
+            |entry| format!("`human_interface: {}`", entry.value.as_text().unwrap_or_default()),
+        );
+        let span = reading.reader.span(word.map_or(fields.owner().place, |entry| entry.value.place));
+        let name = fields.owner().node.clone().unwrap_or_default();
+        reading.later_of_agent(&name, &span, &said);
+    }
+    Human { interface, prompt, context }
 }
 
 /// Whether an address is there to which questions are posted.

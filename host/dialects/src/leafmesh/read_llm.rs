@@ -58,7 +58,6 @@ pub(super) const FIELDS: &[&str] = &[
 /// What models are asked with where nothing is said.
 const TEMPERATURE: f64 = 0.1;
 const MAX_TOKENS: u32 = 800;
-const TOOL_CALLS: u32 = 5;
 /// Above this what is given out rarely has the declared form.
 const HOT: f64 = 0.5;
 /// Less than this leaves no room for thoughts.
@@ -96,7 +95,8 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     let response_format = response_format(fields);
     fields.word("optimization_strategy", &["performance", "cost", "speed"]);
     let context_parts = context_parts(reading, fields);
-    let tools = fields.texts("tools", Optional).unwrap_or_default();
+    fields.texts("tools", Optional);
+    reading.not_yet(fields, "tools");
     fields.texts("tool_categories", Optional);
     reading.not_yet(fields, "tool_categories");
     let tool_choice = fields.text("tool_choice", Optional);
@@ -104,8 +104,8 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         let error = fields.error("`tool_choice` is empty", &choice.span);
         reader.report(error.help("write `auto`, `none` or the name of a tool"));
     }
-    let max_tool_calls = fields.between("max_tool_calls_per_message", 0, 20).unwrap_or(TOOL_CALLS);
-    let tool_timeout = reading.seconds(fields, "tool_call_timeout", 300.0);
+    fields.between("max_tool_calls_per_message", 0, 20);
+    reading.seconds(fields, "tool_call_timeout", 300.0);
     fields.flag("allow_parallel_tool_calls", Optional);
     documented_later(reading, fields);
     if let Some(prompt) = &prompt {
@@ -119,10 +119,6 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         fallback_models,
         response_format,
         context_parts,
-        tools,
-        tool_choice,
-        max_tool_calls,
-        tool_timeout,
     }
 }
 

@@ -22,12 +22,21 @@ pub(super) struct Reading<'r, 'd> {
     /// The names of the data structures
     pub(super) structures: Vec<Key>,
     pub(super) is_production: bool,
+    /// Whether there is a manager, and it is on
+    pub(super) has_manager: bool,
     later: RefCell<Vec<String>>,
 }
 
 impl<'r, 'd> Reading<'r, 'd> {
     pub(super) fn new(reader: &'r Reader<'d>, surroundings: &'r dyn Surroundings) -> Self {
-        Reading { reader, surroundings, structures: Vec::new(), is_production: false, later: RefCell::default() }
+        Reading {
+            reader,
+            surroundings,
+            structures: Vec::new(),
+            is_production: false,
+            has_manager: false,
+            later: RefCell::default(),
+        }
     }
 
     /// What the file says that hotcell does not run yet.

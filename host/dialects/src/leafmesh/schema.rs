@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::python::ObjectCondition;
-use hotcell_graph::{Key, Value};
+use hotcell_graph::{Key, List, Object, Value};
 
-use super::cron::WakeUp;
-use super::shapes::Field;
+use super::shapes::{Field, Shape};
 use super::wait::Wait;
 use crate::document::SourceText;
 
@@ -74,9 +73,6 @@ pub(super) struct Agent {
     pub(super) description: Option<String>,
     pub(super) communication: Communication,
     pub(super) instances: u32,
-    /// Whether each copy routes by itself
-    pub(super) hands_each: bool,
-    pub(super) wake_ups: Vec<WakeUp>,
     pub(super) yields: Vec<(Key, Field)>,
     pub(super) inputs: Vec<(Key, Field)>,
     pub(super) edges: Vec<Edge>,
@@ -153,21 +149,14 @@ pub(super) struct Llm {
     pub(super) response_format: Option<Value>,
     /// Parts of the prompt beside it, with their labels, in the order in which models see them
     pub(super) context_parts: Vec<(String, SourceText)>,
-    pub(super) tools: Vec<SourceText>,
-    pub(super) tool_choice: Option<SourceText>,
-    pub(super) max_tool_calls: u32,
-    pub(super) tool_timeout: Option<Duration>,
 }
 
 /// What only people have.
 #[derive(Debug)]
 pub(super) struct Human {
     pub(super) interface: Interface,
-    pub(super) timeout: Duration,
     pub(super) prompt: Option<SourceText>,
     pub(super) context: Option<SourceText>,
-    /// What stands for an answer that does not come; none means that its absence is a failure
-    pub(super) fallback: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,7 +179,6 @@ pub(super) struct Connector {
 pub(super) struct EntryPoint {
     pub(super) name: SourceText,
     pub(super) target: SourceText,
-    pub(super) description: Option<String>,
     pub(super) condition: Option<Condition>,
 }
 
@@ -199,4 +187,19 @@ pub(super) struct EntryPoint {
 pub(super) struct Structure {
     pub(super) field: Field,
     pub(super) required: Vec<Key>,
+}
+
+impl Structure {
+    /// The JSON schema of its values.
+    pub(super) fn schema(&self) -> Value {
+        let Shape::Object(Some(properties)) = &self.field.shape else { return self.field.schema() };
+        let properties: Object = properties.iter().map(|(name, field)| (name.clone(), field.schema())).collect();
+        let required: List = self.required.iter().map(|name| Value::Text(name.clone())).collect();
+        let entries = [
+            ("type", Value::from("object")),
+            ("properties", Value::Object(properties)),
+            ("required", Value::List(required)),
+        ];
+        Value::Object(entries.into_iter().map(|(name, value)| (Key::from(name), value)).collect())
+    }
 }

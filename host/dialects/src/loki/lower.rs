@@ -59,6 +59,7 @@ pub(super) fn graph(source: &Source, surroundings: &dyn Surroundings) -> Option<
         VisitCap { visits: source.settings.max_loop_iterations, origin: CapOrigin::Setting("max_loop_iterations") };
     graph.limits = RunLimits {
         turns: None,
+        hops: None,
         rounds: None,
         visits_per_node: Some(visits),
         wall_clock: source.settings.timeout,

@@ -222,3 +222,69 @@ async fn a_join_waits_no_longer_than_it_may_and_that_is_an_entry() {
         assert_eq!(set.iter().filter(|entry| matches!(entry.fact, Fact::TimerSet { .. })).count(), 1);
     }
 }
+
+/// `a` takes longer than `b`, so that `b` comes first to where both meet.
+fn meeting() -> Graph {
+    let mut built = graph(&["split", "a", "b", "join"], |ids| {
+        let brings = |id: &str, file: &str, what: &str| {
+            let mut node = script(ids, id, file, &[("(brought)", what)], &["join"]);
+            node.join = Join::Each;
+            node
+        };
+        let both = ["a", "b"].map(|id| Arrived::From(ids.get(id).unwrap())).into();
+        let mut join = pass(ids, "join", &[("seen", "{{came}}")], &[]);
+        join.updates[0].value = Expression::Key("(brought)".into());
+        join.next = Next::Open(Vec::new());
+        join.join = Join::When(JoinWhen { condition: Arrived::All(both), deadline: None, unmet: Default::default() });
+        let split = pass(ids, "split", &[("(brought)", "from the start")], &["a", "b"]);
+        vec![split, brings("a", "a-longer-name", "of a"), brings("b", "b", "of b"), join]
+    });
+    built.scheduling = Scheduling { brought: Some("(brought)".into()), ..quiet(Sharing::Shared, "{{seen}}") };
+    built
+}
+
+#[tokio::test]
+async fn a_node_finds_what_branches_bring_in_the_order_in_which_they_came_also_when_the_run_goes_on() {
+    let graph = Arc::new(meeting());
+    let (report, journal) = run(&graph, &Arc::new(World::default())).await;
+    assert_eq!(report.outcome, Outcome::Completed { output: r#"["of b","of a"]"#.into() });
+    assert!(report.state.get("(brought)").is_none_or(|left| left.as_list().is_some()), "nothing of it is shared");
+    let committed = before_the_end(&*journal, &report.run).await;
+    let done = |entries: &[hotcell_journal::Entry], id: &str| {
+        entries.iter().any(|entry| matches!(&entry.fact, Fact::Completed(done) if done.node == id))
+    };
+    for length in 1..=committed.len() {
+        let (journal, run) = journal_with(&committed[..length]).await;
+        let engine = Engine::new(Arc::new(World::default()).ports(), journal.clone());
+        let report = engine.resume(&run, graph.clone(), CancellationToken::new()).await.unwrap();
+        let Outcome::Completed { output } = report.outcome else { panic!("after {length} entries") };
+        // What was not committed may come in another order.
+        if done(&committed[..length], "b") {
+            assert_eq!(output, r#"["of b","of a"]"#, "after {length} entries");
+        }
+    }
+}
+
+#[tokio::test]
+async fn nodes_lead_to_others_as_often_as_they_may() {
+    let circle = |most| {
+        let mut built = graph(&["begin", "a", "b"], |ids| {
+            let mut begin = pass(ids, "begin", &[], &["a"]);
+            begin.implied_by = Some("the graph".into());
+            let mut nodes = vec![begin, pass(ids, "a", &[], &["b"]), pass(ids, "b", &[("n", "{{n}}x")], &["a"])];
+            nodes.iter_mut().for_each(|node| node.join = Join::Each);
+            nodes
+        });
+        built.initial_state = vec![("n".into(), "".into())];
+        built.scheduling = quiet(Sharing::Shared, "{{n}}");
+        built.limits.hops = Some(VisitCap { visits: most, origin: CapOrigin::Setting("most_hops") });
+        Arc::new(built)
+    };
+    for (most, laps) in [(1, "x"), (2, "x"), (3, "xx"), (4, "xx")] {
+        let (report, journal) = run(&circle(most), &Arc::new(World::default())).await;
+        let Outcome::Stopped { reason } = &report.outcome else { panic!("{:?}", report.outcome) };
+        assert!(reason.contains(&format!("most_hops={most}")), "{reason}");
+        assert_eq!(shown(&report.state, "n"), format!("\"{laps}\""), "{most}");
+        assert_eq!(journal.find(report.run.as_str()).await.unwrap().status, RunStatus::Stopped);
+    }
+}

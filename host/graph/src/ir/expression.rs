@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::transcript::{Transcript, messages_of};
 use super::typed::json_within;
-use super::{Rendered, Typed};
+use super::{Composed, Rendered, Typed};
 use crate::braces::BraceTemplate;
 use crate::conversation::{self, as_text, last_heard, last_reply, last_text, tool_calls};
 use crate::formula::{EvaluationError, Formula};
@@ -87,6 +87,8 @@ pub enum Expression {
         /// The condition
         condition: ObjectCondition,
     },
+    /// A value that is put together from objects and lists
+    Composed(Box<Composed>),
     /// The value of the first condition that holds
     Choice {
         /// Conditions with their values
@@ -267,6 +269,7 @@ impl Expression {
                     Err(NoValue::Unfit(format!("`{}` is about an object, not {}", condition.source(), other.a_kind())))
                 }
             },
+            Expression::Composed(composed) => composed.evaluate(scope),
             Expression::Choice { cases, otherwise } => {
                 for (condition, value) in cases {
                     if condition.holds(scope).map_err(NoValue::Unfit)? {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::ir::{Expression, NodeIndex};
+use crate::value::Key;
 
 /// How a graph is scheduled as a whole.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +14,10 @@ pub struct Scheduling {
     pub sharing: Sharing,
     /// What becomes of a run in which nodes failed and which went on
     pub failed_nodes: FailedNodes,
+    /// A key whose value each branch has for itself, also where all share one state: what a node writes to it its branches take
+    /// along. The node that they come to finds a list there, of what those brought that began it, in the order in which they
+    /// came
+    pub brought: Option<Key>,
 }
 
 /// What becomes of a run in which nodes failed, once nothing is left to run.

@@ -1,0 +1,209 @@
+//! What an agent does when it is called, as a graph of its own: it works, and what it gives is held against what it declares.
+
+use std::sync::Arc;
+
+use hotcell_graph::ir::{
+    Action, CallAction, CallTarget, Composed, ComputeAction, Ends, Expression, Fit, Gives, Graph, Next, Node, NodeIds,
+    OnFailure, Sharing, Update,
+};
+use hotcell_graph::{Key, Object, Reducer, Value};
+
+use super::lower::{bare, composed, entry, key, list, object};
+use super::lower_work::{self, Work};
+use super::schema::Agent;
+use super::shapes;
+use crate::surroundings::Surroundings;
+
+/// What it is called with, and what it gives.
+pub(super) const INPUT: &str = "(input)";
+pub(super) const OUTPUT: &str = "(output)";
+/// What it gave, before that was looked at.
+pub(super) const RAW: &str = "(raw)";
+/// How often it has worked.
+const ATTEMPTS: &str = "(attempts)";
+/// What is wrong with what it gave.
+const MISFITS: &str = "(misfits)";
+/// What its copies gave.
+const COPIES: &str = "(copies)";
+const WORK: &str = "work";
+const CHECK: &str = "output";
+const AGAIN: &str = "again";
+const GIVE_UP: &str = "yields";
+const MERGE: &str = "merge";
+/// What would be wrong if two steps had one name.
+const TWICE: &str = "the agent has two steps of one name";
+/// The name under which updates see an answer.
+pub(super) const ANSWER: &str = "answer";
+
+/// The action of an agent that is called with `given`. Its answer has what it gave as [`OUTPUT`].
+pub(super) fn action(agent: &Agent, given: Expression, bind: &'static str, surroundings: &dyn Surroundings) -> Action {
+    let graph = match &agent.closed {
+        Some(reason) => Err(reason.clone()),
+        None => graph(agent, surroundings),
+    };
+    let graph = graph.and_then(|graph| match agent.instances {
+        1 => Ok(graph),
+        _ => copies(agent, &Arc::new(graph)).ok_or_else(|| TWICE.to_owned()),
+    });
+    match graph {
+        Ok(graph) => call(graph, given, vec![OUTPUT.into()], bind),
+        Err(reason) => Action::Fail(reason),
+    }
+}
+
+fn call(graph: impl Into<Arc<Graph>>, given: Expression, gives: Vec<Key>, bind: &'static str) -> Action {
+    let target = CallTarget::Graph {
+        graph: graph.into(),
+        inputs: vec![(INPUT.into(), given)],
+        conversation: None,
+        inherits: false,
+        gives: Gives::Entries(gives),
+    };
+    Action::Call(Box::new(CallAction { target, contract: None, failure_prefix: None, bind }))
+}
+
+/// An agent that works once, or as often as its contract says.
+fn graph(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Graph, String> {
+    let work = lower_work::work(agent, surroundings)?;
+    let fit = match agent.is_strict && !agent.yields.is_empty() {
+        true => Some(Fit::new(shapes::of_fields(&agent.yields)).map_err(|problem| problem.to_string())?),
+        false => None,
+    };
+    let mut names: Vec<&str> = work.iter().map(|step| step.name).collect();
+    names.push(CHECK);
+    if fit.is_some() {
+        names.extend([AGAIN, GIVE_UP]);
+    }
+    let ids = NodeIds::new(names.iter().copied());
+    let to = |name: &str| Next::To(ids.get(name).into_iter().collect());
+    let mut nodes = Vec::new();
+    let first = work.first().map_or(CHECK, |step| step.name);
+    for Work { name, action, updates, next } in work {
+        let next = next.map_or_else(|| to(CHECK), |next| next.into_next(&|name| ids.get(name)));
+        nodes.push(Node { updates, ..bare(name, WORK, action, next, &agent.span) });
+    }
+    match fit {
+        None => {
+            // What is missing has the default of its type.
+            let defaults: Object = agent.yields.iter().map(|(name, field)| (name.clone(), field.default())).collect();
+            let filled = Composed::Overlaid(vec![Expression::Value(defaults.into()), key(RAW)]);
+            nodes.push(Node {
+                updates: vec![Update { key: OUTPUT.into(), value: composed(filled) }],
+                ..bare(CHECK, CHECK, Action::Pass, Next::Open(Vec::new()), &agent.span)
+            });
+        }
+        Some(fit) => nodes.extend(strict(agent, &fit, first, &to)),
+    }
+    let mut graph = Graph::new(&*agent.name, nodes, first).ok_or(TWICE)?;
+    graph.initial_state = vec![(ATTEMPTS.into(), Value::from(0)), (MISFITS.into(), list([]))];
+    graph.reducers.insert(ATTEMPTS.into(), Reducer::Sum);
+    graph.scheduling.ends = Ends::WhenQuiet { output: Box::new(Expression::Value("".into())) };
+    Ok(graph)
+}
+
+/// Holds what an agent gave against what it declares, and has it work again with what was wrong.
+fn strict(agent: &Agent, fit: &Fit, first: &str, to: &dyn Fn(&str) -> Next) -> [Node; 3] {
+    let most = agent.retries.saturating_add(1);
+    let misfits = composed(Composed::Misfits(key(RAW), fit.clone()));
+    let next = Next::When {
+        condition: Expression::Is(Box::new(key(MISFITS)), list([])),
+        then: Box::new(Next::Open(Vec::new())),
+        otherwise: Box::new(Next::When {
+            condition: Expression::AtLeast(ATTEMPTS.into(), most),
+            then: Box::new(to(GIVE_UP)),
+            otherwise: Box::new(to(AGAIN)),
+        }),
+    };
+    let check = Node {
+        updates: vec![
+            Update { key: ATTEMPTS.into(), value: Expression::Value(Value::from(1)) },
+            Update { key: MISFITS.into(), value: key(ANSWER) },
+            Update { key: OUTPUT.into(), value: key(RAW) },
+        ],
+        ..bare(CHECK, CHECK, Action::Compute(ComputeAction { value: misfits, bind: ANSWER }), next, &agent.span)
+    };
+    let context = object([
+        ("attempt", key(ATTEMPTS)),
+        ("max_attempts", Expression::Value(Value::from(i64::from(agent.retries)))),
+        ("previous_output", key(RAW)),
+        ("validation_errors", key(MISFITS)),
+        ("reason", Expression::Value("what was given does not fit `yields`".into())),
+    ]);
+    let input = Composed::Overlaid(vec![key(INPUT), object([("_rerun_context", context)])]);
+    let again = Node {
+        updates: vec![Update { key: INPUT.into(), value: composed(input) }],
+        ..bare(AGAIN, AGAIN, Action::Pass, to(first), &agent.span)
+    };
+    let words = match agent.retries {
+        0 => "YieldContractFailure: what it gave does not fit `yields`: ".to_owned(),
+        retries => format!("YieldContractFailure: what it gave does not fit `yields`, after {retries} more attempts: "),
+    };
+    let fitting = composed(Composed::Fitting(key(RAW), fit.clone(), words));
+    let give_up = bare(
+        GIVE_UP,
+        GIVE_UP,
+        Action::Compute(ComputeAction { value: fitting, bind: ANSWER }),
+        Next::Open(Vec::new()),
+        &agent.span,
+    );
+    [check, again, give_up]
+}
+
+/// Several copies of an agent side by side, and one output of what they give. One that gives something is enough.
+fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
+    let slots: Vec<Key> = (1..=agent.instances).map(|number| Key::from(format!("(copy {number})"))).collect();
+    let names = ["(begin)"].into_iter().chain(slots.iter().map(|slot| &**slot));
+    let ids = NodeIds::new(names);
+    let all = slots.iter().filter_map(|slot| ids.get(slot)).collect();
+    let mut nodes = vec![bare("(begin)", "begin", Action::Pass, Next::To(all), &agent.span)];
+    for (place, slot) in slots.iter().enumerate() {
+        let number = Value::from(place as i64 + 1);
+        let of = Value::from(i64::from(agent.instances));
+        let instance = object([("id", Expression::Value(number)), ("of", Expression::Value(of))]);
+        let given = composed(Composed::Overlaid(vec![key(INPUT), object([("_instance", instance)])]));
+        nodes.push(Node {
+            updates: vec![Update { key: slot.clone(), value: entry(key(ANSWER), OUTPUT) }],
+            on_failure: OnFailure::EndBranch,
+            ..bare(
+                slot,
+                "copy",
+                call(graph.clone(), given, vec![OUTPUT.into()], ANSWER),
+                Next::Open(Vec::new()),
+                &agent.span,
+            )
+        });
+    }
+    let mut side_by_side = Graph::new(&*agent.name, nodes, "(begin)")?;
+    side_by_side.initial_state = slots.iter().map(|slot| (slot.clone(), Value::Null)).collect();
+    side_by_side.scheduling.ends = Ends::WhenQuiet { output: Box::new(Expression::Value("".into())) };
+    side_by_side.scheduling.sharing = Sharing::Shared;
+    side_by_side.limits.concurrency = agent.instances as usize;
+
+    let given = Expression::List(slots.iter().map(|slot| entry(key(ANSWER), slot)).collect());
+    let told = object([
+        ("count", Expression::Value(Value::from(i64::from(agent.instances)))),
+        ("results", composed(Composed::Present(key(COPIES)))),
+        ("failed", composed(Composed::AbsentCount(key(COPIES)))),
+    ]);
+    let output = Composed::Overlaid(vec![composed(Composed::Merged(key(COPIES))), object([("_instances", told)])]);
+    let ids = NodeIds::new([WORK, MERGE]);
+    let nodes = vec![
+        Node {
+            updates: vec![Update { key: COPIES.into(), value: given }],
+            ..bare(
+                WORK,
+                WORK,
+                call(side_by_side, key(INPUT), slots, ANSWER),
+                Next::To(ids.get(MERGE).into_iter().collect()),
+                &agent.span,
+            )
+        },
+        Node {
+            updates: vec![Update { key: OUTPUT.into(), value: composed(output) }],
+            ..bare(MERGE, MERGE, Action::Pass, Next::Open(Vec::new()), &agent.span)
+        },
+    ];
+    let mut graph = Graph::new(&*agent.name, nodes, WORK)?;
+    graph.scheduling.ends = Ends::WhenQuiet { output: Box::new(Expression::Value("".into())) };
+    Some(graph)
+}

@@ -1,0 +1,202 @@
+//! The work of an agent, by its type: a function, a model, a person.
+
+use std::sync::Arc;
+
+use hotcell_graph::conversation::Speaker;
+use hotcell_graph::ir::{
+    Action, AgentLoop, AskAction, CallAction, CallTarget, Composed, Contract, Expression, ModelServer, ModelSettings,
+    Next, NodeIndex, PromptPart, Tool, ToolAction, ToolKind, Update,
+};
+use hotcell_graph::{Key, Path, Template, Value};
+
+use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
+use super::lower_agent::{ANSWER, INPUT, RAW};
+use super::models;
+use super::schema::{Agent, Body, Human, Llm};
+use super::shapes;
+use crate::surroundings::{Surroundings, ToolState};
+
+/// What stands for the text of a model or a person that is no JSON object.
+const RESPONSE: &str = "response";
+const MESSAGE: &str = "message";
+const DECISION: &str = "decision";
+/// What a function sees that follows a model.
+const LLM_RESPONSE: &str = "llm_response";
+
+/// A step of the work. The last one is followed by the check of what it gave.
+pub(super) struct Work {
+    pub(super) name: &'static str,
+    pub(super) action: Action,
+    pub(super) updates: Vec<Update>,
+    pub(super) next: Option<Onward>,
+}
+
+/// Where a step leads that is not followed by the check.
+pub(super) enum Onward {
+    To(&'static str),
+    /// To the first of these if it holds, otherwise to the second
+    If(Expression, &'static str, &'static str),
+}
+
+impl Onward {
+    pub(super) fn into_next(self, index: &dyn Fn(&str) -> Option<NodeIndex>) -> Next {
+        let to = |name: &str| Next::To(index(name).into_iter().collect());
+        match self {
+            Onward::To(name) => to(name),
+            Onward::If(condition, then, otherwise) => {
+                Next::When { condition, then: Box::new(to(then)), otherwise: Box::new(to(otherwise)) }
+            }
+        }
+    }
+}
+
+/// The steps of an agent; the error is why it cannot work.
+pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
+    match &agent.body {
+        Body::Programmatic { .. } | Body::External(_) => {
+            let action = function(agent, key(INPUT), surroundings)?;
+            Ok(vec![step("function", action, key(ANSWER))])
+        }
+        Body::Llm(llm) => {
+            let mut steps = vec![model(agent, llm)];
+            if surroundings.tool(&agent.name) != ToolState::Missing {
+                let said = object([(LLM_RESPONSE, key(RAW))]);
+                let given = composed(Composed::Overlaid(vec![key(INPUT), said]));
+                steps[0].next = Some(Onward::To("function"));
+                steps.push(step("function", function(agent, given, surroundings)?, key(ANSWER)));
+            }
+            Ok(steps)
+        }
+        Body::Human(human) => Ok(person(agent, human)),
+    }
+}
+
+fn step(name: &'static str, action: Action, gives: Expression) -> Work {
+    Work { name, action, updates: vec![Update { key: RAW.into(), value: gives }], next: None }
+}
+
+/// The tool with the name of the agent.
+fn function(agent: &Agent, inputs: Expression, surroundings: &dyn Surroundings) -> Result<Action, String> {
+    let name = &agent.name;
+    match surroundings.tool(name) {
+        ToolState::Usable => {}
+        ToolState::Missing => {
+            return Err(format!("there is no function `{name}`: install a plugin that exports a tool of that name"));
+        }
+        ToolState::Unusable(reason) => return Err(reason),
+    }
+    let tool = Tool {
+        name: name.clone(),
+        spoken: name.to_string(),
+        description: String::new(),
+        inputs: Vec::new(),
+        kind: ToolKind::Host(name.to_string()),
+        confirm: false,
+    };
+    Ok(Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, is_checked: true, bind: ANSWER })))
+}
+
+/// Asks a model with the prompt, its parts, and the input as what a user says.
+fn model(agent: &Agent, llm: &Llm) -> Work {
+    let settings = |model: &str| ModelSettings {
+        model: Some(model.to_owned()),
+        temperature: Some(llm.temperature),
+        max_tokens: Some(llm.max_tokens),
+        server: models::provider(model).map(ModelServer::Provider),
+        ..ModelSettings::default()
+    };
+    let system =
+        |name: &str, text: String| PromptPart::text(name, Speaker::System, Expression::Value(Value::from(text)));
+    let mut prompt: Vec<PromptPart> = llm.prompt.iter().map(|text| system("`prompt`", text.to_string())).collect();
+    for (label, text) in &llm.context_parts {
+        prompt.push(system("`context_parts`", format!("[{label}]\n{}", &**text)));
+    }
+    if !agent.yields.is_empty() {
+        prompt.push(system("`yields`", Contract::hint(&shapes::of_fields(&agent.yields))));
+    }
+    let input = Expression::TextOf(Box::new(key(INPUT)));
+    prompt.push(PromptPart::text("the input", Speaker::Human, input));
+    let agent_loop = AgentLoop {
+        settings: settings(llm.model.as_deref().unwrap_or_default()),
+        fallbacks: llm.fallback_models.iter().map(|model| settings(model)).collect(),
+        prompt,
+        reply_schema: llm.response_format.clone(),
+        ..AgentLoop::default()
+    };
+    let target = CallTarget::Loop(Arc::new(agent_loop.into_graph()));
+    let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
+    let said = composed(Composed::ObjectOf(key(ANSWER), RESPONSE.into()));
+    step("model", Action::Call(Box::new(action)), said)
+}
+
+/// Asks a person; a person who speaks first has said it already.
+fn person(agent: &Agent, human: &Human) -> Vec<Work> {
+    let from = || entry(key(INPUT), FROM_AGENT);
+    let is_first = Expression::Is(Box::new(from()), Value::from(""));
+    let own = ["session_id", FROM_AGENT, UPSTREAM].map(Key::from);
+    let said = composed(Composed::Without(key(INPUT), own.into()));
+    let begin = Work {
+        name: "who",
+        action: Action::Pass,
+        updates: Vec::new(),
+        next: Some(Onward::If(is_first, "said", "ask")),
+    };
+    let first = step("said", Action::Pass, answer(agent, said, from(), true));
+    let mut updates = Vec::new();
+    let question = question(agent, human, &mut updates);
+    let show = Work { name: "ask", action: Action::Pass, updates, next: Some(Onward::To("wait")) };
+    let heard = composed(Composed::ObjectOf(key(ANSWER), MESSAGE.into()));
+    let mut wait = step("wait", Action::Ask(AskAction::new(question, ANSWER)), answer(agent, heard, from(), false));
+    wait.next = None;
+    vec![begin, first, show, wait]
+}
+
+/// What a person is shown. What its templates name is put where they see it.
+fn question(agent: &Agent, human: &Human, updates: &mut Vec<Update>) -> Expression {
+    let mut parts = Vec::new();
+    for text in human.prompt.iter().chain(&human.context) {
+        let template = Template::parse(text);
+        for root in template.references().filter_map(Path::root) {
+            if updates.iter().all(|update| *update.key != *root) {
+                updates.push(Update { key: root.into(), value: or_else(entry(key(INPUT), root), "") });
+            }
+        }
+        if !parts.is_empty() {
+            parts.push(Expression::Value("\n\n".into()));
+        }
+        parts.push(Expression::Lenient(template));
+    }
+    if human.prompt.is_none() {
+        let own = ["session_id", UPSTREAM, FROM_AGENT].map(Key::from);
+        let given = composed(Composed::Without(key(INPUT), own.into()));
+        let words = agent.description.clone().unwrap_or_else(|| format!("`{}` is asked", agent.name));
+        parts.splice(
+            0..0,
+            [Expression::Value(Value::from(format!("{words}\n\n"))), Expression::TextOf(Box::new(given))],
+        );
+    }
+    Expression::Joined(parts)
+}
+
+/// What a person gives: what was said by its documented names, and what the agent declares.
+fn answer(agent: &Agent, said: Expression, from: Expression, is_first: bool) -> Expression {
+    let one_of = |short: &str, long: &str| {
+        let long = or_else(entry(said.clone(), long), "");
+        Expression::Else(Box::new(entry(said.clone(), short)), Box::new(long))
+    };
+    let named = [MESSAGE, DECISION, "human_message", "human_decision", "operator_id"].map(Key::from);
+    let declared: Vec<Key> = agent.yields.iter().map(|(name, _)| name.clone()).collect();
+    composed(Composed::Overlaid(vec![
+        composed(Composed::Only(said.clone(), declared)),
+        object([
+            (FROM_AGENT, from),
+            ("human_message", one_of(MESSAGE, "human_message")),
+            ("human_decision", one_of(DECISION, "human_decision")),
+            ("human_data", composed(Composed::Without(said.clone(), named.into()))),
+            ("human_initiated", Expression::Value(Value::Bool(is_first))),
+            ("source_agent", Expression::Value(Value::Text(agent.name.clone()))),
+            ("operator_id", or_else(entry(said.clone(), "operator_id"), Value::Null)),
+            ("original_webhook_data", said),
+        ]),
+    ]))
+}

@@ -1,0 +1,356 @@
+//! Values that are put together from objects and lists.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Expression, NoValue};
+use crate::json_schema::{JsonSchema, SchemaProblem};
+use crate::python::ObjectCondition;
+use crate::suggest::closest;
+use crate::template::Lookup;
+use crate::value::{Key, List, Object, Value, parse_json};
+
+/// How many misfits of one value are told.
+const MOST_MISFITS: usize = 20;
+
+/// A value that is put together from others.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Composed {
+    /// One object of several; of entries with one key the last one counts
+    Overlaid(Vec<Expression>),
+    /// The entries of an object under these keys, as far as they are there
+    Only(Expression, Vec<Key>),
+    /// The entries of an object under all other keys
+    Without(Expression, Vec<Key>),
+    /// The last item of a list
+    Last(Expression),
+    /// An object of the items of a list: of each the entry `value`, under the text that is its entry `key`. Items without such a
+    /// text are left out
+    Keyed {
+        /// The list
+        list: Expression,
+        /// The entry with the name
+        key: Key,
+        /// The entry with the value
+        value: Key,
+    },
+    /// The object that a text is as JSON, or an object with the text under this key
+    ObjectOf(Expression, Key),
+    /// What is wrong with a value by a schema, as a list of texts
+    Misfits(Expression, Fit),
+    /// A value, if it fits a schema. What is wrong with another one is told behind these words
+    Fitting(Expression, Fit, String),
+    /// The items of a list that are not `null`
+    Present(Expression),
+    /// How many items of a list are `null`
+    AbsentCount(Expression),
+    /// One object of the objects in a list: lists one after the other, numbers added up, everything else as the last one has it.
+    /// Items that are `null` are left out; without any other item it has no value
+    Merged(Expression),
+    /// The text that names one of a few ways in which an object may be taken, if the object may go that way
+    Way(Box<Way>),
+}
+
+/// The choice of a way for an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// What a way is called in errors
+    pub noun: &'static str,
+    /// The text that names one; without it the only one there is
+    pub chosen: Expression,
+    /// The object
+    pub object: Expression,
+    /// All of them
+    pub ways: Vec<WayCase>,
+}
+
+/// One of the ways.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WayCase {
+    /// Its name
+    pub name: Key,
+    /// What the object has to meet
+    pub condition: Option<ObjectCondition>,
+    /// What the object has to fit
+    pub fit: Option<Fit>,
+}
+
+/// A schema that values are held against.
+#[derive(Clone)]
+pub struct Fit {
+    source: Value,
+    schema: Arc<JsonSchema>,
+}
+
+impl Fit {
+    /// The schema that this is.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn new(source: Value) -> Result<Self, SchemaProblem> {
+        let schema = Arc::new(JsonSchema::compile(&serde_json::Value::from(&source))?);
+        Ok(Fit { source, schema })
+    }
+
+    fn problems(&self, value: &Value) -> Vec<String> {
+        self.schema.problems_by_place(&serde_json::Value::from(value), MOST_MISFITS)
+    }
+}
+
+impl PartialEq for Fit {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl fmt::Debug for Fit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Fit").field(&self.source).finish()
+    }
+}
+
+impl Composed {
+    pub(super) fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, NoValue> {
+        Ok(match self {
+            Composed::Overlaid(parts) => {
+                let mut whole = Object::default();
+                for part in parts {
+                    let object = object_of(part, scope)?;
+                    if whole.is_empty() {
+                        whole = object;
+                        continue;
+                    }
+                    object.iter().for_each(|(key, value)| whole.insert(key.clone(), value.clone()));
+                }
+                Value::Object(whole)
+            }
+            Composed::Only(of, keys) => {
+                let object = object_of(of, scope)?;
+                let entry = |key: &Key| Some((key.clone(), object.get(key)?.clone()));
+                Value::Object(keys.iter().filter_map(entry).collect())
+            }
+            Composed::Without(of, keys) => {
+                let mut object = object_of(of, scope)?;
+                for key in keys.iter().filter(|key| object.get(key).is_some()).collect::<Vec<_>>() {
+                    object.remove(key);
+                }
+                Value::Object(object)
+            }
+            Composed::Last(of) => {
+                let list = list_of(of, scope)?;
+                let last = list.len().checked_sub(1).and_then(|last| list.get(last)).cloned();
+                last.ok_or_else(|| NoValue::Absent("the last item of an empty list".to_owned()))?
+            }
+            Composed::Keyed { list, key, value } => {
+                let mut object = Object::default();
+                for item in list_of(list, scope)?.iter().filter_map(Value::as_object) {
+                    if let (Some(Value::Text(name)), Some(value)) = (item.get(key), item.get(value)) {
+                        object.insert(name.clone(), value.clone());
+                    }
+                }
+                Value::Object(object)
+            }
+            Composed::ObjectOf(of, otherwise) => {
+                let value = of.evaluate(scope)?;
+                match value.as_text().map(read_object) {
+                    Some(Some(object)) => object,
+                    Some(None) => Value::Object([(otherwise.clone(), value)].into_iter().collect()),
+                    None => value,
+                }
+            }
+            Composed::Misfits(of, fit) => {
+                let value = of.evaluate(scope)?;
+                Value::List(fit.problems(&value).into_iter().map(Value::from).collect())
+            }
+            Composed::Fitting(of, fit, words) => {
+                let value = of.evaluate(scope)?;
+                match &fit.problems(&value)[..] {
+                    [] => value,
+                    problems => return Err(NoValue::Unfit(format!("{words}{}", problems.join("; ")))),
+                }
+            }
+            Composed::Present(of) => Value::List(present(&list_of(of, scope)?).cloned().collect()),
+            Composed::AbsentCount(of) => {
+                let list = list_of(of, scope)?;
+                Value::from((list.len() - present(&list).count()) as i64)
+            }
+            Composed::Merged(of) => merged(&list_of(of, scope)?)?,
+            Composed::Way(way) => way.evaluate(scope)?,
+        })
+    }
+}
+
+impl Way {
+    fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, NoValue> {
+        let noun = self.noun;
+        let names = || self.ways.iter().map(|way| &*way.name).collect::<Vec<_>>();
+        let chosen = match (self.chosen.evaluate(scope), &self.ways[..]) {
+            (Ok(Value::Text(name)), _) => name,
+            (Err(NoValue::Absent(_)) | Ok(Value::Null), [only]) => only.name.clone(),
+            (Err(NoValue::Absent(_)) | Ok(Value::Null), _) => {
+                return Err(NoValue::Unfit(format!("no {noun} is named; there are {}", quoted(&names()))));
+            }
+            (Err(problem), _) => return Err(problem),
+            (Ok(other), _) => {
+                return Err(NoValue::Unfit(format!("the {noun} is named by a text, not {}", other.a_kind())));
+            }
+        };
+        let Some(way) = self.ways.iter().find(|way| way.name == chosen) else {
+            let help = match closest(&chosen, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("there are {}", quoted(&names())),
+            };
+            return Err(NoValue::Unfit(format!("there is no {noun} `{chosen}`; {help}")));
+        };
+        let object = object_of(&self.object, scope)?;
+        if let Some(condition) = &way.condition {
+            match condition.holds(&object) {
+                Ok(true) => {}
+                unmet => {
+                    let why = unmet.err().map_or_else(String::new, |unmet| format!(" ({unmet})"));
+                    let source = condition.source();
+                    return Err(NoValue::Unfit(format!(
+                        "the {noun} `{chosen}` is closed: `{source}` does not hold{why}"
+                    )));
+                }
+            }
+        }
+        if let Some(fit) = &way.fit {
+            let problems = fit.problems(&Value::Object(object));
+            if !problems.is_empty() {
+                let problems = problems.join("; ");
+                return Err(NoValue::Unfit(format!("what is given to the {noun} `{chosen}` does not fit: {problems}")));
+            }
+        }
+        Ok(Value::Text(chosen))
+    }
+}
+
+fn quoted(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { format!("`{}`", names.join("`, `")) }
+}
+
+fn object_of(of: &Expression, scope: &dyn Lookup) -> Result<Object, NoValue> {
+    match of.evaluate(scope)? {
+        Value::Object(object) => Ok(object),
+        other => Err(NoValue::Unfit(format!("an object is needed here, not {}", other.a_kind()))),
+    }
+}
+
+fn list_of(of: &Expression, scope: &dyn Lookup) -> Result<List, NoValue> {
+    match of.evaluate(scope)? {
+        Value::List(list) => Ok(list),
+        other => Err(NoValue::Unfit(format!("a list is needed here, not {}", other.a_kind()))),
+    }
+}
+
+/// The object that a text is as JSON, also within the fences that models like to put around it.
+fn read_object(text: &str) -> Option<Value> {
+    let inner = text.trim();
+    let inner = match inner.strip_prefix("```") {
+        Some(fenced) => fenced.strip_prefix("json").unwrap_or(fenced).trim_end().strip_suffix("```")?,
+        None => inner,
+    };
+    parse_json(inner.trim()).ok().filter(|value| matches!(value, Value::Object(_)))
+}
+
+fn present(list: &List) -> impl Iterator<Item = &Value> {
+    list.iter().filter(|item| **item != Value::Null)
+}
+
+fn merged(list: &List) -> Result<Value, NoValue> {
+    let mut whole: Option<Object> = None;
+    for object in present(list).filter_map(Value::as_object) {
+        let Some(whole) = &mut whole else {
+            whole = Some(object.clone());
+            continue;
+        };
+        for (key, value) in object.iter() {
+            let joined = match (whole.get(key), value) {
+                (Some(Value::List(before)), Value::List(more)) => {
+                    let mut list = before.clone();
+                    list.extend(more);
+                    Some(Value::List(list))
+                }
+                (Some(Value::Number(before)), Value::Number(more)) => before.add(more).map(Value::Number),
+                _ => None,
+            };
+            whole.insert(key.clone(), joined.unwrap_or_else(|| value.clone()));
+        }
+    }
+    whole.map(Value::Object).ok_or_else(|| NoValue::Unfit("none of them gave anything".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::State;
+
+    fn state() -> State {
+        let seed = r#"{"one":{"a":1,"b":{"c":2}},"two":{"a":3,"d":null},
+            "came":[{"from":"x","output":{"n":1}},{"output":{"n":2}},{"from":"y","output":{"n":3}}],
+            "copies":[{"l":[1],"n":1,"t":"a"},null,{"l":[2],"n":2.5,"t":"b","m":true}],
+            "text":"```json\n{\"k\": 1}\n```","prose":"hello {\"k\"}"}"#;
+        match parse_json(seed).unwrap() {
+            Value::Object(object) => State::from_object(&object),
+            _ => unreachable!("the seed is an object"),
+        }
+    }
+
+    fn key(name: &str) -> Expression {
+        Expression::Key(name.into())
+    }
+
+    #[test]
+    fn objects_and_lists_are_put_together() {
+        let way = |chosen: &str| {
+            let condition = ObjectCondition::parse("a == 1", "whole").unwrap();
+            let schema = parse_json(r#"{"type":"object","required":["z"]}"#).unwrap();
+            let way = |name: &str| WayCase { name: name.into(), condition: None, fit: None };
+            let ways = vec![
+                WayCase { condition: Some(condition), ..way("open") },
+                WayCase { condition: Some(ObjectCondition::parse("gone == 1", "whole").unwrap()), ..way("closed") },
+                WayCase { fit: Some(Fit::new(schema).unwrap()), ..way("narrow") },
+            ];
+            let chosen = Expression::Value(chosen.into());
+            Composed::Way(Box::new(Way { noun: "entry point", chosen, object: key("one"), ways }))
+        };
+        for (composed, expected) in [
+            (Composed::Overlaid(vec![key("one"), key("two")]), Ok(r#"{"a":3,"b":{"c":2},"d":null}"#)),
+            (Composed::Only(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"b":{"c":2}}"#)),
+            (Composed::Without(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"a":1}"#)),
+            (Composed::Last(key("came")), Ok(r#"{"from":"y","output":{"n":3}}"#)),
+            (
+                Composed::Keyed { list: key("came"), key: "from".into(), value: "output".into() },
+                Ok(r#"{"x":{"n":1},"y":{"n":3}}"#),
+            ),
+            (Composed::ObjectOf(key("text"), "message".into()), Ok(r#"{"k":1}"#)),
+            (Composed::ObjectOf(key("prose"), "message".into()), Ok(r#"{"message":"hello {\"k\"}"}"#)),
+            (Composed::Present(key("copies")), Ok(r#"[{"l":[1],"n":1,"t":"a"},{"l":[2],"n":2.5,"t":"b","m":true}]"#)),
+            (Composed::AbsentCount(key("copies")), Ok("1")),
+            (Composed::Merged(key("copies")), Ok(r#"{"l":[1,2],"n":3.5,"t":"b","m":true}"#)),
+            (way("open"), Ok(r#""open""#)),
+            (way("opne"), Err("did you mean `open`?")),
+            (way("closed"), Err("there is no `gone`")),
+            (way("narrow"), Err("\"z\" is a required property")),
+            (Composed::Overlaid(vec![key("came")]), Err("an object is needed here, not a list")),
+        ] {
+            match (composed.evaluate(&state()), expected) {
+                (Ok(value), Ok(expected)) => assert_eq!(value.to_json(), expected),
+                (Err(problem), Err(part)) => assert!(problem.to_string().contains(part), "{problem}"),
+                (got, expected) => panic!("{composed:?}: {got:?}, {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_value_is_told_with_its_place() {
+        let schema = r#"{"type":"object","properties":{"b":{"properties":{"c":{"type":"string"}}}},"required":["q"]}"#;
+        let fit = Fit::new(parse_json(schema).unwrap()).unwrap();
+        let misfits = Composed::Misfits(key("one"), fit).evaluate(&state()).unwrap();
+        let told: Vec<&str> = misfits.as_list().unwrap().iter().filter_map(Value::as_text).collect();
+        assert_eq!(told.len(), 2, "{told:?}");
+        assert!(told.iter().any(|misfit| misfit.starts_with("/b/c: ")), "{told:?}");
+        assert!(Fit::new(Value::from("no schema")).is_err());
+    }
+}
