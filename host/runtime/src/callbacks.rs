@@ -1,26 +1,22 @@
 //! Answers that other systems send later: each belongs to a session that a connector handed over, and is committed in the
 //! run that waits for it, as a person's answer would be.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use hotcell_engine::{RunError, RunReport};
+use hotcell_http::{Limits, Peer};
 use hotcell_journal::{CallbackState, Entry, Fact, JournalError, RunId, callback_arrived, callback_state};
-use http::header::AUTHORIZATION;
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
 use serde_json::{Value, json};
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
+use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 
 use crate::host::{Host, HostError, Session};
@@ -29,14 +25,10 @@ use crate::host::{Host, HostError, Session};
 const LARGEST_BODY: usize = 1 << 20;
 /// The most connections at a time. For one more, the oldest is closed that has not shown the session of an open request.
 const MOST_CONNECTIONS: usize = 256;
-/// How long the head of a request may take to arrive.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
 /// How long a request may take to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(30);
 /// How long an answer waits for its run where that is still busy: it may come before the request was done with.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// How long nothing is accepted after a connection could not be.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why an answer is not taken.
 #[derive(Debug, Error)]
@@ -103,104 +95,34 @@ pub type OnResumed = Arc<dyn Fn(&RunId, &Result<RunReport, HostError>) + Send + 
 ///
 /// An answer is a `POST` of JSON to any path, with its session as `Authorization: Bearer SESSION` or `?session=SESSION`.
 pub async fn serve_callbacks(host: Host, listener: TcpListener, session: Session, told: OnResumed) {
-    let taking = Taking { host, session: session.clone(), told, runs: TaskTracker::new(), strangers: Arc::default() };
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let shutdown = session.cancel;
+    let shutdown = session.cancel.clone();
+    let taking = Taking { host, session, told, runs: TaskTracker::new() };
     taking.take_up().await;
-    while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
-        match accepted {
-            Ok((stream, _)) => {
-                if room.available_permits() == 0 {
-                    taking.strangers.close_oldest();
-                }
-                let Some(Ok(place)) = shutdown.run_until_cancelled(room.clone().acquire_owned()).await else { break };
-                let stranger = taking.strangers.add(&shutdown);
-                let taking = taking.clone();
-                taking.runs.clone().spawn(async move {
-                    let end = stranger.end.clone();
-                    end.run_until_cancelled(connection(stream, taking, stranger)).await;
-                    drop(place);
-                });
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
-    }
-    taking.runs.close();
-    taking.runs.wait().await;
+    let runs = taking.runs.clone();
+    let router = Router::new().fallback(respond).with_state(taking);
+    let limits = Limits { connections: MOST_CONNECTIONS, ..Limits::default() };
+    hotcell_http::serve(listener, router, limits, shutdown).await;
+    runs.close();
+    runs.wait().await;
 }
 
-/// What every connection needs.
+/// What every answer needs.
 #[derive(Clone)]
 struct Taking {
     host: Host,
     session: Session,
     told: OnResumed,
     runs: TaskTracker,
-    strangers: Arc<Strangers>,
 }
 
-/// Connections over which nobody has shown a session yet, the oldest first. Whoever opens many of them closes his own.
-#[derive(Default)]
-struct Strangers {
-    next: AtomicU64,
-    waiting: Mutex<BTreeMap<u64, CancellationToken>>,
-}
-
-/// One of them, for as long as it is one.
-struct Stranger {
-    number: u64,
-    /// Ends the connection
-    end: CancellationToken,
-    all: Arc<Strangers>,
-}
-
-impl Strangers {
-    fn add(self: &Arc<Self>, shutdown: &CancellationToken) -> Stranger {
-        let (number, end) = (self.next.fetch_add(1, Ordering::Relaxed), shutdown.child_token());
-        self.waiting().insert(number, end.clone());
-        Stranger { number, end, all: self.clone() }
-    }
-
-    fn close_oldest(&self) {
-        if let Some((_, oldest)) = self.waiting().pop_first() {
-            oldest.cancel();
+async fn respond(State(taking): State<Taking>, Extension(peer): Extension<Peer>, request: Request) -> Response {
+    match taking.take(request, &peer).await {
+        Ok(run) => {
+            let reply = reply(StatusCode::ACCEPTED, &json!({ "run": run.as_str() }));
+            taking.resume(run);
+            reply
         }
-    }
-
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, CancellationToken>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Stranger {
-    /// It has shown a session: it stays until it has its reply.
-    fn is_known(&self) {
-        self.all.waiting().remove(&self.number);
-    }
-}
-
-impl Drop for Stranger {
-    fn drop(&mut self) {
-        self.is_known();
-    }
-}
-
-async fn connection(stream: TcpStream, taking: Taking, stranger: Stranger) {
-    let stranger = Arc::new(stranger);
-    let service = service_fn(move |request| {
-        let (taking, stranger) = (taking.clone(), stranger.clone());
-        async move { Ok::<_, Infallible>(taking.respond(request, &stranger).await) }
-    });
-    let served = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
-        .keep_alive(false)
-        .serve_connection(TokioIo::new(stream), service);
-    if let Err(error) = served.await {
-        tracing::debug!(%error, "a connection ended early");
+        Err((status, reason)) => reply(status, &json!({ "error": reason })),
     }
 }
 
@@ -232,19 +154,8 @@ impl Taking {
         });
     }
 
-    async fn respond(&self, request: Request<Incoming>, stranger: &Stranger) -> Response<Full<Bytes>> {
-        match self.take(request, stranger).await {
-            Ok(run) => {
-                let reply = reply(StatusCode::ACCEPTED, &json!({ "run": run.as_str() }));
-                self.resume(run);
-                reply
-            }
-            Err((status, reason)) => reply(status, &json!({ "error": reason })),
-        }
-    }
-
     /// Commits the answer that a request carries.
-    async fn take(&self, request: Request<Incoming>, stranger: &Stranger) -> Result<RunId, (StatusCode, String)> {
+    async fn take(&self, request: Request, peer: &Peer) -> Result<RunId, (StatusCode, String)> {
         let refuse = |status: StatusCode, reason: &str| (status, reason.to_owned());
         if request.method() != Method::POST {
             return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "an answer is sent with POST"));
@@ -269,7 +180,7 @@ impl Taking {
         let text = text.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "the answer is no JSON"))?;
         let mut answered = self.host.answer_callback(&session, text).await;
         if !matches!(answered, Err(CallbackError::Unknown)) {
-            stranger.is_known();
+            peer.is_known();
         }
         if let (Err(CallbackError::Early), Some((run, _))) = (&answered, session.split_once('.')) {
             // It is ready at the latest when nobody works on it any more.
@@ -296,7 +207,7 @@ impl Taking {
 }
 
 /// The session that comes with an answer.
-fn session_of(request: &Request<Incoming>) -> Option<String> {
+fn session_of(request: &Request) -> Option<String> {
     if let Some(value) = request.headers().get(AUTHORIZATION) {
         return value.to_str().ok()?.strip_prefix("Bearer ").map(|session| session.trim().to_owned());
     }
@@ -306,31 +217,14 @@ fn session_of(request: &Request<Incoming>) -> Option<String> {
         .map(|(_, value)| value.into_owned())
 }
 
-fn reply(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(format!("{body}\n"))));
-    *response.status_mut() = status;
-    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+fn reply(status: StatusCode, body: &Value) -> Response {
+    let mut response = (status, Body::from(format!("{body}\n"))).into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    // Whoever answers comes once.
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
     if status == StatusCode::SERVICE_UNAVAILABLE {
-        response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("10"));
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("10"));
     }
     response
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_stranger_goes_first_and_whoever_is_known_stays() {
-        let (strangers, shutdown) = (Arc::new(Strangers::default()), CancellationToken::new());
-        let [first, second, third] = [0; 3].map(|_| strangers.add(&shutdown));
-        first.is_known();
-        strangers.close_oldest();
-        assert_eq!([&first, &second, &third].map(|one| one.end.is_cancelled()), [false, true, false]);
-        drop(third);
-        strangers.close_oldest();
-        assert!(strangers.waiting().is_empty() && !first.end.is_cancelled());
-        shutdown.cancel();
-        assert!(first.end.is_cancelled());
-    }
 }

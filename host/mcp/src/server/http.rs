@@ -4,22 +4,19 @@
 //! otherwise any page that a person opens could call tools on their machine. There is no login; whoever serves beyond
 //! this machine puts something before this that has one.
 
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, combinators::BoxBody};
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::{Service, service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use hotcell_http::{Limits, Peer};
+use http::{Method, StatusCode};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::attended::{AttendedSessions, RETRY_AFTER};
@@ -31,19 +28,12 @@ use crate::error::ServeError;
 const PATH: &str = "/mcp";
 /// The most sessions at a time.
 const MOST_SESSIONS: usize = 256;
-/// The most connections at a time; more have to wait. Every session holds one open, and needs others for its calls.
+/// The most connections at a time. Every session holds one open, and needs others for its calls.
 const MOST_CONNECTIONS: usize = 4 * MOST_SESSIONS;
 /// The largest request, in bytes.
 const LARGEST_REQUEST: usize = 8 << 20;
 /// How long a session may be silent. A call may wait that long for a person.
 const SILENCE: Duration = Duration::from_secs(60 * 60);
-/// How long a client may take to send the head of a request.
-const HEAD_WITHIN: Duration = Duration::from_secs(10);
-/// How long connections may take to end when the server is shut down.
-const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
-
-type Body = BoxBody<Bytes, Infallible>;
-type Mcp = TowerToHyperService<StreamableHttpService<Session, AttendedSessions>>;
 
 /// Where and to whom to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,86 +117,31 @@ pub async fn serve_http(
     sessions.local.session_config.sse_retry = Some(RETRY_AFTER);
     let sessions = Arc::new(sessions);
     let session = move || Ok(Session::new(catalog.clone(), identity.clone()));
-    let mcp = TowerToHyperService::new(StreamableHttpService::new(session, sessions.clone(), config));
-    let serving = tokio::spawn(accept(listener, mcp, sessions, shutdown.clone()));
+    let mcp = StreamableHttpService::new(session, sessions.clone(), config);
+    let router = Router::new().route_service(PATH, mcp).layer(from_fn_with_state(sessions, attend)).fallback(elsewhere);
+    let limits = Limits { connections: MOST_CONNECTIONS, ..Limits::default() };
+    let serving = tokio::spawn(hotcell_http::serve(listener, router, limits, shutdown.clone()));
     Ok(HttpServer { address, shutdown, serving: Some(serving) })
 }
 
-async fn accept(listener: TcpListener, mcp: Mcp, sessions: Arc<AttendedSessions>, shutdown: CancellationToken) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            () = shutdown.cancelled() => break,
-            Some(_) = connections.join_next() => continue,
-            accepted = async {
-                let place = room.clone().acquire_owned().await;
-                (place, listener.accept().await)
-            } => accepted,
-        };
-        match accepted {
-            (Ok(place), Ok((stream, _))) => {
-                let connection = serve_connection(stream, mcp.clone(), sessions.clone(), shutdown.clone());
-                connections.spawn(async move {
-                    connection.await;
-                    drop(place);
-                });
+/// Refuses sessions beyond the most there may be. Whoever has one keeps the connection.
+async fn attend(State(sessions): State<Arc<AttendedSessions>>, request: Request, next: Next) -> Response {
+    let known = sessions.local.sessions.read().await;
+    match request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
+        Some(id) if known.contains_key(id) => {
+            if let Some(peer) = request.extensions().get::<Peer>() {
+                peer.is_known();
             }
-            (_, Err(error)) => {
-                // Out of file descriptors, for one; it passes.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            (Err(_), _) => break,
         }
-    }
-    drop(listener);
-    let ending = async { while connections.join_next().await.is_some() {} };
-    if tokio::time::timeout(SHUTDOWN_WITHIN, ending).await.is_err() {
-        tracing::warn!(connections = connections.len(), "connections did not end in time and were cut");
-    }
-}
-
-async fn serve_connection(stream: TcpStream, mcp: Mcp, sessions: Arc<AttendedSessions>, shutdown: CancellationToken) {
-    // Small messages go at once.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection without TCP_NODELAY");
-    }
-    let service = service_fn(move |request| respond(request, mcp.clone(), sessions.clone()));
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
-        .serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let served = tokio::select! {
-        served = connection.as_mut() => served,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+        None if request.method() == Method::POST && known.len() >= MOST_SESSIONS => {
+            return (StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n").into_response();
         }
-    };
-    if let Err(error) = served {
-        tracing::debug!(%error, "a connection ended early");
+        _ => {}
     }
+    drop(known);
+    next.run(request).await
 }
 
-async fn respond(
-    request: Request<Incoming>,
-    mcp: Mcp,
-    sessions: Arc<AttendedSessions>,
-) -> Result<Response<Body>, Infallible> {
-    if request.uri().path() != PATH {
-        return Ok(plain(StatusCode::NOT_FOUND, "only /mcp is served\n"));
-    }
-    let begins = request.method() == Method::POST && !request.headers().contains_key("mcp-session-id");
-    if begins && sessions.local.sessions.read().await.len() >= MOST_SESSIONS {
-        return Ok(plain(StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n"));
-    }
-    mcp.call(request).await
-}
-
-fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
-    *response.status_mut() = status;
-    response
+async fn elsewhere() -> Response {
+    (StatusCode::NOT_FOUND, "only /mcp is served\n").into_response()
 }

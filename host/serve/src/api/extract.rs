@@ -25,6 +25,11 @@ impl<T: DeserializeOwned> FromRequest<Server> for Json<T> {
         }
         let settings = server.settings();
         let bytes = read(request, settings.largest_body, settings.body_within).await?;
+        let is_list = bytes.trim_ascii_start().first() == Some(&b'[');
+        if is_list && serde_json::from_slice::<IgnoredAny>(&bytes).is_ok() {
+            // It would be taken for the members of an object, in their order.
+            return Err(Problem::unprocessable("the body has to be an object, and is a list"));
+        }
         serde_json::from_slice(&bytes).map(Json).map_err(|error| {
             let detail = format!("the body cannot be used: {error}");
             // What comes after the first thing that does not fit has to be JSON, too.

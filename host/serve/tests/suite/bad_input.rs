@@ -65,6 +65,9 @@ async fn a_query_is_read_to_the_letter() {
             assert_eq!(problem(desk.get(&format!("{path}?after={after}"))).await["status"], 404, "{path} {after}");
         }
     }
+    for path in ["/runs/search", "/threads/search", "/agents/search", "/threads"] {
+        assert_eq!(problem(desk.post(path, json!([null, null]))).await["status"], 422, "a list is no object: {path}");
+    }
     for (path, status) in [("/runs/search", 422), ("/threads/search", 422), ("/agents/search", 422)] {
         for body in [
             json!({ "limit": 0 }),
