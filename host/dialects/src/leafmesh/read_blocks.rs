@@ -9,6 +9,9 @@ use crate::document::Need::{Optional, Required};
 
 /// `persistence`, and `redis` as older files have it. hotcell keeps everything in its own journal.
 pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    for name in ["redis", "persistence"] {
+        reading.no_effect(fields, name, "hotcell keeps runs in a journal of its own");
+    }
     if let Some(mut of_one) = reading.block(fields, "redis") {
         redis(reading, &mut of_one);
         of_one.finish(|_| None);
@@ -56,6 +59,7 @@ fn redis<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
 }
 
 pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    reading.no_effect(fields, "api", "a mesh is not served yet");
     let Some(mut of_one) = reading.block(fields, "api") else { return };
     for origin in of_one.texts("cors_origins", Optional).unwrap_or_default() {
         let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
@@ -75,6 +79,7 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
         return;
     };
     of_one.between("call_timeout", 1, MOST_SECONDS);
+    reading.no_effect(&mut of_one, "call_timeout", "a call ends with the limits of what it calls");
     if let Some(most) = of_one.between("max_chain_events", 1, u32::MAX) {
         mesh.max_chain_events = most;
     }
@@ -130,6 +135,9 @@ fn required<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, name
 
 /// The blocks of numbers of later versions of the documentation.
 pub(super) fn limits<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+    for name in ["timeouts", "scheduler", "limits"] {
+        reading.no_effect(fields, name, "a run has the limits of hotcell");
+    }
     if let Some(mut of_one) = reading.block(fields, "timeouts") {
         for name in ["llm_hard_timeout_s", "mesh_call_default_timeout_s", "super_agent_max_dispatch_s"] {
             reading.seconds(&mut of_one, name, LONGEST);

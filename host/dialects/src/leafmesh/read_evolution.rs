@@ -19,6 +19,7 @@ const MUTATIONS: [&str; 9] = [
 
 /// Nothing of it is part of a run, so nothing of it is refused by one.
 pub(super) fn evolution<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
+    reading.no_effect(fields, "evolution", "nothing changes a mesh by itself");
     let Some(mut of_one) = reading.block(fields, "evolution") else { return };
     of_one.flag("enabled", Optional);
     for name in ["strategy", "fitness_function", "selection_method", "schedule"] {

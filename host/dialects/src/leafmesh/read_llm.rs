@@ -94,6 +94,7 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     reading.not_yet(fields, "enable_prompt_caching");
     let response_format = response_format(fields);
     fields.word("optimization_strategy", &["performance", "cost", "speed"]);
+    reading.no_effect(fields, "optimization_strategy", "the model is the one that `model` names");
     let context_parts = context_parts(reading, fields);
     fields.texts("tools", Optional);
     reading.not_yet(fields, "tools");
@@ -106,6 +107,9 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     }
     fields.between("max_tool_calls_per_message", 0, 20);
     reading.seconds(fields, "tool_call_timeout", 300.0);
+    for name in ["tool_choice", "max_tool_calls_per_message", "tool_call_timeout"] {
+        reading.no_effect(fields, name, "agents of a mesh have no tools yet");
+    }
     fields.flag("allow_parallel_tool_calls", Optional);
     documented_later(reading, fields);
     if let Some(prompt) = &prompt {

@@ -88,6 +88,15 @@ impl<'r, 'd> Reading<'r, 'd> {
         }
     }
 
+    /// Warns of a field or block that is read, checked and then changes nothing, where it is there.
+    pub(super) fn no_effect(&self, fields: &mut Fields<'r, 'd>, name: &'static str, why: &str) {
+        if let Some(entry) = fields.entry(name, Optional) {
+            let said = format!("`{name}` of {} has no effect: {why}", fields.owner().what);
+            let warning = self.warning(fields, said, entry.key_place);
+            self.reader.report(warning);
+        }
+    }
+
     pub(super) fn warning(
         &self,
         fields: &Fields<'_, '_>,
