@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Budget, Fuel, Usage};
@@ -104,7 +105,8 @@ fuzz_target!(|bytes: &[u8]| {
     let world = &*WORLD;
     let kept: PathBuf = world.folder.path().join("kept");
     std::fs::write(&kept, KEPT).expect("the folder is gone");
-    let budget = Budget { fuel: Fuel(5_000_000), ..Budget::default() };
+    // A request whose body never ends waits as long as it may.
+    let budget = Budget { fuel: Fuel(5_000_000), wall_clock: Duration::from_millis(200), ..Budget::default() };
     let (log_lines, error_bytes) = (budget.log_lines as usize, budget.error_bytes.as_usize());
     let terms = Terms {
         grants: world.grants.clone(),

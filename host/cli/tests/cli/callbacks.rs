@@ -164,3 +164,26 @@ fn without_an_address_nothing_is_handed_over() {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(stdout.contains("set `HOTCELL_CALLBACK_URL`"), "{stdout}");
 }
+
+/// Whoever holds connections open, silently or in the middle of a head, keeps nobody from answering.
+#[test]
+fn an_answer_arrives_beside_connections_that_say_nothing() {
+    let desk = desk(&["callback"]);
+    let listener = Listener::start(&desk);
+    let (_, session) = handed_over(&desk, &format!("http://{}/answers", listener.address));
+    let held: Vec<TcpStream> = (0..200)
+        .map(|number| {
+            let mut stream = TcpStream::connect(&listener.address).unwrap();
+            // The server may have closed it for a newer one.
+            let _ = match number % 3 {
+                0 => Ok(()),
+                1 => write!(stream, "POST /answers HTTP/1.1\r\nhost: x\r\n"),
+                _ => write!(stream, "POST /answers HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{"),
+            };
+            stream
+        })
+        .collect();
+    let (status, told) = listener.send("POST", "/answers", &format!("authorization: Bearer {session}"), "{}");
+    assert!((200..300).contains(&status), "{status} {told}");
+    drop(held);
+}

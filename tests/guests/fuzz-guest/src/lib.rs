@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use contract::exports::hotcell::plugin::call_tool::{Error, Guest, Json};
+use wasip2::http::outgoing_handler;
+use wasip2::http::types::{Fields, Method, OutgoingBody, OutgoingRequest, RequestOptions, Scheme};
 
 mod contract {
     // `generate_all` keeps the imports although nothing here uses their bindings.
@@ -135,7 +137,7 @@ fn step(what: u8, bytes: &mut Bytes<'_>) {
     // SAFETY: none. The pointers are wrong on purpose: the host has to refuse what lies outside of the memory, and what it
     // writes into the memory of this guest is the guest's own loss.
     unsafe {
-        match what % 18 {
+        match what % 19 {
             0 => log(number as u32, text, length),
             1 => report(number, number as u32 & 3, number << 32, text, length),
             2 => config(text, length, bytes.into()),
@@ -159,9 +161,49 @@ fn step(what: u8, bytes: &mut Bytes<'_>) {
             14 => drop(fs::rename(bytes.path(), Path::new("/open").join(bytes.path()))),
             15 => drop(fs::remove_dir_all(bytes.path())),
             16 => drop(std::env::var(bytes.path())),
+            17 => drop(send(number, bytes)),
             _ => drop(std::net::TcpStream::connect(("127.0.0.1", number as u16))),
         }
     }
+}
+
+/// A request whose parts are texts of the instructions. What was asked for is handed over well formed: its bindings are part of
+/// what the pointers above go past, and the host cannot tell them apart.
+fn send(number: u64, bytes: &mut Bytes<'_>) -> Option<()> {
+    let fields = Fields::new();
+    for _ in 0..number % 4 {
+        let _ = fields.append(&bytes.path(), bytes.path().as_bytes());
+    }
+    let fields = if number & 4 == 0 { fields } else { fields.clone() };
+    let request = OutgoingRequest::new(fields);
+    let method = match number & 3 {
+        0 => Method::Get,
+        1 => Method::Post,
+        _ => Method::Other(bytes.path()),
+    };
+    request.set_method(&method).ok()?;
+    let scheme = if number & 8 == 0 { Scheme::Http } else { Scheme::Other(bytes.path()) };
+    request.set_scheme(Some(&scheme)).ok()?;
+    let server = if number & 16 == 0 { "granted.example".to_owned() } else { bytes.path() };
+    request.set_authority(Some(&server)).ok()?;
+    request.set_path_with_query(Some(&bytes.path())).ok()?;
+    let body = request.body().ok()?;
+    if number & 32 == 0 {
+        let stream = body.write().ok()?;
+        let _ = stream.blocking_write_and_flush(bytes.path().as_bytes());
+    }
+    if number & 64 == 0 {
+        OutgoingBody::finish(body, None).ok()?;
+    }
+    let options = RequestOptions::new();
+    let _ = options.set_first_byte_timeout(Some(number * 1_000_000));
+    let response = outgoing_handler::handle(request, Some(options)).ok()?;
+    response.subscribe().block();
+    let response = response.get()?.ok()?.ok()?;
+    let _ = (response.status(), response.headers().entries());
+    let body = response.consume().ok()?;
+    let _ = body.stream().ok()?.blocking_read(number * 100);
+    Some(())
 }
 
 contract::export!(FuzzGuest with_types_in contract);
