@@ -350,6 +350,26 @@ pub struct AskAction {
     pub bind: &'static str,
 }
 
+impl Node {
+    /// A node with an action and nothing else: it begins for each branch that comes to it, and the run fails with it.
+    pub fn new(id: &str, kind: &'static str, action: Action, next: Next, span: &Span) -> Self {
+        Node {
+            id: Arc::from(id),
+            kind,
+            description: None,
+            action,
+            updates: Vec::new(),
+            join: Join::Each,
+            retry: None,
+            next,
+            on_failure: OnFailure::Fail,
+            timeout: None,
+            span: span.clone(),
+            implied_by: None,
+        }
+    }
+}
+
 impl AskAction {
     /// A question that takes any answer as it is given; updates see it as `bind`.
     pub fn new(question: Expression, bind: &'static str) -> Self {

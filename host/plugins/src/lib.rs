@@ -18,6 +18,7 @@ mod signature;
 mod standing;
 #[cfg(test)]
 mod testing;
+mod toml_file;
 mod trust;
 mod versions;
 

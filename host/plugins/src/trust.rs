@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::atomic::write_atomically;
 use crate::footprint::Footprint;
+use crate::toml_file;
 
 /// Bytes that the list may have.
 const MAX_LIST: u64 = 64 << 20;
@@ -108,9 +108,7 @@ impl Trust {
             Some(footprint) => list.folder.insert(key, footprint.clone()),
             None => list.folder.remove(&key),
         };
-        let failed = |cause: String| TrustError::File { path: file.clone(), cause };
-        let text = toml::to_string(&list).map_err(|error| failed(error.to_string()))?;
-        write_atomically(file, text.as_bytes()).map_err(|error| failed(error.to_string()))
+        toml_file::write(file, &list).map_err(|cause| TrustError::File { path: file.clone(), cause })
     }
 }
 
@@ -120,12 +118,7 @@ fn key(folder: &Path) -> String {
 }
 
 fn read(file: &Path) -> Result<List, TrustError> {
-    let failed = |cause: String| TrustError::File { path: file.to_path_buf(), cause };
-    match hotcell_files::read_text(file, MAX_LIST) {
-        Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(List::default()),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    toml_file::read(file, MAX_LIST).map_err(|cause| TrustError::File { path: file.to_path_buf(), cause })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use crate::atomic::write_atomically;
+use crate::toml_file;
 
 /// The name of the file in the user's configuration folder.
 pub const VERSIONS_FILE: &str = "plugin-versions.toml";
@@ -62,9 +62,7 @@ impl SeenVersions {
             Some(version) => seen.insert(name.to_owned(), version.to_owned()),
             None => seen.remove(name),
         };
-        let failed = |cause: String| format!("cannot write `{}`: {cause}", file.display());
-        let text = toml::to_string(&seen).map_err(|error| failed(error.to_string()))?;
-        write_atomically(file, text.as_bytes()).map_err(|error| failed(error.to_string()))
+        toml_file::write(file, &seen).map_err(|cause| format!("cannot write `{}`: {cause}", file.display()))
     }
 }
 
@@ -102,12 +100,7 @@ fn numbers(version: &str) -> Vec<u64> {
 }
 
 fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
-    let failed = |cause: String| format!("cannot use `{}`: {cause}", file.display());
-    match hotcell_files::read_text(file, MAX_TEXT) {
-        Ok(text) => toml::from_str(&text).map_err(|error| failed(error.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    toml_file::read(file, MAX_TEXT).map_err(|cause| format!("cannot use `{}`: {cause}", file.display()))
 }
 
 #[cfg(test)]

@@ -4,10 +4,8 @@
 //! to its target alone, and what failed ends its branch. All steps share one state.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 
 use hotcell_budget::{Cost, CostCap, RunBudget};
-use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, Arrived, Edge, Ends, Expression, FailedNodes, FailureRecord, Graph, Join, JoinWhen, Next, Node, NodeIds,
     OnFailure, Scheduling, Sharing, Unmet, Update,
@@ -72,7 +70,7 @@ pub(super) fn workflow(workflow: &Workflow, around: &Config, files: &Files<'_>) 
     };
     let mut nodes = vec![Node {
         implied_by: Some(workflow.name.value.clone()),
-        ..bare(START, "start", Action::Pass, edges(None), &workflow.name.span)
+        ..Node::new(START, "start", Action::Pass, edges(None), &workflow.name.span)
     }];
     for step in &workflow.steps {
         let Lowered { action, retry, updates } = lower_step::lower(step, &context)?;
@@ -88,7 +86,7 @@ pub(super) fn workflow(workflow: &Workflow, around: &Config, files: &Files<'_>) 
             join,
             on_failure,
             timeout: step.timeout,
-            ..bare(&step.id, step.kind, action, edges(Some(step)), &step.id.span)
+            ..Node::new(&step.id, step.kind, action, edges(Some(step)), &step.id.span)
         });
     }
     let mut graph = Graph::new(&*workflow.name, nodes, START)?;
@@ -165,22 +163,4 @@ fn result(workflow: &Workflow) -> Expression {
         (key, place)
     };
     Expression::Object(keys.into_iter().map(entry).collect())
-}
-
-/// A node with an action and nothing else.
-pub(super) fn bare(id: &str, kind: &'static str, action: Action, next: Next, span: &Span) -> Node {
-    Node {
-        id: Arc::from(id),
-        kind,
-        description: None,
-        action,
-        updates: Vec::new(),
-        join: Join::Each,
-        retry: None,
-        next,
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: span.clone(),
-        implied_by: None,
-    }
 }

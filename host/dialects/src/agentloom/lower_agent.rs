@@ -11,7 +11,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Place, Value};
 
-use super::lower::{Context, bare};
+use super::lower::Context;
 use super::lower_step::{ANSWER, retry, value};
 use super::models;
 use super::schema::{Agent, AgentStep, AgentTool, Attempts, Config, Step};
@@ -61,7 +61,7 @@ pub(super) fn entry(agent: &Agent) -> Graph {
     let conversation = Update { key: CONVERSATION.into(), value: Expression::Transcript(Box::new(transcript)) };
     let node = Node {
         updates: vec![entry(REPLY), conversation, entry(COST), entry(ITERATIONS)],
-        ..bare(&agent.name, "agent", action, Next::Open(Vec::new()), &agent.name.span)
+        ..Node::new(&agent.name, "agent", action, Next::Open(Vec::new()), &agent.name.span)
     };
     // One node has no other of its name.
     let mut graph = Graph::new(&*agent.name, vec![node], &agent.name).expect("a graph of one node");

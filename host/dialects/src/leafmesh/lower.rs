@@ -2,8 +2,6 @@
 //!
 //! All agents share one state, in which only what they gave is kept by name. What an agent is called with its branch brings along.
 
-use std::sync::Arc;
-
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, Arrived, CapOrigin, Composed, ComputeAction, Edge, Ends, Expression, FailedNodes, FailureRecord, Fit,
@@ -115,15 +113,14 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
     let text = composed(Composed::ObjectOf(key(TEXT), "message".into()));
     let data =
         composed(Composed::Overlaid(vec![or_else(text, Object::default()), or_else(key(DATA), Object::default())]));
-    let way = Way {
-        noun: "entry point",
-        chosen: key(ENTRY_POINT),
-        object: data.clone(),
-        ways: mesh.entry_points.iter().map(|entry| way(entry, mesh)).collect(),
-    };
-    let action = match later {
-        [] => Action::Compute(ComputeAction { value: composed(Composed::Way(Box::new(way))), bind: ANSWER }),
-        later => Action::Fail(format!("hotcell does not run yet what this mesh has: {}", later.join(", "))),
+    let ways: Result<Vec<WayCase>, String> = mesh.entry_points.iter().map(|entry| way(entry, mesh)).collect();
+    let action = match (later, ways) {
+        ([], Ok(ways)) => {
+            let way = Way { noun: "entry point", chosen: key(ENTRY_POINT), object: data.clone(), ways };
+            Action::Compute(ComputeAction { value: composed(Composed::Way(Box::new(way))), bind: ANSWER })
+        }
+        ([], Err(problem)) => Action::Fail(problem),
+        (later, _) => Action::Fail(format!("hotcell does not run yet what this mesh has: {}", later.join(", "))),
     };
     let next = match routes.first() {
         Some((_, first)) => Next::ByValue { value: key(DOOR), otherwise: *first, routes },
@@ -136,12 +133,12 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
             Update { key: DOOR.into(), value: key(ANSWER) },
             Update { key: BROUGHT.into(), value: object([(OUTPUT, data)]) },
         ],
-        ..bare(START, "entry", action, next, span)
+        ..Node::new(START, "entry", action, next, span)
     }
 }
 
 /// An entry point with what its data has to be.
-fn way(entry: &EntryPoint, mesh: &Mesh) -> WayCase {
+fn way(entry: &EntryPoint, mesh: &Mesh) -> Result<WayCase, String> {
     let target = mesh.agents.iter().find(|agent| agent.name == entry.target.value);
     let structured = |(name, field): &(Key, Field)| {
         let Shape::Structure(structure) = &field.shape else { return None };
@@ -152,10 +149,13 @@ fn way(entry: &EntryPoint, mesh: &Mesh) -> WayCase {
     let fit = (!properties.is_empty()).then(|| {
         let schema = [("type", Value::from("object")), ("properties", Value::Object(properties))];
         let schema: Object = schema.into_iter().map(|(name, value)| (Key::from(name), value)).collect();
-        Fit::new(schema.into()).ok()
+        let name = &entry.name.value;
+        Fit::new(schema.into()).map_err(|problem| {
+            format!("what the entry point `{name}` takes cannot be held against its data structures: {problem}")
+        })
     });
     let condition = entry.condition.as_ref().map(|condition| condition.condition.clone());
-    WayCase { name: entry.name.value.clone(), condition, fit: fit.flatten() }
+    Ok(WayCase { name: entry.name.value.clone(), condition, fit: fit.transpose()? })
 }
 
 fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundings) -> Node {
@@ -196,7 +196,7 @@ fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundin
             Update { key: OUTPUTS.into(), value: object([(&*agent.name, output())]) },
             Update { key: OUTPUT.into(), value: output() },
         ],
-        ..bare(
+        ..Node::new(
             &agent.name,
             agent.body.agent_type().word(),
             lower_agent::action(agent, given, ANSWER, surroundings),
@@ -234,7 +234,7 @@ fn hearing(agent: &Agent, ids: &NodeIds) -> Node {
     Node {
         implied_by: Some(agent.name.clone()),
         updates: vec![Update { key: BROUGHT.into(), value: object([(FROM, name), (OUTPUT, heard)]) }],
-        ..bare(&ear(&agent.name), "callback", Action::Pass, Next::Open(edges(agent, ids)), &agent.span)
+        ..Node::new(&ear(&agent.name), "callback", Action::Pass, Next::Open(edges(agent, ids)), &agent.span)
     }
 }
 
@@ -263,22 +263,4 @@ fn arrived(wait: &Wait, ids: &NodeIds) -> Option<Arrived> {
 /// A list of values.
 pub(super) fn list(values: impl IntoIterator<Item = Value>) -> Value {
     Value::List(values.into_iter().collect::<List>())
-}
-
-/// A node with an action and nothing else.
-pub(super) fn bare(id: &str, kind: &'static str, action: Action, next: Next, span: &Span) -> Node {
-    Node {
-        id: Arc::from(id),
-        kind,
-        description: None,
-        action,
-        updates: Vec::new(),
-        join: Join::Each,
-        retry: None,
-        next,
-        on_failure: OnFailure::Fail,
-        timeout: None,
-        span: span.clone(),
-        implied_by: None,
-    }
 }

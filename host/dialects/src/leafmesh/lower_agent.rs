@@ -8,7 +8,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Reducer, Value};
 
-use super::lower::{bare, composed, entry, key, list, object};
+use super::lower::{composed, entry, key, list, object};
 use super::lower_work::{self, Work};
 use super::schema::Agent;
 use super::shapes;
@@ -80,7 +80,7 @@ fn graph(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Graph, String
     let first = work.first().map_or(CHECK, |step| step.name);
     for Work { name, action, updates, next } in work {
         let next = next.map_or_else(|| to(CHECK), |next| next.into_next(&|name| ids.get(name)));
-        nodes.push(Node { updates, ..bare(name, WORK, action, next, &agent.span) });
+        nodes.push(Node { updates, ..Node::new(name, WORK, action, next, &agent.span) });
     }
     match fit {
         None => {
@@ -89,7 +89,7 @@ fn graph(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Graph, String
             let filled = Composed::Overlaid(vec![Expression::Value(defaults.into()), key(RAW)]);
             nodes.push(Node {
                 updates: vec![Update { key: OUTPUT.into(), value: composed(filled) }],
-                ..bare(CHECK, CHECK, Action::Pass, Next::Open(Vec::new()), &agent.span)
+                ..Node::new(CHECK, CHECK, Action::Pass, Next::Open(Vec::new()), &agent.span)
             });
         }
         Some(fit) => nodes.extend(strict(agent, &fit, first, &to)),
@@ -120,7 +120,7 @@ fn strict(agent: &Agent, fit: &Fit, first: &str, to: &dyn Fn(&str) -> Next) -> [
             Update { key: MISFITS.into(), value: key(ANSWER) },
             Update { key: OUTPUT.into(), value: key(RAW) },
         ],
-        ..bare(CHECK, CHECK, Action::Compute(ComputeAction { value: misfits, bind: ANSWER }), next, &agent.span)
+        ..Node::new(CHECK, CHECK, Action::Compute(ComputeAction { value: misfits, bind: ANSWER }), next, &agent.span)
     };
     let context = object([
         ("attempt", key(ATTEMPTS)),
@@ -132,14 +132,14 @@ fn strict(agent: &Agent, fit: &Fit, first: &str, to: &dyn Fn(&str) -> Next) -> [
     let input = Composed::Overlaid(vec![key(INPUT), object([("_rerun_context", context)])]);
     let again = Node {
         updates: vec![Update { key: INPUT.into(), value: composed(input) }],
-        ..bare(AGAIN, AGAIN, Action::Pass, to(first), &agent.span)
+        ..Node::new(AGAIN, AGAIN, Action::Pass, to(first), &agent.span)
     };
     let words = match agent.retries {
         0 => "YieldContractFailure: what it gave does not fit `yields`: ".to_owned(),
         retries => format!("YieldContractFailure: what it gave does not fit `yields`, after {retries} more attempts: "),
     };
     let fitting = composed(Composed::Fitting(key(RAW), fit.clone(), words));
-    let give_up = bare(
+    let give_up = Node::new(
         GIVE_UP,
         GIVE_UP,
         Action::Compute(ComputeAction { value: fitting, bind: ANSWER }),
@@ -155,7 +155,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
     let names = ["(begin)"].into_iter().chain(slots.iter().map(|slot| &**slot));
     let ids = NodeIds::new(names);
     let all = slots.iter().filter_map(|slot| ids.get(slot)).collect();
-    let mut nodes = vec![bare("(begin)", "begin", Action::Pass, Next::To(all), &agent.span)];
+    let mut nodes = vec![Node::new("(begin)", "begin", Action::Pass, Next::To(all), &agent.span)];
     for (place, slot) in slots.iter().enumerate() {
         let number = Value::from(place as i64 + 1);
         let of = Value::from(i64::from(agent.instances));
@@ -164,7 +164,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
         nodes.push(Node {
             updates: vec![Update { key: slot.clone(), value: entry(key(ANSWER), OUTPUT) }],
             on_failure: OnFailure::EndBranch,
-            ..bare(
+            ..Node::new(
                 slot,
                 "copy",
                 call(graph.clone(), given, vec![OUTPUT.into()], ANSWER),
@@ -190,7 +190,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
     let nodes = vec![
         Node {
             updates: vec![Update { key: COPIES.into(), value: given }],
-            ..bare(
+            ..Node::new(
                 WORK,
                 WORK,
                 call(side_by_side, key(INPUT), slots, ANSWER),
@@ -200,7 +200,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
         },
         Node {
             updates: vec![Update { key: OUTPUT.into(), value: composed(output) }],
-            ..bare(MERGE, MERGE, Action::Pass, Next::Open(Vec::new()), &agent.span)
+            ..Node::new(MERGE, MERGE, Action::Pass, Next::Open(Vec::new()), &agent.span)
         },
     ];
     let mut graph = Graph::new(&*agent.name, nodes, WORK)?;
