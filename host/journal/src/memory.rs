@@ -140,7 +140,7 @@ impl Run {
         };
         (query.statuses.is_empty() || query.statuses.contains(&self.status()))
             && query.graph.as_ref().is_none_or(|graph| *graph == self.header.graph)
-            && query.source.as_ref().is_none_or(|source| *source == self.header.source)
+            && query.sources.as_ref().is_none_or(|sources| sources.contains(&self.header.source))
             && query.thread.as_deref().is_none_or(|thread| self.header.thread() == Some(thread))
             && query.since.is_none_or(|since| self.created >= since)
             && query.before.is_none_or(|before| self.created < before)

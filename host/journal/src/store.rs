@@ -200,8 +200,8 @@ pub struct RunQuery {
     pub statuses: Vec<RunStatus>,
     /// Runs of the graph of this name
     pub graph: Option<String>,
-    /// Runs of the agent that was loaded from there
-    pub source: Option<String>,
+    /// Runs of the agents that were loaded from there; none means of all
+    pub sources: Option<Vec<String>>,
     /// Runs of this thread
     pub thread: Option<String>,
     /// Runs that began at this time or later

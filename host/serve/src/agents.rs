@@ -84,6 +84,11 @@ impl Agents {
         }
     }
 
+    /// Where all of them were loaded from.
+    pub(crate) fn sources(&self) -> Vec<String> {
+        self.by_source.keys().cloned().collect()
+    }
+
     /// The id of the agent that a run was loaded from, if it is served.
     pub(crate) fn id_of(&self, source: &str) -> Option<String> {
         self.by_source.get(source).cloned()

@@ -7,9 +7,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hotcell_http::{HostRefused, Peer};
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
     X_FRAME_OPTIONS,
 };
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use crate::problem::{MEDIA_TYPE, Problem};
@@ -62,11 +63,12 @@ fn check_host(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Pro
         };
         Problem::new(status, format!("{refused}; `--host NAME` adds one"))
     })?;
-    // A browser says from which page a request comes. Other pages get nothing here.
+    // A browser says from which page a request comes. Other pages get nothing here, those of other servers of this machine
+    // neither: the name and the port have to be those that the request was sent to.
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
     let page = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
-    let is_own =
-        page.is_some_and(|page| page.authority().is_some() && server.hosts().check(&page, &HeaderMap::new()).is_ok());
+    let sent_to = uri.authority().map(Authority::as_str).or_else(|| headers.get(HOST)?.to_str().ok());
+    let is_own = page.as_ref().and_then(Uri::authority).zip(sent_to).is_some_and(|(page, host)| page == host);
     match is_own {
         true => Ok(()),
         false => Err(Problem::new(StatusCode::FORBIDDEN, "requests from web pages of other origins are not answered")

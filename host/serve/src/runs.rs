@@ -23,6 +23,8 @@ const PAGE: usize = 500;
 /// The runs of a server.
 pub(crate) struct Runs {
     host: Host,
+    /// Of runs of other agents in the journal nothing is shown, and nothing is done to them
+    agents: Arc<Agents>,
     in_hand: Arc<InHand>,
     /// Places for runs that are worked on
     room: Arc<Semaphore>,
@@ -37,9 +39,10 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn new(host: Host, places: usize) -> Self {
+    pub(crate) fn new(host: Host, agents: Arc<Agents>, places: usize) -> Self {
         Runs {
             host,
+            agents,
             in_hand: Arc::default(),
             room: Arc::new(Semaphore::new(places)),
             places,
@@ -81,11 +84,11 @@ impl Runs {
         Ok(())
     }
 
-    /// The run of exactly this name: beginnings of names are for people who type.
+    /// The run of exactly this name: beginnings of names are for people who type. It has to be one of an agent that is served.
     pub(crate) async fn find(&self, run: &str) -> Result<RunRecord, Problem> {
         let none = || Problem::from(JournalError::NoSuchRun(run.to_owned()));
         match self.store().find(run).await {
-            Ok(record) if record.id.as_str() == run => Ok(record),
+            Ok(record) if record.id.as_str() == run && self.agents.id_of(&record.header.source).is_some() => Ok(record),
             Ok(_) | Err(JournalError::NoSuchRun(_) | JournalError::Ambiguous(..)) => Err(none()),
             Err(error) => Err(error.into()),
         }
@@ -231,7 +234,7 @@ impl Runs {
 
     /// Goes on with what a server that ended left: runs that it worked on, and those that were sent something since. Only what a
     /// server began of agents that are served is taken up: what a person interrupted at a terminal waits for that person.
-    pub(crate) async fn take_up(&self, agents: &Agents) -> Result<usize, JournalError> {
+    pub(crate) async fn take_up(&self) -> Result<usize, JournalError> {
         let mut found = self.store().with_messages().await?;
         let mut query = RunQuery { statuses: vec![RunStatus::Interrupted], limit: PAGE, ..RunQuery::default() };
         loop {
@@ -247,7 +250,7 @@ impl Runs {
         found.dedup();
         for run in found {
             match self.store().find(run.as_str()).await {
-                Ok(record) if is_ours(&record) && agents.id_of(&record.header.source).is_some() => {
+                Ok(record) if is_ours(&record) && self.agents.id_of(&record.header.source).is_some() => {
                     taken += 1;
                     self.resume(self.in_hand.take(&run));
                 }

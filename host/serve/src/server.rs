@@ -35,10 +35,11 @@ impl Server {
         })?;
         let access = Access::new(store.clone(), audit, settings.requests_per_second);
         let (agents, not_served) = Agents::load(&host, &settings.folders).await.map_err(ServeError::Agents)?;
+        let agents = Arc::new(agents);
         let (_, document) = api::routes();
         let rules = Rules::of(&document).map_err(ServeError::Route)?;
         Ok(Server(Arc::new(Inner {
-            runs: Runs::new(host, settings.max_runs),
+            runs: Runs::new(host, agents.clone(), settings.max_runs),
             hosts: Hosts::local_and(&settings.hosts),
             not_served: not_served.into_iter().map(|left| (left.path, left.failure)).collect(),
             access,
@@ -78,7 +79,7 @@ impl Server {
         let serving =
             tokio::spawn(hotcell_http::serve(listener, self.router(), self.0.settings.limits, closed.clone()));
         let _closed = closed.clone().drop_guard();
-        match self.0.runs.take_up(&self.0.agents).await? {
+        match self.0.runs.take_up().await? {
             0 => {}
             runs => tracing::info!(target: "hotcell::serve", runs, "runs that were cut off go on"),
         }

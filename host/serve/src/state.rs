@@ -60,7 +60,7 @@ pub struct Server(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) settings: ServeSettings,
     pub(crate) access: Access,
-    pub(crate) agents: Agents,
+    pub(crate) agents: Arc<Agents>,
     pub(crate) not_served: Vec<(PathBuf, LoadFailure)>,
     pub(crate) runs: Runs,
     pub(crate) store: Store,
@@ -69,7 +69,7 @@ pub(crate) struct Inner {
     pub(crate) document: OpenApi,
     /// Cancelled when what was left by a server before has been taken up
     pub(crate) ready: CancellationToken,
-    /// Cancelled when streams have to end
+    /// Cancelled when no run is worked on any more: streams have to end
     pub(crate) closing: CancellationToken,
 }
 

@@ -15,6 +15,14 @@ struct Serving {
     address: String,
 }
 
+impl Drop for Serving {
+    /// No server is left behind by a test that fails.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl Serving {
     fn start(desk: &Desk, arguments: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--color", "never"], arguments].concat();

@@ -146,8 +146,9 @@ impl Shared {
         if let Some(graph) = &query.graph {
             add("graph = ?".to_owned(), vec![Sql::Text(graph.clone())]);
         }
-        if let Some(source) = &query.source {
-            add("source = ?".to_owned(), vec![Sql::Text(source.clone())]);
+        if let Some(sources) = &query.sources {
+            let condition = format!("source IN ({})", vec!["?"; sources.len()].join(", "));
+            add(condition, sources.iter().cloned().map(Sql::Text).collect());
         }
         if let Some(thread) = &query.thread {
             add("thread = ?".to_owned(), vec![Sql::Text(thread.clone())]);

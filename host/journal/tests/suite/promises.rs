@@ -312,7 +312,8 @@ async fn runs_are_found_by_what_they_were_loaded_from() {
         other.source = "elsewhere".into();
         store.create(&header("a"), None).await.expect("created");
         let run = store.create(&other, None).await.expect("created").run().clone();
-        let query = RunQuery { source: Some("elsewhere".into()), limit: 9, ..RunQuery::default() };
+        let query =
+            RunQuery { sources: Some(vec!["elsewhere".into(), "nowhere".into()]), limit: 9, ..RunQuery::default() };
         let page = store.list(&query).await.expect("read");
         assert_eq!(page.runs.iter().map(|found| found.id.clone()).collect::<Vec<_>>(), [run]);
     }

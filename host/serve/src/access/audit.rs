@@ -4,17 +4,29 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use http::{Method, StatusCode};
 use serde_json::json;
 
 use super::caller::Caller;
+use super::rate::Rate;
 use crate::problem::shown;
 use crate::view::time;
 
+/// Lines a second about people whom nobody knows; of the others only the number is written down. Whoever has no key does not
+/// decide how large the file becomes.
+const UNKNOWN_LINES: u32 = 1;
+
 /// Where what was asked is written down. Bodies are not.
-pub(crate) struct Audit(Option<Mutex<File>>);
+pub(crate) struct Audit(Option<Mutex<Log>>);
+
+struct Log {
+    file: File,
+    unknown: Rate,
+    /// Refusals of people whom nobody knows that have no line of their own, since the last one that has
+    left_out: u64,
+}
 
 impl Audit {
     /// Opens the file to add to it, and makes it if it is not there; without a path, nothing is written down.
@@ -24,27 +36,59 @@ impl Audit {
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        Ok(Audit(Some(Mutex::new(options.open(path)?))))
+        let log = Log { file: options.open(path)?, unknown: Rate::per_second(UNKNOWN_LINES), left_out: 0 };
+        Ok(Audit(Some(Mutex::new(log))))
     }
 
     /// Writes down a request that changed something, or that was refused to whoever sent it.
     pub(crate) fn note(&self, caller: &Caller, method: &Method, path: &str, status: StatusCode) {
-        let Audit(Some(file)) = self else { return };
+        let Audit(Some(log)) = self else { return };
         let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         let is_refused =
             matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
         if reads && !is_refused {
             return;
         }
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_unknown = *caller == Caller::Unknown;
+        if is_unknown && log.unknown.take("", Instant::now()).is_err() {
+            log.left_out += 1;
+            return;
+        }
         let key = Some(caller.id()).filter(|id| !id.is_empty());
-        let line = json!({
-            "at": time(SystemTime::now()), "key": key, "method": method.as_str(), "path": shown(path),
+        let mut line = json!({
+            "at": time(SystemTime::now()), "key": key, "method": shown(method.as_str()), "path": shown(path),
             "status": status.as_u16(),
         });
+        if is_unknown && log.left_out > 0 {
+            line["left_out"] = std::mem::take(&mut log.left_out).into();
+        }
         // One write, so that lines of several processes do not mix.
-        let written = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(format!("{line}\n").as_bytes());
+        let written = log.file.write_all(format!("{line}\n").as_bytes());
         if let Err(error) = written {
             tracing::error!(target: "hotcell::serve", %error, %line, "the audit log cannot be written");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_unknown_does_not_decide_how_large_the_file_becomes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&file)).expect("opened");
+        let lines = || std::fs::read_to_string(&file).expect("read").lines().count();
+        for _ in 0..1_000 {
+            audit.note(&Caller::Unknown, &Method::GET, "/runs", StatusCode::UNAUTHORIZED);
+        }
+        let of_unknown = lines();
+        assert!((1..10).contains(&of_unknown), "{of_unknown}");
+        for _ in 0..20 {
+            audit.note(&Caller::Key("a".to_owned()), &Method::POST, "/runs", StatusCode::OK);
+        }
+        assert_eq!(lines() - of_unknown, 20, "those who are known have a line each");
     }
 }

@@ -52,6 +52,14 @@ pub(super) fn page(limit: Option<usize>, offset: Option<usize>) -> Result<(usize
     Ok((limit, offset))
 }
 
+/// Where the agents were loaded from whose runs are wanted: one, or all that are served. Runs of others lie in the journal, too.
+pub(super) fn sources(server: &Server, agent: Option<&str>) -> Result<Option<Vec<String>>, Problem> {
+    Ok(Some(match agent {
+        Some(agent) => vec![server.agents().find(agent)?.1.source().to_owned()],
+        None => server.agents().sources(),
+    }))
+}
+
 /// List agents
 #[utoipa::path(
     post, path = "/agents/search", tag = "Agents", security(("key" = ["run", "operate"])),

@@ -9,8 +9,8 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::extract;
 use super::params::{Query, bad};
+use super::{agents, extract};
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::view::InboxItem;
@@ -42,10 +42,8 @@ struct InboxPage {
 async fn inbox(State(server): State<Server>, mut query: Query) -> Result<Json<InboxPage>, Problem> {
     // Of a run that is worked on, one branch may ask while others go on.
     let statuses = vec![RunStatus::Waiting, RunStatus::Running];
-    let mut wanted = RunQuery { statuses, limit: query.limit(50)?, ..RunQuery::default() };
-    if let Some(agent) = query.text("agent_id") {
-        wanted.source = Some(server.agents().find(&agent)?.1.source().to_owned());
-    }
+    let sources = agents::sources(&server, query.text("agent_id").as_deref())?;
+    let mut wanted = RunQuery { statuses, sources, limit: query.limit(50)?, ..RunQuery::default() };
     if let Some(run) = query.text("run_id") {
         wanted.run = Some(server.runs().find(&run).await?.id);
     }

@@ -245,10 +245,8 @@ struct RunPage {
     responses((status = 200, body = RunPage))
 )]
 async fn list(State(server): State<Server>, mut query: Query) -> Result<Json<RunPage>, Problem> {
-    let mut wanted = RunQuery { limit: query.limit(50)?, ..RunQuery::default() };
-    if let Some(agent) = query.text("agent_id") {
-        wanted.source = Some(server.agents().find(&agent)?.1.source().to_owned());
-    }
+    let sources = agents::sources(&server, query.text("agent_id").as_deref())?;
+    let mut wanted = RunQuery { limit: query.limit(50)?, sources, ..RunQuery::default() };
     if let Some(status) = query.text("status") {
         let known = serde_json::from_value::<StatusView>(Value::String(status.clone()));
         let known = known.map_err(|_| super::params::bad(format!("there is no status `{}`", shown(&status))))?;
@@ -293,10 +291,8 @@ async fn search(
     extract::Json(wanted): extract::Json<RunSearch>,
 ) -> Result<Json<Vec<RunView>>, Problem> {
     let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
-    let mut query = RunQuery { limit: limit + offset, thread: wanted.thread_id, ..RunQuery::default() };
-    if let Some(agent) = &wanted.agent_id {
-        query.source = Some(server.agents().find(agent)?.1.source().to_owned());
-    }
+    let sources = agents::sources(&server, wanted.agent_id.as_deref())?;
+    let mut query = RunQuery { limit: limit + offset, sources, thread: wanted.thread_id, ..RunQuery::default() };
     query.statuses = wanted.status.map(StatusView::statuses).unwrap_or_default();
     let page = server.runs().store().list(&query).await?;
     Ok(Json(page.runs.iter().skip(offset).map(|run| RunView::of_summary(run, server.agents())).collect()))

@@ -33,6 +33,9 @@ use crate::view::{EntryView, RunView};
 /// How often a stream without events shows that it lives.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
+/// How long a stream may go on when the server closes.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(create_and_stream)).routes(routes!(join))
 }
@@ -145,12 +148,18 @@ pub(super) fn sse(
         ready: VecDeque::new(),
         leash,
     };
+    // Runs of this server rest when it closes, and whoever follows one is told how it ended. What other processes work on would
+    // keep it open.
     let closing = server.closing().clone();
+    let closed = async move {
+        closing.cancelled().await;
+        tokio::time::sleep(LAST_WORDS).await;
+    };
     let events = stream::unfold(streaming, async |mut streaming| {
         let event = streaming.next().await?;
         Some((Ok(event), streaming))
     });
-    let events = futures::StreamExt::take_until(events, closing.cancelled_owned());
+    let events = futures::StreamExt::take_until(events, Box::pin(closed));
     Sse::new(events).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE))
 }
 

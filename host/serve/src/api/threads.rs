@@ -126,8 +126,12 @@ pub(super) fn bind(server: &Server, thread: &str, source: &str, makes_it: bool) 
 /// The last run of a thread.
 async fn last_run(server: &Server, thread: &Thread) -> Result<Option<RunSummary>, Problem> {
     let Some(source) = &thread.agent else { return Ok(None) };
-    let query =
-        RunQuery { thread: Some(thread.id.clone()), source: Some(source.clone()), limit: 1, ..RunQuery::default() };
+    let query = RunQuery {
+        thread: Some(thread.id.clone()),
+        sources: Some(vec![source.clone()]),
+        limit: 1,
+        ..RunQuery::default()
+    };
     Ok(server.runs().store().list(&query).await?.runs.pop())
 }
 
@@ -255,7 +259,7 @@ async fn delete(State(server): State<Server>, Path(id): Path<String>) -> Result<
         return Err(Problem::conflict(detail).kind("run-not-ended", "A run of the thread has not ended"));
     }
     if let Some(source) = thread.agent {
-        let query = RunQuery { thread: Some(id.clone()), source: Some(source), ..RunQuery::default() };
+        let query = RunQuery { thread: Some(id.clone()), sources: Some(vec![source]), ..RunQuery::default() };
         server.runs().store().prune(&query).await?;
     }
     server.store().delete_thread(&id)?;
@@ -309,7 +313,7 @@ async fn runs(
     query.end()?;
     let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
     let Some(source) = thread.agent else { return Ok(Json(Vec::new())) };
-    let query = RunQuery { thread: Some(id), source: Some(source), limit, ..RunQuery::default() };
+    let query = RunQuery { thread: Some(id), sources: Some(vec![source]), limit, ..RunQuery::default() };
     let page = server.runs().store().list(&query).await?;
     Ok(Json(page.runs.iter().map(|run| RunView::of_summary(run, server.agents())).collect()))
 }

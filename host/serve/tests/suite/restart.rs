@@ -1,9 +1,9 @@
 //! Servers that end and begin again: nothing is lost, and nothing is done twice.
 
-use hotcell_runtime::{Entry, Fact, RunStore};
+use hotcell_runtime::{Entry, EntryPath, Fact, Question, RunStore};
 use serde_json::json;
 
-use crate::desk::{ASK, Desk, ECHO, SLOW, ok, problem};
+use crate::desk::{ASK, Desk, ECHO, Events, SLOW, ok, problem};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_done_in_time_goes_on_at_the_next_start() {
@@ -43,12 +43,10 @@ async fn a_server_that_is_told_to_stop_lets_runs_end_and_begins_no_more() {
     }
     assert_eq!(problem(desk.post("/runs", json!({ "input": "x" }))).await["status"], 503);
     ok(desk.get("/health")).await;
-    let waiting = tokio::spawn({
-        let request = desk.get(&format!("/runs/{run}/wait"));
-        async move { ok(request).await }
-    });
+    // A stream has begun when its head is there: from then on whoever follows a run hears its end.
+    let events = Events::of(desk.get(&format!("/runs/{run}/stream"))).await;
     desk.model.answers(2);
-    assert_eq!(waiting.await.unwrap()["run"]["standing"], "completed");
+    assert_eq!(events.all().await.last().expect("an end").data["standing"], "completed");
     desk.stop().await;
 }
 
@@ -87,4 +85,36 @@ async fn what_a_person_interrupted_elsewhere_is_left_alone() {
     let entries: Vec<Entry> =
         desk.host().journal().history(&found["run_id"].as_str().unwrap().to_owned().into()).await.unwrap().entries;
     assert!(matches!(entries[..], [Entry { fact: Fact::Started(_), .. }]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_of_agents_that_are_not_served_are_out_of_reach() {
+    let mut desk = Desk::with(&[ASK]).await;
+    let own = desk.begin(json!({})).await;
+    desk.stands(&own, "waiting").await;
+    desk.stop().await;
+    let host = desk.host();
+    let journal = host.journal();
+    let mut header = journal.find(&own).await.unwrap().header;
+    header.source = "/elsewhere/graph.yaml".to_owned();
+    let writer = journal.create(&header, None).await.unwrap();
+    let other = writer.run().to_string();
+    let place = EntryPath::default();
+    let question = Question { node: "ask".to_owned(), text: "who?".to_owned(), ..Default::default() };
+    let asked = Entry { place: place.clone(), fact: Fact::Asked { number: 0, question } };
+    writer.append(vec![asked, Entry { place, fact: Fact::Waiting }]).await.unwrap();
+    drop((writer, host));
+    let desk = desk.again().await;
+    for path in [format!("/runs/{other}"), format!("/runs/{other}/entries"), format!("/runs/{other}/stream")] {
+        assert_eq!(problem(desk.get(&path)).await["status"], 404, "{path}");
+    }
+    for (path, body) in [("cancel", json!({})), ("answers", json!({ "answer": "me" }))] {
+        assert_eq!(problem(desk.post(&format!("/runs/{other}/{path}"), body)).await["status"], 404, "{path}");
+    }
+    let ids = |list: &serde_json::Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&ok(desk.get("/runs")).await["runs"]), [&*own]);
+    assert_eq!(ids(&ok(desk.post("/runs/search", json!({}))).await), [&*own]);
+    assert_eq!(ids(&ok(desk.get("/inbox")).await["items"]), [&*own]);
 }
