@@ -13,7 +13,8 @@ use configurations::World;
 use exporting::{cases, described, graph_of, shared_graphs};
 use hotcell_dialects::agent_spec;
 use hotcell_engine::{
-    CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, ToolCall, Tools,
+    CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, SystemClock,
+    ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
@@ -98,6 +99,7 @@ async fn run(graph: Graph, played: &Json, text: Option<&str>, state: Object) -> 
         knowledge: nobody.clone(),
         agents: nobody.clone(),
         web: nobody,
+        clock: Arc::new(SystemClock::default()),
     };
     let given = RunInput { input: text.map(str::to_owned), state, ..RunInput::default() };
     let request = RunRequest {

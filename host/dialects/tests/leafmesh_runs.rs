@@ -15,7 +15,8 @@ use hotcell_dialects::{
     Surroundings, ToolState,
 };
 use hotcell_engine::{
-    CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, ToolCall, Tools,
+    CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, SystemClock,
+    ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
@@ -183,6 +184,7 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Scripted>, given
         knowledge: nobody.clone(),
         agents: nobody.clone(),
         web: nobody,
+        clock: Arc::new(SystemClock::default()),
     };
     let (input, state) = match given.as_str() {
         Some(text) => (Some(text.to_owned()), Object::default()),

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -16,6 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::action::{Done, miss_node, run_node};
 use crate::branch::apply;
+use crate::clock::{Clock, Counted};
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
@@ -36,9 +37,12 @@ struct Finished {
     turn: Turn,
     node: NodeIndex,
     visit: u32,
-    begun: Instant,
+    /// When it began, on the clock of the run
+    begun: Duration,
     spent: Spent,
     result: Result<Done, Interruption>,
+    /// It is worked on until it is completed
+    _working: Counted,
 }
 
 /// A turn that waits for an answer from elsewhere.
@@ -103,7 +107,8 @@ pub(crate) struct Drive {
     context: Arc<RunContext>,
     graph: Arc<Graph>,
     schedule: Schedule,
-    begun: Instant,
+    /// When it began, on the clock of the run
+    begun: Duration,
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
     in_flight: usize,
     /// Turns that are to be begun, in their order, as soon as there is a place among those that are worked on
@@ -112,8 +117,8 @@ pub(crate) struct Drive {
     waiting: HashMap<Turn, Waiting>,
     /// Turns that are worked on and for which answers came meanwhile
     answered: HashSet<Turn>,
-    /// Joins that wait, and until when
-    timers: HashMap<NodeIndex, Instant>,
+    /// Joins that wait, and until when on the clock of the run
+    timers: HashMap<NodeIndex, Duration>,
     /// Where answers and cancellations arrive; none for a graph within a run, whose run receives them
     inbox: Option<Inbox>,
     account: Account,
@@ -132,7 +137,7 @@ impl Drive {
         let graph = context.graph.clone();
         Drive {
             schedule: Schedule::new(&graph, state),
-            begun: Instant::now(),
+            begun: context.ports.clock.elapsed(),
             running: FuturesUnordered::new(),
             in_flight: 0,
             queue: VecDeque::new(),
@@ -316,12 +321,14 @@ impl Drive {
             if self.in_flight == 0 && self.timers.is_empty() {
                 return self.rest().await;
             }
+            let clock = self.context.ports.clock.clone();
             let deadline = self.graph.limits.deadline.map(|limit| {
                 let left = limit.saturating_sub(self.worked());
-                (Instant::now() + left.min(LONGEST_WAIT), limit)
+                (clock.elapsed() + left.min(LONGEST_WAIT), limit)
             });
             let expires = self.timers.iter().min_by_key(|(_, at)| **at).map(|(node, at)| (*node, *at));
             let idle = self.context.idle.clone();
+            let waits = clock.idle();
             let finished = tokio::select! {
                 biased;
                 // Dropping what runs stops cells and requests in flight.
@@ -337,13 +344,13 @@ impl Drive {
                     }
                     continue;
                 }
-                () = until(deadline.map(|(at, _)| at)) => {
+                () = until(&*clock, deadline.map(|(at, _)| at)) => {
                     let limit = deadline.map(|(_, limit)| limit).unwrap_or_default();
                     let outcome = self.out_of_time(limit);
                     self.running.clear();
                     return Ok(Halt::At(outcome, self.schedule.state()));
                 }
-                () = until(expires.map(|(_, at)| at)) => {
+                () = until(&*clock, expires.map(|(_, at)| at)) => {
                     if let Some((node, _)) = expires {
                         self.expire(node).await?;
                     }
@@ -352,6 +359,7 @@ impl Drive {
                 finished = self.running.next(), if self.in_flight > 0 => finished,
                 () = idle.changed.notified() => continue,
             };
+            drop(waits);
             let Some(finished) = finished else { continue };
             self.in_flight -= 1;
             if let Some((outcome, state)) = self.complete(finished).await? {
@@ -364,6 +372,7 @@ impl Drive {
     /// Sees to it that no join waits longer than it may. How long is decided once, and kept.
     async fn set_timers(&mut self) -> Result<(), RunError> {
         let place = self.context.base.clone().unwrap_or_default();
+        let clock = self.context.ports.clock.clone();
         let deadlines = self.schedule.deadlines(&self.graph);
         self.timers.retain(|node, _| deadlines.iter().any(|(waiting, _)| waiting == node));
         for (node, deadline) in deadlines {
@@ -375,14 +384,14 @@ impl Drive {
             let known = self.context.remembered().timer(&place, &id);
             let left = match known {
                 // A clock that was set back makes nobody wait longer than was said.
-                Some(at) => at.duration_since(SystemTime::now()).unwrap_or_default().min(deadline),
+                Some(at) => at.duration_since(clock.now()).unwrap_or_default().min(deadline),
                 None => {
-                    let fact = Fact::TimerSet { node: id, at: SystemTime::now() + deadline };
+                    let fact = Fact::TimerSet { node: id, at: clock.now() + deadline };
                     self.context.writer.append(vec![Entry { place: place.clone(), fact }]).await?;
                     deadline
                 }
             };
-            self.timers.insert(node, Instant::now() + left);
+            self.timers.insert(node, clock.elapsed() + left);
         }
         Ok(())
     }
@@ -399,7 +408,12 @@ impl Drive {
 
     /// How long the graph was worked on, in all processes.
     fn worked(&self) -> Duration {
-        self.inbox.as_ref().map_or(self.worked, |inbox| inbox.worked) + self.begun.elapsed()
+        self.inbox.as_ref().map_or(self.worked, |inbox| inbox.worked) + self.elapsed()
+    }
+
+    /// How long this process has worked on the graph.
+    fn elapsed(&self) -> Duration {
+        self.context.ports.clock.elapsed().saturating_sub(self.begun)
     }
 
     /// Whether one more turn may be worked on. Turns whose people think need no place.
@@ -482,26 +496,29 @@ impl Drive {
         turn.idle = Some(self.context.idle.clone());
         let asks = node.may_ask();
         let Start { turn: number, node, visit, state, missed } = start;
+        let working = self.context.ports.clock.working();
         let work = async move {
-            let begun = Instant::now();
+            let begun = turn.context.ports.clock.elapsed();
             let result = match missed.is_empty() {
                 true => run_node(&mut turn, &graph, node, state).await,
                 false => miss_node(&mut turn, &graph, node, state, &missed).await,
             };
             let NodeTurn { before, account, recorded, shown, .. } = turn;
-            Finished { turn: number, node, visit, begun, spent: Spent { before, account, recorded, shown }, result }
+            let spent = Spent { before, account, recorded, shown };
+            Finished { turn: number, node, visit, begun, spent, result, _working: working }
         };
         // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
         // the other, so that they ask in their order.
         if self.in_flight == 0 || asks {
             self.running.push(Box::pin(work));
         } else {
+            let clock = self.context.ports.clock.clone();
             let task = AbortOnDropHandle::new(tokio::spawn(work));
             self.running.push(Box::pin(async move {
                 task.await.unwrap_or_else(|error| {
                     let result = Err(Interruption::Failed(format!("the node's task was lost: {error}")));
-                    let (begun, spent) = (Instant::now(), Spent::default());
-                    Finished { turn: number, node, visit, begun, spent, result }
+                    let (begun, spent, working) = (clock.elapsed(), Spent::default(), clock.working());
+                    Finished { turn: number, node, visit, begun, spent, result, _working: working }
                 })
             }));
         }
@@ -509,8 +526,8 @@ impl Drive {
     }
 
     async fn complete(&mut self, finished: Finished) -> Result<Option<(Outcome, State)>, RunError> {
-        let Finished { turn, node, visit, begun, spent, result } = finished;
-        let elapsed = begun.elapsed();
+        let Finished { turn, node, visit, begun, spent, result, _working } = finished;
+        let elapsed = self.context.ports.clock.elapsed().saturating_sub(begun);
         let Spent { before, account: own, recorded, shown } = spent;
         self.account += before;
         self.account += own.clone();
@@ -730,7 +747,7 @@ impl Drive {
         match outcome {
             Outcome::Completed { output } => {
                 tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] completed");
-                let (elapsed, usage) = (self.begun.elapsed(), self.account.total());
+                let (elapsed, usage) = (self.elapsed(), self.account.total());
                 let failures = self.failures();
                 self.emit(&Event::RunCompleted { run, output, failures: &failures, elapsed, usage: &usage });
             }
@@ -756,10 +773,10 @@ impl Drive {
     }
 }
 
-/// Waits until then, or for ever.
-async fn until(at: Option<Instant>) {
+/// Waits until the clock has come there, or for ever.
+async fn until(clock: &dyn Clock, at: Option<Duration>) {
     match at {
-        Some(at) => tokio::time::sleep_until(at.into()).await,
+        Some(at) => clock.sleep(at.saturating_sub(clock.elapsed())).await,
         None => std::future::pending().await,
     }
 }

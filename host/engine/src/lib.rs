@@ -8,6 +8,7 @@ mod action;
 mod arrivals;
 mod branch;
 mod call_site;
+mod clock;
 mod context;
 mod drive;
 mod event;
@@ -28,6 +29,7 @@ mod turn;
 
 pub use branch::WriteError;
 pub use call_site::CallSite;
+pub use clock::{Clock, Counted, ManualClock, SystemClock};
 pub use event::Event;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use outcome::{Outcome, RunError};

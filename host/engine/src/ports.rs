@@ -12,6 +12,7 @@ use hotcell_models::{Model, ModelName, Prices, ToolSpec};
 use tokio::sync::Semaphore;
 
 use crate::call_site::CallSite;
+use crate::clock::Clock;
 use crate::event::Event;
 use crate::hook::{HookPoint, HookVerdict, Hooks};
 use hotcell_journal::Question;
@@ -43,6 +44,8 @@ pub struct Ports {
     pub agents: Arc<dyn Agents>,
     /// Sends the requests of tools that the graph defines
     pub web: Arc<dyn Web>,
+    /// What time it is, and how waits are waited
+    pub clock: Arc<dyn Clock>,
 }
 
 /// An agent that a node of another graph may call.

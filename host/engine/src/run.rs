@@ -267,6 +267,7 @@ impl Engine {
         history: History,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
+        let _working = self.ports.clock.working();
         let state = initial_state(&graph, given)?;
         let resumed = !history.entries.is_empty();
         let worked = history.worked;

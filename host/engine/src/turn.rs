@@ -228,6 +228,7 @@ impl NodeTurn {
         let context = &self.context;
         context.writer.settled().await?;
         let _thinking = self.idle.clone().map(Idle::enter);
+        let _waits = context.ports.clock.idle();
         let key = (self.place.clone(), number);
         let mut here = pin!(context.ports.people.ask(question));
         let mut is_answered_here = false;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use hotcell_engine::Clock;
 use hotcell_knowledge::Embedder;
 use hotcell_models::{Model, ModelName, Prices, Providers};
 use hotcell_plugins::{
@@ -59,6 +60,8 @@ pub(crate) struct Parts {
     /// Whether a person is there who can be asked before a run begins
     pub(crate) interactive: bool,
     pub(crate) progress: Option<OnProgress>,
+    /// The clock that runs go by
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl LoadContext {
@@ -106,6 +109,10 @@ impl LoadContext {
 
     pub(crate) fn keep_embedder(&self, name: &str, embedder: Arc<dyn Embedder>) {
         self.parts.embedders.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), embedder);
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.parts.clock
     }
 
     pub(crate) fn environment(&self) -> &Environment {

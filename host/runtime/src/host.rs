@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use hotcell_cells::{CompileEvent, LoadError};
 use hotcell_dialects::agent_spec::Exported;
+use hotcell_engine::Clock;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
 use hotcell_models::{Model, Prices, Providers, Recorder, Replay};
@@ -184,6 +185,7 @@ impl Host {
             embedders: Mutex::default(),
             interactive: options.interactive,
             progress: options.progress,
+            clock: options.clock,
         });
         Ok(Host(Arc::new(Inner { journal, context })))
     }
@@ -261,6 +263,11 @@ impl Host {
     /// The model of nodes that name none, as `provider:model`, if there is one.
     pub fn default_model(&self) -> Option<String> {
         self.context().default_model().map(|model| model.to_string())
+    }
+
+    /// The clock that runs go by.
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        self.context().clock()
     }
 
     /// All runs.

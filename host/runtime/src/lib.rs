@@ -51,8 +51,8 @@ pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes, 
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_engine::{
-    CallError, CallReport, Event, HookPoint, Nobody, NodeTiming, Observer, Outcome, People, RunError, RunInput,
-    RunReport, Timings, Turn,
+    CallError, CallReport, Clock, Counted, Event, HookPoint, ManualClock, Nobody, NodeTiming, Observer, Outcome,
+    People, RunError, RunInput, RunReport, SystemClock, Timings, Turn,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};

@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, Bytes, Usage};
 use hotcell_cells::policy::{Decision, decide_url};
 use hotcell_cells::{Denial, Grants, Terms, fetch, post};
-use hotcell_engine::{CallError, Callee, Nobody, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes};
+use hotcell_engine::{
+    CallError, Callee, Clock, Nobody, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes,
+};
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind,
@@ -42,6 +44,7 @@ struct RemoteAgent {
     terms: Terms,
     permissions: Arc<Permissions>,
     endpoint: OnceCell<Url>,
+    clock: Arc<dyn Clock>,
 }
 
 /// The agent at an address, as one that graphs call; the error says what would allow it.
@@ -51,6 +54,7 @@ pub(crate) fn callee(
     span: &Span,
     (grants, permissions): (Arc<Grants>, Arc<Permissions>),
     ports: &Callee,
+    clock: Arc<dyn Clock>,
 ) -> Result<Callee, String> {
     let url: Url = url.parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
     match decide_url(&grants, &url, "POST") {
@@ -63,7 +67,7 @@ pub(crate) fn callee(
     }
     let budget = Budget { http_requests: 200, http_bytes: Bytes(64 << 20), wall_clock: PATIENCE, ..Budget::default() };
     let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
-    let agent = RemoteAgent { name: name.clone(), url, terms, permissions, endpoint: OnceCell::new() };
+    let agent = RemoteAgent { name: name.clone(), url, terms, permissions, endpoint: OnceCell::new(), clock };
     let graph = graph(name, span).ok_or("its graph cannot be made")?;
     Ok(Callee {
         at_once: None,
@@ -183,14 +187,14 @@ impl RemoteAgent {
             }
         }
         let parameters = json!({ "message": message, "configuration": { "blocking": true } });
-        let begun = Instant::now();
+        let begun = self.clock.elapsed();
         let mut reply = request(&terms, endpoint, "message/send", parameters).await?;
         let mut pause = PAUSES.0;
         while let (Some("submitted" | "working"), Some(task)) = (reply.state(), &reply.id) {
-            if begun.elapsed() >= terms.budget.wall_clock {
+            if self.clock.elapsed().saturating_sub(begun) >= terms.budget.wall_clock {
                 return Err(format!("it was not done after {} s", terms.budget.wall_clock.as_secs()));
             }
-            tokio::time::sleep(pause).await;
+            self.clock.pause(pause).await;
             pause = (pause * 2).min(PAUSES.1);
             reply = request(&terms, endpoint, "tasks/get", json!({ "id": task })).await?;
         }

@@ -88,7 +88,10 @@ async fn run(
     };
     // It is given back when the call is done, or stopped.
     let _place = match &callee.at_once {
-        Some(at_once) => at_once.clone().acquire_owned().await.ok(),
+        Some(at_once) => {
+            let _waits = caller.ports.clock.idle();
+            at_once.clone().acquire_owned().await.ok()
+        }
         None => None,
     };
     let (context, state) = match prepare(&caller, node, base, &agent, &callee, prompt) {

@@ -159,7 +159,7 @@ async fn request(
         };
         let made = turn.attempts + 1 - first_attempt;
         if worth_it && made < action.retry.attempts {
-            tokio::time::sleep(pause(&action.retry, made)).await;
+            turn.context.ports.clock.pause(pause(&action.retry, made)).await;
         } else if let Some(fallback) = fallbacks.pop() {
             settings = fallback;
             first_attempt = turn.attempts + 1;

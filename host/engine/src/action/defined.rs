@@ -159,7 +159,7 @@ async fn web(
                 used += report.account;
                 let may_pass = report.result.as_ref().is_ok_and(|reply| passes(reply.status));
                 match request.retry.as_ref().filter(|retry| may_pass && attempt < retry.attempts) {
-                    Some(retry) => tokio::time::sleep(pause(retry, attempt)).await,
+                    Some(retry) => context.ports.clock.pause(pause(retry, attempt)).await,
                     None => break report.result,
                 }
                 attempt += 1;

@@ -30,19 +30,26 @@ pub(super) async fn perform(
     let mut side_by_side = SideBySide::new(concurrency, items.may_ask(graph));
     let mut given: Vec<Option<Given>> = Vec::new();
     given.resize_with(items.len(), || None);
+    let clock = turn.context.ports.clock.clone();
     let mut waiting = false;
     let mut running = FuturesUnordered::new();
     let mut next = 0;
     loop {
         while next < items.len() && side_by_side.may_start(running.len()) {
             turn.emit(&Event::ItemStarted { node: &turn.node, branch: items.name(graph), item: next });
-            let work = items.begin(turn, graph, state, next);
+            let (work, working) = (items.begin(turn, graph, state, next), clock.working());
+            // It is worked on until what came of it is taken.
+            let work = Box::pin(async move { (work.await, working) });
             let started = side_by_side.start(work).await;
             running.push(started);
             next += 1;
         }
-        let Some(finished) = running.next().await else { break };
-        let (item, account, result) =
+        let finished = {
+            let _waits = clock.idle();
+            running.next().await
+        };
+        let Some(finished) = finished else { break };
+        let ((item, account, result), _working) =
             finished.map_err(|error| Interruption::Failed(format!("an item of the map was lost: {error}")))?;
         turn.recorded += account;
         match result {

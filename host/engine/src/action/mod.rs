@@ -20,6 +20,7 @@ mod todo;
 mod tool;
 
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
@@ -29,6 +30,7 @@ use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
 
 use crate::branch::apply;
+use crate::clock::{self, Clock};
 use crate::context::Interruption;
 use crate::hook::{self, HookPoint};
 use crate::outcome::list;
@@ -69,6 +71,7 @@ pub(crate) async fn run_node(
         return end(turn, graph, node, output, state);
     }
     let context = turn.context.clone();
+    let clock = &context.ports.clock;
     let told = || {
         let state = Value::Object(state.to_object());
         hook::event([("node", Value::Text(node.id.clone())), ("kind", node.kind.into()), ("state", state)])
@@ -85,7 +88,7 @@ pub(crate) async fn run_node(
             }
         }
     };
-    let in_time = in_time(node, pin!(attempts)).await;
+    let in_time = in_time(clock, node, pin!(attempts)).await;
     let performed = in_time.unwrap_or_else(|| Err(timed_out(turn, node)));
     let stop = match performed {
         Ok(performed) => match succeed(turn, graph, index, state.clone(), performed).await {
@@ -143,7 +146,7 @@ async fn again(
         (Err(Interruption::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts && !turn.gave_up => {
             let pause = converse::pause(retry, turn.attempt());
             turn.try_again(reason).await?;
-            tokio::time::sleep(pause).await;
+            turn.context.ports.clock.pause(pause).await;
             Ok(Tried::Again)
         }
         (performed, _) => Ok(Tried::Done(performed)),
@@ -174,6 +177,7 @@ pub(crate) fn run_item<'a>(
 ) -> BoxFuture<'a, Result<Option<Value>, Interruption>> {
     Box::pin(async move {
         let node = graph.node(index);
+        let clock = turn.context.ports.clock.clone();
         let attempts = async {
             loop {
                 let performed = perform(turn, graph, node, &state).await;
@@ -183,7 +187,7 @@ pub(crate) fn run_item<'a>(
                 }
             }
         };
-        let in_time = in_time(node, pin!(attempts)).await;
+        let in_time = in_time(&clock, node, pin!(attempts)).await;
         let performed = in_time.unwrap_or_else(|| Err(timed_out(turn, node)))?;
         let mut work = Work { graph, state, writes: Vec::new() };
         work.write_all(performed.writes)?;
@@ -216,7 +220,7 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
 
 /// All attempts at a node, unless they take longer than the node may. They are pinned where they are made: a future that is
 /// handed on would be kept twice, and what all actions need together is moved with every node.
-async fn in_time<W>(node: &Node, work: Pin<&mut W>) -> Option<Result<Performed, Interruption>>
+async fn in_time<W>(clock: &Arc<dyn Clock>, node: &Node, work: Pin<&mut W>) -> Option<Result<Performed, Interruption>>
 where
     W: Future<Output = Result<Performed, Interruption>>,
 {
@@ -224,7 +228,7 @@ where
     let is_limited = !matches!(node.action, Action::Ask(_) | Action::Script(_));
     match node.timeout.filter(|_| is_limited) {
         None => Some(work.await),
-        Some(limit) => tokio::time::timeout(limit, work).await.ok(),
+        Some(limit) => clock::timeout(&**clock, limit, work).await,
     }
 }
 

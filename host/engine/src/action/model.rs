@@ -156,7 +156,7 @@ async fn complete(
     let on_text: Option<OnText<'_>> = if is_streamed { Some(&mut on_text) } else { None };
     let mut reply = match ready {
         Some(ready) => {
-            tokio::time::sleep(ready.latency).await;
+            context.ports.clock.pause(ready.latency).await;
             of_recording(ready)
         }
         None => match context.ports.model.complete(request, on_text).await {

@@ -4,6 +4,7 @@
 mod agents;
 mod attempts;
 mod calls;
+mod clock;
 mod common;
 mod golden;
 mod growth;

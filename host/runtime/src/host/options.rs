@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hotcell_engine::{Clock, SystemClock};
 use hotcell_models::Prices;
 use hotcell_plugins::{RecordSettings, SignaturePolicy, Trust};
 
@@ -45,6 +46,8 @@ pub struct HostOptions {
     pub interactive: bool,
     /// Is told about work that takes long
     pub progress: Option<OnProgress>,
+    /// The clock that runs go by
+    pub clock: Arc<dyn Clock>,
 }
 
 impl Default for HostOptions {
@@ -67,6 +70,7 @@ impl Default for HostOptions {
             servers: None,
             interactive: false,
             progress: None,
+            clock: Arc::new(SystemClock::default()),
         }
     }
 }

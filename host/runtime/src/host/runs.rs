@@ -83,7 +83,8 @@ impl Host {
         }
         if let Some(name) = &agent.graph.start_time {
             // Kept with what the run was given, so that a run that goes on is told the same time.
-            let now = || Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default().to_string();
+            let now = || Timestamp::try_from(self.clock().now()).unwrap_or_default();
+            let now = || Timestamp::from_second(now().as_second()).unwrap_or_default().to_string();
             given.variables.entry(name.clone()).or_insert_with(|| Value::text(now()));
         }
         let request = RunRequest {
@@ -237,6 +238,7 @@ impl Host {
                 operators_guards: agent.operators_hooks.clone(),
             }),
             web: agent.own.web.clone(),
+            clock: self.clock().clone(),
         };
         Engine::new(ports, self.0.journal.clone())
     }

@@ -215,7 +215,7 @@ pub(crate) fn load_one(
     let mut remotes = Vec::with_capacity(loaded.remotes.len());
     let granted = (settings.grants_of_file(FILE_GRANTS), permissions.clone());
     for Remote { name, url, span } in &loaded.remotes {
-        match remote::callee(name, url, span, granted.clone(), &callee) {
+        match remote::callee(name, url, span, granted.clone(), &callee, context.clock().clone()) {
             Ok(remote) => remotes.push((name.clone(), remote)),
             Err(reason) => diagnostics.push(Diagnostic::error(reason).at(span)),
         }

@@ -88,6 +88,7 @@ pub(crate) fn ports() -> Ports {
         knowledge: Arc::new(hotcell_engine::Nobody),
         web: Arc::new(hotcell_engine::Nobody),
         agents: Arc::new(hotcell_engine::Nobody),
+        clock: Arc::new(hotcell_engine::SystemClock::default()),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Graphs that are the work of a node: the loop of an agent, and what makes a value of a text. Each of their turns is
 //! committed, so that a process that dies in the middle repeats no request and no call; nobody is told of them as nodes.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -14,6 +15,7 @@ use hotcell_journal::EntryPath;
 use super::super::agent::Within;
 use super::super::part::{Driven, drive};
 use super::super::read_value::Schema;
+use crate::clock::timeout;
 use crate::context::{Acting, Idle, Interruption, RunContext};
 use crate::turn::NodeTurn;
 
@@ -154,7 +156,7 @@ impl Work<'_> {
             None => drive(inside, begin).await,
             Some((limit, setting)) => {
                 let left = limit.saturating_sub(worked);
-                tokio::time::timeout(left, drive(inside, begin)).await.unwrap_or_else(|_| {
+                timeout(&*context.ports.clock, left, pin!(drive(inside, begin))).await.unwrap_or_else(|| {
                     acting.gave_up.store(true, Ordering::Relaxed);
                     Driven::not_begun(Interruption::Failed(late(limit, setting)))
                 })

@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hotcell_budget::{Account, Usage};
 use hotcell_engine::{
-    CallError, CallReport, Callee, Event, Nobody, Observer, People, Ports, ScriptCall, Scripts, ToolCall, Tools,
+    CallError, CallReport, Callee, Event, Nobody, Observer, People, Ports, ScriptCall, Scripts, SystemClock, ToolCall,
+    Tools,
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
@@ -148,6 +149,7 @@ impl World {
             prices: Arc::default(),
             people: self.clone(),
             observer: self.clone(),
+            clock: Arc::new(SystemClock::default()),
         }
     }
 }

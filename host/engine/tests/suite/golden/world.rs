@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Usage};
-use hotcell_engine::{Agents, CallError, CallReport, Callee, Nobody, Ports, ScriptCall, Scripts, ToolCall, Tools};
+use hotcell_engine::{
+    Agents, CallError, CallReport, Callee, Nobody, Ports, ScriptCall, Scripts, SystemClock, ToolCall, Tools,
+};
 use hotcell_models::{Finish, Model, ModelError, OnText, Reply, Request, Role, TokenUsage, ToolCallRequest, ToolSpec};
 
 use super::graphs::reporter;
@@ -39,6 +41,7 @@ impl World {
             prices: Arc::default(),
             people: Arc::new(Nobody),
             observer: Arc::new(Nobody),
+            clock: Arc::new(SystemClock::default()),
         }
     }
 

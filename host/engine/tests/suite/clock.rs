@@ -1,0 +1,134 @@
+//! Every wait of a graph is on the clock of its ports, and the clock knows when nothing goes on without it.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use hotcell_budget::Account;
+use hotcell_engine::{
+    CallError, CallReport, Clock, Engine, ManualClock, Outcome, Ports, RunReport, ScriptCall, Scripts,
+};
+use hotcell_graph::ir::{Arrived, Graph, Join, JoinWhen, Retry, RetryOn, Unmet};
+use hotcell_graph::{Reducer, Value};
+use hotcell_journal::{MemoryStore, RunStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::common::journal::request;
+use crate::common::{World, ask, each, end, graph, node, pass, script};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const SOON: Duration = Duration::from_secs(20);
+
+/// A script takes as many hours as its name says, and fails if the name ends so.
+struct Slow(ManualClock);
+
+#[async_trait]
+impl Scripts for Slow {
+    async fn run(&self, call: ScriptCall) -> CallReport {
+        let hours = call.file.trim_end_matches(" fails").parse().expect("a number");
+        self.0.pause(HOUR * hours).await;
+        let result = if call.file.ends_with(" fails") { Err(CallError::Failed("no".into())) } else { Ok("{}".into()) };
+        CallReport { result, account: Account::default(), notices: Vec::new() }
+    }
+}
+
+/// Runs a graph; whenever it is settled, the clock moves to the next time that somebody waits for. Gives those times in hours,
+/// too.
+async fn run(graph: Graph, store: Arc<dyn RunStore>) -> (RunReport, Vec<f64>) {
+    let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
+    let clock = ManualClock::at(begun);
+    let scripts = Arc::new(Slow(clock.clone()));
+    let ports = Ports { scripts, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
+    let graph = Arc::new(graph);
+    let run =
+        tokio::spawn(async move { Engine::new(ports, store).start(request(&graph), CancellationToken::new()).await });
+    let mut due = Vec::new();
+    loop {
+        assert!(clock.settled(SOON).await, "{clock:?}");
+        let Some(next) = clock.next_due() else { break };
+        due.push(next.duration_since(begun).expect("later").as_secs_f64() / 3600.0);
+        clock.advance_to(next);
+    }
+    assert_eq!(clock.at_work(), 0);
+    (run.await.expect("whole").expect("it ran"), due)
+}
+
+async fn check(graph: Graph, expected: Outcome, times: &[f64]) {
+    let (report, due) = run(graph, Arc::new(MemoryStore::default())).await;
+    assert_eq!((report.outcome, &*due), (expected, times));
+}
+
+fn completed(output: &str) -> Outcome {
+    Outcome::Completed { output: output.into() }
+}
+
+/// `late` takes that long, and the join waits for it for two hours at most.
+fn join(late: &str) -> Graph {
+    let mut built = graph(&["split", "quick", "late", "join", "done"], |ids| {
+        let mut meet = pass(ids, "join", &[], &["done"]);
+        let from = |id: &str| Arrived::From(ids.get(id).expect("a node"));
+        let condition = Arrived::All(vec![from("quick"), Arrived::Optional(Box::new(from("late")))]);
+        meet.join = Join::When(JoinWhen { condition, deadline: Some(2 * HOUR), unmet: Unmet::Fail });
+        vec![
+            pass(ids, "split", &[], &["quick", "late"]),
+            pass(ids, "quick", &[("log", "quick")], &["join"]),
+            script(ids, "late", late, &[("log", "late")], &["join"]),
+            meet,
+            end(ids, "done", "{{log}}"),
+        ]
+    });
+    built.reducers.insert("log".into(), Reducer::Append);
+    built
+}
+
+#[tokio::test]
+async fn joins_wait_on_the_clock() {
+    check(join("1"), completed(r#"["quick","late"]"#), &[1.0]).await;
+    // The join goes on without what comes later; the run ends when that has ended, too.
+    check(join("3"), completed(r#"["quick"]"#), &[2.0, 3.0]).await;
+}
+
+#[tokio::test]
+async fn pauses_and_times_of_nodes_are_on_the_clock() {
+    let one = |file: &str, retry: Option<Retry>| {
+        graph(&["work", "done"], |ids| {
+            let mut work = script(ids, "work", file, &[], &["done"]);
+            work.retry = retry.clone();
+            vec![work, end(ids, "done", "made")]
+        })
+    };
+    let retry =
+        Retry { attempts: 3, on: RetryOn::Any, pause: HOUR, growth: 2.0, longest_pause: 9 * HOUR, jitter: false };
+    let (report, due) = run(one("0 fails", Some(retry)), Arc::new(MemoryStore::default())).await;
+    assert_eq!(due, [1.0, 3.0]);
+    assert!(matches!(report.outcome, Outcome::Failed { .. }), "{:?}", report.outcome);
+
+    let mut limited = one("5", None);
+    limited.limits.deadline = Some(4 * HOUR);
+    let (report, due) = run(limited, Arc::new(MemoryStore::default())).await;
+    assert_eq!(due, [4.0]);
+    let Outcome::Failed { error, .. } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(error.contains("timed out"), "{error}");
+}
+
+#[tokio::test]
+async fn items_that_sleep_side_by_side_are_settled_and_wake_in_their_order() {
+    let mut built = graph(&["items", "item", "done"], |ids| {
+        let items = each(ids, "item", "made", "all", 2);
+        vec![
+            node(ids, "items", items, &[], &["done"]),
+            script(ids, "item", "1", &[("made", "{{x}}")], &[]),
+            end(ids, "done", "{{all}}"),
+        ]
+    });
+    built.initial_state = vec![("xs".into(), Value::List(["a", "b", "c"].map(Value::from).into_iter().collect()))];
+    check(built, completed(r#"["a","b","c"]"#), &[1.0, 2.0]).await;
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_nobody_here_is_settled() {
+    let built =
+        graph(&["ask", "done"], |ids| vec![node(ids, "ask", ask("Go?"), &[], &["done"]), end(ids, "done", "x")]);
+    let (report, due) = run(built, Arc::new(MemoryStore::default())).await;
+    assert!(matches!(report.outcome, Outcome::Waiting { .. }) && due.is_empty(), "{:?}", report.outcome);
+}
