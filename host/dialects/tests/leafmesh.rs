@@ -6,7 +6,7 @@ mod surroundings;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotcell_dialects::leafmesh::{self, Loaded};
+use hotcell_dialects::leafmesh::{self, AgentKind, EscalationTarget, HumanInterface, Loaded};
 use hotcell_dialects::{Dialect, recognise};
 use hotcell_graph::Value;
 use hotcell_graph::diagnostic::{Severity, SourceFile, render};
@@ -108,8 +108,92 @@ fn every_field_that_is_not_run_is_named_by_a_check() {
     let loaded =
         load("mesh.yaml", &std::fs::read_to_string(folder().join("refused/warning_not_run_yet.yaml")).unwrap());
     let told: Vec<&str> = loaded.diagnostics.iter().map(|one| one.message.as_str()).collect();
-    for field in ["narration", "memory", "knowledge", "wake_up", "manager", "thinking", "mcp", "framework", "brokers"] {
+    for field in ["narration", "memory", "knowledge", "manager", "thinking", "mcp", "framework", "brokers"] {
         let named = format!("not run by hotcell yet: `{field}`");
         assert!(told.iter().any(|message| message.starts_with(&named)), "{field}: {told:?}");
     }
+}
+
+/// What is for whoever serves a mesh, with the documented values where a file says nothing.
+#[test]
+fn what_a_server_needs_stands_beside_the_graph() {
+    let text = r#"
+name: desk
+environment: production
+api: {cors_origins: ["https://desk.example.org"]}
+limits: {webhook_rate_limit_max: 3, webhook_replay_skew_s: 20}
+scheduler: {misfire_grace_s: 90}
+manager:
+  model: gpt-4o-mini
+  can_intervene: false
+  escalation:
+    targets:
+      - {type: human_agent, agent: boss}
+      - {type: webhook, url: "https://ops.example.org/x", method: PUT, headers: {X-Key: "${OPS}"}, payload_template: {t: "{{message}}"}}
+      - {type: channel, provider: slack, channel_id: C1, message_template: "{{message}}"}
+    auto_escalate: {max_errors_per_session: 2}
+agents:
+  boss:
+    agent_type: human
+    human_interface: webhook
+    operator_ids: [ann]
+    webhook_config:
+      outbound_url: https://desk.example.org/ask
+      outbound_headers: {Authorization: "${OPS}"}
+      inbound_auth_token: "${OPS}"
+      response_mapping: {verdict: decision}
+      max_retries: 1
+    channels: {slack: {bot_token: "${OPS}", post_channel: C2}, teams: {}}
+  clock:
+    agent_type: programmatic
+    communication_type: chain
+    wake_up: ["0 9 * * *", {cron: "@daily", timezone: UTC, input: {b: 2}}]
+    wake_up_input: {a: 1, b: 1}
+entry_points:
+  - {name: in, target: boss, description: The desk, condition: "kind == 'x'"}
+  - {name: out, target: clock, condition: always}
+"#;
+    let loaded = load("mesh.yaml", text);
+    let settings = loaded.settings.unwrap_or_else(|| panic!("{}", render(&loaded.diagnostics, false)));
+    let entries: Vec<_> = settings.entry_points.iter().map(|entry| (&*entry.name, &*entry.condition)).collect();
+    assert_eq!(entries, [("in", "kind == 'x'"), ("out", "always")]);
+    assert!(settings.is_production);
+    assert_eq!(settings.cors_origins, ["https://desk.example.org"]);
+    let limits = settings.webhooks;
+    assert_eq!((limits.max_payload_bytes, limits.rate_limit_max), (1024 * 1024, 3));
+    assert_eq!((limits.replay_skew.as_secs(), settings.misfire_grace.as_secs()), (20, 90));
+    let manager = settings.manager.as_ref().unwrap();
+    assert_eq!((manager.can_intervene, manager.max_errors_per_session, manager.timeout_threshold), (false, 2, 2));
+    assert_eq!(manager.targets.len(), 3);
+    assert!(matches!(&manager.targets[1], EscalationTarget::Webhook { method, headers, .. }
+        if method == "PUT" && headers.0.len() == 1));
+    let boss = settings.agent("boss").unwrap();
+    assert!(boss.answers_first && boss.kind == AgentKind::Human);
+    let human = boss.human.as_ref().unwrap();
+    assert_eq!((human.interface, &human.operator_ids[..]), (HumanInterface::Webhook, &["ann".to_owned()][..]));
+    let webhook = human.webhook.as_ref().unwrap();
+    assert_eq!((webhook.max_retries, webhook.retry_delay.as_secs(), webhook.outbound_timeout.as_secs()), (1, 5, 30));
+    assert_eq!(webhook.response_mapping, [("verdict".to_owned(), "decision".to_owned())]);
+    let channels: Vec<&str> = human.channels.iter().map(|channel| &*channel.provider).collect();
+    assert_eq!(channels, ["slack", "teams"]);
+    let clock = settings.agent("clock").unwrap();
+    assert!(!clock.answers_first);
+    let inputs: Vec<String> = clock.wake_ups.iter().map(|one| Value::Object(one.input.clone()).to_json()).collect();
+    assert_eq!(inputs, [r#"{"a":1,"b":1}"#, r#"{"a":1,"b":2}"#]);
+}
+
+/// Tokens and headers stand in no log.
+#[test]
+fn settings_do_not_show_secrets() {
+    let text = r#"
+agents:
+  boss:
+    agent_type: human
+    human_interface: webhook
+    webhook_config: {outbound_url: "http://localhost/x", outbound_headers: {A: tell-no-1}, inbound_auth_token: tell-no-2}
+    channels: {slack: {bot_token: tell-no-3}}
+entry_points: [{name: in, target: boss}]
+"#;
+    let shown = format!("{:?}", load("mesh.yaml", text).settings.expect("it loads"));
+    assert!(shown.contains("http://localhost/x") && !shown.contains("tell-no"), "{shown}");
 }

@@ -307,6 +307,14 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
             }
         }
     }
+    for (place, parts) in expect["not_told"].as_array().into_iter().flatten().enumerate() {
+        let told = requests.get(place).map(|request| format!("{:?}", request.messages)).unwrap_or_default();
+        for part in parts.as_array().into_iter().flatten().filter_map(Json::as_str) {
+            if told.contains(part) {
+                return Err(format!("request {place} has `{part}`: {told}"));
+            }
+        }
+    }
     match model.unserved() {
         0 => Ok(Played::Through),
         left => Err(format!("{left} replies were not asked for")),

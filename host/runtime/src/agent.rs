@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hotcell_cells::Grants;
 use hotcell_dialects::Dialect;
+use hotcell_dialects::leafmesh::MeshSettings;
 use hotcell_engine::{Callee, Hooks};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, render};
@@ -44,6 +45,8 @@ pub struct Agent {
     pub(crate) texts: String,
     /// What it was loaded from; none if that cannot be written down
     pub(crate) revision: Option<AgentRevision>,
+    /// What it says beside its graph, if it is a mesh
+    pub(crate) mesh: Option<Arc<MeshSettings>>,
     pub(crate) own: Callee,
     /// What is granted to its file
     pub(crate) grants: Arc<Grants>,
@@ -58,6 +61,11 @@ impl Agent {
     /// Where it comes from: what the runs of it in a journal are known by.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// What it says for whoever serves it, if it is a mesh of agents.
+    pub fn mesh(&self) -> Option<&MeshSettings> {
+        self.mesh.as_deref()
     }
 
     /// Identifies everything that it was loaded from.

@@ -81,6 +81,7 @@ fn load_located(context: &LoadContext, located: &Located, loading: &Loading<'_>)
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,
+        mesh: one.mesh,
         texts: match &digests[..] {
             [digest] => digest.clone(),
             several => blake3::hash(several.concat().as_bytes()).to_hex().to_string(),

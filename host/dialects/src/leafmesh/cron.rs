@@ -2,14 +2,24 @@
 
 use std::ops::RangeInclusive;
 
-/// Whether an expression is one that can come; the error says what is wrong with it.
-pub(super) fn check(source: &str) -> Result<(), String> {
-    Cron::parse(source).map(|_| ())
+/// A minute on the calendar and clock of some place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocalMinute {
+    /// The year
+    pub year: i16,
+    /// The month, from 1
+    pub month: i8,
+    /// The day of the month, from 1
+    pub day: i8,
+    /// The hour
+    pub hour: i8,
+    /// The minute
+    pub minute: i8,
 }
 
 /// A cron expression, as the minutes, hours and days that it means.
 #[derive(Clone, Debug, PartialEq)]
-struct Cron {
+pub struct Cron {
     /// A bit for each minute, hour, day of the month and month
     minutes: u64,
     hours: u64,
@@ -54,7 +64,7 @@ struct Part {
 
 impl Cron {
     /// Reads an expression; the error says what is wrong with it.
-    fn parse(source: &str) -> Result<Cron, String> {
+    pub(super) fn parse(source: &str) -> Result<Cron, String> {
         let source = source.trim();
         let written = match MACROS.iter().find(|(name, _)| name.eq_ignore_ascii_case(source)) {
             Some((_, fields)) => *fields,
@@ -83,6 +93,79 @@ impl Cron {
             return Err("the day of the month never comes in these months".to_owned());
         }
         Ok(cron)
+    }
+
+    /// The first minute after another one at which it comes, on a calendar without gaps: that a local time is left out or comes
+    /// twice is for whoever knows the zone. None if the calendar ends before.
+    pub fn next_after(&self, after: LocalMinute) -> Option<LocalMinute> {
+        let mut day = LocalMinute { hour: 0, minute: 0, ..after };
+        let mut from = (u64::try_from(after.hour).ok()?, u64::try_from(after.minute).ok()? + 1);
+        // The 29th of February on one day of the week comes every forty years, where a century has none.
+        for _ in 0..=MOST_DAYS {
+            if self.is_on_day(day) {
+                let times = (from.0..24).filter(|hour| self.hours & (1 << hour) != 0);
+                for hour in times {
+                    let first = if hour == from.0 { from.1 } else { 0 };
+                    if let Some(minute) = (first..60).find(|minute| self.minutes & (1 << minute) != 0) {
+                        return Some(LocalMinute { hour: hour as i8, minute: minute as i8, ..day });
+                    }
+                }
+            }
+            from = (0, 0);
+            day = day.next_day()?;
+        }
+        None
+    }
+
+    fn is_on_day(&self, day: LocalMinute) -> bool {
+        let by_month_day = self.days & (1 << day.day) != 0;
+        let by_weekday = self.weekdays.iter().any(|weekday| weekday.is_on(day));
+        let is_day = if self.either_day { by_month_day || by_weekday } else { by_month_day && by_weekday };
+        self.months & (1 << day.month) != 0 && is_day
+    }
+}
+
+/// How many days are looked at for the next one that fits.
+const MOST_DAYS: u32 = 41 * 366;
+
+impl Weekday {
+    fn is_on(self, day: LocalMinute) -> bool {
+        let this = day.weekday();
+        match self {
+            Weekday::Every(weekday) => weekday == this,
+            Weekday::Nth(weekday, nth) => weekday == this && (day.day as u8 - 1) / 7 + 1 == nth,
+            Weekday::Last(weekday) => weekday == this && day.day + 7 > day.month_length(),
+        }
+    }
+}
+
+impl LocalMinute {
+    fn month_length(self) -> i8 {
+        let is_leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
+        match self.month {
+            2 if is_leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        }
+    }
+
+    fn next_day(self) -> Option<LocalMinute> {
+        Some(match self {
+            _ if self.day < self.month_length() => LocalMinute { day: self.day + 1, ..self },
+            _ if self.month < 12 => LocalMinute { month: self.month + 1, day: 1, ..self },
+            _ => LocalMinute { year: self.year.checked_add(1)?, month: 1, day: 1, ..self },
+        })
+    }
+
+    /// The day of the week, Sunday as 0.
+    fn weekday(self) -> u8 {
+        /// How far the first of each month is from that of March in a year that begins then.
+        const MONTHS: [i32; 12] = [0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4];
+        let year = i32::from(self.year) - i32::from(self.month < 3);
+        let place = usize::try_from(self.month - 1).unwrap_or(0) % 12;
+        let days = year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
+        (days + MONTHS[place] + i32::from(self.day)).rem_euclid(7) as u8
     }
 }
 
@@ -179,6 +262,32 @@ mod tests {
             let problem = Cron::parse(source).expect_err(source);
             assert!(problem.contains(part), "{source}: {problem}");
         }
+    }
+
+    #[test]
+    fn the_next_one_is_found() {
+        let at = |text: &str| {
+            let parts: Vec<i16> = text.split(['-', ' ', ':']).map(|part| part.parse().unwrap()).collect();
+            let [year, month, day, hour, minute] = parts[..] else { panic!("{text}") };
+            LocalMinute { year, month: month as i8, day: day as i8, hour: hour as i8, minute: minute as i8 }
+        };
+        for (source, after, next) in [
+            ("0 9 * * *", "2026-11-23 08:59", "2026-11-23 09:00"),
+            ("0 9 * * *", "2026-11-23 09:00", "2026-11-24 09:00"),
+            ("*/20 23 31 12 *", "2026-12-31 23:40", "2027-12-31 23:00"),
+            ("0 0 29 2 *", "2026-01-01 00:00", "2028-02-29 00:00"),
+            // The third Friday, and the last one.
+            ("30 8 * * 5#3", "2026-11-01 00:00", "2026-11-20 08:30"),
+            ("30 8 * * 5L", "2026-11-01 00:00", "2026-11-27 08:30"),
+            // Either is enough where both are restricted: the 13th, or a Monday.
+            ("0 0 13 * 1", "2026-11-10 00:00", "2026-11-13 00:00"),
+            ("0 0 13 * 1", "2026-11-13 00:00", "2026-11-16 00:00"),
+            ("0 0 29 2 0", "2026-03-01 00:00", "2027-02-07 00:00"),
+            ("@weekly", "2026-11-23 00:00", "2026-11-29 00:00"),
+        ] {
+            assert_eq!(Cron::parse(source).unwrap().next_after(at(after)), Some(at(next)), "{source} after {after}");
+        }
+        assert_eq!(Cron::parse("0 0 1 1 *").unwrap().next_after(at("32767-01-01 00:00")), None);
     }
 
     #[test]

@@ -23,6 +23,8 @@ const FROM: &str = "from";
 const OUTPUT: &str = "output";
 /// Who had called the agent that gave it.
 const CALLER: &str = "caller";
+/// What others had given to an agent that is called again.
+const CAME: &str = "came";
 /// The entry point that was taken.
 const DOOR: &str = "(door)";
 /// What the caller wrote in place of data.
@@ -35,6 +37,12 @@ const ERRORS: &str = "errors";
 const ENTRY_POINT: &str = "entry_point";
 const DATA: &str = "data";
 const SESSION_ID: &str = "session_id";
+/// What a run is given by whoever serves the mesh: the call of one agent in place of an entry point, an object with these entries.
+const CALL: &str = "(call)";
+const CALLED: &str = "agent";
+const CALLED_WITH: &str = "input";
+/// What was said before in the session, the oldest first.
+pub(super) const HISTORY: &str = "(history)";
 /// What agents are given beside what the agent before them gave.
 pub(super) const FROM_AGENT: &str = "from_agent";
 pub(super) const UPSTREAM: &str = "upstream_yields";
@@ -58,7 +66,7 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     }
     let mut graph = Graph::new(mesh.name.as_str(), nodes, START)?;
     graph.input_key = Some(TEXT.into());
-    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID].map(Key::from).into();
+    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY].map(Key::from).into();
     graph.initial_state = vec![(OUTPUTS.into(), Object::default().into()), (OUTPUT.into(), Value::Null)];
     graph.kept = Some(Vec::new());
     graph.reducers.insert(OUTPUTS.into(), Reducer::Merge);
@@ -106,10 +114,15 @@ fn session() -> Expression {
     or_else(key(SESSION_ID), "")
 }
 
-/// Where the run begins: the entry point is chosen, and its agent called with the data.
+/// Where the run begins: the entry point is chosen, and its agent called with the data; or an agent is called at once.
 fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
-    let routes: Vec<_> =
-        mesh.entry_points.iter().filter_map(|entry| Some((entry.name.to_string(), ids.get(&entry.target)?))).collect();
+    let mut routes: Vec<_> = mesh
+        .entry_points
+        .iter()
+        .filter_map(|entry| Some((door(BY_NAME, &entry.name), ids.get(&entry.target)?)))
+        .collect();
+    let agents = mesh.agents.iter();
+    routes.extend(agents.filter_map(|agent| Some((door(BY_CALL, &agent.name), ids.get(&agent.name)?))));
     let text = composed(Composed::ObjectOf(key(TEXT), "message".into()));
     let data =
         composed(Composed::Overlaid(vec![or_else(text, Object::default()), or_else(key(DATA), Object::default())]));
@@ -117,7 +130,15 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
     let action = match (later, ways) {
         ([], Ok(ways)) => {
             let way = Way { noun: "entry point", chosen: key(ENTRY_POINT), object: data.clone(), ways };
-            Action::Compute(ComputeAction { value: composed(Composed::Way(Box::new(way))), bind: ANSWER })
+            let door = Composed::Either {
+                condition: Expression::Has(CALL.into()),
+                then: Expression::Joined(vec![Expression::Value(BY_CALL.into()), called_agent(mesh)]),
+                otherwise: Expression::Joined(vec![
+                    Expression::Value(BY_NAME.into()),
+                    composed(Composed::Way(Box::new(way))),
+                ]),
+            };
+            Action::Compute(ComputeAction { value: composed(door), bind: ANSWER })
         }
         ([], Err(problem)) => Action::Fail(problem),
         (later, _) => Action::Fail(format!("hotcell does not run yet what this mesh has: {}", later.join(", "))),
@@ -126,15 +147,54 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
         Some((_, first)) => Next::ByValue { value: key(DOOR), otherwise: *first, routes },
         None => Next::Open(Vec::new()),
     };
+    let brought = Composed::Either {
+        condition: Expression::Has(CALL.into()),
+        then: called(),
+        otherwise: object([(OUTPUT, data)]),
+    };
     Node {
         implied_by: Some(mesh.name.as_str().into()),
         on_failure: OnFailure::Fail,
         updates: vec![
             Update { key: DOOR.into(), value: key(ANSWER) },
-            Update { key: BROUGHT.into(), value: object([(OUTPUT, data)]) },
+            Update { key: BROUGHT.into(), value: composed(brought) },
         ],
         ..Node::new(START, "entry", action, next, span)
     }
+}
+
+/// Before the name of an entry point, and before that of an agent that is called at once: neither is mistaken for the other.
+const BY_NAME: &str = "entry ";
+const BY_CALL: &str = "call ";
+
+fn door(kind: &str, name: &str) -> String {
+    format!("{kind}{name}")
+}
+
+/// The agent that is called at once.
+fn called_agent(mesh: &Mesh) -> Expression {
+    let ways = mesh.agents.iter().map(|agent| WayCase { name: agent.name.clone(), condition: None, fit: None });
+    let way = Way {
+        noun: "agent",
+        chosen: or_else(entry(key(CALL), CALLED), ""),
+        object: or_else(entry(key(CALL), CALLED_WITH), Object::default()),
+        ways: ways.collect(),
+    };
+    composed(Composed::Way(Box::new(way)))
+}
+
+/// What an agent is brought that is called at once: what it is given, as the agent that is named would have given it. What others
+/// had given, of an agent that is called again, is handed on.
+fn called() -> Expression {
+    let given = || or_else(entry(key(CALL), CALLED_WITH), Object::default());
+    let own = [FROM_AGENT, SESSION_ID, UPSTREAM].map(Key::from);
+    let before = Expression::Else(Box::new(entry(given(), FROM_AGENT)), Box::new(Expression::Value("".into())));
+    let from = Expression::Else(Box::new(entry(key(CALL), FROM_AGENT)), Box::new(before));
+    object([
+        (OUTPUT, composed(Composed::Without(given(), own.into()))),
+        (FROM, from),
+        (CAME, or_else(entry(given(), UPSTREAM), Object::default())),
+    ])
 }
 
 /// An entry point with what its data has to be.
@@ -175,6 +235,7 @@ fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundin
     let last = || composed(Composed::Last(key(BROUGHT)));
     let from = || or_else(entry(last(), FROM), "");
     let came = composed(Composed::Keyed { list: key(BROUGHT), key: FROM.into(), value: OUTPUT.into() });
+    let came = Expression::Else(Box::new(entry(last(), CAME)), Box::new(came));
     let given = composed(Composed::Overlaid(vec![
         entry(last(), OUTPUT),
         object([(FROM_AGENT, from()), (SESSION_ID, session()), (UPSTREAM, came)]),

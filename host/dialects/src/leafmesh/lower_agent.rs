@@ -8,7 +8,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Reducer, Value};
 
-use super::lower::{composed, entry, key, list, object};
+use super::lower::{HISTORY, composed, entry, key, list, object, or_else};
 use super::lower_work::{self, Work};
 use super::schema::Agent;
 use super::shapes;
@@ -46,15 +46,23 @@ pub(super) fn action(agent: &Agent, given: Expression, bind: &'static str, surro
         _ => copies(agent, &Arc::new(graph)).ok_or_else(|| TWICE.to_owned()),
     });
     match graph {
-        Ok(graph) => call(graph, given, vec![OUTPUT.into()], bind),
+        Ok(graph) => {
+            let inputs = vec![(INPUT.into(), given), (HISTORY.into(), or_else(key(HISTORY), list([])))];
+            call(graph, inputs, vec![OUTPUT.into()], bind)
+        }
         Err(reason) => Action::Fail(reason),
     }
 }
 
-fn call(graph: impl Into<Arc<Graph>>, given: Expression, gives: Vec<Key>, bind: &'static str) -> Action {
+/// What the graph of an agent, or a part of it, hands on to a graph within it.
+fn handed_on(given: Expression) -> Vec<(Key, Expression)> {
+    vec![(INPUT.into(), given), (HISTORY.into(), key(HISTORY))]
+}
+
+fn call(graph: impl Into<Arc<Graph>>, inputs: Vec<(Key, Expression)>, gives: Vec<Key>, bind: &'static str) -> Action {
     let target = CallTarget::Graph {
         graph: graph.into(),
-        inputs: vec![(INPUT.into(), given)],
+        inputs,
         conversation: None,
         inherits: false,
         gives: Gives::Entries(gives),
@@ -167,7 +175,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
             ..Node::new(
                 slot,
                 "copy",
-                call(graph.clone(), given, vec![OUTPUT.into()], ANSWER),
+                call(graph.clone(), handed_on(given), vec![OUTPUT.into()], ANSWER),
                 Next::Open(Vec::new()),
                 &agent.span,
             )
@@ -193,7 +201,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
             ..Node::new(
                 WORK,
                 WORK,
-                call(side_by_side, key(INPUT), slots, ANSWER),
+                call(side_by_side, handed_on(key(INPUT)), slots, ANSWER),
                 Next::To(ids.get(MERGE).into_iter().collect()),
                 &agent.span,
             )

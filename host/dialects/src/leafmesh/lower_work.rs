@@ -9,7 +9,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Path, Template, Value};
 
-use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
+use super::lower::{FROM_AGENT, HISTORY, UPSTREAM, composed, entry, key, object, or_else};
 use super::lower_agent::{ANSWER, INPUT, RAW};
 use super::models;
 use super::schema::{Agent, Body, Human, Llm};
@@ -113,6 +113,10 @@ fn model(agent: &Agent, llm: &Llm) -> Work {
     }
     if !agent.yields.is_empty() {
         prompt.push(system("`yields`", Contract::hint(&shapes::of_fields(&agent.yields))));
+    }
+    if let Some(most) = agent.history {
+        let earlier = composed(Composed::Newest(key(HISTORY), most as usize));
+        prompt.push(PromptPart::messages("`receive_conversation_history`", earlier));
     }
     let input = Expression::TextOf(Box::new(key(INPUT)));
     prompt.push(PromptPart::text("the input", Speaker::Human, input));

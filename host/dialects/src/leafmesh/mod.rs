@@ -1,6 +1,6 @@
 //! The front end for LeafMesh: meshes of agents that call each other by conditions (files with `agents` and `entry_points`).
 //!
-//! [`interpolate`] puts in variables, the modules that begin with `read` give every field its type and place, [`checks`] look
+//! What a mesh says that no run of it needs is [`MeshSettings`]. [`interpolate`] puts in variables, the modules that begin with `read` give every field its type and place, [`checks`] look
 //! at what the agents are to each other, [`lower`] makes a graph of them, [`lower_agent`] and [`lower_work`] what each of them does.
 
 mod checks;
@@ -21,6 +21,7 @@ mod read_llm;
 mod read_manager;
 mod reading;
 mod schema;
+mod settings;
 mod shapes;
 mod wait;
 
@@ -33,11 +34,19 @@ use crate::document::{self, Reader};
 use crate::surroundings::Surroundings;
 use reading::Reading;
 
+pub use cron::{Cron, LocalMinute};
+pub use settings::{
+    AgentKind, AgentSettings, ChannelSettings, EntrySettings, EscalationTarget, Hidden, HumanInterface, HumanSettings,
+    ManagerSettings, MeshSettings, WakeUp, WebhookLimits, WebhookSettings,
+};
+
 /// What a file gives.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// The graph; none if there is an error among the diagnostics
     pub graph: Option<Graph>,
+    /// What it says beside the graph; there with the graph
+    pub settings: Option<MeshSettings>,
     /// Everything that is wrong with the file
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -45,20 +54,22 @@ pub struct Loaded {
 /// Reads, checks and lowers a mesh.
 pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
     let (document, mut diagnostics) = document::parse(file);
-    let Some(document) = document else { return Loaded { graph: None, diagnostics } };
+    let Some(document) = document else { return Loaded { diagnostics, ..Loaded::default() } };
     let (document, of_variables) = interpolate::interpolate(document, surroundings);
     diagnostics.extend(of_variables);
     let reader = Reader::new(&document);
     let mut reading = Reading::new(&reader, surroundings);
-    let mut graph = read::mesh(&mut reading).and_then(|mesh| {
+    let mut loaded = read::mesh(&mut reading).and_then(|mesh| {
         checks::mesh(&mesh, &reading);
-        lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place), surroundings)
+        let graph = lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place), surroundings)?;
+        Some((graph, settings::of(&mesh)))
     });
     diagnostics.extend(reader.into_diagnostics());
     diagnostic::sort(&mut diagnostics);
     diagnostics.dedup();
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-        graph = None;
+        loaded = None;
     }
-    Loaded { graph, diagnostics }
+    let (graph, settings) = loaded.unzip();
+    Loaded { graph, settings, diagnostics }
 }

@@ -49,9 +49,9 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
     });
     let reading = &*reading;
     read_blocks::storage(reading, &mut fields);
-    read_blocks::api(reading, &mut fields);
+    mesh.cors_origins = read_blocks::api(reading, &mut fields);
     read_blocks::mesh(reading, &mut fields, &mut mesh);
-    read_blocks::limits(reading, &mut fields);
+    read_blocks::limits(reading, &mut fields, &mut mesh);
     mesh.manager = read_manager::manager(reading, &mut fields, &mut mesh);
     agents(reading, &mut fields, &mut mesh);
     entry_points(reading, &mut fields, &mut mesh);
@@ -125,7 +125,7 @@ fn entry_points<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, 
     {
         let implied = |text| SourceText::implied(text, agent.span.clone());
         let (name, target) = (implied(DEFAULT_ENTRY), implied(DEFAULT_TARGET));
-        mesh.entry_points.push(EntryPoint { name, target, condition: None });
+        mesh.entry_points.push(EntryPoint { name, target, description: None, condition: None });
     }
     for item in items.unwrap_or_default() {
         let Some(entry) = entry_point(reading, fields, item) else { continue };
@@ -150,11 +150,11 @@ fn entry_point<'r, 'd>(reading: &Reading<'r, 'd>, around: &Fields<'r, 'd>, item:
         fields.set_owner_name(format!("the entry point `{}`", &**name));
     }
     let target = fields.text("target", Required);
-    fields.text("description", Optional);
+    let description = fields.text("description", Optional).map(|text| text.to_string());
     let what = fields.owner().what.clone();
     let condition = condition(reading, &mut fields, &what);
     fields.finish(|_| None);
-    Some(EntryPoint { name: name?, target: target?, condition })
+    Some(EntryPoint { name: name?, target: target?, description, condition })
 }
 
 /// Reads the field `condition`; none if it always holds. `what` has it.

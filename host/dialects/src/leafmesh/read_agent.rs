@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use hotcell_graph::Object;
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::cron;
-use super::reading::{Reading, is_on, vault_name};
+use super::cron::Cron;
+use super::reading::{Reading, vault_name};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
+use super::settings::WakeUp;
 use super::shapes::Declared;
 use super::wait::Wait;
 use super::{read, read_connector, read_human, read_llm};
@@ -26,6 +28,9 @@ const OF_TYPES: [(AgentType, &[&str]); 4] = [
     (AgentType::Programmatic, &["integration", "connector_config", "external_policy", "request_form"]),
     (AgentType::External, &["framework", "connector_config", "external_policy", "request_form"]),
 ];
+/// How many earlier messages an agent is told where nothing is said, and how many at most.
+const HISTORY: u32 = 20;
+const MOST_HISTORY: u32 = 200;
 const TYPES: [&str; 4] = ["llm", "human", "programmatic", "external"];
 
 /// Reads an agent; none if it is no mapping.
@@ -51,7 +56,7 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
         reading.later_because(&fields, entry, ": `each`");
     }
     budgets(reading, &mut fields, entry, agent_type);
-    wake_ups(reading, &mut fields);
+    let wake_ups = wake_ups(reading, &mut fields);
     identity(reading, &mut fields);
     let structures = &reading.structures;
     let yields = Declared { block: "`yields`", structures: &[] }.fields(&mut fields, "yields");
@@ -69,9 +74,7 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     let retries = fields.between("enforce_yields_retry", 0, u32::MAX).unwrap_or(0);
     memory(reading, &mut fields);
     knowledge(reading, &mut fields);
-    fields.flag("receive_conversation_history", Optional);
-    reading.not_yet(&mut fields, "receive_conversation_history");
-    fields.between("history_limit", 0, 200);
+    let history = history(reading, &mut fields, agent_type);
     let overrides = overrides(reading, &mut fields);
     fields.list("listen_events", Optional);
     reading.not_yet(&mut fields, "listen_events");
@@ -101,9 +104,11 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
         yields,
         inputs,
         edges,
+        wake_ups,
         wait,
         is_strict,
         retries,
+        history,
         overrides,
         body,
         closed,
@@ -205,47 +210,58 @@ fn budgets<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, entry
     }
 }
 
-fn wake_ups<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    zone(reading, fields);
-    fields.map("wake_up_input", Optional);
-    let Some(entry) = fields.entry("wake_up", Optional) else { return };
+fn wake_ups<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<WakeUp> {
+    let usual_zone = zone(reading, fields).unwrap_or_else(|| "UTC".to_owned());
+    let usual_input = given(fields, "wake_up_input");
+    let mut wake_ups = Vec::new();
+    let Some(entry) = fields.entry("wake_up", Optional) else { return wake_ups };
     let items = match &entry.value.kind {
         Kind::List(items) => items.iter().collect(),
         _ => vec![&entry.value],
     };
     for item in items {
+        let (mut own_zone, mut input) = (None, usual_input.clone());
         let text = match &item.kind {
             Kind::Map(_) => {
                 let what = "an entry of `wake_up`".to_owned();
                 let Some(mut of_one) = reading.fields_of(fields, item, what) else { continue };
                 let text = of_one.text("cron", Required);
-                of_one.map("input", Optional);
-                zone(reading, &mut of_one);
+                for (name, value) in given(&mut of_one, "input").iter() {
+                    input.insert(name.clone(), value.clone());
+                }
+                own_zone = zone(reading, &mut of_one);
                 of_one.finish(|_| None);
                 text
             }
             _ => reading.reader.text(item, || "`wake_up`".to_owned(), fields.owner()),
         };
-        if let Some(text) = text
-            && let Err(problem) = cron::check(&text)
-        {
-            let error = fields.error(format!("`wake_up: {}` never runs: {problem}", &*text), &text.span);
-            let help = "write minute, hour, day of the month, month and day of the week: `0 9 * * MON-FRI`";
-            reading.reader.report(error.help(help));
+        let Some(text) = text else { continue };
+        let zone = own_zone.unwrap_or_else(|| usual_zone.clone());
+        match Cron::parse(&text) {
+            Ok(cron) => wake_ups.push(WakeUp { cron, zone, input }),
+            Err(problem) => {
+                let error = fields.error(format!("`wake_up: {}` never runs: {problem}", &*text), &text.span);
+                let help = "write minute, hour, day of the month, month and day of the week: `0 9 * * MON-FRI`";
+                reading.reader.report(error.help(help));
+            }
         }
     }
-    if is_on(&entry.value) {
-        reading.later(fields, entry);
-    }
+    wake_ups
 }
 
-fn zone(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) {
-    if let Some(zone) = fields.text("timezone", Optional)
-        && !reading.surroundings.has_time_zone(&zone)
-    {
+/// A mapping that is handed on as it is.
+fn given(fields: &mut Fields<'_, '_>, name: &'static str) -> Object {
+    let (entries, _) = fields.map(name, Optional).unwrap_or_default();
+    entries.iter().map(|entry| (entry.key.clone(), entry.value.to_value())).collect()
+}
+
+fn zone(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> Option<String> {
+    let zone = fields.text("timezone", Optional)?;
+    if !reading.surroundings.has_time_zone(&zone) {
         let error = fields.error(format!("there is no time zone `{}`", &*zone), &zone.span);
         reading.reader.report(error.help("write its name in the time zone database, such as `Europe/Berlin` or `UTC`"));
     }
+    Some(zone.to_string())
 }
 
 fn identity(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) {
@@ -362,6 +378,15 @@ fn knowledge<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
             fields.flag("knowledge", Optional);
         }
     }
+}
+
+fn history<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, own: AgentType) -> Option<u32> {
+    let is_on = fields.flag("receive_conversation_history", Optional).is_some_and(|flag| flag.value);
+    let most = fields.between("history_limit", 0, MOST_HISTORY).unwrap_or(HISTORY);
+    if is_on && own != AgentType::Llm {
+        reading.no_effect(fields, "receive_conversation_history", "only a model is told what was said before");
+    }
+    is_on.then_some(most)
 }
 
 fn overrides<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<(SourceText, Communication)> {

@@ -1,11 +1,19 @@
 //! Reading the blocks about where a mesh lives: its store, its server, its models, its limits.
 
+use std::time::Duration;
+
 use super::read::MOST_SECONDS;
 use super::read_human::check_url;
 use super::reading::{LONGEST, Reading};
 use super::schema::Mesh;
+use super::settings::WebhookLimits;
 use crate::document::Fields;
 use crate::document::Need::{Optional, Required};
+
+/// How much of a session's history is kept where nothing is said.
+const MAX_HISTORY_BYTES: u32 = 5 * 1024 * 1024;
+/// How late a wake-up that was missed is still made good where nothing is said.
+const MISFIRE_GRACE: Duration = Duration::from_secs(3600);
 
 /// `persistence`, and `redis` as older files have it. hotcell keeps everything in its own journal.
 pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
@@ -58,19 +66,21 @@ fn redis<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
     fields.word("ssl_cert_reqs", &["required", "optional", "none"]);
 }
 
-pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    reading.no_effect(fields, "api", "a mesh is not served yet");
-    let Some(mut of_one) = reading.block(fields, "api") else { return };
-    for origin in of_one.texts("cors_origins", Optional).unwrap_or_default() {
+/// `api`: the origins that browsers may call from.
+pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<String> {
+    let Some(mut of_one) = reading.block(fields, "api") else { return Vec::new() };
+    let origins = of_one.texts("cors_origins", Optional).unwrap_or_default();
+    for origin in &origins {
         let host = origin.strip_prefix("https://").or_else(|| origin.strip_prefix("http://"));
         let is_origin = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '*', '?', '#', '@', ' ']));
-        if !is_origin && !super::interpolate::names_vault(&origin) {
-            let message = format!("`{}` in `cors_origins` is no origin", &*origin);
+        if !is_origin && !super::interpolate::names_vault(origin) {
+            let message = format!("`{}` in `cors_origins` is no origin", &**origin);
             let error = of_one.error(message, &origin.span);
             reading.reader.report(error.help("write scheme, host and port and nothing else: `https://example.org`"));
         }
     }
     of_one.finish(|_| None);
+    origins.into_iter().map(|origin| origin.to_string()).collect()
 }
 
 pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
@@ -134,10 +144,10 @@ fn required<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, name
 }
 
 /// The blocks of numbers of later versions of the documentation.
-pub(super) fn limits<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    for name in ["timeouts", "scheduler", "limits"] {
-        reading.no_effect(fields, name, "a run has the limits of hotcell");
-    }
+pub(super) fn limits<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
+    reading.no_effect(fields, "timeouts", "a run has the limits of hotcell");
+    mesh.max_history_bytes = MAX_HISTORY_BYTES;
+    mesh.misfire_grace = MISFIRE_GRACE;
     if let Some(mut of_one) = reading.block(fields, "timeouts") {
         for name in ["llm_hard_timeout_s", "mesh_call_default_timeout_s", "super_agent_max_dispatch_s"] {
             reading.seconds(&mut of_one, name, LONGEST);
@@ -145,27 +155,35 @@ pub(super) fn limits<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 
         of_one.finish(|_| None);
     }
     if let Some(mut of_one) = reading.block(fields, "scheduler") {
-        for name in ["cron_min_interval_seconds", "misfire_grace_s"] {
-            reading.seconds(&mut of_one, name, LONGEST);
+        reading.seconds(&mut of_one, "cron_min_interval_seconds", LONGEST);
+        reading.no_effect(&mut of_one, "cron_min_interval_seconds", "a schedule is never finer than a minute");
+        if let Some(grace) = reading.seconds(&mut of_one, "misfire_grace_s", LONGEST) {
+            mesh.misfire_grace = grace;
         }
         of_one.finish(|_| None);
     }
     if let Some(mut of_one) = reading.block(fields, "limits") {
+        let mut own = |name| of_one.between(name, 1, u32::MAX);
+        let seconds = |count: u32| Duration::from_secs(u64::from(count));
+        let usual = WebhookLimits::default();
+        mesh.webhooks = WebhookLimits {
+            max_payload_bytes: own("webhook_max_payload_bytes").unwrap_or(usual.max_payload_bytes),
+            rate_limit_max: own("webhook_rate_limit_max").unwrap_or(usual.rate_limit_max),
+            rate_limit_window: own("webhook_rate_limit_window_s").map_or(usual.rate_limit_window, seconds),
+            replay_skew: own("webhook_replay_skew_s").map_or(usual.replay_skew, seconds),
+        };
+        mesh.max_history_bytes = own("max_session_history_bytes").unwrap_or(MAX_HISTORY_BYTES);
         let counts = [
             "max_parallel_tool_calls",
             "tool_result_max_chars",
             "consumer_inflight_max",
-            "webhook_max_payload_bytes",
-            "webhook_rate_limit_max",
-            "webhook_rate_limit_window_s",
-            "webhook_replay_skew_s",
-            "max_session_history_bytes",
             "knowledge_ingest_total_bytes",
             "knowledge_query_rate_limit_max",
             "knowledge_query_rate_limit_window_s",
         ];
         for name in counts {
             of_one.between(name, 1, u32::MAX);
+            reading.no_effect(&mut of_one, name, "a run has the limits of hotcell");
         }
         of_one.finish_open();
     }

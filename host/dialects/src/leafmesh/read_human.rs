@@ -1,9 +1,14 @@
 //! Reading what only people have.
 
+use std::time::Duration;
+
+use hotcell_graph::Value;
+
 use super::reading::{Reading, is_on};
 use super::schema::{Human, Interface};
+use super::settings::{ChannelSettings, Hidden, WebhookSettings};
 use crate::document::Need::Optional;
-use crate::document::{Fields, SourceText};
+use crate::document::{Entry, Fields, SourceText};
 
 /// All fields of this type of agents.
 pub(super) const FIELDS: &[&str] = &[
@@ -25,6 +30,11 @@ pub(super) const FIELDS: &[&str] = &[
 pub(super) const PROVIDERS: [&str; 5] = ["slack", "telegram", "discord", "whatsapp", "teams"];
 /// How long people have at most.
 const MOST_TIMEOUT: u32 = 30 * 24 * 60 * 60;
+/// How questions are posted where nothing is said: the limit of one post and the pause before the next in seconds, and how many
+/// more there are.
+const OUTBOUND_TIMEOUT: u32 = 30;
+const OUTBOUND_PAUSE: u32 = 5;
+const OUTBOUND_RETRIES: u32 = 3;
 
 pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Human {
     let interface = match fields.word("human_interface", &["default", "api", "webhook", "custom"]) {
@@ -50,12 +60,14 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
         }
         reading.not_yet(fields, name);
     }
-    for name in ["human_escalation_triggers", "operator_ids"] {
-        fields.texts(name, Optional);
-        reading.not_yet(fields, name);
-    }
-    let has_url = webhook_config(reading, fields);
-    let has_channel = channels(reading, fields);
+    fields.texts("human_escalation_triggers", Optional);
+    reading.not_yet(fields, "human_escalation_triggers");
+    let operator_ids = fields.texts("operator_ids", Optional).unwrap_or_default();
+    reading.not_yet(fields, "operator_ids");
+    let webhook = webhook_config(reading, fields);
+    let channels = channels(reading, fields);
+    let has_url = webhook.as_ref().is_some_and(|webhook| webhook.outbound_url.is_some());
+    let has_channel = fields.entry("channels", Optional).is_some_and(|entry| is_on(&entry.value));
     check_interface(reading, fields, interface, has_url || has_channel);
     if interface != Interface::Default {
         let word = fields.entry("human_interface", Optional);
@@ -67,42 +79,59 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
         let name = fields.owner().node.clone().unwrap_or_default();
         reading.later_of_agent(&name, &span, &said);
     }
-    Human { interface, prompt, context }
+    let operator_ids = operator_ids.into_iter().map(|id| id.to_string()).collect();
+    Human { interface, prompt, context, webhook, channels, operator_ids }
 }
 
-/// Whether an address is there to which questions are posted.
-fn webhook_config<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> bool {
-    let Some(mut of_one) = reading.block(fields, "webhook_config") else { return false };
+/// Where questions are posted to.
+fn webhook_config<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<WebhookSettings> {
+    let mut of_one = reading.block(fields, "webhook_config")?;
     let url = of_one.text("outbound_url", Optional);
     if let Some(url) = &url {
         check_url(reading, &of_one, "outbound_url", url);
     }
-    text_values(reading, &mut of_one, "outbound_headers");
-    of_one.between("outbound_timeout", 1, 3600);
+    let outbound_headers = text_values(reading, &mut of_one, "outbound_headers");
+    let timeout = of_one.between("outbound_timeout", 1, 3600).unwrap_or(OUTBOUND_TIMEOUT);
     of_one.text("inbound_endpoint", Optional);
-    if let Some(token) = of_one.text("inbound_auth_token", Optional)
+    let token = of_one.text("inbound_auth_token", Optional);
+    if let Some(token) = &token
         && let Some(node) = of_one.node("inbound_auth_token", Optional)
     {
-        reading.secret(&of_one, "inbound_auth_token", &token, node);
+        reading.secret(&of_one, "inbound_auth_token", token, node);
     }
-    text_values(reading, &mut of_one, "response_mapping");
-    of_one.between("max_retries", 0, 100);
-    of_one.between("retry_delay", 0, 86_400);
+    let response_mapping = text_values(reading, &mut of_one, "response_mapping");
+    let max_retries = of_one.between("max_retries", 0, 100).unwrap_or(OUTBOUND_RETRIES);
+    let retry_delay = of_one.between("retry_delay", 0, 86_400).unwrap_or(OUTBOUND_PAUSE);
     of_one.finish(|_| None);
-    url.is_some_and(|url| !url.trim().is_empty())
+    Some(WebhookSettings {
+        outbound_url: url.map(|url| url.trim().to_owned()).filter(|url| !url.is_empty()),
+        outbound_headers: Hidden(outbound_headers),
+        outbound_timeout: Duration::from_secs(u64::from(timeout)),
+        max_retries,
+        retry_delay: Duration::from_secs(u64::from(retry_delay)),
+        response_mapping,
+        inbound_auth_token: token.filter(|token| !token.is_empty()).map(|token| Hidden(token.to_string())),
+    })
 }
 
 /// A mapping whose values are texts.
-fn text_values<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, name: &'static str) {
-    let Some((entries, _)) = fields.map(name, Optional) else { return };
-    for entry in entries {
-        reading.reader.text(&entry.value, || format!("`{}` of `{name}`", entry.key), fields.owner());
-    }
+pub(super) fn text_values<'d>(
+    reading: &Reading<'_, 'd>,
+    fields: &mut Fields<'_, 'd>,
+    name: &'static str,
+) -> Vec<(String, String)> {
+    let (entries, _) = fields.map(name, Optional).unwrap_or_default();
+    let value = |entry: &'d Entry| {
+        let text = reading.reader.text(&entry.value, || format!("`{}` of `{name}`", entry.key), fields.owner())?;
+        Some((entry.key.to_string(), text.to_string()))
+    };
+    entries.iter().filter_map(value).collect()
 }
 
-/// Whether a channel is there.
-fn channels<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> bool {
-    let Some((entries, _)) = fields.map("channels", Optional) else { return false };
+/// The channels, in the order of the file.
+fn channels<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<ChannelSettings> {
+    let mut channels = Vec::new();
+    let Some((entries, _)) = fields.map("channels", Optional) else { return channels };
     for entry in entries {
         if !PROVIDERS.contains(&&*entry.key) {
             let near = hotcell_graph::closest(&entry.key, PROVIDERS);
@@ -131,8 +160,11 @@ fn channels<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> b
             of_one.flag(name, Optional);
         }
         // Others are for the provider.
+        if let Value::Object(settings) = entry.value.to_value() {
+            channels.push(ChannelSettings { provider: entry.key.to_string(), settings: Hidden(settings) });
+        }
     }
-    !entries.is_empty()
+    channels
 }
 
 fn check_interface<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, interface: Interface, is_reached: bool) {

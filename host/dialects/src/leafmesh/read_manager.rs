@@ -1,12 +1,17 @@
 //! Reading the manager: who watches a mesh, and who is told when something goes wrong.
 
 use super::read::MOST_SECONDS;
-use super::read_human::{PROVIDERS, check_url};
+use super::read_human::{PROVIDERS, check_url, text_values};
 use super::reading::{LONGEST, Reading};
 use super::schema::{Manager, Mesh};
-use crate::document::Fields;
+use super::settings::{EscalationTarget, Hidden, ManagerSettings};
 use crate::document::Need::{Optional, Required};
-use crate::document::SourceText;
+use crate::document::{Fields, Node, SourceText};
+
+/// When the targets of an escalation are told where nothing is said: after so many failures of a session, and after so many
+/// questions one after the other that nobody answered.
+const MAX_ERRORS: u32 = 5;
+const MAX_TIMEOUTS: u32 = 2;
 
 pub(super) fn manager<'r, 'd>(
     reading: &Reading<'r, 'd>,
@@ -23,12 +28,12 @@ pub(super) fn manager<'r, 'd>(
     }
     of_one.word("domain", &["generic", "ecommerce", "data_analysis"]);
     of_one.text("prompt", Optional);
-    of_one.flag("can_intervene", Optional);
+    let can_intervene = of_one.flag("can_intervene", Optional).is_none_or(|flag| flag.value);
     of_one.map("coordination_rules", Optional);
     reading.seconds(&mut of_one, "chain_completion_timeout", LONGEST);
     of_one.between("health_check_interval", 1, MOST_SECONDS);
     of_one.between("agent_timeout_threshold", 1, MOST_SECONDS);
-    let escalation_agents = escalation(reading, &mut of_one, mesh);
+    let escalation = escalation(reading, &mut of_one, mesh);
     routing(reading, &mut of_one);
     rules(reading, &mut of_one);
     of_one.text("feed_model", Optional);
@@ -44,13 +49,28 @@ pub(super) fn manager<'r, 'd>(
     if enabled {
         reading.later(fields, entry);
     }
-    Some(Manager { escalation_agents })
+    let settings = ManagerSettings {
+        can_intervene,
+        targets: escalation.targets,
+        max_errors_per_session: escalation.max_errors.unwrap_or(MAX_ERRORS),
+        timeout_threshold: escalation.timeouts.unwrap_or(MAX_TIMEOUTS),
+    };
+    Some(Manager { escalation_agents: escalation.agents, settings: enabled.then_some(settings) })
 }
 
-/// The agents that are asked.
-fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) -> Vec<SourceText> {
-    let mut agents = Vec::new();
-    let Some(mut of_one) = reading.block(fields, "escalation") else { return agents };
+/// Who is told, and when.
+#[derive(Default)]
+struct Escalation {
+    /// The agents that are asked, with their places
+    agents: Vec<SourceText>,
+    targets: Vec<EscalationTarget>,
+    max_errors: Option<u32>,
+    timeouts: Option<u32>,
+}
+
+fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) -> Escalation {
+    let mut escalation = Escalation::default();
+    let Some(mut of_one) = reading.block(fields, "escalation") else { return escalation };
     for item in of_one.list("targets", Optional).unwrap_or_default() {
         let Some(mut target) = reading.fields_of(&of_one, item, "an escalation target".to_owned()) else { continue };
         let kind = target.text("type", Required);
@@ -66,34 +86,50 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
             _ => None,
         };
         let need = |name: &str| if needed == Some(name) { Required } else { Optional };
-        agents.extend(target.text("agent", need("agent")));
-        mesh.named_entries.extend(target.text("entry_point", Optional));
-        if let Some(url) = target.text("url", need("url")) {
-            check_url(reading, &target, "url", &url);
+        let agent = target.text("agent", need("agent"));
+        let entry_point = target.text("entry_point", Optional);
+        mesh.named_entries.extend(entry_point.clone());
+        let url = target.text("url", need("url"));
+        if let Some(url) = &url {
+            check_url(reading, &target, "url", url);
         }
-        target.word("method", &["POST", "PUT", "PATCH"]);
-        if let Some((headers, _)) = target.map("headers", Optional) {
-            for header in headers {
-                reading.reader.text(&header.value, || format!("the header `{}`", header.key), target.owner());
-            }
-        }
-        target.map("payload_template", Optional);
-        target.text("provider", need("provider"));
+        let method = target.word("method", &["POST", "PUT", "PATCH"]).unwrap_or("POST");
+        let headers = text_values(reading, &mut target, "headers");
+        let payload = target.map("payload_template", Optional).and(target.node("payload_template", Optional));
+        let payload = payload.map(Node::to_value);
+        let provider = target.text("provider", need("provider"));
         target.word("provider", &PROVIDERS);
-        target.text("channel_id", Optional);
-        target.text("message_template", Optional);
+        let text = |text: Option<SourceText>| text.map(|text| text.to_string());
+        let channel_id = text(target.text("channel_id", Optional));
+        let message = text(target.text("message_template", Optional));
         target.finish(|_| None);
+        escalation.agents.extend(agent.clone());
+        escalation.targets.extend(match (kind.as_deref(), agent, url, provider) {
+            (Some("human_agent"), Some(agent), ..) => {
+                Some(EscalationTarget::Agent { agent: agent.to_string(), entry_point: text(entry_point) })
+            }
+            (Some("webhook"), _, Some(url), _) => Some(EscalationTarget::Webhook {
+                url: url.trim().to_owned(),
+                method: method.to_owned(),
+                headers: Hidden(headers),
+                payload,
+            }),
+            (Some("channel"), .., Some(provider)) => {
+                Some(EscalationTarget::Channel { provider: provider.to_string(), channel_id, message })
+            }
+            _ => None,
+        });
     }
     if let Some(mut rules) = reading.block(&mut of_one, "auto_escalate") {
         for name in ["max_retries", "max_attempts"] {
             rules.between(name, 0, u32::MAX);
         }
-        rules.between("max_errors_per_session", 1, u32::MAX);
-        rules.between("timeout_threshold", 1, u32::MAX);
+        escalation.max_errors = rules.between("max_errors_per_session", 1, u32::MAX);
+        escalation.timeouts = rules.between("timeout_threshold", 1, u32::MAX);
         rules.finish(|_| None);
     }
     of_one.finish(|_| None);
-    agents
+    escalation
 }
 
 fn routing<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {

@@ -6,6 +6,7 @@ use hotcell_graph::diagnostic::Span;
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, List, Object, Value};
 
+use super::settings::{ChannelSettings, ManagerSettings, WakeUp, WebhookLimits, WebhookSettings};
 use super::shapes::{Field, Shape};
 use super::wait::Wait;
 use crate::document::SourceText;
@@ -20,6 +21,10 @@ pub(super) struct Mesh {
     pub(super) structures: Vec<(Key, Structure)>,
     pub(super) max_chain_events: u32,
     pub(super) manager: Option<Manager>,
+    pub(super) cors_origins: Vec<String>,
+    pub(super) webhooks: WebhookLimits,
+    pub(super) max_history_bytes: u32,
+    pub(super) misfire_grace: Duration,
     pub(super) providers: Providers,
     /// Names of entry points in places that are checked when all of them are known
     pub(super) named_entries: Vec<SourceText>,
@@ -37,6 +42,8 @@ pub(super) struct Providers {
 pub(super) struct Manager {
     /// Agents that are asked when something goes wrong
     pub(super) escalation_agents: Vec<SourceText>,
+    /// What whoever serves the mesh has to know; none where it is off
+    pub(super) settings: Option<ManagerSettings>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +83,12 @@ pub(super) struct Agent {
     pub(super) yields: Vec<(Key, Field)>,
     pub(super) inputs: Vec<(Key, Field)>,
     pub(super) edges: Vec<Edge>,
+    pub(super) wake_ups: Vec<WakeUp>,
     pub(super) wait: Option<WaitFor>,
     pub(super) is_strict: bool,
     pub(super) retries: u32,
+    /// How many of the earlier messages of a session it is told, if it is
+    pub(super) history: Option<u32>,
     pub(super) overrides: Vec<(SourceText, Communication)>,
     pub(super) body: Body,
     /// Why it cannot run, if it cannot
@@ -157,6 +167,9 @@ pub(super) struct Human {
     pub(super) interface: Interface,
     pub(super) prompt: Option<SourceText>,
     pub(super) context: Option<SourceText>,
+    pub(super) webhook: Option<WebhookSettings>,
+    pub(super) channels: Vec<ChannelSettings>,
+    pub(super) operator_ids: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +192,7 @@ pub(super) struct Connector {
 pub(super) struct EntryPoint {
     pub(super) name: SourceText,
     pub(super) target: SourceText,
+    pub(super) description: Option<String>,
     pub(super) condition: Option<Condition>,
 }
 

@@ -24,6 +24,17 @@ pub enum Composed {
     Without(Expression, Vec<Key>),
     /// The last item of a list
     Last(Expression),
+    /// The last items of a list, at most so many
+    Newest(Expression, usize),
+    /// One of two values
+    Either {
+        /// Which one
+        condition: Expression,
+        /// The value where that is true
+        then: Expression,
+        /// The value where it is not
+        otherwise: Expression,
+    },
     /// An object of the items of a list: of each the entry `value`, under the text that is its entry `key`. Items without such a
     /// text are left out
     Keyed {
@@ -141,6 +152,14 @@ impl Composed {
                 let last = list.len().checked_sub(1).and_then(|last| list.get(last)).cloned();
                 last.ok_or_else(|| NoValue::Absent("the last item of an empty list".to_owned()))?
             }
+            Composed::Newest(of, most) => {
+                let list = list_of(of, scope)?;
+                Value::List(list.iter().skip(list.len().saturating_sub(*most)).cloned().collect())
+            }
+            Composed::Either { condition, then, otherwise } => match condition.evaluate(scope)? {
+                Value::Bool(true) => then.evaluate(scope)?,
+                _ => otherwise.evaluate(scope)?,
+            },
             Composed::Keyed { list, key, value } => {
                 let mut object = Object::default();
                 for item in list_of(list, scope)?.iter().filter_map(Value::as_object) {
@@ -320,6 +339,23 @@ mod tests {
             (Composed::Only(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"b":{"c":2}}"#)),
             (Composed::Without(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"a":1}"#)),
             (Composed::Last(key("came")), Ok(r#"{"from":"y","output":{"n":3}}"#)),
+            (Composed::Newest(key("came"), 2), Ok(r#"[{"output":{"n":2}},{"from":"y","output":{"n":3}}]"#)),
+            (
+                Composed::Newest(key("came"), 9),
+                Ok(r#"[{"from":"x","output":{"n":1}},{"output":{"n":2}},{"from":"y","output":{"n":3}}]"#),
+            ),
+            (
+                Composed::Either { condition: Expression::Has("one".into()), then: key("one"), otherwise: key("gone") },
+                Ok(r#"{"a":1,"b":{"c":2}}"#),
+            ),
+            (
+                Composed::Either {
+                    condition: Expression::Has("gone".into()),
+                    then: key("gone"),
+                    otherwise: key("two"),
+                },
+                Ok(r#"{"a":3,"d":null}"#),
+            ),
             (
                 Composed::Keyed { list: key("came"), key: "from".into(), value: "output".into() },
                 Ok(r#"{"x":{"n":1},"y":{"n":3}}"#),

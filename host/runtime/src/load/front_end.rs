@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, Part};
 use hotcell_dialects::agentloom;
-use hotcell_dialects::leafmesh;
+use hotcell_dialects::leafmesh::{self, MeshSettings};
 use hotcell_dialects::loki::{self, KnowledgeBaseSource};
 use hotcell_dialects::sherma::{self, Child, Choice};
 use hotcell_dialects::{Dialect, Remote, Surroundings};
@@ -26,6 +26,8 @@ pub(crate) struct FrontEndOutput {
     /// Agents of the file itself that others of its agents may ask
     pub(crate) members: Vec<(Key, Arc<Graph>)>,
     pub(crate) names: Vec<Key>,
+    /// What a mesh says beside its graph
+    pub(crate) mesh: Option<MeshSettings>,
     /// The order of its hooks, as far as it says one
     pub(crate) hooks: Vec<String>,
     /// What is to be said of how the file is written
@@ -82,9 +84,15 @@ impl FrontEndOutput {
                 return FrontEndOutput { graph, diagnostics, checked: true, ..FrontEndOutput::default() };
             }
             Dialect::LeafMesh => {
-                let leafmesh::Loaded { graph, mut diagnostics } = leafmesh::load(source, surroundings);
+                let leafmesh::Loaded { graph, settings, mut diagnostics } = leafmesh::load(source, surroundings);
                 diagnostics.extend(refuse_choice(choice));
-                return FrontEndOutput { graph, diagnostics, checked: true, ..FrontEndOutput::default() };
+                return FrontEndOutput {
+                    graph,
+                    mesh: settings,
+                    diagnostics,
+                    checked: true,
+                    ..FrontEndOutput::default()
+                };
             }
             Dialect::Loki if is_config => loki::load_config(source, surroundings),
             Dialect::Loki => loki::load(source, surroundings),

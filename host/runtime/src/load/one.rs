@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hotcell_cells::Grants;
 use hotcell_dialects::Remote;
+use hotcell_dialects::leafmesh::MeshSettings;
 use hotcell_dialects::sherma::{Child, Choice};
 use hotcell_dialects::{Dialect, loki, recognise};
 use hotcell_engine::Callee;
@@ -66,6 +67,8 @@ pub(crate) struct LoadedAgent {
     /// The agents of the file itself that others of its agents may ask
     pub(crate) members: Vec<(Key, Callee)>,
     pub(crate) style: Option<&'static str>,
+    /// What it says beside its graph, if it is a mesh
+    pub(crate) mesh: Option<Arc<MeshSettings>>,
     pub(crate) names: Vec<Key>,
 }
 
@@ -230,6 +233,7 @@ pub(crate) fn load_one(
         remotes,
         members,
         style: loaded.style,
+        mesh: loaded.mesh.map(Arc::new),
         names: loaded.names,
         dialect,
         file: file.clone(),

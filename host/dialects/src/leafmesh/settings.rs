@@ -1,0 +1,326 @@
+//! What a mesh says beside its graph, for whoever serves it: how it is reached, whom it asks and when it wakes up.
+//!
+//! Nothing here changes what a run of the graph does. Texts have their variables put in.
+
+use std::fmt;
+use std::time::Duration;
+
+use hotcell_graph::{Object, Value};
+
+use super::cron::Cron;
+use super::schema::{Agent, Body, Communication, EntryPoint, Interface, Mesh};
+
+/// What a mesh says beside its graph.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeshSettings {
+    /// Its name
+    pub name: String,
+    /// Whether `environment` is `production`: what is lenient for the sake of development is strict then
+    pub is_production: bool,
+    /// Its entry points, in the order of the file
+    pub entry_points: Vec<EntrySettings>,
+    /// Its agents, in the order of the file
+    pub agents: Vec<AgentSettings>,
+    /// Origins that browsers may call it from (`api.cors_origins`)
+    pub cors_origins: Vec<String>,
+    /// What its webhooks accept (`limits.webhook_*`)
+    pub webhooks: WebhookLimits,
+    /// How many bytes of what was said in a session are kept (`limits.max_session_history_bytes`)
+    pub max_history_bytes: u32,
+    /// How late a wake-up that was missed is still made good (`scheduler.misfire_grace_s`)
+    pub misfire_grace: Duration,
+    /// Who watches it; none where `manager` is missing or off
+    pub manager: Option<ManagerSettings>,
+}
+
+impl MeshSettings {
+    /// The agent of that name.
+    pub fn agent(&self, name: &str) -> Option<&AgentSettings> {
+        self.agents.iter().find(|agent| agent.name == name)
+    }
+
+    /// The entry point of that name.
+    pub fn entry_point(&self, name: &str) -> Option<&EntrySettings> {
+        self.entry_points.iter().find(|entry| entry.name == name)
+    }
+}
+
+/// An entry point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntrySettings {
+    /// Its name
+    pub name: String,
+    /// The agent that it calls
+    pub target: String,
+    /// What it is for
+    pub description: Option<String>,
+    /// Its condition; `always` where it has none
+    pub condition: String,
+}
+
+/// What type of agent one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentKind {
+    /// A model
+    Llm,
+    /// A person
+    Human,
+    /// A function, perhaps behind a connector
+    Programmatic,
+    /// An agent of another system
+    External,
+}
+
+impl AgentKind {
+    /// The word for it in a file.
+    pub fn word(self) -> &'static str {
+        match self {
+            AgentKind::Llm => "llm",
+            AgentKind::Human => "human",
+            AgentKind::Programmatic => "programmatic",
+            AgentKind::External => "external",
+        }
+    }
+}
+
+/// An agent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AgentSettings {
+    /// Its name
+    pub name: String,
+    /// Its type
+    pub kind: AgentKind,
+    /// What it is for
+    pub description: Option<String>,
+    /// Whether a call of it is answered as soon as it has given something, and not when all is over that it began
+    /// (`communication_type: dual`)
+    pub answers_first: bool,
+    /// What its model is called, for one that has a model
+    pub model: Option<String>,
+    /// The name of its connector (`framework`, `integration`)
+    pub connector: Option<String>,
+    /// How a person is reached, for one that is a person
+    pub human: Option<HumanSettings>,
+    /// When it wakes up by itself
+    pub wake_ups: Vec<WakeUp>,
+}
+
+/// How a person is reached.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HumanSettings {
+    /// By which interface
+    pub interface: HumanInterface,
+    /// Where questions are posted to, and what is said of the answers
+    pub webhook: Option<WebhookSettings>,
+    /// Channels, in the order in which they are tried
+    pub channels: Vec<ChannelSettings>,
+    /// Who may answer; empty for anybody
+    pub operator_ids: Vec<String>,
+}
+
+/// By which interface a person is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HumanInterface {
+    /// The list of open questions
+    Inbox,
+    /// Questions are posted, or written to channels
+    Webhook,
+    /// A function answers (`api`, `custom`)
+    Function,
+}
+
+impl HumanInterface {
+    /// The word for it among what a question says of itself.
+    pub fn word(self) -> &'static str {
+        match self {
+            HumanInterface::Inbox => "default",
+            HumanInterface::Webhook => "webhook",
+            HumanInterface::Function => "api",
+        }
+    }
+}
+
+/// Where questions are posted to (`webhook_config`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct WebhookSettings {
+    /// The address
+    pub outbound_url: Option<String>,
+    /// Headers of each post
+    pub outbound_headers: Hidden<Vec<(String, String)>>,
+    /// How long one post may take
+    pub outbound_timeout: Duration,
+    /// How many more times it is tried
+    pub max_retries: u32,
+    /// How long is waited before each of them
+    pub retry_delay: Duration,
+    /// What keys of an answer are called here: theirs, and ours
+    pub response_mapping: Vec<(String, String)>,
+    /// What has to come with an answer that is not signed
+    pub inbound_auth_token: Option<Hidden<String>>,
+}
+
+/// A channel, with its settings as they are in the file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChannelSettings {
+    /// `slack`, `telegram`, `discord`, `whatsapp` or `teams`
+    pub provider: String,
+    /// Its settings: `bot_token`, `signing_secret`, `listen_channels`, `post_channel` and what else the provider takes
+    pub settings: Hidden<Object>,
+}
+
+/// When an agent wakes up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WakeUp {
+    /// When, in local time
+    pub cron: Cron,
+    /// The name of the time zone
+    pub zone: String,
+    /// What it is given
+    pub input: Object,
+}
+
+/// What webhooks accept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WebhookLimits {
+    /// How long a body may be
+    pub max_payload_bytes: u32,
+    /// How many requests of one sender are accepted in a window
+    pub rate_limit_max: u32,
+    /// How long that window is
+    pub rate_limit_window: Duration,
+    /// How far the time of a signature may be from ours
+    pub replay_skew: Duration,
+}
+
+impl Default for WebhookLimits {
+    fn default() -> Self {
+        WebhookLimits {
+            max_payload_bytes: 1024 * 1024,
+            rate_limit_max: 60,
+            rate_limit_window: Duration::from_secs(60),
+            replay_skew: Duration::from_secs(300),
+        }
+    }
+}
+
+/// Who watches a mesh, and who is told when something goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ManagerSettings {
+    /// Whether it may call agents that were not called (`can_intervene`)
+    pub can_intervene: bool,
+    /// Whom it tells
+    pub targets: Vec<EscalationTarget>,
+    /// How many failures of a session make it tell them
+    pub max_errors_per_session: u32,
+    /// How many questions one after the other that nobody answered make it tell them
+    pub timeout_threshold: u32,
+}
+
+/// Somebody who is told when something goes wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EscalationTarget {
+    /// An agent is called in the session
+    Agent {
+        /// The agent
+        agent: String,
+        /// The entry point that is named
+        entry_point: Option<String>,
+    },
+    /// A post is sent
+    Webhook {
+        /// The address
+        url: String,
+        /// `POST`, `PUT` or `PATCH`
+        method: String,
+        /// Its headers
+        headers: Hidden<Vec<(String, String)>>,
+        /// What is sent, with `{{name}}` in its texts
+        payload: Option<Value>,
+    },
+    /// A message is written to a channel
+    Channel {
+        /// The provider
+        provider: String,
+        /// Where to; none for `post_channel` of the channel
+        channel_id: Option<String>,
+        /// The text, with `{{name}}` in it
+        message: Option<String>,
+    },
+}
+
+/// Something that no log shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden<T>(pub T);
+
+impl<T> fmt::Debug for Hidden<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+/// What a mesh says beside its graph.
+pub(super) fn of(mesh: &Mesh) -> MeshSettings {
+    MeshSettings {
+        name: mesh.name.clone(),
+        is_production: mesh.is_production,
+        entry_points: mesh.entry_points.iter().map(entry_point).collect(),
+        agents: mesh.agents.iter().map(agent).collect(),
+        cors_origins: mesh.cors_origins.clone(),
+        webhooks: mesh.webhooks,
+        max_history_bytes: mesh.max_history_bytes,
+        misfire_grace: mesh.misfire_grace,
+        manager: mesh.manager.as_ref().and_then(|manager| manager.settings.clone()),
+    }
+}
+
+fn entry_point(entry: &EntryPoint) -> EntrySettings {
+    let condition = entry.condition.as_ref().map(|condition| condition.condition.source().to_owned());
+    EntrySettings {
+        name: entry.name.to_string(),
+        target: entry.target.to_string(),
+        description: entry.description.clone(),
+        condition: condition.unwrap_or_else(|| "always".to_owned()),
+    }
+}
+
+fn agent(agent: &Agent) -> AgentSettings {
+    let (kind, connector) = match &agent.body {
+        Body::Llm(_) => (AgentKind::Llm, None),
+        Body::Human(_) => (AgentKind::Human, None),
+        Body::Programmatic { integration } => (AgentKind::Programmatic, integration.as_ref()),
+        Body::External(connector) => (AgentKind::External, connector.as_ref()),
+    };
+    let human = match &agent.body {
+        Body::Human(human) => Some(HumanSettings {
+            interface: human.interface.into(),
+            webhook: human.webhook.clone(),
+            channels: human.channels.clone(),
+            operator_ids: human.operator_ids.clone(),
+        }),
+        _ => None,
+    };
+    let model = match &agent.body {
+        Body::Llm(llm) => llm.model.as_ref().map(|model| model.to_string()),
+        _ => None,
+    };
+    AgentSettings {
+        name: agent.name.to_string(),
+        kind,
+        description: agent.description.clone(),
+        answers_first: agent.communication == Communication::Dual,
+        model,
+        connector: connector.map(|connector| connector.name.to_string()),
+        human,
+        wake_ups: agent.wake_ups.clone(),
+    }
+}
+
+impl From<Interface> for HumanInterface {
+    fn from(interface: Interface) -> Self {
+        match interface {
+            Interface::Default => HumanInterface::Inbox,
+            Interface::Webhook => HumanInterface::Webhook,
+            Interface::Api | Interface::Custom => HumanInterface::Function,
+        }
+    }
+}
