@@ -22,16 +22,17 @@ use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Object, Value};
 use hotcell_journal::{MemoryStore, Question};
-use hotcell_models::{Reply, Scripted, ToolSpec};
+use hotcell_models::{Message, ModelError, Reply, Request, Scripted, ToolCallRequest, ToolSpec};
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
 use surroundings::Fake;
 
-/// The world of a case: functions of agents by name, and a person.
+/// The world of a case: functions of agents and tools of models by name, and a person.
 #[derive(Default)]
 struct Stage {
     behaviours: BTreeMap<String, Json>,
+    tools: BTreeMap<String, Json>,
     runs: Mutex<HashMap<String, usize>>,
     /// Who was called with what, in order
     calls: Mutex<Vec<(String, Json)>>,
@@ -44,7 +45,11 @@ struct World<'a>(&'a Stage);
 
 impl Surroundings for World<'_> {
     fn tool(&self, name: &str) -> ToolState {
-        if self.0.behaviours.contains_key(name) { ToolState::Usable } else { ToolState::Missing }
+        if self.0.behaviours.contains_key(name) || self.0.tools.contains_key(name) {
+            ToolState::Usable
+        } else {
+            ToolState::Missing
+        }
     }
 
     fn script(&self, path: &str) -> FileState {
@@ -103,6 +108,10 @@ impl Surroundings for World<'_> {
 #[async_trait]
 impl Tools for Stage {
     fn describe(&self, name: &str) -> Option<ToolSpec> {
+        if let Some(tool) = self.tools.get(name) {
+            let parameters = tool["parameters"].clone();
+            return Some(ToolSpec { name: name.to_owned(), description: String::new(), parameters });
+        }
         self.behaviours.contains_key(name).then(|| ToolSpec {
             name: name.to_owned(),
             description: String::new(),
@@ -112,6 +121,20 @@ impl Tools for Stage {
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
         let input: Json = serde_json::from_str(call.arguments).unwrap();
+        if let Some(tool) = self.tools.get(call.name) {
+            self.calls.lock().unwrap().push((call.name.to_owned(), input.clone()));
+            let result = match tool["behaviour"].as_str().unwrap() {
+                "add" => json!(input["a"].as_f64().unwrap() + input["b"].as_f64().unwrap()).to_string(),
+                "lookup" => json!(format!("no entry for {}", input["key"])).to_string(),
+                "fail" => return CallReport::failed(format!("tool failed: {}", input["reason"])),
+                "slow" => {
+                    tokio::time::sleep(Duration::from_secs(30)).await;
+                    "1".to_owned()
+                }
+                other => panic!("there is no behaviour `{other}`"),
+            };
+            return CallReport { result: Ok(result), ..CallReport::failed("") };
+        }
         let run = {
             self.calls.lock().unwrap().push((call.name.to_owned(), input.clone()));
             let mut runs = self.runs.lock().unwrap();
@@ -222,6 +245,55 @@ fn has(whole: Option<&Json>, part: &Json) -> bool {
 /// What a run says that is refused for what the mesh has.
 const REFUSED: &str = "hotcell does not run yet what this mesh has";
 
+/// A scripted reply: a text, calls of tools, or a refusal.
+fn reply(told: &Json) -> Result<Reply, ModelError> {
+    if let Some(status) = told["status"].as_u64() {
+        let message = told["error"].as_str().unwrap_or_default().to_owned();
+        return Err(ModelError::Status { status: status as u16, message });
+    }
+    let calls = told["tool_calls"].as_array().into_iter().flatten().enumerate();
+    let call = |(place, call): (usize, &Json)| ToolCallRequest {
+        id: format!("c{place}"),
+        name: call["name"].as_str().unwrap().to_owned(),
+        arguments: call["arguments"].to_string(),
+    };
+    let text = told["content"].as_str().unwrap_or_default();
+    Ok(Reply { tool_calls: calls.map(call).collect(), ..Reply::text(text) })
+}
+
+/// What differs between a request to a model and what is expected of it.
+fn differs(request: &Request, wanted: &Json) -> Option<String> {
+    if let Some(model) = wanted["model"].as_str()
+        && request.model.as_str() != model
+    {
+        return Some(format!("it asks `{}` and not `{model}`", request.model));
+    }
+    if let Some(tools) = wanted["tools"].as_array() {
+        let offered: Vec<&str> = request.tools.iter().map(|tool| &*tool.name).collect();
+        if offered.len() != tools.len() || tools.iter().any(|tool| !offered.contains(&tool.as_str().unwrap())) {
+            return Some(format!("it offers {offered:?}"));
+        }
+    }
+    let mut messages = request.messages.iter();
+    for part in wanted["messages_include"].as_array().into_iter().flatten() {
+        let parts = match &part["content"] {
+            Json::String(text) => vec![text.as_str()],
+            content => match &content["contains"] {
+                Json::String(text) => vec![text.as_str()],
+                texts => texts.as_array().into_iter().flatten().filter_map(Json::as_str).collect(),
+            },
+        };
+        let role =
+            |message: &Message| part["role"].is_null() || serde_json::to_value(message.role).unwrap() == part["role"];
+        if !messages.any(|message| role(message) && parts.iter().all(|part| message.content.contains(part))) {
+            return Some(format!("it has no message {part}: {:?}", request.messages));
+        }
+    }
+    let all = format!("{:?}", request.messages);
+    let excluded = wanted["excludes"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    excluded.into_iter().find(|part| all.contains(part)).map(|part| format!("it has `{part}`: {all}"))
+}
+
 enum Played {
     Through,
     /// The mesh has something that is refused by name
@@ -234,17 +306,36 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
     let answers = case["answers"].as_array().into_iter().flatten().map(|answer| answer.as_str().unwrap().to_owned());
     let stage = Arc::new(Stage {
         behaviours: behaviours.map(|(name, told)| (name.clone(), told.clone())).collect(),
+        tools: case["tools"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, tool)| (name.clone(), tool.clone()))
+            .collect(),
         answers: Mutex::new(answers.collect()),
         ..Stage::default()
     });
     let replies = case["model"].as_array().into_iter().flatten();
-    let model = Arc::new(Scripted::new(replies.map(|reply| Ok(Reply::text(reply["content"].as_str().unwrap())))));
+    let model = Arc::new(Scripted::new(replies.map(reply)));
     let file = Arc::new(SourceFile { name: mesh.0.to_owned(), text: mesh.1.to_owned() });
     let loaded = leafmesh::load(&file, &World(&stage));
     let graph = loaded.graph.map(Arc::new).ok_or_else(|| render(&loaded.diagnostics, false))?;
     let mut ran = Vec::new();
+    // What a server keeps of each session.
+    let mut said: HashMap<String, Vec<Json>> = HashMap::new();
     for given in given {
-        ran.push(run(graph.clone(), &stage, &model, given).await);
+        let session = given["session_id"].as_str().map(str::to_owned);
+        let mut whole = given.clone();
+        if let Some(history) = session.as_ref().and_then(|session| said.get(session)) {
+            whole["(history)"] = json!(history);
+        }
+        let one = run(graph.clone(), &stage, &model, &whole).await;
+        if let Some(session) = session {
+            let turns = said.entry(session).or_default();
+            turns.push(json!({"role": "user", "content": given["data"].to_string()}));
+            turns.push(json!({"role": "assistant", "content": one.text}));
+        }
+        ran.push(one);
     }
     if case.get("mesh").is_none() && ran.iter().any(|ran| ran.text.contains(REFUSED)) {
         return Ok(Played::Refused);
@@ -275,6 +366,9 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
     }
     for wanted in expect["inputs"].as_array().into_iter().flatten() {
         let (agent, nth) = (wanted["agent"].as_str().unwrap(), wanted["nth"].as_u64().unwrap_or(1) as usize);
+        if !stage.behaviours.contains_key(agent) {
+            continue;
+        }
         let Some((_, input)) = calls.iter().filter(|(name, _)| name == agent).nth(nth - 1) else {
             return Err(format!("`{agent}` did not run {nth} times"));
         };
@@ -299,6 +393,18 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
         }
     }
     let requests = model.requests();
+    for (place, wanted) in expect["model_requests"].as_array().into_iter().flatten().enumerate() {
+        let problem = requests.get(place).map_or(Some("it is missing".to_owned()), |request| differs(request, wanted));
+        if let Some(problem) = problem {
+            return Err(format!("request {place} to a model: {problem}"));
+        }
+    }
+    if let Some(wanted) = expect["tool_calls"].as_array() {
+        let called = calls.iter().filter(|(name, _)| stage.tools.contains_key(name)).count();
+        if called != wanted.len() {
+            return Err(format!("tools were called {called} times and not {}", wanted.len()));
+        }
+    }
     for (place, parts) in expect["told"].as_array().into_iter().flatten().enumerate() {
         let told = requests.get(place).map(|request| format!("{:?}", request.messages)).unwrap_or_default();
         for part in parts.as_array().into_iter().flatten().filter_map(Json::as_str) {
@@ -349,9 +455,8 @@ async fn meshes_run_as_the_cases_say() {
 fn calls_of(case: &Json) -> Option<Vec<Json>> {
     // Nobody turns the clock here.
     let takes_time = case["agents"].to_string().contains("slow") || case["steps"].to_string().contains("advance_s");
-    let is_foreign =
-        takes_time || ["clock", "auth", "tools", "prices", "http"].iter().any(|key| case.get(key).is_some());
-    let is_plain = |reply: &Json| reply.get("content").is_some() && reply.get("when").is_none();
+    let is_foreign = takes_time || ["clock", "auth", "prices", "http", "env"].iter().any(|key| case.get(key).is_some());
+    let is_plain = |reply: &Json| reply.get("when").is_none();
     if is_foreign || !case["model"].as_array().into_iter().flatten().all(is_plain) {
         return None;
     }
@@ -363,6 +468,7 @@ fn calls_of(case: &Json) -> Option<Vec<Json>> {
         let request = step.get("request").filter(|request| request["path"] == "/api/mesh/request")?;
         // Those that are refused are for who serves them.
         let accepted = match &step["expect"]["status"] {
+            Json::Null => true,
             Json::Array(all) => all.iter().any(|status| *status == 200),
             status => *status == 200,
         };

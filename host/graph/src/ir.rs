@@ -29,8 +29,8 @@ use crate::reducer::Reducer;
 use crate::value::{Key, Value};
 
 pub use agent_loop::{
-    AgentLoop, AtCap, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits, LoopPlaces, LoopSteps,
-    Pattern, RequestCap, Trim, Window,
+    AgentLoop, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,
+    LoopPlaces, LoopSteps, Pattern, RequestCap, ToolChoice, Trim, Window,
 };
 pub use call::{CallAction, CallTarget, Gives, Results};
 pub use composed::{Composed, Fit, Way, WayCase};

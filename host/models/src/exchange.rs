@@ -16,6 +16,8 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// The tools that the model may ask for; nothing else can be called.
     pub tools: Vec<ToolSpec>,
+    /// What the model has to call; `None` leaves it to the model.
+    pub tool_choice: Option<ToolChoice>,
     /// Sampling temperature; `None` leaves it to the provider.
     pub temperature: Option<f64>,
     /// Nucleus sampling mass; `None` leaves it to the provider.
@@ -41,6 +43,7 @@ impl Request {
             model,
             messages,
             tools: Vec::new(),
+            tool_choice: None,
             temperature: None,
             top_p: None,
             max_tokens: None,
@@ -50,6 +53,15 @@ impl Request {
             timeout: None,
         }
     }
+}
+
+/// What a request has to call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// Any of the tools.
+    Any,
+    /// The tool of this name.
+    Tool(String),
 }
 
 /// Where a model is, if its name does not say it.

@@ -22,7 +22,7 @@ mod untrusted;
 
 pub use error::ModelError;
 pub use exchange::{
-    Finish, Message, ProviderState, Reply, Request, Role, Server, TokenUsage, ToolCallRequest, ToolSpec,
+    Finish, Message, ProviderState, Reply, Request, Role, Server, TokenUsage, ToolCallRequest, ToolChoice, ToolSpec,
 };
 pub use model::{Model, OnText};
 pub use name::ModelName;

@@ -32,6 +32,7 @@ pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
         checks.fan_in(agent);
         checks.conditions(agent);
         checks.function(agent);
+        checks.tools(agent);
         models::check(agent, mesh, reading);
     }
     checks.entry_points();
@@ -149,6 +150,25 @@ impl<'c> Checks<'c, '_, '_> {
             ),
         };
         self.report(Diagnostic::warning(problem).at(&agent.span).node(&*agent.name).help(help));
+    }
+
+    /// Warns of tools that are not there, which no model is offered.
+    fn tools(&self, agent: &Agent) {
+        let Body::Llm(llm) = &agent.body else { return };
+        for name in &llm.tools.names {
+            let (problem, help) = match self.reading.surroundings.tool(name) {
+                ToolState::Usable => continue,
+                ToolState::Missing => (
+                    format!("there is no tool `{}`, so that the model of `{}` is not offered it", &**name, agent.name),
+                    format!("install a plugin that exports a tool `{}`", &**name),
+                ),
+                ToolState::Unusable(reason) => (
+                    format!("the tool `{}` cannot be used: {reason}", &**name),
+                    format!("the model of `{}` is not offered it until then", agent.name),
+                ),
+            };
+            self.report(Diagnostic::warning(problem).at(&name.span).node(&*agent.name).help(help));
+        }
     }
 
     fn entry_points(&self) {

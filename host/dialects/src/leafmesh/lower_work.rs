@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, CallAction, CallTarget, Composed, Contract, Expression, ModelServer, ModelSettings,
-    Next, NodeIndex, PromptPart, Tool, ToolAction, ToolKind, Update,
+    Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, Composed, Contract, Expression, ModelServer,
+    ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::{Key, Path, Template, Value};
 
 use super::lower::{FROM_AGENT, HISTORY, UPSTREAM, composed, entry, key, object, or_else};
 use super::lower_agent::{ANSWER, INPUT, RAW};
 use super::models;
-use super::schema::{Agent, Body, Human, Llm};
+use super::schema::{Agent, Body, Human, Llm, Tools};
 use super::shapes;
 use crate::surroundings::{Surroundings, ToolState};
 
@@ -58,7 +58,7 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
             Ok(vec![step("function", action, key(ANSWER))])
         }
         Body::Llm(llm) => {
-            let mut steps = vec![model(agent, llm)];
+            let mut steps = vec![model(agent, llm, surroundings)];
             if surroundings.tool(&agent.name) != ToolState::Missing {
                 let said = object([(LLM_RESPONSE, key(RAW))]);
                 let given = composed(Composed::Overlaid(vec![key(INPUT), said]));
@@ -97,7 +97,7 @@ fn function(agent: &Agent, inputs: Expression, surroundings: &dyn Surroundings) 
 }
 
 /// Asks a model with the prompt, its parts, and the input as what a user says.
-fn model(agent: &Agent, llm: &Llm) -> Work {
+fn model(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Work {
     let settings = |model: &str| ModelSettings {
         model: Some(model.to_owned()),
         temperature: Some(llm.temperature),
@@ -123,14 +123,38 @@ fn model(agent: &Agent, llm: &Llm) -> Work {
     let agent_loop = AgentLoop {
         settings: settings(llm.model.as_deref().unwrap_or_default()),
         fallbacks: llm.fallback_models.iter().map(|model| settings(model)).collect(),
+        fallbacks_end_with_reply: true,
         prompt,
         reply_schema: llm.response_format.clone(),
-        ..AgentLoop::default()
+        ..with_tools(&llm.tools, surroundings)
     };
     let target = CallTarget::Loop(Arc::new(agent_loop.into_graph()));
     let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
     let said = composed(Composed::ObjectOf(key(ANSWER), RESPONSE.into()));
     step("model", Action::Call(Box::new(action)), said)
+}
+
+/// The loop of a model with those of its tools that are there.
+fn with_tools(tools: &Tools, surroundings: &dyn Surroundings) -> AgentLoop {
+    let mut usable: Vec<Callable> = Vec::new();
+    for name in &tools.names {
+        let tool = Callable::Tool(name.to_string());
+        if surroundings.tool(name) == ToolState::Usable && !usable.contains(&tool) {
+            usable.push(tool);
+        }
+    }
+    if usable.is_empty() {
+        return AgentLoop::default();
+    }
+    // The request after the last call offers none. Whatever is called then is not called.
+    let requests = tools.limits.most.unwrap_or_default().saturating_add(1);
+    AgentLoop {
+        tools: usable,
+        calls: tools.limits.clone(),
+        choice: tools.choice.clone(),
+        cap: Some(RequestCap { requests, then: AtCap::Return }),
+        ..AgentLoop::default()
+    }
 }
 
 /// Asks a person; a person who speaks first has said it already.

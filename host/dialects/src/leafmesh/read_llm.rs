@@ -1,11 +1,14 @@
 //! Reading what only agents with a model have.
 
+use std::time::Duration;
+
 use hotcell_graph::Key;
-use hotcell_graph::diagnostic::{Diagnostic, Severity};
+use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
+use hotcell_graph::ir::{CallLimits, ToolChoice};
 
 use super::prompt_keys;
 use super::reading::{LONGEST, Reading, is_on};
-use super::schema::Llm;
+use super::schema::{Llm, Tools};
 use super::shapes::Field;
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, SourceText};
@@ -57,6 +60,9 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 /// What models are asked with where nothing is said.
 const TEMPERATURE: f64 = 0.1;
+/// How many calls of tools there may be in one turn, and how long one may take.
+const TOOL_CALLS: u32 = 5;
+const TOOL_TIME: Duration = Duration::from_secs(30);
 const MAX_TOKENS: u32 = 800;
 /// Above this what is given out rarely has the declared form.
 const HOT: f64 = 0.5;
@@ -91,26 +97,12 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     let fallback_models = fields.texts("fallback_models", Optional).unwrap_or_default();
     thoughts(reading, fields, max_completion_tokens.or(max_tokens).unwrap_or(MAX_TOKENS));
     fields.flag("enable_prompt_caching", Optional);
-    reading.not_yet(fields, "enable_prompt_caching");
+    reading.no_effect(fields, "enable_prompt_caching", "what a provider keeps of a prompt it decides by itself");
     let response_format = response_format(fields);
     fields.word("optimization_strategy", &["performance", "cost", "speed"]);
     reading.no_effect(fields, "optimization_strategy", "the model is the one that `model` names");
     let context_parts = context_parts(reading, fields);
-    fields.texts("tools", Optional);
-    reading.not_yet(fields, "tools");
-    fields.texts("tool_categories", Optional);
-    reading.not_yet(fields, "tool_categories");
-    let tool_choice = fields.text("tool_choice", Optional);
-    if let Some(choice) = tool_choice.as_ref().filter(|choice| choice.trim().is_empty()) {
-        let error = fields.error("`tool_choice` is empty", &choice.span);
-        reader.report(error.help("write `auto`, `none` or the name of a tool"));
-    }
-    fields.between("max_tool_calls_per_message", 0, 20);
-    reading.seconds(fields, "tool_call_timeout", 300.0);
-    for name in ["tool_choice", "max_tool_calls_per_message", "tool_call_timeout"] {
-        reading.no_effect(fields, name, "agents of a mesh have no tools yet");
-    }
-    fields.flag("allow_parallel_tool_calls", Optional);
+    let tools = tools(reading, fields);
     documented_later(reading, fields);
     if let Some(prompt) = &prompt {
         compare_with_yields(reading, fields, prompt, yields);
@@ -123,7 +115,49 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         fallback_models,
         response_format,
         context_parts,
+        tools,
     }
+}
+
+/// What the model may call, and how.
+fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Tools {
+    let mut names = fields.texts("tools", Optional).unwrap_or_default();
+    fields.texts("tool_categories", Optional);
+    reading.not_yet(fields, "tool_categories");
+    let choice = fields.text("tool_choice", Optional);
+    let most = fields.between("max_tool_calls_per_message", 0, 20);
+    let time = reading.seconds(fields, "tool_call_timeout", 300.0);
+    let side_by_side = fields.flag("allow_parallel_tool_calls", Optional);
+    if names.is_empty() {
+        for name in ["tool_choice", "max_tool_calls_per_message", "tool_call_timeout", "allow_parallel_tool_calls"] {
+            reading.no_effect(fields, name, "the agent has no `tools`");
+        }
+    }
+    let limits = CallLimits {
+        most: Some(most.unwrap_or(TOOL_CALLS)),
+        one_at_a_time: side_by_side.is_some_and(|flag| !flag.value),
+        time: Some(time.unwrap_or(TOOL_TIME)),
+    };
+    let choice = match choice.as_deref().map(str::trim) {
+        None | Some("auto") => None,
+        Some("required") => Some(ToolChoice::Any),
+        Some("none") => {
+            names.clear();
+            None
+        }
+        Some(name) if names.iter().any(|known| **known == *name) => Some(ToolChoice::Tool(name.to_owned())),
+        Some(name) => {
+            let problem = match name {
+                "" => "`tool_choice` is empty".to_owned(),
+                name => format!("`tool_choice` names `{name}`, which is not among the agent's `tools`"),
+            };
+            let span = choice.as_ref().map_or_else(Span::none, |choice| choice.span.clone());
+            let help = "write `auto`, `none`, `required` or the name of one of its `tools`";
+            reading.reader.report(fields.error(problem, &span).help(help));
+            None
+        }
+    };
+    Tools { names, choice, limits }
 }
 
 /// Thoughts of the model itself, and the tools that stand for them.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Span;
+use hotcell_graph::ir::{CallLimits, ToolChoice};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, List, Object, Value};
 
@@ -159,6 +160,17 @@ pub(super) struct Llm {
     pub(super) response_format: Option<Value>,
     /// Parts of the prompt beside it, with their labels, in the order in which models see them
     pub(super) context_parts: Vec<(String, SourceText)>,
+    pub(super) tools: Tools,
+}
+
+/// What a model may call.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    /// Their names
+    pub(super) names: Vec<SourceText>,
+    /// What the first request has to call
+    pub(super) choice: Option<ToolChoice>,
+    pub(super) limits: CallLimits,
 }
 
 /// What only people have.

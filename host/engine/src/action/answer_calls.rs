@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hotcell_budget::Usage;
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::ir::{
-    AnswerCallsAction, Callable, DelegateTool, Graph, NestedLoop, SkillTool, Skills, Submit, Team, Tool,
+    AnswerCallsAction, CallLimits, Callable, DelegateTool, Graph, NestedLoop, SkillTool, Skills, Submit, Team, Tool,
 };
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, List, Object, State, TodoList, TodoTool, Value};
@@ -160,8 +160,10 @@ pub(super) async fn perform(
     state: &State,
 ) -> Result<Performed, Interruption> {
     let messages = state.get(&action.conversation).and_then(Value::as_list).cloned().unwrap_or_default();
-    let calls = open_calls(&messages);
+    let mut calls = open_calls(&messages);
     let reach = within_reach(turn, graph, &action.tools, state)?;
+    let asked = calls.len();
+    let beyond = take_beyond(&action.limits, action.counted.as_ref().and_then(|key| state.get(key)), &mut calls);
     let shared = turn.context.seen_by_tools(state);
     let allowed = confirm::ask(turn, &reach, &calls).await?;
     let mut of_clients = of_graph::ask_clients(turn, &reach, &calls, &allowed).await?;
@@ -218,13 +220,17 @@ pub(super) async fn perform(
                 None => String::new(),
             },
         };
-        let mut message = conversation::message(Speaker::Tool, text);
-        message.insert("tool_call_id", call.id.as_str().into());
-        message.insert("name", call.name.as_str().into());
-        answers.push(Value::Object(message));
+        answers.push(Value::Object(answer(&call, text)));
     }
     if is_waiting {
         return Err(Interruption::Waiting);
+    }
+    for (call, error) in beyond {
+        answered(turn, &call, Some(&error));
+        answers.push(Value::Object(answer(&call, error)));
+    }
+    if let Some(key) = &action.counted {
+        writes.push(Write { key: key.clone(), value: Value::from(i64::try_from(asked).unwrap_or(i64::MAX)) });
     }
     if !answers.is_empty() {
         writes.push(Write { key: action.conversation.clone(), value: Value::List(answers) });
@@ -235,6 +241,35 @@ pub(super) async fn perform(
         writes.push(Write { key: skills.loaded_key.clone(), value: Value::Object(loaded) });
     }
     Ok(Performed { writes, ..Performed::default() })
+}
+
+/// The message that answers a call.
+fn answer(call: &ToolCallRequest, text: String) -> Object {
+    let mut message = conversation::message(Speaker::Tool, text);
+    message.insert("tool_call_id", call.id.as_str().into());
+    message.insert("name", call.name.as_str().into());
+    message
+}
+
+/// Takes those of the calls away that are not made, with what the model is told of each. There were so many before.
+fn take_beyond(
+    limits: &CallLimits,
+    before: Option<&Value>,
+    calls: &mut Vec<ToolCallRequest>,
+) -> Vec<(ToolCallRequest, String)> {
+    let before = match before {
+        Some(Value::Number(number)) => number.to_f64() as usize,
+        _ => 0,
+    };
+    let left = limits.most.map_or(usize::MAX, |most| (most as usize).saturating_sub(before));
+    let at_once = if limits.one_at_a_time { 1 } else { usize::MAX };
+    let why = |place: usize| match limits.most {
+        Some(most) if place >= left => format!("error: it was not called: {most} calls of tools are all there may be"),
+        _ => "error: it was not called: one tool is called at a time".to_owned(),
+    };
+    let from = left.min(at_once).min(calls.len());
+    let beyond = calls.split_off(from).into_iter().enumerate();
+    beyond.map(|(place, call)| (call, why(from + place))).collect()
 }
 
 /// The calls of the last message of a model that no message of a tool answers yet.
@@ -280,7 +315,7 @@ async fn call_tool(
     name: &str,
     state: &SharedState,
 ) -> Result<String, Interruption> {
-    match tool::call_to_the_end(turn, name, &call.name, &call.arguments, state).await? {
+    match tool::call_to_the_end(turn, name, &call.name, &call.arguments, state, action.limits.time).await? {
         Ok(value) => Ok(value.to_display().into_owned()),
         Err(failure) if action.tool_failure_is_fatal => {
             Err(failure.stop(|reason| format!("tool `{}`: {reason}", call.name)))

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::ir::{
     AgentLoop, ConverseAction, Graph, KeptArguments, ModelSettings, OwnSteps, PromptPart, Retry, RetryOn, Said,
-    Summary, Trim,
+    Summary, ToolChoice, Trim,
 };
 use hotcell_graph::value::{Number, parse_json};
 use hotcell_graph::{List, Object, State, Value};
@@ -34,7 +34,10 @@ pub(super) async fn perform(
     let own = action.steps.as_ref();
     let mut summary = own.and_then(|own| state.get(&own.summary)).and_then(Summary::of_value);
     let mut prompt = Prompt::of(action, summary.as_ref(), state)?;
-    let reach = within_reach(turn, graph, &action.tools, state)?;
+    let is_used_up = own.and_then(|own| own.calls.as_ref());
+    let is_used_up = is_used_up.is_some_and(|(calls, most)| own_number(state, calls) >= *most as usize);
+    let offered = if is_used_up { &[][..] } else { &action.tools };
+    let reach = within_reach(turn, graph, offered, state)?;
     let names: Vec<String> = reach.iter().map(|callable| callable.name().to_owned()).collect();
     let tools: Vec<_> = reach.into_iter().map(|callable| callable.spec).collect();
     if let Some(Value::Number(attempts)) = action.attempts.as_ref().and_then(|key| state.get(key)) {
@@ -47,7 +50,7 @@ pub(super) async fn perform(
     {
         let made = summary.as_ref().map_or(0, |summary| summary.requests);
         let question = Question { messages: task.messages, number: requests + made, ..Question::plain() };
-        let reply = request(turn, graph, action, question).await?;
+        let (reply, _) = request(turn, graph, action, question, state).await?;
         let new = Summary { text: reply.content, messages: task.count, requests: made + 1 };
         writes.push(Write { key: own.summary.clone(), value: new.to_value() });
         prompt = Prompt::of(action, Some(&new), state)?;
@@ -58,15 +61,23 @@ pub(super) async fn perform(
     {
         window::trim(window, &mut prompt.messages, &prompt.listed);
     }
+    let choice = own.and_then(|own| own.choice.as_ref()).filter(|_| requests == 0 && !tools.is_empty());
     let question = Question {
         messages: prompt.messages,
         tools: &tools,
+        choice: choice.map(|choice| match choice {
+            ToolChoice::Any => hotcell_models::ToolChoice::Any,
+            ToolChoice::Tool(name) => hotcell_models::ToolChoice::Tool(name.clone()),
+        }),
         names: &names,
         output_schema: action.output_schema.as_ref().map(serde_json::Value::from),
         number: requests + summary.map_or(0, |summary| summary.requests),
         is_last: &|reply| ends(own, requests, reply, state),
     };
-    let reply = request(turn, graph, action, question).await?;
+    let (reply, model) = request(turn, graph, action, question, state).await?;
+    if let Some(key) = own.and_then(|own| own.model.as_ref()) {
+        writes.push(Write { key: key.clone(), value: Value::from(i64::try_from(model).unwrap_or(i64::MAX)) });
+    }
     let attempts = |key: &hotcell_graph::Key| {
         let made = turn.attempts.max(1);
         Write { key: key.clone(), value: Value::Number(Number::Int(i64::from(made))) }
@@ -107,6 +118,8 @@ fn ends(own: Option<&OwnSteps>, requests: usize, reply: &Reply, state: &State) -
 struct Question<'a> {
     messages: Vec<Message>,
     tools: &'a [ToolSpec],
+    /// What has to be called
+    choice: Option<hotcell_models::ToolChoice>,
     /// The full names of the tools
     names: &'a [String],
     output_schema: Option<serde_json::Value>,
@@ -121,6 +134,7 @@ impl Question<'_> {
         Question {
             messages: Vec::new(),
             tools: &[],
+            choice: None,
             names: &[],
             output_schema: None,
             number: 0,
@@ -129,22 +143,32 @@ impl Question<'_> {
     }
 }
 
-/// Asks the model, as often as it takes, and then the others: the first reply.
+/// Asks the model, as often as it takes, and then the others: the first reply, and which of them gave it.
 async fn request(
     turn: &mut NodeTurn,
     graph: &Graph,
     action: &ConverseAction,
     question: Question<'_>,
-) -> Result<Reply, Interruption> {
+    state: &State,
+) -> Result<(Reply, usize), Interruption> {
     let defaults = turn.context.defaults(graph).clone();
-    let mut fallbacks: Vec<ModelSettings> = action.fallbacks.iter().rev().map(|model| model.or(&defaults)).collect();
-    let mut settings = action.settings.or(&defaults);
+    let models: Vec<&ModelSettings> = std::iter::once(&action.settings).chain(&action.fallbacks).collect();
+    let kept = action.steps.as_ref().and_then(|own| Some((own.model.as_ref()?, own_number(state, &own.requests))));
+    let (mut model, last) = match kept {
+        Some((key, requests)) if requests > 0 => {
+            let answered = own_number(state, key).min(models.len() - 1);
+            (answered, answered)
+        }
+        _ => (0, models.len() - 1),
+    };
+    let mut settings = models[model].or(&defaults);
     let mut first_attempt = 1;
     loop {
         let asked = Asked {
             settings: &settings,
             messages: question.messages.clone(),
             tools: question.tools,
+            choice: question.choice.clone(),
             names: question.names,
             output_schema: question.output_schema.clone(),
             forbidden: &action.forbidden,
@@ -153,15 +177,16 @@ async fn request(
         };
         let (error, worth_it) = match ask(turn, asked).await {
             Ok(reply) if action.needs_text && is_empty(&reply) => (NO_OUTPUT.to_owned(), true),
-            Ok(reply) => return Ok(reply),
+            Ok(reply) => return Ok((reply, model)),
             Err(Unanswered::Stopped(stop)) => return Err(stop),
             Err(Unanswered::Refused(error)) => (error.to_string(), is_worth_it(&action.retry, &error)),
         };
         let made = turn.attempts + 1 - first_attempt;
         if worth_it && made < action.retry.attempts {
             turn.context.ports.clock.pause(pause(&action.retry, made)).await;
-        } else if let Some(fallback) = fallbacks.pop() {
-            settings = fallback;
+        } else if model < last {
+            model += 1;
+            settings = models[model].or(&defaults);
             first_attempt = turn.attempts + 1;
         } else {
             // It was tried as often as it may be.

@@ -119,7 +119,7 @@ async fn host(
 ) -> Result<Result<Value, ToolFailure>, Interruption> {
     let arguments = Value::Object(inputs).to_json();
     let shared = turn.context.seen_by_tools(state);
-    tool::call_to_the_end(turn, name, &tool.spoken, &arguments, &shared).await
+    tool::call_to_the_end(turn, name, &tool.spoken, &arguments, &shared, None).await
 }
 
 /// Whoever runs the graph does the work: the run waits for the result.

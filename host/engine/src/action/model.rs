@@ -8,7 +8,8 @@ use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 use hotcell_models::{
-    Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TokenUsage, ToolCallRequest, ToolSpec,
+    Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TokenUsage, ToolCallRequest, ToolChoice,
+    ToolSpec,
 };
 
 use crate::context::{Interruption, RunContext};
@@ -26,6 +27,8 @@ pub(super) struct Asked<'a> {
     pub(super) settings: &'a ModelSettings,
     pub(super) messages: Vec<Message>,
     pub(super) tools: &'a [ToolSpec],
+    /// What has to be called
+    pub(super) choice: Option<ToolChoice>,
     /// The full names of the tools, for those who watch
     pub(super) names: &'a [String],
     pub(super) output_schema: Option<serde_json::Value>,
@@ -47,7 +50,7 @@ pub(super) enum Unanswered {
 
 /// One request to the model, as an effect.
 pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, Unanswered> {
-    let Asked { settings, messages, tools, names, output_schema, forbidden, is_last, number } = asked;
+    let Asked { settings, messages, tools, choice, names, output_schema, forbidden, is_last, number } = asked;
     turn.emit(&Event::ModelRequested { node: &turn.node, model: settings.model.as_deref(), tools: names });
     let failed = |reason: String| Unanswered::Stopped(Interruption::Failed(reason));
     let model = match &settings.model {
@@ -57,6 +60,7 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
     let more = settings.more.as_ref().map(|more| serde_json::Value::from(&Value::Object(more.clone())));
     let request = Request {
         tools: tools.to_vec(),
+        tool_choice: choice,
         temperature: settings.temperature,
         top_p: settings.top_p,
         max_tokens: settings.max_tokens,

@@ -1,12 +1,15 @@
 //! One call of a tool, with the hooks around it.
 
 use std::borrow::Cow;
+use std::pin::pin;
+use std::time::Duration;
 
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, Value};
 
 use crate::call_site::CallSite;
+use crate::clock;
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
@@ -88,13 +91,14 @@ pub(super) struct ToolRequest<'a> {
 }
 
 /// A call of a tool to its end, as effects of a turn: where the tool asks a person, it is called again with the answer.
-/// `Err` inside is what the tool, or the way to it, says.
+/// `Err` inside is what the tool, or the way to it, says, or that one call took longer than the limit.
 pub(super) async fn call_to_the_end(
     turn: &mut NodeTurn,
     tool: &str,
     spoken: &str,
     arguments: &str,
     state: &SharedState,
+    limit: Option<Duration>,
 ) -> Result<Result<Value, ToolFailure>, Interruption> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
     let mut answers = Vec::new();
@@ -108,7 +112,17 @@ pub(super) async fn call_to_the_end(
                 async move {
                     let mut used = Account::default();
                     let wanted = ToolRequest { tool, spoken, arguments, answers, state, site };
-                    let called = call(&context, &mut used, &node, wanted).await;
+                    let called = {
+                        let call = pin!(call(&context, &mut used, &node, wanted));
+                        match limit {
+                            None => call.await,
+                            Some(limit) => {
+                                clock::timeout(&*context.ports.clock, limit, call).await.unwrap_or_else(|| {
+                                    Called::error(format!("it took longer than {} s", limit.as_secs_f64()))
+                                })
+                            }
+                        }
+                    };
                     (used, Ok(called.into_value()))
                 }
             })

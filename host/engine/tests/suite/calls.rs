@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hotcell_engine::{Engine, Outcome, RunReport};
-use hotcell_graph::ir::{Action, AnswerCallsAction, Callable, Graph, Slot, Submit, Tool, ToolKind};
+use hotcell_graph::ir::{Action, AnswerCallsAction, CallLimits, Callable, Graph, Slot, Submit, Tool, ToolKind};
 use hotcell_graph::types::Type;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Reducer, Value};
@@ -45,7 +45,13 @@ fn answering(calls: &[(&str, &str)]) -> Arc<Graph> {
         })),
     ];
     let conversation = Key::from("talk");
-    let action = AnswerCallsAction { conversation: conversation.clone(), tools, tool_failure_is_fatal: false };
+    let action = AnswerCallsAction {
+        conversation: conversation.clone(),
+        tools,
+        tool_failure_is_fatal: false,
+        limits: CallLimits::default(),
+        counted: None,
+    };
     let mut graph = graph(&["answer", "done"], |ids| {
         vec![node(ids, "answer", Action::AnswerCalls(action.clone()), &[], &["done"]), end(ids, "done", "done")]
     });

@@ -27,6 +27,10 @@ const REQUESTS: &str = "(requests)";
 const SUMMARY: &str = "(summary)";
 /// How many attempts it has made at requests that were refused.
 const ATTEMPTS: &str = "(attempts)";
+/// How many calls of tools it has asked for.
+const CALLS: &str = "(calls)";
+/// Which of its models answered: 0 for the first, 1 for the first of the others, and so on.
+const MODEL: &str = "(model)";
 /// How often the model was told to go on.
 const CONTINUED: &str = "(continued)";
 /// The name under which updates see a reply.
@@ -40,6 +44,9 @@ pub struct AgentLoop {
     pub settings: ModelSettings,
     /// What is asked where this model refuses for good, one after the other
     pub fallbacks: Vec<ModelSettings>,
+    /// Whether another model is only asked as long as none has answered, in a loop with a graph of its own: what its tools did
+    /// is never done again for another one. The one that answered is asked from then on
+    pub fallbacks_end_with_reply: bool,
     /// What is done about a request that is refused
     pub retry: Retry,
     /// What the model is told, in order. Where the loop has a graph of its own, what was said in the loop follows
@@ -50,6 +57,10 @@ pub struct AgentLoop {
     pub window: Option<Window>,
     /// What the model may call
     pub tools: Vec<Callable>,
+    /// What holds for its calls of tools
+    pub calls: CallLimits,
+    /// What the first request of a loop with a graph of its own has to call. Those after it leave that to the model
+    pub choice: Option<ToolChoice>,
     /// Whether a tool that fails ends the loop; otherwise the model is told
     pub tool_failure_is_fatal: bool,
     /// What is kept of arguments
@@ -84,11 +95,14 @@ impl Default for AgentLoop {
         AgentLoop {
             settings: ModelSettings::default(),
             fallbacks: Vec::new(),
+            fallbacks_end_with_reply: false,
             retry: Retry::default(),
             prompt: Vec::new(),
             conversation: SAID.into(),
             window: None,
             tools: Vec::new(),
+            calls: CallLimits::default(),
+            choice: None,
             tool_failure_is_fatal: false,
             arguments: KeptArguments::Values,
             reply_schema: None,
@@ -104,6 +118,27 @@ impl Default for AgentLoop {
             bind: REPLY,
         }
     }
+}
+
+/// What holds for the calls of tools that a model asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallLimits {
+    /// How many there may be in a loop with a graph of its own. Those beyond are not made, and the request after the last one
+    /// offers no tools
+    pub most: Option<u32>,
+    /// Whether only the first call of a reply is made
+    pub one_at_a_time: bool,
+    /// How long one may take; the model is told of one that takes longer
+    pub time: Option<Duration>,
+}
+
+/// What a request has to call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// Any tool
+    Any,
+    /// The tool of this name
+    Tool(String),
 }
 
 /// How much of a conversation a model is told. A tool's answer goes with the message that called it. Texts that are not of the
@@ -306,6 +341,8 @@ impl AgentLoop {
         AnswerCallsAction {
             conversation: self.conversation.clone(),
             tools: self.tools.clone(),
+            limits: self.calls.clone(),
+            counted: None,
             tool_failure_is_fatal: self.tool_failure_is_fatal,
         }
     }
@@ -420,9 +457,17 @@ impl AgentLoop {
             summary: SUMMARY.into(),
             most: self.cap.as_ref().map(|cap| cap.requests),
             until: self.until.clone(),
+            calls: self.calls.most.map(|most| (CALLS.into(), most)),
+            model: self.fallbacks_end_with_reply.then(|| MODEL.into()),
+            choice: self.choice.clone(),
         });
+        steps.answer.counted = self.calls.most.map(|_| CALLS.into());
         let mut updates = vec![steps.say];
-        let counts = self.cap.is_some() || self.answer == LoopAnswer::Report || self.settings.is_recorded();
+        let counts = self.fallbacks_end_with_reply
+            || self.choice.is_some()
+            || self.cap.is_some()
+            || self.answer == LoopAnswer::Report
+            || self.settings.is_recorded();
         if counts {
             updates.push(Update { key: REQUESTS.into(), value: Expression::Value(Value::from(1)) });
         }
@@ -442,6 +487,8 @@ impl AgentLoop {
             (REQUESTS.into(), Value::from(0)),
             (ATTEMPTS.into(), Value::from(1)),
             (SUMMARY.into(), Value::Null),
+            (CALLS.into(), Value::from(0)),
+            (MODEL.into(), Value::from(0)),
         ];
         if let Some(continuation) = &self.continuation {
             let updates = continuation.updates();
@@ -452,6 +499,7 @@ impl AgentLoop {
         graph.initial_state = initial_state;
         graph.reducers.insert(SAID.into(), Reducer::Converse);
         graph.reducers.insert(REQUESTS.into(), Reducer::Sum);
+        graph.reducers.insert(CALLS.into(), Reducer::Sum);
         graph.reducers.insert(CONTINUED.into(), Reducer::Sum);
         if let Some(skills) = &self.skills {
             graph.initial_state.push((skills.loaded_key.clone(), Value::Object(Object::default())));

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Expression, Forbidden, KeptArguments, ModelSettings, NestedLoop, Submit, Tool, Window};
+use super::{
+    CallLimits, Expression, Forbidden, KeptArguments, ModelSettings, NestedLoop, Submit, Tool, ToolChoice, Window,
+};
 use crate::conversation::Speaker;
 use crate::todo::TodoTool;
 use crate::value::{Key, Value};
@@ -53,6 +55,12 @@ pub struct OwnSteps {
     pub most: Option<u32>,
     /// What has to hold for a reply that calls no tool to end the loop
     pub until: Option<Expression>,
+    /// The state key with the number of calls of tools, and how many there may be: after that no tools are offered
+    pub calls: Option<(Key, u32)>,
+    /// The state key with the model that answered, where no other one is asked after that
+    pub model: Option<Key>,
+    /// What the first request has to call
+    pub choice: Option<ToolChoice>,
 }
 
 /// A part of what a model is told.
@@ -237,6 +245,10 @@ pub struct AnswerCallsAction {
     pub conversation: Key,
     /// What may be called; for everything else the model is told that it may not
     pub tools: Vec<Callable>,
+    /// What holds for the calls
+    pub limits: CallLimits,
+    /// The state key with how many calls there were, if they are counted
+    pub counted: Option<Key>,
     /// Whether the node fails when a tool does; otherwise the model is told
     pub tool_failure_is_fatal: bool,
 }

@@ -7,8 +7,8 @@ use rig_core::{
     error::ProviderError,
     http_client::Error as LibraryError,
     message::{
-        AssistantContent, AssistantMessage, CallId, Message as LibraryMessage, Text, ToolCall, ToolFunction, ToolName,
-        ToolResult, ToolResultContent, UserContent,
+        AssistantContent, AssistantMessage, CallId, Message as LibraryMessage, Text, ToolCall,
+        ToolChoice as LibraryChoice, ToolFunction, ToolName, ToolResult, ToolResultContent, UserContent,
     },
     schemars,
 };
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{chat, settings::Provider, transport::TransportError};
 use crate::{
-    Finish, Message, ModelError, ProviderState, Reply, Request, Role, TokenUsage, ToolCallRequest,
+    Finish, Message, ModelError, ProviderState, Reply, Request, Role, TokenUsage, ToolCallRequest, ToolChoice,
     untrusted::{shown, without_secret},
 };
 
@@ -75,6 +75,14 @@ pub(super) fn library_request(
         let name = ToolName::new(tool.name.clone()).map_err(|_| refuse("a tool has no name".to_owned()))?;
         converted.tools.push(ToolDefinition::new(name, tool.description.clone(), tool.parameters.clone()));
     }
+    converted.tool_choice = match &request.tool_choice {
+        None => None,
+        Some(ToolChoice::Any) => Some(LibraryChoice::Required),
+        Some(ToolChoice::Tool(name)) => {
+            let name = ToolName::new(name.clone()).map_err(|_| refuse("a tool has no name".to_owned()))?;
+            Some(LibraryChoice::Specific { function_names: vec![name] })
+        }
+    };
     converted.max_tokens = request.max_tokens.map(u64::from);
     if let Some(schema) = &request.output_schema {
         let schema = schemars::Schema::try_from(schema.clone())
