@@ -33,7 +33,7 @@ pub use agent_loop::{
     LoopPlaces, LoopSteps, Pattern, RequestCap, ToolChoice, Trim, Window,
 };
 pub use call::{CallAction, CallTarget, Gives, Results};
-pub use composed::{Composed, Fit, Way, WayCase};
+pub use composed::{Barred, Composed, Fit, Way, WayCase};
 pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
     AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, OwnSteps, PromptPart,

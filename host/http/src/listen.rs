@@ -58,12 +58,12 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, shutdo
     let cut = CancellationToken::new();
     while let Some(accepted) = shutdown.run_until_cancelled(listener.accept()).await {
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, address)) => {
                 if room.available_permits() == 0 {
                     strangers.close_oldest();
                 }
                 let Some(Ok(place)) = shutdown.run_until_cancelled(room.clone().acquire_owned()).await else { break };
-                let peer = Peer(Arc::new(strangers.add(&cut)));
+                let peer = Peer(Arc::new(strangers.add(address.ip(), &cut)));
                 let (router, shutdown) = (router.clone(), shutdown.clone());
                 connections.spawn(async move {
                     let end = peer.0.end.clone();

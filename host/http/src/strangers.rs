@@ -1,6 +1,7 @@
 //! Connections of people who have not shown yet that they may do anything here.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,10 +15,10 @@ pub(crate) struct Strangers {
 }
 
 impl Strangers {
-    pub(crate) fn add(self: &Arc<Self>, shutdown: &CancellationToken) -> Stranger {
+    pub(crate) fn add(self: &Arc<Self>, address: IpAddr, shutdown: &CancellationToken) -> Stranger {
         let (number, end) = (self.next.fetch_add(1, Ordering::Relaxed), shutdown.child_token());
         self.waiting().insert(number, end.clone());
-        Stranger { number, end, all: self.clone() }
+        Stranger { number, address, end, all: self.clone() }
     }
 
     pub(crate) fn close_oldest(&self) {
@@ -34,6 +35,7 @@ impl Strangers {
 /// One of them, for as long as it is one.
 pub(crate) struct Stranger {
     number: u64,
+    address: IpAddr,
     /// Ends the connection
     pub(crate) end: CancellationToken,
     all: Arc<Strangers>,
@@ -54,6 +56,11 @@ impl Peer {
     pub fn is_known(&self) {
         self.0.all.waiting().remove(&self.0.number);
     }
+
+    /// Where it is.
+    pub fn address(&self) -> IpAddr {
+        self.0.address
+    }
 }
 
 #[cfg(test)]
@@ -63,7 +70,8 @@ mod tests {
     #[test]
     fn the_oldest_stranger_goes_first_and_whoever_is_known_stays() {
         let (strangers, shutdown) = (Arc::new(Strangers::default()), CancellationToken::new());
-        let [first, second, third] = [0; 3].map(|_| Peer(Arc::new(strangers.add(&shutdown))));
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let [first, second, third] = [0; 3].map(|_| Peer(Arc::new(strangers.add(here, &shutdown))));
         first.is_known();
         strangers.close_oldest();
         assert_eq!([&first, &second, &third].map(|peer| peer.0.end.is_cancelled()), [false, true, false]);

@@ -270,6 +270,11 @@ impl Host {
         self.context().clock()
     }
 
+    /// A variable of the environment that the host was given.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        self.context().environment().get(name)
+    }
+
     /// All runs.
     pub fn journal(&self) -> &Arc<dyn RunStore> {
         &self.0.journal

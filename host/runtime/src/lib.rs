@@ -50,6 +50,7 @@ pub use host::{
 pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes, raise_open_files};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
+pub use hotcell_dialects::leafmesh;
 pub use hotcell_engine::{
     CallError, CallReport, Clock, Counted, Event, HookPoint, ManualClock, Nobody, NodeTiming, Observer, Outcome,
     People, RunError, RunInput, RunReport, SystemClock, Timings, Turn,

@@ -17,6 +17,10 @@ use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
 use crate::state::Server;
 
+/// Marks a reply that says that something is wrong and has a form of its own, which is documented.
+#[derive(Clone, Copy)]
+pub(crate) struct Documented;
+
 /// Refuses what was sent to another name, from another page, or by somebody who may not do it, and writes down what was done.
 pub(crate) async fn admit(State(server): State<Server>, mut request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -81,7 +85,8 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = next.run(request).await;
     let status = response.status();
-    let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == MEDIA_TYPE);
+    let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == MEDIA_TYPE)
+        || response.extensions().get::<Documented>().is_some();
     if (status.is_client_error() || status.is_server_error()) && !is_problem {
         let mut problem = Problem::new(status, detail(status, &method, &path)).into_response();
         // A method that is not allowed comes with those that are.

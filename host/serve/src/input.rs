@@ -53,9 +53,13 @@ pub(crate) fn run_input(
     }
     let mut given = called_with(agent, &arguments);
     given.thread = thread;
-    let mark = json!({ "metadata": metadata });
-    given.origin = [(SERVED.into(), GraphValue::from(&mark))].into_iter().collect();
+    given.origin = origin_of(json!({ "metadata": metadata }));
     Ok(given)
+}
+
+/// What says in a run's origin that a server began it, with what is kept of that.
+pub(crate) fn origin_of(kept: Value) -> GraphObject {
+    [(SERVED.into(), GraphValue::from(&kept))].into_iter().collect()
 }
 
 /// The text of the only message. A conversation is kept by a thread, and not sent again with each request.
@@ -105,6 +109,11 @@ fn origin(run: &RunRecord) -> Option<&GraphObject> {
 /// Whether a server began a run, and so goes on with it.
 pub(crate) fn is_ours(run: &RunRecord) -> bool {
     origin(run).is_some()
+}
+
+/// What a server that began a run keeps of that.
+pub(crate) fn kept_of(run: &RunRecord) -> Object {
+    origin(run).map(|origin| object((&GraphValue::Object(origin.clone())).into())).unwrap_or_default()
 }
 
 /// What was said about a run when it was begun.

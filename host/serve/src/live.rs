@@ -50,6 +50,11 @@ impl InHand {
         self.runs().len()
     }
 
+    /// All that are in hand.
+    pub(crate) fn all(&self) -> Vec<RunId> {
+        self.runs().keys().cloned().collect()
+    }
+
     /// Has a run in hand until what is given back is dropped.
     pub(crate) fn take(self: &Arc<Self>, run: &RunId) -> Hold {
         let mut runs = self.runs();

@@ -1,20 +1,20 @@
 //! Beginning runs, going on with them, and ending them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_runtime::{
-    Agent, CancellationToken, Host, HostError, JournalError, OpenQuestion, RunError, RunId, RunInput, RunQuery,
+    Agent, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, RunError, RunId, RunInput, RunQuery,
     RunRecord, RunStatus, RunStore, Session, open_questions,
 };
-use tokio::sync::{OwnedMutexGuard, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
 use crate::follow::Follower;
 use crate::input::is_ours;
 use crate::live::{Begun, Hold, InHand, Live, Told};
+use crate::locks::Locks;
 use crate::problem::Problem;
 
 /// Runs that are looked at together when the server starts.
@@ -35,7 +35,7 @@ pub(crate) struct Runs {
     /// Cancelled when those that are worked on have to stop
     stop: CancellationToken,
     /// Held while a run of a thread is begun
-    threads: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
+    threads: Locks<String>,
 }
 
 impl Runs {
@@ -49,7 +49,7 @@ impl Runs {
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
-            threads: Mutex::default(),
+            threads: Locks::default(),
         }
     }
 
@@ -60,6 +60,21 @@ impl Runs {
     /// How many this process has in hand.
     pub(crate) fn working(&self) -> usize {
         self.in_hand.len()
+    }
+
+    /// The clock by which runs wait.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        self.host.clock()
+    }
+
+    /// A variable of the environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.host.variable(name)
+    }
+
+    /// The runs that this process has in hand.
+    pub(crate) fn in_hand(&self) -> Vec<RunId> {
+        self.in_hand.all()
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -109,7 +124,7 @@ impl Runs {
         };
         let _thread = match &given.thread {
             Some(thread) => {
-                let begins = self.lock_thread(thread).await;
+                let begins = self.threads.lock(thread).await;
                 self.check_thread(agent, thread).await?;
                 Some(begins)
             }
@@ -132,20 +147,6 @@ impl Runs {
             Ok(Err(error)) => Err(error.into()),
             Err(error) => Err(Problem::internal(&error)),
         }
-    }
-
-    async fn lock_thread(&self, thread: &str) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-            if threads.len() >= 64 && threads.len().is_power_of_two() {
-                threads.retain(|_, lock| lock.strong_count() > 0);
-            }
-            let known = threads.get(thread).and_then(Weak::upgrade);
-            let lock = known.unwrap_or_default();
-            threads.insert(thread.to_owned(), Arc::downgrade(&lock));
-            lock
-        };
-        lock.lock_owned().await
     }
 
     /// Whether a run of this agent can be begun in a thread now.

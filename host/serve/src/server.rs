@@ -16,6 +16,8 @@ use crate::agents::Agents;
 use crate::api;
 use crate::error::ServeError;
 use crate::guard;
+use crate::mesh;
+use crate::mesh::meshes::Meshes;
 use crate::rules::Rules;
 use crate::runs::Runs;
 use crate::state::{Inner, ServeSettings, Server};
@@ -39,6 +41,7 @@ impl Server {
         let (_, document) = api::routes();
         let rules = Rules::of(&document).map_err(ServeError::Route)?;
         Ok(Server(Arc::new(Inner {
+            meshes: Meshes::of(&agents),
             runs: Runs::new(host, agents.clone(), settings.max_runs),
             hosts: Hosts::local_and(&settings.hosts),
             not_served: not_served.into_iter().map(|left| (left.path, left.failure)).collect(),
@@ -83,6 +86,7 @@ impl Server {
             0 => {}
             runs => tracing::info!(target: "hotcell::serve", runs, "runs that were cut off go on"),
         }
+        mesh::take_up(&self).await?;
         self.0.ready.cancel();
         shutdown.cancelled().await;
         tracing::info!(target: "hotcell::serve", runs = self.runs().working(), "no more runs are begun");
@@ -91,6 +95,7 @@ impl Server {
             tracing::info!(target: "hotcell::serve", runs = left, "runs were interrupted; they go on at the next start");
         }
         self.0.closing.cancel();
+        self.0.meshes.end().await;
         closed.cancel();
         // What it could not end it has cut.
         let _ = serving.await;

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_http::{Hosts, Limits};
-use hotcell_runtime::{CancellationToken, LoadFailure};
+use hotcell_runtime::{CancellationToken, Clock, LoadFailure};
+use tokio::sync::broadcast;
 use utoipa::openapi::OpenApi;
 
 use crate::access::Access;
 use crate::agents::Agents;
+use crate::mesh::meshes::Meshes;
 use crate::rules::Rules;
 use crate::runs::Runs;
 use crate::store::Store;
@@ -63,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) agents: Arc<Agents>,
     pub(crate) not_served: Vec<(PathBuf, LoadFailure)>,
     pub(crate) runs: Runs,
+    pub(crate) meshes: Meshes,
     pub(crate) store: Store,
     pub(crate) hosts: Hosts,
     pub(crate) rules: Rules,
@@ -88,6 +91,25 @@ impl Server {
 
     pub(crate) fn runs(&self) -> &Runs {
         &self.0.runs
+    }
+
+    pub(crate) fn meshes(&self) -> &Meshes {
+        &self.0.meshes
+    }
+
+    /// The clock by which agents wait.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        self.runs().clock()
+    }
+
+    /// A variable of the environment.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        self.runs().variable(name)
+    }
+
+    /// What happens from now on in the mesh that is served, as objects with a `type`.
+    pub fn mesh_events(&self) -> broadcast::Receiver<serde_json::Value> {
+        self.meshes().events()
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -19,7 +19,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 2] = [
+const LAYOUTS: [&str; 3] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -28,6 +28,23 @@ const LAYOUTS: [&str; 2] = [
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, digest BLOB NOT NULL, roles TEXT NOT NULL,
          created INTEGER NOT NULL, expires INTEGER, revoked INTEGER
      );",
+    "CREATE TABLE mesh_sessions (
+         number INTEGER PRIMARY KEY, tenant TEXT NOT NULL, id TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL,
+         UNIQUE (tenant, id)
+     );
+     CREATE TABLE mesh_runs (
+         number INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, session INTEGER NOT NULL REFERENCES mesh_sessions (number),
+         seen INTEGER NOT NULL DEFAULT 0, ended TEXT, output TEXT
+     );
+     CREATE INDEX mesh_runs_of_session ON mesh_runs (session, number);
+     CREATE INDEX mesh_runs_open ON mesh_runs (number) WHERE ended IS NULL;
+     CREATE TABLE mesh_turns (
+         number INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES mesh_sessions (number), at INTEGER NOT NULL,
+         run TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, data TEXT NOT NULL
+     );
+     CREATE INDEX mesh_turns_of_session ON mesh_turns (session, number);
+     CREATE TABLE mesh_nonces (nonce TEXT PRIMARY KEY, until INTEGER NOT NULL);
+     CREATE TABLE mesh_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);",
 ];
 
 /// Why the server's file cannot be used.
@@ -81,7 +98,7 @@ impl Store {
     }
 
     /// Does something with the file, in one transaction.
-    fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let work = || {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -158,7 +175,7 @@ impl Store {
 /// Keys.
 impl Store {
     /// Reads, without keeping others from writing.
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         work(&connection).map_err(|error| StoreError { path: self.path.to_string(), cause: error.to_string() })
     }
@@ -293,11 +310,11 @@ fn prepare(connection: &mut Connection) -> Result<(), String> {
     }
 }
 
-fn microseconds(time: SystemTime) -> i64 {
+pub(crate) fn microseconds(time: SystemTime) -> i64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
-fn time(microseconds: i64) -> SystemTime {
+pub(crate) fn time(microseconds: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_micros(u64::try_from(microseconds).unwrap_or(0))
 }
 

@@ -12,15 +12,15 @@ use hotcell_graph::{Key, List, Object, Reducer, Value};
 use super::lower_agent;
 use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh};
 use super::shapes::{Field, Shape};
+use super::state::{
+    BROUGHT, CALL, CALLED, CALLED_WITH, DATA, ENTRY_NOUN, ENTRY_POINT, ERRORS, FROM, HISTORY, OUTPUT, OUTPUTS,
+    SESSION_ID,
+};
 use super::wait::Wait;
 use crate::surroundings::Surroundings;
 
 /// The node with which a mesh begins. No agent can have this name.
 const START: &str = "(entry)";
-/// What a branch brings along: an object with these entries.
-const BROUGHT: &str = "(brought)";
-const FROM: &str = "from";
-const OUTPUT: &str = "output";
 /// Who had called the agent that gave it.
 const CALLER: &str = "caller";
 /// What others had given to an agent that is called again.
@@ -29,20 +29,6 @@ const CAME: &str = "came";
 const DOOR: &str = "(door)";
 /// What the caller wrote in place of data.
 const TEXT: &str = "(text)";
-/// What all agents gave, by their names.
-const OUTPUTS: &str = "outputs";
-/// Why agents failed, by their names.
-const ERRORS: &str = "errors";
-/// What a run is given.
-const ENTRY_POINT: &str = "entry_point";
-const DATA: &str = "data";
-const SESSION_ID: &str = "session_id";
-/// What a run is given by whoever serves the mesh: the call of one agent in place of an entry point, an object with these entries.
-const CALL: &str = "(call)";
-const CALLED: &str = "agent";
-const CALLED_WITH: &str = "input";
-/// What was said before in the session, the oldest first.
-pub(super) const HISTORY: &str = "(history)";
 /// What agents are given beside what the agent before them gave.
 pub(super) const FROM_AGENT: &str = "from_agent";
 pub(super) const UPSTREAM: &str = "upstream_yields";
@@ -129,7 +115,7 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
     let ways: Result<Vec<WayCase>, String> = mesh.entry_points.iter().map(|entry| way(entry, mesh)).collect();
     let action = match (later, ways) {
         ([], Ok(ways)) => {
-            let way = Way { noun: "entry point", chosen: key(ENTRY_POINT), object: data.clone(), ways };
+            let way = Way { noun: ENTRY_NOUN, chosen: key(ENTRY_POINT), object: data.clone(), ways };
             let door = Composed::Either {
                 condition: Expression::Has(CALL.into()),
                 then: Expression::Joined(vec![Expression::Value(BY_CALL.into()), called_agent(mesh)]),
@@ -198,7 +184,7 @@ fn called() -> Expression {
 }
 
 /// An entry point with what its data has to be.
-fn way(entry: &EntryPoint, mesh: &Mesh) -> Result<WayCase, String> {
+pub(super) fn way(entry: &EntryPoint, mesh: &Mesh) -> Result<WayCase, String> {
     let target = mesh.agents.iter().find(|agent| agent.name == entry.target.value);
     let structured = |(name, field): &(Key, Field)| {
         let Shape::Structure(structure) = &field.shape else { return None };

@@ -8,10 +8,11 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Reducer, Value};
 
-use super::lower::{HISTORY, composed, entry, key, list, object, or_else};
+use super::lower::{composed, entry, key, list, object, or_else};
 use super::lower_work::{self, Work};
 use super::schema::Agent;
 use super::shapes;
+use super::state::HISTORY;
 use crate::surroundings::Surroundings;
 
 /// What it is called with, and what it gives.

@@ -9,11 +9,12 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Path, Template, Value};
 
-use super::lower::{FROM_AGENT, HISTORY, UPSTREAM, composed, entry, key, object, or_else};
+use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
 use super::lower_agent::{ANSWER, INPUT, RAW};
 use super::models;
 use super::schema::{Agent, Body, Human, Llm, Tools};
 use super::shapes;
+use super::state::HISTORY;
 use crate::surroundings::{Surroundings, ToolState};
 
 /// What stands for the text of a model or a person that is no JSON object.

@@ -23,6 +23,7 @@ mod reading;
 mod schema;
 mod settings;
 mod shapes;
+pub mod state;
 mod wait;
 
 use std::sync::Arc;

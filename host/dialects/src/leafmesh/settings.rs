@@ -5,10 +5,13 @@
 use std::fmt;
 use std::time::Duration;
 
+use hotcell_graph::ir::{Barred, WayCase};
 use hotcell_graph::{Object, Value};
 
 use super::cron::Cron;
+use super::lower::way;
 use super::schema::{Agent, Body, Communication, EntryPoint, Interface, Mesh};
+use super::state::ENTRY_NOUN;
 
 /// What a mesh says beside its graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +59,17 @@ pub struct EntrySettings {
     pub description: Option<String>,
     /// Its condition; `always` where it has none
     pub condition: String,
+    way: WayCase,
+}
+
+impl EntrySettings {
+    /// Whether it may be called with this.
+    ///
+    /// # Errors
+    /// Why it may not: its condition does not hold, or the data does not fit the data structures that its agent takes.
+    pub fn admits(&self, data: &Object) -> Result<(), Barred> {
+        self.way.admits(ENTRY_NOUN, data)
+    }
 }
 
 /// What type of agent one is.
@@ -263,7 +277,7 @@ pub(super) fn of(mesh: &Mesh) -> MeshSettings {
     MeshSettings {
         name: mesh.name.clone(),
         is_production: mesh.is_production,
-        entry_points: mesh.entry_points.iter().map(entry_point).collect(),
+        entry_points: mesh.entry_points.iter().map(|entry| entry_point(entry, mesh)).collect(),
         agents: mesh.agents.iter().map(agent).collect(),
         cors_origins: mesh.cors_origins.clone(),
         webhooks: mesh.webhooks,
@@ -273,13 +287,20 @@ pub(super) fn of(mesh: &Mesh) -> MeshSettings {
     }
 }
 
-fn entry_point(entry: &EntryPoint) -> EntrySettings {
+fn entry_point(entry: &EntryPoint, mesh: &Mesh) -> EntrySettings {
+    let condition_alone = |_| WayCase {
+        name: entry.name.value.clone(),
+        condition: entry.condition.as_ref().map(|condition| condition.condition.clone()),
+        fit: None,
+    };
     let condition = entry.condition.as_ref().map(|condition| condition.condition.source().to_owned());
     EntrySettings {
         name: entry.name.to_string(),
         target: entry.target.to_string(),
         description: entry.description.clone(),
         condition: condition.unwrap_or_else(|| "always".to_owned()),
+        // Where the data cannot be held against anything, the graph says so when it is run.
+        way: way(entry, mesh).unwrap_or_else(condition_alone),
     }
 }
 

@@ -222,26 +222,54 @@ impl Way {
             return Err(NoValue::Unfit(format!("there is no {noun} `{chosen}`; {help}")));
         };
         let object = object_of(&self.object, scope)?;
-        if let Some(condition) = &way.condition {
-            match condition.holds(&object) {
+        way.admits(noun, &object).map_err(|barred| NoValue::Unfit(barred.to_string()))?;
+        Ok(Value::Text(chosen))
+    }
+}
+
+/// Why an object may not go a way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Barred {
+    /// It does not meet the condition
+    Closed(String),
+    /// It does not fit the schema
+    Unfit(String),
+}
+
+impl fmt::Display for Barred {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Barred::Closed(reason) | Barred::Unfit(reason)) = self;
+        f.write_str(reason)
+    }
+}
+
+impl WayCase {
+    /// Whether an object may go this way, which is a `noun`.
+    ///
+    /// # Errors
+    /// Why it may not.
+    pub fn admits(&self, noun: &str, object: &Object) -> Result<(), Barred> {
+        let name = &self.name;
+        if let Some(condition) = &self.condition {
+            match condition.holds(object) {
                 Ok(true) => {}
                 unmet => {
                     let why = unmet.err().map_or_else(String::new, |unmet| format!(" ({unmet})"));
                     let source = condition.source();
-                    return Err(NoValue::Unfit(format!(
-                        "the {noun} `{chosen}` is closed: `{source}` does not hold{why}"
+                    return Err(Barred::Closed(format!(
+                        "the {noun} `{name}` is closed: `{source}` does not hold{why}"
                     )));
                 }
             }
         }
-        if let Some(fit) = &way.fit {
-            let problems = fit.problems(&Value::Object(object));
+        if let Some(fit) = &self.fit {
+            let problems = fit.problems(&Value::Object(object.clone()));
             if !problems.is_empty() {
                 let problems = problems.join("; ");
-                return Err(NoValue::Unfit(format!("what is given to the {noun} `{chosen}` does not fit: {problems}")));
+                return Err(Barred::Unfit(format!("what is given to the {noun} `{name}` does not fit: {problems}")));
             }
         }
-        Ok(Value::Text(chosen))
+        Ok(())
     }
 }
 

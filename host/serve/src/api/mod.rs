@@ -2,10 +2,10 @@
 //! role it needs.
 
 mod agents;
-mod extract;
+pub(crate) mod extract;
 mod health;
 mod inbox;
-mod params;
+pub(crate) mod params;
 mod runs;
 mod stream;
 mod threads;
@@ -18,6 +18,7 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema as _, ToSchema as _};
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::mesh;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::SCHEME;
 use crate::state::Server;
@@ -36,6 +37,7 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(runs::routes())
         .merge(stream::routes())
         .merge(inbox::routes())
+        .merge(mesh::routes())
         .split_for_parts();
     describe_errors(&mut document);
     (router, document)

@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 use super::params::Query;
 use super::{agents, extract, threads};
 use crate::input::run_input;
+use crate::leash::Leash;
 use crate::live::{Begun, Live};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -119,35 +120,6 @@ pub(super) fn located(run: &RunId, response: impl IntoResponse) -> Response {
     response
 }
 
-/// Cancels a run when it is dropped, unless it is done.
-pub(super) struct Leash(Option<(Server, RunId)>);
-
-impl Leash {
-    pub(super) fn new(server: &Server, run: &RunId, on_disconnect: Option<OnDisconnect>) -> Self {
-        let cancels = on_disconnect == Some(OnDisconnect::Cancel);
-        Leash(cancels.then(|| (server.clone(), run.clone())))
-    }
-
-    pub(super) fn let_go(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Leash {
-    fn drop(&mut self) {
-        let Some((server, run)) = self.0.take() else { return };
-        // The server shuts down: the run goes on at its next start.
-        if server.closing().is_cancelled() {
-            return;
-        }
-        tokio::spawn(async move {
-            if let Err(problem) = server.runs().cancel(&run).await {
-                tracing::debug!(target: "hotcell::serve", %run, reason = problem.detail, "it is not cancelled");
-            }
-        });
-    }
-}
-
 /// Waits until a run rests, and gives what came of it.
 pub(super) async fn result(server: &Server, run: &RunId, live: Option<Arc<Live>>) -> Result<RunResult, Problem> {
     if let Some(live) = &live {
@@ -216,7 +188,7 @@ async fn create_and_wait(
 ) -> Result<Response, Problem> {
     let on_disconnect = wanted.on_disconnect;
     let Begun { run, live, .. } = begin(&server, wanted, false).await?;
-    let mut leash = Leash::new(&server, &run, on_disconnect);
+    let mut leash = Leash::new(&server, &run, on_disconnect == Some(OnDisconnect::Cancel));
     let result = result(&server, &run, Some(live)).await;
     leash.let_go();
     Ok(located(&run, Json(result?)))

@@ -23,8 +23,9 @@ use utoipa_axum::routes;
 
 use super::extract;
 use super::params::{Query, bad};
-use super::runs::{Leash, RunCreate, begin, located};
+use super::runs::{OnDisconnect, RunCreate, begin, located};
 use crate::follow::Follower;
+use crate::leash::Leash;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -53,7 +54,7 @@ async fn create_and_stream(
 ) -> Result<Response, Problem> {
     let on_disconnect = wanted.on_disconnect;
     let Begun { run, events, .. } = begin(&server, wanted, true).await?;
-    let leash = Leash::new(&server, &run, on_disconnect);
+    let leash = Leash::new(&server, &run, on_disconnect == Some(OnDisconnect::Cancel));
     Ok(located(&run, sse(&server, &run, 0, events, leash)))
 }
 
@@ -95,7 +96,7 @@ async fn join(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let live = server.runs().live(&run).map(|live| live.events());
-    Ok(sse(&server, &run, seen.unwrap_or(0), live, Leash::new(&server, &run, None)).into_response())
+    Ok(sse(&server, &run, seen.unwrap_or(0), live, Leash::new(&server, &run, false)).into_response())
 }
 
 /// The number of the last event that a client saw.

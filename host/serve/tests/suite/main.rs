@@ -5,6 +5,7 @@ mod agents;
 mod bad_input;
 mod desk;
 mod limits;
+mod mesh;
 mod openapi;
 mod people;
 mod restart;

@@ -31,7 +31,7 @@ async fn every_route_says_which_role_it_needs_and_few_need_none() {
         }
     }
     open.sort();
-    assert_eq!(open, ["/health", "/openapi.json", "/ready"]);
+    assert_eq!(open, ["/health", "/openapi.json", "/ready", "/webhook/{entry_point}"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,112 @@
+//! Beginning work in a session.
+
+use hotcell_graph::ir::Barred;
+use hotcell_graph::{Key, Object as GraphObject, Value as GraphValue};
+use hotcell_runtime::RunInput;
+use hotcell_runtime::leafmesh::state::{CALL, CALLED, CALLED_WITH, DATA, ENTRY_POINT, HISTORY, SESSION_ID};
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::reply::Refused;
+use super::session::{Status, standing};
+use super::store::{Session, SessionKey, Turn};
+use super::{Mesh, history, system, tend};
+use crate::input::origin_of;
+use crate::live::Begun;
+use crate::problem::{Problem, shown};
+use crate::state::Server;
+
+/// Where work begins.
+pub(super) enum At {
+    /// At an entry point, which somebody called with this
+    Entry { name: String, data: Value },
+    /// At an agent
+    Agent { name: String, input: Value },
+}
+
+/// Work that is to be begun in a session.
+pub(super) struct Task {
+    pub(super) key: SessionKey,
+    /// By what it came: `request`, `webhook`, `rerun`, `wake_up` and so on
+    pub(super) kind: &'static str,
+    pub(super) at: At,
+    /// Whether it is begun although other work of the session is under way
+    pub(super) is_beside: bool,
+}
+
+/// What was begun.
+pub(super) struct Started {
+    pub(super) session: Session,
+    pub(super) begun: Begun,
+}
+
+/// Whether anything may be begun.
+pub(super) fn check_system(server: &Server) -> Result<(), Refused> {
+    match system::is_stopped(server)? {
+        false => Ok(()),
+        true => {
+            let detail = "the system is stopped; `POST /api/system/resume` lets it go on";
+            let body = json!({ "status": 503, "state": "stopped", "detail": detail });
+            Err(Refused::Documented(StatusCode::SERVICE_UNAVAILABLE, body))
+        }
+    }
+}
+
+/// What a session says that does other work.
+pub(super) fn busy(key: &SessionKey) -> Refused {
+    let body = json!({ "status": "busy", "session_id": key.id, "detail": "the session works on something; send it again later" });
+    Refused::Documented(StatusCode::CONFLICT, body)
+}
+
+/// Begins a run in a session. Whoever calls this has the session for itself.
+pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: bool) -> Result<Started, Refused> {
+    check_system(server)?;
+    let Task { key, kind, at, is_beside } = task;
+    let known = server.store().session(&key)?;
+    let mut turns = Vec::new();
+    if let Some(session) = &known {
+        if !is_beside && matches!(standing(server, session).await?.status, Status::Busy | Status::Paused) {
+            return Err(busy(&key));
+        }
+        turns = history::messages(server, session).await?;
+    }
+    let mut state = GraphObject::default();
+    let mut set = |name: &str, value: &Value| state.insert(Key::from(name), GraphValue::from(value));
+    set(SESSION_ID, &json!(key.id));
+    set(HISTORY, &Value::Array(turns));
+    let (name, data) = match at {
+        At::Entry { name, data } => {
+            set(ENTRY_POINT, &json!(name));
+            set(DATA, &data);
+            (name, data)
+        }
+        At::Agent { name, input } => {
+            set(CALL, &json!({ CALLED: name, CALLED_WITH: input }));
+            (name, input)
+        }
+    };
+    // Whoever goes on with the run after a death finds its session there, if it could not be noted any more.
+    let kept = json!({ "session": key.id, "tenant": key.tenant, "kind": kind, "name": name, "data": data });
+    let given = RunInput { state, origin: origin_of(kept), ..RunInput::default() };
+    let begun = server.runs().start(&mesh.agent, given, listens).await?;
+    let turn = Turn { at: server.clock().now(), run: begun.run.clone(), kind: kind.to_owned(), name, data };
+    let session = server.store().note_turn(&key, &turn)?;
+    tend::tend(server, &begun.run);
+    Ok(Started { session, begun })
+}
+
+/// What is refused before anything is begun: entry points that are not there or not open, and data that does not fit.
+pub(super) fn admit(mesh: &Mesh, entry: &str, data: &Value) -> Result<(), Problem> {
+    let found = mesh.settings.entry_point(entry).ok_or_else(|| {
+        let names: Vec<&str> = mesh.settings.entry_points.iter().map(|entry| &*entry.name).collect();
+        let detail = format!("there is no entry point `{}`; there are: {}", shown(entry), names.join(", "));
+        Problem::not_found(detail).kind("unknown-entry-point", "There is no such entry point")
+    })?;
+    let given = GraphValue::from(data);
+    found.admits(given.as_object().unwrap_or(&GraphObject::default())).map_err(|barred| match barred {
+        Barred::Closed(reason) => {
+            Problem::conflict(reason).kind("condition-not-met", "The condition of the entry point does not hold")
+        }
+        Barred::Unfit(reason) => Problem::unprocessable(reason),
+    })
+}

@@ -1,0 +1,84 @@
+//! The meshes that are served, and what is kept of them while they are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use hotcell_runtime::leafmesh::MeshSettings;
+use hotcell_runtime::{Agent, RunId};
+use serde_json::Value;
+use tokio::sync::broadcast;
+use tokio_util::task::TaskTracker;
+
+use super::senders::Senders;
+use super::store::SessionKey;
+use crate::agents::Agents;
+use crate::locks::Locks;
+use crate::problem::Problem;
+
+/// Events that are kept for whoever reads them slowly.
+const KEPT: usize = 4096;
+
+/// The meshes that are served.
+pub(crate) struct Meshes {
+    meshes: Vec<Arc<Mesh>>,
+    /// What happens in them
+    events: broadcast::Sender<Value>,
+    pub(super) tasks: TaskTracker,
+}
+
+/// A mesh that is served.
+pub(crate) struct Mesh {
+    pub(super) agent: Arc<Agent>,
+    pub(super) settings: MeshSettings,
+    /// Held while something is begun in a session, or answered
+    pub(super) sessions: Locks<SessionKey>,
+    pub(super) senders: Senders,
+    /// Runs whose entries are being acted on, and how often that was asked for
+    pub(super) tended: Mutex<HashMap<RunId, u64>>,
+}
+
+impl Meshes {
+    /// The meshes among the agents.
+    pub(crate) fn of(agents: &Agents) -> Self {
+        let mesh = |(_, agent): (&str, &Arc<Agent>)| {
+            let settings = agent.mesh()?.clone();
+            let (sessions, senders, tended) = (Locks::default(), Senders::default(), Mutex::default());
+            Some(Arc::new(Mesh { agent: agent.clone(), settings, sessions, senders, tended }))
+        };
+        Meshes {
+            meshes: agents.all().filter_map(mesh).collect(),
+            events: broadcast::Sender::new(KEPT),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// The one that is served.
+    pub(super) fn only(&self) -> Result<&Arc<Mesh>, Problem> {
+        match &self.meshes[..] {
+            [mesh] => Ok(mesh),
+            [] => Err(Problem::not_found("no mesh is served here")),
+            several => {
+                let detail = format!(
+                    "{} meshes are served, and these addresses belong to one: give each a server of its own",
+                    several.len()
+                );
+                Err(Problem::conflict(detail))
+            }
+        }
+    }
+
+    /// What happens from now on.
+    pub(crate) fn events(&self) -> broadcast::Receiver<Value> {
+        self.events.subscribe()
+    }
+
+    pub(crate) async fn end(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub(super) fn tell(&self, event: Value) {
+        // Nobody needs to listen.
+        let _ = self.events.send(event);
+    }
+}

@@ -1,0 +1,60 @@
+//! The HTTP surface that LeafMesh documents for a mesh: entry points, sessions, webhooks and people.
+//!
+//! A call of an entry point is a run of the mesh's graph, and a session has the runs that were begun in it, one after the other.
+//! What happens in them is read from their entries in the journal ([`tend`]): so what follows from it (posts to people, events)
+//! is done once, whoever works on the run and however often the server ends in between.
+
+mod begin;
+mod history;
+pub(crate) mod meshes;
+mod outcome;
+mod people;
+mod reply;
+mod request;
+mod rerun;
+mod senders;
+mod session;
+mod signature;
+mod store;
+mod system;
+mod tenant;
+mod tend;
+mod webhook;
+
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::state::Server;
+use crate::store::StoreError;
+use meshes::Mesh;
+
+pub(crate) use tend::take_up;
+
+/// What is answered.
+pub(crate) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new()
+        .merge(request::routes())
+        .merge(webhook::routes())
+        .merge(history::routes())
+        .merge(people::routes())
+        .merge(rerun::routes())
+        .merge(system::routes())
+}
+
+/// The variable with the secret of signatures.
+const SECRET: &str = "LEAFMESH_WEBHOOK_SECRET";
+/// The fact that is the secret where no variable says one.
+const OWN_SECRET: &str = "webhook_secret";
+
+/// What posts to the mesh, and those that it sends, are signed with. It is made up once where no variable says it.
+fn secret(server: &Server) -> Result<String, StoreError> {
+    if let Some(secret) = server.variable(SECRET).filter(|secret| !secret.is_empty()) {
+        return Ok(secret);
+    }
+    if let Some(secret) = server.store().mesh_fact(OWN_SECRET)? {
+        return Ok(secret);
+    }
+    let random: [u8; 32] = rand::random();
+    let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    server.store().remember(OWN_SECRET, &secret)?;
+    Ok(secret)
+}

@@ -1,0 +1,189 @@
+//! People who are asked: what is open, and their answers.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use hotcell_runtime::leafmesh::{AgentSettings, HumanSettings};
+use hotcell_runtime::{Fact, OpenQuestion};
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+use subtle::ConstantTimeEq as _;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::Mesh;
+use super::reply::{Refused, documented};
+use super::session::{Ask, of_request_id, standing};
+use super::store::{Session, SessionKey, Turn};
+use super::tenant::Tenant;
+use super::tend::tend;
+use super::webhook::unsigned;
+use crate::api::extract;
+use crate::api::params::Query;
+use crate::problem::{Problem, shown};
+use crate::state::Server;
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(reply))
+}
+
+/// What somebody answers, and how it came.
+pub(super) struct Answer<'a> {
+    pub(super) data: Map<String, Value>,
+    pub(super) is_signed: bool,
+    /// Whether an answer counts that is neither signed nor comes with a token
+    pub(super) may_be_unsigned: bool,
+    pub(super) bearer: Option<&'a str>,
+}
+
+/// The seat that asks a question.
+fn seat<'m>(mesh: &'m Mesh, ask: &Ask) -> Option<(&'m AgentSettings, &'m HumanSettings)> {
+    let agent = mesh.settings.agent(ask.seat())?;
+    Some((agent, agent.human.as_ref()?))
+}
+
+/// There is no such request.
+pub(super) fn no_request(id: &str) -> Problem {
+    Problem::not_found(format!("nobody was asked `{}`", shown(id))).kind("unknown-request", "There is no such request")
+}
+
+/// The question of an id, which has to wait for its answer.
+pub(super) async fn of_id(server: &Server, session: &Session, asks: &[Ask], id: &str) -> Result<Ask, Problem> {
+    if let Some(ask) = asks.iter().find(|ask| ask.request_id() == id) {
+        return Ok(ask.clone());
+    }
+    let (run, question) = of_request_id(id).ok_or_else(|| no_request(id))?;
+    let of = server.store().run_of_mesh(&run)?;
+    if of.is_none_or(|(of, _)| of.number != session.number) {
+        return Err(no_request(id));
+    }
+    let entries = server.runs().store().history(&run).await?.whole()?;
+    let is_it = |place: &hotcell_runtime::EntryPath, number: u32| format!("{place}:{number}") == question;
+    let mut was_asked = false;
+    for entry in &entries {
+        match &entry.fact {
+            Fact::Asked { number, .. } if is_it(&entry.place, *number) => was_asked = true,
+            Fact::Answered { number, .. } if is_it(&entry.place, *number) => {
+                return Err(
+                    Problem::conflict("the request was answered").kind("already-answered", "The request was answered")
+                );
+            }
+            _ => {}
+        }
+    }
+    match was_asked {
+        true => Err(Problem::new(StatusCode::GONE, "the request has timed out")
+            .kind("request-expired", "The request has timed out")),
+        false => Err(no_request(id)),
+    }
+}
+
+/// Answers a question. Gives its id.
+pub(super) async fn answer(
+    server: &Server,
+    mesh: &Mesh,
+    key: &SessionKey,
+    ask: &Ask,
+    answer: Answer<'_>,
+) -> Result<String, Refused> {
+    let Answer { mut data, is_signed, may_be_unsigned, bearer } = answer;
+    let human = seat(mesh, ask).map(|(_, human)| human);
+    let webhook = human.and_then(|human| human.webhook.as_ref());
+    match webhook.and_then(|webhook| webhook.inbound_auth_token.as_ref()) {
+        Some(token) => {
+            let fits = bearer.is_some_and(|bearer| bearer.as_bytes().ct_eq(token.0.as_bytes()).into());
+            if !fits && !is_signed {
+                return Err(unsigned("it needs `Authorization: Bearer` with the token of the seat, or a signature"));
+            }
+        }
+        None if !is_signed && !may_be_unsigned => return Err(unsigned("it is not signed")),
+        None => {}
+    }
+    for (theirs, ours) in webhook.map(|webhook| &webhook.response_mapping[..]).unwrap_or_default() {
+        if let Some(value) = data.remove(theirs) {
+            data.insert(ours.clone(), value);
+        }
+    }
+    let operators = human.map(|human| &human.operator_ids[..]).unwrap_or_default();
+    if !operators.is_empty() {
+        let who = data.get("operator_id").and_then(Value::as_str);
+        if !who.is_some_and(|who| operators.iter().any(|operator| operator == who)) {
+            let detail = "`operator_id` has to be one of those who may answer this";
+            return Err(Problem::new(StatusCode::FORBIDDEN, detail).kind("not-asked", "Somebody else is asked").into());
+        }
+    }
+    let data = Value::Object(data);
+    server.runs().answer(&ask.run, Some(&ask.open.question.id), &data.to_string()).await?;
+    let name = ask.seat().to_owned();
+    let turn = Turn { at: server.clock().now(), run: ask.run.clone(), kind: "answer".to_owned(), name, data };
+    server.store().note_turn(key, &turn)?;
+    tend(server, &ask.run);
+    Ok(ask.request_id())
+}
+
+/// What is shown of a question.
+fn view(ask: &Ask) -> Value {
+    let OpenQuestion { question, .. } = &ask.open;
+    let view = json!({
+        "request_id": ask.request_id(), "agent_name": ask.seat(), "prompt": question.text,
+    });
+    view
+}
+
+/// List the open questions, by session
+#[utoipa::path(
+    get, path = "/api/sessions/hitl", tag = "Mesh", security(("key" = ["answer", "operate", "administer"])),
+    params(("operator_id" = Option<String>, Query, description = "Only what this person may answer")),
+    responses((status = 200, body = Value))
+)]
+async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) -> Result<Json<Value>, Problem> {
+    let mesh = server.meshes().only()?;
+    let operator = query.text("operator_id");
+    query.end()?;
+    let mut sessions = Vec::new();
+    for session in server.store().sessions(&tenant.0)? {
+        if server.store().open_runs(Some(session.number))?.is_empty() {
+            continue;
+        }
+        let mut asks = standing(&server, &session).await?.asks;
+        if let Some(operator) = &operator {
+            asks.retain(|ask| {
+                let operators = seat(mesh, ask).map(|(_, human)| &human.operator_ids[..]).unwrap_or_default();
+                operators.is_empty() || operators.contains(operator)
+            });
+        }
+        if !asks.is_empty() {
+            let requests: Vec<Value> = asks.iter().map(view).collect();
+            sessions
+                .push(json!({ "session_id": session.key.id, "request_count": requests.len(), "requests": requests }));
+        }
+    }
+    Ok(Json(json!({ "sessions": sessions })))
+}
+
+/// Answer an open question
+///
+/// `decision`, `message` and `operator_id` have a meaning; everything else is passed on as data.
+#[utoipa::path(
+    post, path = "/api/sessions/hitl/{request_id}/reply", tag = "Mesh", security(("key" = ["answer"])), request_body = Value,
+    params(("request_id" = String, Path, description = "The question")), responses((status = 200, body = Value))
+)]
+async fn reply(
+    State(server): State<Server>,
+    tenant: Tenant,
+    Path(id): Path<String>,
+    extract::Json(data): extract::Json<Map<String, Value>>,
+) -> Result<Response, Refused> {
+    let mesh = server.meshes().only()?;
+    let (run, _) = of_request_id(&id).ok_or_else(|| no_request(&id))?;
+    let session = server.store().run_of_mesh(&run)?.map(|(session, _)| session);
+    let session = session.filter(|session| session.key.tenant == tenant.0).ok_or_else(|| no_request(&id))?;
+    let _session = mesh.sessions.lock(&session.key).await;
+    let asks = standing(&server, &session).await?.asks;
+    let ask = of_id(&server, &session, &asks, &id).await?;
+    // Who may answer is decided by the key.
+    let given = Answer { data, is_signed: true, may_be_unsigned: true, bearer: None };
+    answer(&server, mesh, &session.key, &ask, given).await?;
+    let body = json!({ "status": "resumed", "session_id": session.key.id, "request_id": id });
+    Ok(documented(StatusCode::OK, body))
+}

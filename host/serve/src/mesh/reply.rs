@@ -1,0 +1,39 @@
+//! Replies whose form is documented: they are sent as they are, also where their status says that something is wrong.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde_json::Value;
+
+use crate::guard::Documented;
+use crate::problem::Problem;
+
+/// Why a request is not carried out.
+#[derive(Debug)]
+pub(super) enum Refused {
+    Problem(Box<Problem>),
+    /// A reply of a documented form
+    Documented(StatusCode, Value),
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        match self {
+            Refused::Problem(problem) => problem.into_response(),
+            Refused::Documented(status, body) => documented(status, body),
+        }
+    }
+}
+
+impl<P: Into<Problem>> From<P> for Refused {
+    fn from(problem: P) -> Self {
+        Refused::Problem(Box::new(problem.into()))
+    }
+}
+
+/// A reply with this status and body.
+pub(super) fn documented(status: StatusCode, body: Value) -> Response {
+    let mut response = (status, Json(body)).into_response();
+    response.extensions_mut().insert(Documented);
+    response
+}

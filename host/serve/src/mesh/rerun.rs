@@ -1,0 +1,121 @@
+//! Running an agent of a session again.
+
+use axum::extract::{Path, State};
+use axum::response::Response;
+use hotcell_runtime::leafmesh::state::{BROUGHT, FROM, OUTPUT};
+use hotcell_runtime::{Entry, Fact, RunId};
+use http::StatusCode;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::begin::{At, Task, begin};
+use super::history::find;
+use super::reply::{Refused, documented};
+use super::store::Session;
+use super::tenant::Tenant;
+use crate::api::extract::Json;
+use crate::problem::{Problem, shown};
+use crate::state::Server;
+
+/// Runs in which the input of an agent is looked for.
+const RUNS: u32 = 100;
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new().routes(routes!(rerun))
+}
+
+/// An agent that is to run again.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct Rerun {
+    /// What it is told about its earlier output
+    feedback: Option<Value>,
+    /// Why it runs again
+    reason: Option<Value>,
+    /// What it is given in place of what it was given last
+    new_input: Option<Map<String, Value>>,
+}
+
+/// Run an agent of a session again
+///
+/// It is given what it was given last, or `new_input`, with `_rerun_context`. What it gives goes on as always.
+#[utoipa::path(
+    post, path = "/api/sessions/{session_id}/agents/{agent}/rerun", tag = "Mesh", security(("key" = ["operate"])),
+    params(("session_id" = String, Path, description = "The session"), ("agent" = String, Path, description = "The agent")),
+    request_body = Rerun, responses((status = 202, body = Value))
+)]
+async fn rerun(
+    State(server): State<Server>,
+    tenant: Tenant,
+    Path((id, agent)): Path<(String, String)>,
+    Json(given): Json<Rerun>,
+) -> Result<Response, Refused> {
+    let mesh = server.meshes().only()?;
+    let session = find(&server, tenant, &id)?;
+    if mesh.settings.agent(&agent).is_none() {
+        return Err(Problem::not_found(format!("there is no agent `{}`", shown(&agent))).into());
+    }
+    let (mut input, source) = match given.new_input {
+        Some(input) => (input, "new_input"),
+        None => {
+            let stored = stored_input(&server, &session, &agent).await?.ok_or_else(|| {
+                Problem::conflict(format!("`{agent}` was given nothing in this session yet; say what with `new_input`"))
+                    .kind("no-stored-input", "There is nothing to run it with")
+            })?;
+            (stored, "stored_original")
+        }
+    };
+    let mut context = Map::new();
+    for (name, value) in [("feedback", &given.feedback), ("reason", &given.reason)] {
+        if let Some(value) = value {
+            context.insert(name.to_owned(), value.clone());
+        }
+    }
+    input.insert("_rerun_context".to_owned(), context.into());
+    let _session = mesh.sessions.lock(&session.key).await;
+    let at = At::Agent { name: agent.clone(), input: input.into() };
+    begin(&server, mesh, Task { key: session.key.clone(), kind: "rerun", at, is_beside: true }, false).await?;
+    let body = json!({
+        "status": "dispatched", "agent": agent, "session_id": session.key.id, "input_source": source, "reason": given.reason,
+    });
+    Ok(documented(StatusCode::ACCEPTED, body))
+}
+
+/// What an agent was given last in a session.
+async fn stored_input(server: &Server, session: &Session, agent: &str) -> Result<Option<Map<String, Value>>, Problem> {
+    for run in server.store().runs_of_session(session.number, RUNS)? {
+        if let Some(input) = given(server, &run.run, agent).await? {
+            return Ok(Some(input));
+        }
+    }
+    Ok(None)
+}
+
+/// What an agent was given last in a run: what the agent before it gave, or what the run itself was given.
+async fn given(server: &Server, run: &RunId, agent: &str) -> Result<Option<Map<String, Value>>, Problem> {
+    let entries = server.runs().store().history(run).await?.whole()?;
+    let called = entries.iter().rev().find_map(|entry: &Entry| match &entry.fact {
+        Fact::Completed(completed) if entry.place.around().is_none() => {
+            let next = completed.next.as_deref().unwrap_or_default();
+            next.iter().any(|name| name == agent).then_some(completed)
+        }
+        _ => None,
+    });
+    let Some(called) = called else { return Ok(None) };
+    let brought =
+        called.writes.iter().rev().find(|write| &*write.key == BROUGHT).and_then(|write| write.value.as_object());
+    let Some(brought) = brought else { return Ok(None) };
+    let part = |name: &str| brought.get(name).map(Value::from);
+    let mut input = match part(OUTPUT) {
+        Some(Value::Object(output)) => output,
+        _ => Map::new(),
+    };
+    if let Some(Value::String(from)) = part(FROM) {
+        let output = part(OUTPUT).unwrap_or_default();
+        input.insert("upstream_yields".to_owned(), json!({ from: output }));
+    }
+    Ok(Some(input))
+}

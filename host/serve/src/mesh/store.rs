@@ -1,0 +1,235 @@
+//! What the server keeps of a mesh beside the journal: whose runs a session has, what came in, and what is remembered for ever.
+
+use std::time::SystemTime;
+
+use hotcell_runtime::RunId;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde_json::Value;
+
+use crate::store::{Store, StoreError, microseconds, time};
+
+/// What a session is found by. Of one that another tenant began nothing is to be seen.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SessionKey {
+    /// Empty where none was named
+    pub(super) tenant: String,
+    pub(super) id: String,
+}
+
+/// A session.
+#[derive(Clone, Debug)]
+pub(super) struct Session {
+    pub(super) number: i64,
+    pub(super) key: SessionKey,
+    pub(super) created: SystemTime,
+    pub(super) updated: SystemTime,
+}
+
+/// A run of a session.
+#[derive(Clone, Debug)]
+pub(super) struct SessionRun {
+    pub(super) run: RunId,
+    /// The last entry that the server has acted on
+    pub(super) seen: u64,
+    /// How it ended, if it did and everything was done that follows
+    pub(super) ended: Option<String>,
+    /// What its last agent gave, if it has ended
+    pub(super) output: Option<Value>,
+}
+
+/// Something that came in from outside.
+#[derive(Clone, Debug)]
+pub(super) struct Turn {
+    pub(super) at: SystemTime,
+    /// The run that it began or that it went to
+    pub(super) run: RunId,
+    /// `request`, `webhook`, `answer` and so on
+    pub(super) kind: String,
+    /// The entry point or the agent
+    pub(super) name: String,
+    pub(super) data: Value,
+}
+
+const SESSION: &str = "number, tenant, id, created, updated";
+const RUN: &str = "run, seen, ended, output";
+
+fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
+    Ok(Session {
+        number: row.get(0)?,
+        key: SessionKey { tenant: row.get(1)?, id: row.get(2)? },
+        created: time(row.get(3)?),
+        updated: time(row.get(4)?),
+    })
+}
+
+fn run(row: &Row<'_>) -> rusqlite::Result<SessionRun> {
+    let seen: i64 = row.get(1)?;
+    Ok(SessionRun {
+        run: row.get::<_, String>(0)?.into(),
+        seen: u64::try_from(seen).unwrap_or(0),
+        ended: row.get(2)?,
+        output: row.get::<_, Option<String>>(3)?.and_then(|text| serde_json::from_str(&text).ok()),
+    })
+}
+
+fn find(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<Session>> {
+    connection
+        .prepare_cached(&format!("SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 AND id = ?2"))?
+        .query_row(params![key.tenant, key.id], session)
+        .optional()
+}
+
+/// Sessions of meshes.
+impl Store {
+    pub(super) fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {
+        self.read(|connection| find(connection, key))
+    }
+
+    /// Sessions of a tenant, the oldest first.
+    pub(super) fn sessions(&self, tenant: &str) -> Result<Vec<Session>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!("SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 ORDER BY number"))?
+                .query_map([tenant], session)?
+                .collect()
+        })
+    }
+
+    /// Notes what came in, in a session that is made if it is not there, and whose run it began or went to.
+    pub(super) fn note_turn(&self, key: &SessionKey, turn: &Turn) -> Result<Session, StoreError> {
+        self.with(|connection| {
+            let at = microseconds(turn.at);
+            connection
+                .prepare_cached(
+                    "INSERT INTO mesh_sessions (tenant, id, created, updated) VALUES (?1, ?2, ?3, ?3)
+                     ON CONFLICT DO UPDATE SET updated = excluded.updated",
+                )?
+                .execute(params![key.tenant, key.id, at])?;
+            let session = find(connection, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            connection
+                .prepare_cached(
+                    "INSERT INTO mesh_turns (session, at, run, kind, name, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                )?
+                .execute(params![session.number, at, turn.run.as_str(), turn.kind, turn.name, turn.data.to_string()])?;
+            connection
+                .prepare_cached("INSERT OR IGNORE INTO mesh_runs (run, session) VALUES (?1, ?2)")?
+                .execute(params![turn.run.as_str(), session.number])?;
+            Ok(session)
+        })
+    }
+
+    /// What came in last, the oldest first.
+    pub(super) fn turns(&self, session: i64, limit: u32) -> Result<Vec<Turn>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT at, run, kind, name, data FROM mesh_turns WHERE session = ?1 ORDER BY number DESC LIMIT ?2",
+            )?;
+            let turn = |row: &Row<'_>| {
+                let data: String = row.get(4)?;
+                Ok(Turn {
+                    at: time(row.get(0)?),
+                    run: row.get::<_, String>(1)?.into(),
+                    kind: row.get(2)?,
+                    name: row.get(3)?,
+                    data: serde_json::from_str(&data).unwrap_or_default(),
+                })
+            };
+            let mut turns: Vec<Turn> =
+                statement.query_map(params![session, limit], turn)?.collect::<rusqlite::Result<_>>()?;
+            turns.reverse();
+            Ok(turns)
+        })
+    }
+
+    /// The runs of a session, the newest first.
+    pub(super) fn runs_of_session(&self, session: i64, limit: u32) -> Result<Vec<SessionRun>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "SELECT {RUN} FROM mesh_runs WHERE session = ?1 ORDER BY number DESC LIMIT ?2"
+                ))?
+                .query_map(params![session, limit], run)?
+                .collect()
+        })
+    }
+
+    /// Runs that have not ended, or of whose end not everything was done that follows: those of one session, or all.
+    pub(super) fn open_runs(&self, session: Option<i64>) -> Result<Vec<SessionRun>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "SELECT {RUN} FROM mesh_runs WHERE ended IS NULL AND session = coalesce(?1, session) ORDER BY number"
+                ))?
+                .query_map([session], run)?
+                .collect()
+        })
+    }
+
+    /// The session of a run, and how far the server has acted on it.
+    pub(super) fn run_of_mesh(&self, of: &RunId) -> Result<Option<(Session, SessionRun)>, StoreError> {
+        self.read(|connection| {
+            let found: Option<(i64, SessionRun)> = connection
+                .prepare_cached(&format!("SELECT {RUN}, session FROM mesh_runs WHERE run = ?1"))?
+                .query_row([of.as_str()], |row| Ok((row.get(4)?, run(row)?)))
+                .optional()?;
+            let Some((number, run)) = found else { return Ok(None) };
+            connection
+                .prepare_cached(&format!("SELECT {SESSION} FROM mesh_sessions WHERE number = ?1"))?
+                .query_row([number], |row| Ok((session(row)?, run)))
+                .optional()
+        })
+    }
+
+    /// Notes up to which entry the server has acted on a run.
+    pub(super) fn acted_on(&self, run: &RunId, seen: u64) -> Result<(), StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("UPDATE mesh_runs SET seen = max(seen, ?2) WHERE run = ?1")?
+                .execute(params![run.as_str(), i64::try_from(seen).unwrap_or(i64::MAX)])?;
+            Ok(())
+        })
+    }
+
+    /// Notes that a run has ended, and that everything was done that follows.
+    pub(super) fn note_end(&self, run: &RunId, ended: &str, output: &Value) -> Result<(), StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("UPDATE mesh_runs SET ended = ?2, output = ?3 WHERE run = ?1")?
+                .execute(params![run.as_str(), ended, output.to_string()])?;
+            Ok(())
+        })
+    }
+
+    /// Remembers a nonce until then. False if it is remembered already.
+    pub(super) fn note_nonce(&self, nonce: &str, now: SystemTime, until: SystemTime) -> Result<bool, StoreError> {
+        self.with(|connection| {
+            connection.prepare_cached("DELETE FROM mesh_nonces WHERE until < ?1")?.execute([microseconds(now)])?;
+            let made = connection
+                .prepare_cached("INSERT OR IGNORE INTO mesh_nonces (nonce, until) VALUES (?1, ?2)")?
+                .execute(params![nonce, microseconds(until)])?;
+            Ok(made > 0)
+        })
+    }
+
+    /// Something that is remembered by a name.
+    pub(super) fn mesh_fact(&self, name: &str) -> Result<Option<String>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached("SELECT value FROM mesh_facts WHERE name = ?1")?
+                .query_row([name], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    /// Remembers something by a name.
+    pub(super) fn remember(&self, name: &str, value: &str) -> Result<(), StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO mesh_facts (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value",
+                )?
+                .execute(params![name, value])?;
+            Ok(())
+        })
+    }
+}

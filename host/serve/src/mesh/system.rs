@@ -1,0 +1,116 @@
+//! The mesh as a whole: whether it takes work, who is in it, and what posts to it are signed with.
+
+use axum::Json;
+use axum::extract::{Extension, State};
+use axum::response::Response;
+use hotcell_http::Peer;
+use hotcell_runtime::leafmesh::AgentSettings;
+use http::StatusCode;
+use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::reply::{Refused, documented};
+use super::secret;
+use crate::problem::Problem;
+use crate::state::Server;
+use crate::store::StoreError;
+
+/// The fact that says whether the system is stopped.
+const STATE: &str = "state";
+const STOPPED: &str = "stopped";
+const RUNNING: &str = "running";
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new()
+        .routes(routes!(status))
+        .routes(routes!(stop))
+        .routes(routes!(resume))
+        .routes(routes!(agents))
+        .routes(routes!(webhook_secret))
+}
+
+/// Whether no work is taken.
+pub(super) fn is_stopped(server: &Server) -> Result<bool, StoreError> {
+    Ok(server.store().mesh_fact(STATE)?.as_deref() == Some(STOPPED))
+}
+
+fn view(server: &Server) -> Result<Response, Refused> {
+    server.meshes().only()?;
+    let state = if is_stopped(server)? { STOPPED } else { RUNNING };
+    Ok(documented(StatusCode::OK, json!({ "state": state })))
+}
+
+/// Say whether the mesh takes work
+#[utoipa::path(
+    get, path = "/api/system/status", tag = "Mesh", security(("key" = ["run", "answer", "operate", "administer"])),
+    responses((status = 200, body = Value))
+)]
+async fn status(State(server): State<Server>) -> Result<Response, Refused> {
+    view(&server)
+}
+
+/// Stop the mesh
+///
+/// What is under way is cancelled, and nothing is taken until it is resumed, also by a server that is started later.
+#[utoipa::path(
+    post, path = "/api/system/stop", tag = "Mesh", security(("key" = ["operate"])), responses((status = 200, body = Value))
+)]
+async fn stop(State(server): State<Server>) -> Result<Response, Refused> {
+    server.meshes().only()?;
+    server.store().remember(STATE, STOPPED)?;
+    for open in server.store().open_runs(None)? {
+        // One that has just ended needs it no more.
+        if let Err(problem) = server.runs().cancel(&open.run).await {
+            tracing::debug!(target: "hotcell::serve", run = %open.run, reason = problem.detail, "it is not cancelled");
+        }
+    }
+    view(&server)
+}
+
+/// Let the mesh take work again
+#[utoipa::path(
+    post, path = "/api/system/resume", tag = "Mesh", security(("key" = ["operate"])), responses((status = 200, body = Value))
+)]
+async fn resume(State(server): State<Server>) -> Result<Response, Refused> {
+    server.meshes().only()?;
+    server.store().remember(STATE, RUNNING)?;
+    view(&server)
+}
+
+/// What is shown of an agent. Keys, tokens and headers are not.
+fn shown(agent: &AgentSettings) -> Value {
+    json!({
+        "name": agent.name, "agent_type": agent.kind.word(), "description": agent.description, "model": agent.model,
+        "connector": agent.connector, "communication_type": if agent.answers_first { "dual" } else { "chain" },
+    })
+}
+
+/// List the agents of the mesh
+#[utoipa::path(
+    get, path = "/api/agents/", tag = "Mesh", security(("key" = ["run", "answer", "operate", "administer"])),
+    responses((status = 200, body = Value))
+)]
+async fn agents(State(server): State<Server>) -> Result<Json<Value>, Problem> {
+    let mesh = server.meshes().only()?;
+    let agents: Vec<Value> = mesh.settings.agents.iter().map(shown).collect();
+    Ok(Json(json!({ "agents": agents })))
+}
+
+/// Show what posts to the mesh are signed with
+///
+/// Only this machine is told.
+#[utoipa::path(
+    get, path = "/api/webhook/secret", tag = "Mesh", security(("key" = ["administer"])), responses((status = 200, body = Value))
+)]
+async fn webhook_secret(
+    State(server): State<Server>,
+    Extension(peer): Extension<Peer>,
+) -> Result<Json<Value>, Problem> {
+    server.meshes().only()?;
+    if !peer.address().is_loopback() {
+        return Err(Problem::new(StatusCode::FORBIDDEN, "the secret is told to this machine alone"));
+    }
+    let secret = secret(&server)?;
+    Ok(Json(json!({ "secret": secret, "webhook_secret": secret })))
+}

@@ -1,0 +1,139 @@
+//! What follows from what happens in runs of a mesh: it is read from their entries, each of which is acted on once, also when the
+//! server ends in between.
+
+use std::sync::{Arc, PoisonError};
+
+use hotcell_runtime::{Fact, JournalError, NumberedEntry, RunId};
+use serde_json::{Value, json};
+
+use super::store::{Session, SessionKey, Turn};
+use super::{Mesh, history};
+use crate::input::kept_of;
+use crate::problem::Problem;
+use crate::state::Server;
+
+/// Acts on what happens in a run from now on, until it rests.
+pub(super) fn tend(server: &Server, run: &RunId) {
+    let Ok(mesh) = server.meshes().only() else { return };
+    {
+        let mut tended = mesh.tended.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(asked) = tended.get_mut(run) {
+            *asked += 1;
+            return;
+        }
+        tended.insert(run.clone(), 1);
+    }
+    let (server, mesh, run) = (server.clone(), mesh.clone(), run.clone());
+    server.clone().meshes().tasks.spawn(async move {
+        loop {
+            let asked = asked(&mesh, &run);
+            let done = server.closing().run_until_cancelled(act(&server, &mesh, &run)).await;
+            match done {
+                Some(Ok(())) => {}
+                Some(Err(problem)) => {
+                    tracing::error!(target: "hotcell::serve", %run, reason = problem.detail, "what follows from a run is not done");
+                }
+                None => {}
+            }
+            let mut tended = mesh.tended.lock().unwrap_or_else(PoisonError::into_inner);
+            // Somebody answered meanwhile.
+            if done_with(tended.get(&run), asked) || server.closing().is_cancelled() {
+                tended.remove(&run);
+                return;
+            }
+        }
+    });
+}
+
+fn asked(mesh: &Mesh, run: &RunId) -> u64 {
+    mesh.tended.lock().unwrap_or_else(PoisonError::into_inner).get(run).copied().unwrap_or_default()
+}
+
+fn done_with(asked: Option<&u64>, before: u64) -> bool {
+    asked.is_none_or(|asked| *asked == before)
+}
+
+/// Acts on what was not acted on yet, until the run rests.
+async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Problem> {
+    let Some((session, known)) = server.store().run_of_mesh(run)? else { return Ok(()) };
+    if known.ended.is_some() {
+        return Ok(());
+    }
+    let mut follower = server.runs().follow(run.clone(), known.seen);
+    let mut seen = known.seen;
+    while let Some(entries) = follower.next().await? {
+        for entry in &entries {
+            if let Some(event) = event(mesh, entry) {
+                tell(server, &session, run, event);
+            }
+            seen = entry.number;
+        }
+        server.store().acted_on(run, seen)?;
+    }
+    let record = server.runs().find(run.as_str()).await?;
+    if record.status.is_final() {
+        let output = history::output(server, run).await?.unwrap_or_default();
+        server.store().note_end(run, record.status.as_str(), &output)?;
+    }
+    Ok(())
+}
+
+fn tell(server: &Server, session: &Session, run: &RunId, mut event: Value) {
+    event["session_id"] = json!(session.key.id);
+    event["run_id"] = json!(run.as_str());
+    server.meshes().tell(event);
+}
+
+/// What is told of an entry.
+fn event(mesh: &Mesh, numbered: &NumberedEntry) -> Option<Value> {
+    let entry = &numbered.entry;
+    let is_own = entry.place.around().is_none();
+    match &entry.fact {
+        Fact::Completed(completed) if is_own => {
+            let failure = completed.failure.as_ref()?;
+            mesh.settings.agent(&completed.node)?;
+            Some(json!({ "type": "AGENT_ERROR", "agent": completed.node, "message": failure }))
+        }
+        Fact::Stopped { reason } => {
+            Some(json!({ "type": "AGENT_ERROR", "error_type": "ChainCapExceeded", "message": reason }))
+        }
+        _ => None,
+    }
+}
+
+/// Goes on with what a server that ended left: runs on whose entries it has not acted, and those that it began and had not yet
+/// noted.
+pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
+    let Ok(mesh) = server.meshes().only() else { return Ok(()) };
+    let report = |error: &dyn std::fmt::Display| {
+        tracing::error!(target: "hotcell::serve", %error, "the sessions of the mesh cannot be read");
+    };
+    match server.store().open_runs(None) {
+        Ok(open) => open.iter().for_each(|open| tend(server, &open.run)),
+        Err(error) => report(&error),
+    }
+    for run in server.runs().in_hand() {
+        let Ok(record) = server.runs().store().find(run.as_str()).await else { continue };
+        if record.header.source != mesh.agent.source() {
+            continue;
+        }
+        let kept = kept_of(&record);
+        let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
+        let Some(id) = text("session") else { continue };
+        let key = SessionKey { tenant: text("tenant").unwrap_or_default(), id };
+        let noted = (|| {
+            if server.store().run_of_mesh(&run)?.is_some() {
+                return Ok(());
+            }
+            let (kind, name) = (text("kind").unwrap_or_default(), text("name").unwrap_or_default());
+            let data = kept.get("data").cloned().unwrap_or_default();
+            let turn = Turn { at: server.clock().now(), run: run.clone(), kind, name, data };
+            server.store().note_turn(&key, &turn).map(drop)
+        })();
+        match noted {
+            Ok(()) => tend(server, &run),
+            Err(error) => report(&error),
+        }
+    }
+    Ok(())
+}
