@@ -3,7 +3,11 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let components = [("hotcell-case-tools", "HOTCELL_CASE_TOOLS"), ("hotcell-case-plugin", "HOTCELL_CASE_PLUGIN")];
+    let components = [
+        ("hotcell-case-tools", "HOTCELL_CASE_TOOLS"),
+        ("hotcell-case-agents", "HOTCELL_CASE_AGENTS"),
+        ("hotcell-case-plugin", "HOTCELL_CASE_PLUGIN"),
+    ];
     for (package, variable) in components {
         let code = hotcell_guest_build::carry(package, variable);
         if code != ExitCode::SUCCESS {

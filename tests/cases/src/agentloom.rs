@@ -4,10 +4,10 @@ use std::fs;
 
 use hotcell_graph::Value;
 use hotcell_loopback::{Loopback, Script};
-use hotcell_runtime::{Agent, Environment, Host, HostOptions, Price, Prices};
+use hotcell_runtime::{Agent, Environment, Host, HostOptions};
 
 use crate::case_file::CaseFile;
-use crate::given::{environment, turns};
+use crate::given::{environment, prices, turns};
 use crate::loki::{PlayError, of_flows, rejected, run_turns, with_causes};
 use crate::observed::{ModelExchange, Observed};
 use crate::sherma::only_written;
@@ -64,12 +64,9 @@ fn write_schemas(case: &CaseFile, world: &World) -> Result<(), PlayError> {
 
 fn host(case: &CaseFile, model: &Loopback, stage: &Stage) -> Result<Host, PlayError> {
     let environment = environment(case, &model.base_url());
-    let price = |(name, price): (&String, &crate::case_file::Price)| {
-        (name.clone(), Price { input: price.input_per_million, output: price.output_per_million })
-    };
     let options = HostOptions {
         environment: Environment::of(environment),
-        prices: Some(Prices::of(case.prices.iter().map(price))),
+        prices: Some(prices(case)),
         ..HostOptions::isolated()
     };
     stage.host.beside(options).map_err(|error| PlayError::Host(with_causes(&error)))

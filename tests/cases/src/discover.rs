@@ -9,7 +9,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::case_file::{CaseFile, CaseFileError};
-use crate::mesh_case::{self, MeshCase};
+use crate::mesh::case as mesh_case;
 
 /// Dialects whose cases have a documented form: a key that the form does not have is a mistake of the case.
 const DOCUMENTED: [&str; 4] = ["loki", "sherma", "agentloom", "agent-spec"];
@@ -34,8 +34,8 @@ pub enum Content {
     Case(Box<CaseFile>),
     /// A case of a language whose cases have no documented form yet
     Foreign,
-    /// A conversation with a server, which is not played yet
-    Steps,
+    /// A conversation with a server: what it has in common with other cases
+    Steps(Box<CaseFile>),
     /// Something that cannot be used
     Bad(CaseFileError),
 }
@@ -114,8 +114,8 @@ fn read(directory: PathBuf) -> Found {
     let is_documented = label.dialect.is_empty() || DOCUMENTED.contains(&label.dialect.as_str());
     if label.dialect == MESHES {
         let case = match mesh_case::read(&directory) {
-            Ok(MeshCase::Loading(case)) => Content::Case(case),
-            Ok(MeshCase::Steps) => Content::Steps,
+            Ok(case) if case.own.steps.is_some() => Content::Steps(Box::new(case.common)),
+            Ok(case) => Content::Case(Box::new(case.common)),
             Err(error) => Content::Bad(error),
         };
         return Found { directory, label, case };

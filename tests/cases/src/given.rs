@@ -1,7 +1,7 @@
 //! What a run of a case is given: its environment, and the messages or values of each turn.
 
 use hotcell_graph::Value;
-use hotcell_runtime::RunInput;
+use hotcell_runtime::{Price, Prices, RunInput};
 
 use crate::case_file::{CaseFile, Json};
 use crate::loki::PlayError;
@@ -10,6 +10,14 @@ use crate::loki::PlayError;
 pub(crate) fn environment(case: &CaseFile, model_url: &str) -> Vec<(String, String)> {
     let own = case.env.iter().map(|(name, value)| (name.clone(), value.clone()));
     own.chain([("HOTCELL_MODEL_URL".to_owned(), model_url.to_owned())]).collect()
+}
+
+/// What models cost.
+pub(crate) fn prices(case: &CaseFile) -> Prices {
+    let price = |(name, price): (&String, &crate::case_file::Price)| {
+        (name.clone(), Price { input: price.input_per_million, output: price.output_per_million })
+    };
+    Prices::of(case.prices.iter().map(price))
 }
 
 /// What each turn is given; a case without turns is one.

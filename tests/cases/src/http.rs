@@ -21,6 +21,7 @@ pub fn answer(entries: &[HttpExchange], request: &WebRequest) -> Option<WebAnswe
         status: reply.and_then(|reply| reply.status).unwrap_or(200),
         body: json.map_or(text, |json| json.0.to_json()),
         is_json: json.is_some(),
+        headers: Vec::new(),
     })
 }
 
@@ -81,7 +82,7 @@ fn differences(place: &str, expected: &HttpExchange, got: &WebRequest) -> Vec<Mi
 }
 
 /// The segments of a path, decoded.
-fn segments(path: &str) -> Vec<String> {
+pub(crate) fn segments(path: &str) -> Vec<String> {
     path.split('/').map(decoded).collect()
 }
 
@@ -91,11 +92,11 @@ fn decoded(segment: &str) -> String {
     url::form_urlencoded::parse(format!("x={value}").as_bytes()).map(|(_, value)| value.into_owned()).collect()
 }
 
-fn pairs(expected: &IndexMap<String, String>) -> BTreeMap<String, String> {
+pub(crate) fn pairs(expected: &IndexMap<String, String>) -> BTreeMap<String, String> {
     expected.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-fn parsed(query: &str) -> BTreeMap<String, String> {
+pub(crate) fn parsed(query: &str) -> BTreeMap<String, String> {
     url::form_urlencoded::parse(query.as_bytes()).into_owned().collect()
 }
 

@@ -1,7 +1,7 @@
 //! Runs directories of test cases through hotcell and compares what happens with what they expect.
 //!
 //! Why this exists: the rulings on the languages are cases, and a case is data that anybody can add. What a case means
-//! is decided in one place: [`case_file`] reads it, [`world`] with [`loki`], [`sherma`], [`agent_spec`], [`agentloom`] or [`leafmesh`] plays it through the host library the way a
+//! is decided in one place: [`case_file`] reads it, [`world`] with [`loki`], [`sherma`], [`agent_spec`], [`agentloom`] or [`mesh`] plays it through the host library the way a
 //! user's program would, [`check`] compares. The runner must not know any case, and must not look at anything of the
 //! host but its public interface.
 
@@ -16,10 +16,9 @@ pub mod disputed;
 pub mod flow;
 mod given;
 pub mod http;
-pub mod leafmesh;
 pub mod loki;
 pub mod matcher;
-pub mod mesh_case;
+pub mod mesh;
 pub mod mismatch;
 pub mod observed;
 pub mod pairing;

@@ -46,6 +46,9 @@ struct Arguments {
     /// Execute every recorded call again, this often, and compare what it gives and uses; a case with a difference fails
     #[arg(long, value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     reexecute: Option<u32>,
+    /// Play conversations with the server of a mesh, too
+    #[arg(long)]
+    steps: bool,
     /// How long one run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
@@ -80,6 +83,7 @@ fn run(arguments: &Arguments) -> Result<i32, Box<dyn std::error::Error>> {
         jobs: arguments.jobs.unwrap_or(cores),
         selection,
         disputed: Disputed::of_the_project(),
+        plays_steps: arguments.steps,
     };
     let is_watched = io::stderr().is_terminal();
     let reports = runner.run(cases, |done, all| {

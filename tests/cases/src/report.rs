@@ -95,7 +95,7 @@ pub fn list(output: &mut impl Write, cases: &[Found], selection: &Selection) -> 
         let covers = found.label.covers.as_deref().unwrap_or_default().join(",");
         let label = match &found.case {
             Content::Bad(error) => format!("cannot be used: {error}"),
-            Content::Case(_) | Content::Foreign | Content::Steps => found.label.title.clone(),
+            Content::Case(_) | Content::Foreign | Content::Steps(_) => found.label.title.clone(),
         };
         writeln!(output, "{}  {}  [{covers}]  {label}", found.directory.display(), found.label.dialect)?;
     }

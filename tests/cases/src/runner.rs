@@ -16,8 +16,8 @@ use crate::case_file::CaseFile;
 use crate::check::check;
 use crate::discover::{Content, Found, Selection};
 use crate::disputed::{self, Disputed};
-use crate::leafmesh;
 use crate::loki;
+use crate::mesh;
 use crate::mismatch::Mismatch;
 use crate::observed::Observed;
 use crate::sherma;
@@ -64,6 +64,8 @@ pub struct Runner {
     pub selection: Selection,
     /// Cases that are not run
     pub disputed: Disputed,
+    /// Whether conversations with a server are played
+    pub plays_steps: bool,
 }
 
 /// A case that is going to be run.
@@ -71,6 +73,8 @@ struct Job {
     index: usize,
     case: CaseFile,
     directory: PathBuf,
+    /// Whether it is a conversation with a server
+    is_conversation: bool,
 }
 
 impl Runner {
@@ -119,7 +123,13 @@ impl Runner {
         match case {
             Content::Bad(error) => (report(Verdict::Broken(error.to_string())), None),
             Content::Foreign => skipped(unsupported),
-            Content::Steps => skipped("not run: meshes are not served yet, so steps are not played".to_owned()),
+            Content::Steps(_) if !self.plays_steps => {
+                skipped("not run: meshes are not served yet, so steps are not played".to_owned())
+            }
+            Content::Steps(case) => {
+                let report = report(Verdict::Broken("it was not run".to_owned()));
+                (report, Some(Job { index, case: *case, directory: directory.clone(), is_conversation: true }))
+            }
             Content::Case(case)
                 if !matches!(&*case.dialect, "loki" | "sherma" | "agent-spec" | "agentloom" | "leafmesh") =>
             {
@@ -127,7 +137,7 @@ impl Runner {
             }
             Content::Case(case) => {
                 let report = report(Verdict::Broken("it was not run".to_owned()));
-                (report, Some(Job { index, case: *case, directory: directory.clone() }))
+                (report, Some(Job { index, case: *case, directory: directory.clone(), is_conversation: false }))
             }
         }
     }
@@ -186,6 +196,13 @@ fn verdict(job: &Job, stage: &Stage) -> Verdict {
             Ok((case, observed)) => compared(&case, &observed),
         };
     }
+    if job.is_conversation {
+        return match mesh::play(&job.directory, stage) {
+            Err(error) => Verdict::Broken(error.to_string()),
+            Ok(mismatches) if mismatches.is_empty() => Verdict::Passed,
+            Ok(mismatches) => Verdict::Differs(mismatches),
+        };
+    }
     let world = match World::build(&job.case, &job.directory) {
         Ok(world) => world,
         Err(error) => return Verdict::Broken(error.to_string()),
@@ -193,7 +210,7 @@ fn verdict(job: &Job, stage: &Stage) -> Verdict {
     let played = match &*job.case.dialect {
         "sherma" => sherma::play(&job.case, &world, stage),
         "agentloom" => agentloom::play(&job.case, &world, stage),
-        "leafmesh" => leafmesh::play(&job.case, &world, stage),
+        "leafmesh" => mesh::load(&job.case, &world, stage),
         _ => loki::play(&job.case, &world, stage),
     };
     match played {

@@ -16,18 +16,56 @@ const GUEST: &[u8] = include_bytes!(env!("HOTCELL_CASE_TOOLS"));
 
 /// A component that offers these tools.
 pub fn component(tools: &IndexMap<String, Tool>) -> Vec<u8> {
-    let offered: Vec<_> = tools
-        .iter()
-        .map(|(name, tool)| json!({"name": name, "description": tool.description, "parameters": tool.parameters}))
-        .collect();
+    let offered: Vec<_> = offered(tools).collect();
     let description = json!({
         "contract": "0.2.0",
         "name": PLUGIN,
         "description": "The tools of a test case",
         "tools": offered,
-        "capabilities": { "ask": tools.values().any(|tool| tool.behaviour == Behaviour::Ask) },
+        "capabilities": { "ask": asks(tools) },
     });
     described(GUEST, &description)
+}
+
+/// Tools as a description lists them.
+fn offered(tools: &IndexMap<String, Tool>) -> impl Iterator<Item = serde_json::Value> {
+    tools
+        .iter()
+        .map(|(name, tool)| json!({"name": name, "description": tool.description, "parameters": tool.parameters}))
+}
+
+/// Whether one of them asks somebody.
+fn asks(tools: &IndexMap<String, Tool>) -> bool {
+    tools.values().any(|tool| tool.behaviour == Behaviour::Ask)
+}
+
+/// The name of the plugin with the functions of agents.
+pub const FUNCTIONS: &str = "case-agents";
+
+/// The functions of agents and the tools beside them, without a description.
+const FUNCTIONS_GUEST: &[u8] = include_bytes!(env!("HOTCELL_CASE_AGENTS"));
+
+/// A component that exports the functions of these agents, and these tools. All of them ask or tell a server of this machine.
+pub fn functions(agents: &[&String], tools: &IndexMap<String, Tool>, port: u16) -> Vec<u8> {
+    let function = |name: &&String| json!({"name": name, "description": "The function of an agent", "parameters": {"type": "object"}});
+    let offered: Vec<_> = agents.iter().map(function).chain(offered(tools)).collect();
+    let description = json!({
+        "contract": "0.2.0",
+        "name": FUNCTIONS,
+        "description": "The functions of the agents of a test case, and its tools",
+        "tools": offered,
+        "capabilities": { "ask": asks(tools), "http": [format!("http://127.0.0.1:{port}")] },
+    });
+    described(FUNCTIONS_GUEST, &description)
+}
+
+/// The table of `hotcell.toml` that says where the server is, and what the tools do.
+pub fn functions_settings(tools: &IndexMap<String, Tool>, port: u16) -> toml::Table {
+    let mut settings = settings(tools);
+    if let Some(toml::Value::Table(config)) = settings.get_mut("config") {
+        config.insert("server".to_owned(), format!("127.0.0.1:{port}").into());
+    }
+    settings
 }
 
 /// The plugin that the cases may have, without a description.

@@ -150,6 +150,24 @@ impl World {
         write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())
     }
 
+    /// Installs the functions of agents, which ask a server of this machine what to do, and tools that tell it of their calls.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn install_functions(&self, agents: &[&String], offered: &Tools, port: u16) -> Result<(), WorldError> {
+        if agents.is_empty() && offered.is_empty() {
+            return Ok(());
+        }
+        let folder = self.entry.parent().unwrap_or(&self.entry);
+        let bytes = tools::functions(agents, offered, port);
+        install_plugin(folder, tools::FUNCTIONS, &bytes, tools::functions_settings(offered, port))
+    }
+
+    /// A place for a file that does not belong to the case.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
     /// Installs the plugins that a case names.
     ///
     /// # Errors
@@ -200,28 +218,33 @@ impl World {
 
 /// Puts tools into a folder as a plugin with its settings.
 fn install(folder: &Path, offered: &Tools) -> Result<(), WorldError> {
+    install_plugin(folder, tools::PLUGIN, &tools::component(offered), tools::settings(offered))
+}
+
+/// Puts a plugin into a folder with its settings, and grants it what it asks for.
+fn install_plugin(folder: &Path, name: &str, bytes: &[u8], own: toml::Table) -> Result<(), WorldError> {
     let plugins = folder.join("plugins");
     fs::create_dir_all(&plugins).map_err(|source| WorldError::File {
         doing: "create",
         path: plugins.clone(),
         source,
     })?;
-    let component = plugins.join(format!("{}.wasm", tools::PLUGIN));
-    write(&component, &tools::component(offered))?;
+    let component = plugins.join(format!("{name}.wasm"));
+    write(&component, bytes)?;
 
     let mut settings = read_settings(folder)?;
     let plugins = settings.entry("plugins").or_insert_with(|| toml::Table::new().into());
     let toml::Value::Table(plugins) = plugins else {
         return Err(WorldError::Settings("`plugins` is not a table".to_owned()));
     };
-    plugins.insert(tools::PLUGIN.to_owned(), tools::settings(offered).into());
+    plugins.insert(name.to_owned(), own.into());
     write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())?;
 
     // Whoever runs the case lets its tools do what the case needs them for.
     let failed = |error: String| WorldError::Settings(error);
     let mut said = AgentFolder::open(folder, &Trust::Everything).map_err(|error| failed(error.to_string()))?;
     let plugin = Plugin::read(&component).map_err(failed)?;
-    let grants = GrantOrder::default().grants(tools::PLUGIN, &plugin.description.capabilities, None);
+    let grants = GrantOrder::default().grants(name, &plugin.description.capabilities, None);
     let granted = grants.and_then(|grants| said.grant(&plugin, &grants, &Trust::Everything));
     granted.map_err(|error| failed(error.to_string()))
 }

@@ -22,6 +22,6 @@ mod web;
 pub use embeddings::{EMBEDDING_WIDTH, bag_of_words};
 pub use request::{ModelRequest, OfferedTool, RequestMessage, RequestToolCall};
 pub use script::{Script, ScriptError};
-pub use server::Loopback;
+pub use server::{Arrival, Delays, Loopback};
 pub use site::Site;
 pub use web::{WebAnswer, WebRequest, WebServer};

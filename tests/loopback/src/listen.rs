@@ -16,7 +16,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{
     Request, Response,
     body::Incoming,
-    header::{CONTENT_TYPE, HeaderValue},
+    header::{CONTENT_TYPE, HeaderName, HeaderValue},
     http::request::Parts,
     server::conn::http1,
     service::service_fn,
@@ -110,5 +110,11 @@ where
     let mut response = Response::new(Full::new(Bytes::from(reply.body)));
     *response.status_mut() = reply.status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type));
+    for (name, value) in reply.headers {
+        // What cannot be sent is left out, as a test that looks for it notices.
+        if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+            response.headers_mut().insert(name, value);
+        }
+    }
     Ok(response)
 }

@@ -15,12 +15,14 @@ const CHUNK_CHARACTERS: usize = 7;
 pub(crate) struct HttpReply {
     pub(crate) status: StatusCode,
     pub(crate) content_type: &'static str,
+    /// Further headers
+    pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
 impl HttpReply {
     pub(crate) fn json(status: StatusCode, body: &Value) -> Self {
-        Self { status, content_type: "application/json", body: body.to_string() }
+        Self { status, content_type: "application/json", headers: Vec::new(), body: body.to_string() }
     }
 
     /// An error as OpenAI words it; without a message, the name of the status is one.
@@ -35,6 +37,7 @@ impl HttpReply {
             return Self {
                 status: StatusCode::OK,
                 content_type: "text/event-stream",
+                headers: Vec::new(),
                 body: stream(number, request, reply, message),
             };
         }

@@ -2,8 +2,9 @@
 
 use std::{
     io,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use hyper::{Method, StatusCode, http::request::Parts};
@@ -31,7 +32,20 @@ struct State {
     requests: Vec<ModelRequest>,
     unexpected: Vec<ModelRequest>,
     problems: Vec<String>,
+    arrivals: Vec<Arrival>,
 }
+
+/// When a chat request came, and what it got.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// When it came.
+    pub at: Instant,
+    /// Whether it was answered with a failure.
+    pub is_refused: bool,
+}
+
+/// How a reply that comes late is waited for.
+pub type Delays = Arc<dyn Fn(Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 impl Loopback {
     /// Starts a server for `script` on a free port of `127.0.0.1`.
@@ -40,6 +54,15 @@ impl Loopback {
     ///
     /// When no port can be bound or no thread started.
     pub fn start(script: Script) -> io::Result<Self> {
+        Self::start_with(script, Arc::new(|delay| Box::pin(tokio::time::sleep(delay))))
+    }
+
+    /// The same, with delays that are waited for in another way.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loopback::start`].
+    pub fn start_with(script: Script, delays: Delays) -> io::Result<Self> {
         let served = vec![false; script.replies.len()];
         let state = Arc::new(Mutex::new(State {
             script,
@@ -47,11 +70,12 @@ impl Loopback {
             requests: Vec::new(),
             unexpected: Vec::new(),
             problems: Vec::new(),
+            arrivals: Vec::new(),
         }));
         let shared = Arc::clone(&state);
         let listening = Listening::start(move |head, body| {
-            let shared = Arc::clone(&shared);
-            async move { answer(&head, &body, &shared).await }
+            let (shared, delays) = (Arc::clone(&shared), Arc::clone(&delays));
+            async move { answer(&head, &body, &shared, &delays).await }
         })?;
         Ok(Self { listening, state })
     }
@@ -73,6 +97,12 @@ impl Loopback {
     #[must_use]
     pub fn requests(&self) -> Vec<ModelRequest> {
         self.state().requests.clone()
+    }
+
+    /// When each of [`Self::requests`] came, and what it got.
+    #[must_use]
+    pub fn arrivals(&self) -> Vec<Arrival> {
+        self.state().arrivals.clone()
     }
 
     /// The requests among [`Self::requests`] for which no reply was left.
@@ -106,12 +136,14 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn answer(head: &Parts, body: &[u8], state: &Mutex<State>) -> HttpReply {
+async fn answer(head: &Parts, body: &[u8], state: &Mutex<State>, delays: &Delays) -> HttpReply {
     let path = head.uri.path();
     match (&head.method, path.strip_prefix("/v1").unwrap_or(path)) {
         (&Method::POST, "/chat/completions") => {
             let (delay, reply) = chat(body, state);
-            tokio::time::sleep(delay).await;
+            if !delay.is_zero() {
+                delays(delay).await;
+            }
             reply
         }
         (&Method::POST, "/embeddings") => embed(body, state),
@@ -147,7 +179,11 @@ fn chat(body: &[u8], state: &Mutex<State>) -> (Duration, HttpReply) {
     let mut state = lock(state);
     let number = state.requests.len();
     state.requests.push(request.clone());
-    let Some(chosen) = state.choose(&request) else {
+    let chosen = state.choose(&request);
+    let replies = &state.script.replies;
+    let is_refused = chosen.is_none_or(|chosen| matches!(replies[chosen].answer, ScriptedAnswer::Failure { .. }));
+    state.arrivals.push(Arrival { at: Instant::now(), is_refused });
+    let Some(chosen) = chosen else {
         state.unexpected.push(request);
         let message = "no scripted reply is left for this request";
         return (Duration::ZERO, HttpReply::error(StatusCode::INTERNAL_SERVER_ERROR, Some(message)));

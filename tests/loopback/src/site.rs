@@ -20,7 +20,7 @@ impl Site {
     pub fn start(answer: impl Fn(&str, &[u8]) -> Option<String> + Send + Sync + 'static) -> io::Result<Self> {
         let server = WebServer::start(move |request| {
             let body = answer(&request.path, &request.body)?;
-            Some(WebAnswer { status: 200, body, is_json: true })
+            Some(WebAnswer { status: 200, body, is_json: true, headers: Vec::new() })
         })?;
         Ok(Self { server })
     }

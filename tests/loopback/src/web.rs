@@ -33,6 +33,8 @@ pub struct WebAnswer {
     pub body: String,
     /// Whether the body is JSON.
     pub is_json: bool,
+    /// Further headers.
+    pub headers: Vec<(String, String)>,
 }
 
 /// A running web server. Dropping it stops it.
@@ -50,6 +52,19 @@ impl WebServer {
     ///
     /// When no port can be bound or no thread started.
     pub fn start(answer: impl Fn(&WebRequest) -> Option<WebAnswer> + Send + Sync + 'static) -> io::Result<Self> {
+        Self::start_late(move |request| std::future::ready(answer(request)))
+    }
+
+    /// The same for a server that takes its time: it answers when the future is ready. A future is dropped when the client goes
+    /// away before.
+    ///
+    /// # Errors
+    ///
+    /// As [`WebServer::start`].
+    pub fn start_late<R>(answer: impl Fn(&WebRequest) -> R + Send + Sync + 'static) -> io::Result<Self>
+    where
+        R: Future<Output = Option<WebAnswer>> + Send + 'static,
+    {
         let requests: Arc<Mutex<Vec<WebRequest>>> = Arc::default();
         let kept = Arc::clone(&requests);
         let listening = Listening::start(move |head, body| {
@@ -61,16 +76,19 @@ impl WebServer {
                 headers: head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
                 body: body.to_vec(),
             };
-            let reply = match answer(&request) {
-                Some(answer) => HttpReply {
-                    status: StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-                    content_type: if answer.is_json { "application/json" } else { "text/plain; charset=utf-8" },
-                    body: answer.body,
-                },
-                None => HttpReply::error(StatusCode::NOT_FOUND, Some("nothing answers this")),
-            };
+            let answer = answer(&request);
             lock(&kept).push(request);
-            async move { reply }
+            async move {
+                match answer.await {
+                    Some(answer) => HttpReply {
+                        status: StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+                        content_type: if answer.is_json { "application/json" } else { "text/plain; charset=utf-8" },
+                        headers: answer.headers,
+                        body: answer.body,
+                    },
+                    None => HttpReply::error(StatusCode::NOT_FOUND, Some("nothing answers this")),
+                }
+            }
         })?;
         Ok(Self { listening, requests })
     }

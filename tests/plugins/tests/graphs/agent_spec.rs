@@ -114,7 +114,10 @@ fn request_to(url: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_needs_a_grant_and_its_inputs_stay_in_their_segment() {
-    let server = WebServer::start(|_| Some(WebAnswer { status: 200, body: "there".into(), is_json: false })).unwrap();
+    let server = WebServer::start(|_| {
+        Some(WebAnswer { status: 200, body: "there".into(), is_json: false, headers: Vec::new() })
+    })
+    .unwrap();
     let origin = format!("http://127.0.0.1:{}", server.port());
     let desk = desk(&flow(json!([text("x")]), &[call_of(request_to(&format!("{origin}/a/{{{{x}}}}")))], text("y")));
     let host = desk.host(&nobody_asked());

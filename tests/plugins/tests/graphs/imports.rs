@@ -148,7 +148,7 @@ def streamed(url: str) -> str:
 async fn http_libraries_ask_the_host() {
     let server = WebServer::start(|request| {
         let status = if request.path.contains("missing") { 404 } else { 200 };
-        Some(WebAnswer { status, body: r#"{"n": 7}"#.into(), is_json: true })
+        Some(WebAnswer { status, body: r#"{"n": 7}"#.into(), is_json: true, headers: Vec::new() })
     })
     .unwrap();
     let origin = format!("http://127.0.0.1:{}", server.port());
