@@ -30,9 +30,10 @@ pub(super) struct Setup {
 
 /// A server that runs, with a runtime of its own, so that nothing of it is left when it is killed.
 pub(super) struct Running {
-    runtime: Runtime,
+    /// None when it has ended
+    runtime: Option<Runtime>,
     shutdown: CancellationToken,
-    serving: JoinHandle<Result<(), String>>,
+    serving: Option<JoinHandle<Result<(), String>>>,
     pub(super) port: u16,
 }
 
@@ -68,7 +69,7 @@ impl Running {
                 return Err(error);
             }
         };
-        let running = Running { runtime, shutdown, serving, port };
+        let running = Running { runtime: Some(runtime), shutdown, serving: Some(serving), port };
         running.is_ready().await?;
         Ok(running)
     }
@@ -89,10 +90,11 @@ impl Running {
     }
 
     /// Tells it to stop, and waits until it has.
-    pub(super) async fn stop(self) -> Result<(), String> {
+    pub(super) async fn stop(mut self) -> Result<(), String> {
         self.shutdown.cancel();
-        let stopped = tokio::time::timeout(PATIENCE, self.serving).await;
-        end(self.runtime).await;
+        let Some(serving) = self.serving.take() else { return Ok(()) };
+        let stopped = tokio::time::timeout(PATIENCE, serving).await;
+        self.kill().await;
         match stopped {
             Ok(Ok(stopped)) => stopped,
             Ok(Err(panicked)) => Err(panicked.to_string()),
@@ -101,8 +103,19 @@ impl Running {
     }
 
     /// Ends all that it does where it is.
-    pub(super) async fn kill(self) {
-        end(self.runtime).await;
+    pub(super) async fn kill(mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            end(runtime).await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A case that was given up has nobody who waits for it.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 

@@ -75,11 +75,13 @@ impl<'a> Conversation<'a> {
         match step {
             Step::Note => {}
             Step::Request { request, expect, save } => {
-                let post = self.post(request)?;
-                let answered = send(self.port, &post).await;
+                let answered = match self.post(request) {
+                    Ok(post) => send(self.port, &post).await,
+                    Err(problem) => Err(problem),
+                };
                 self.take(place, answered, expect, save);
             }
-            Step::Parallel { steps, expect_any_order } => self.parallel(place, steps, expect_any_order).await?,
+            Step::Parallel { steps, expect_any_order } => self.parallel(place, steps, expect_any_order).await,
             Step::Stream { stream: wanted, expect, until, disconnect_after } => {
                 let json = Some(wanted.json.clone());
                 let request = Request {
@@ -103,7 +105,7 @@ impl<'a> Conversation<'a> {
                 }
             }
             Step::Settle(Settle::All) => self.settle(place).await,
-            Step::Settle(Settle::Session(session, status)) => self.until_session(place, session, status).await?,
+            Step::Settle(Settle::Session(session, status)) => self.until_session(place, session, status).await,
             Step::Advance(seconds) => self.advance(place, Duration::from_secs_f64(*seconds)).await,
             Step::Restart { is_kill, down_s } => {
                 if let Some(running) = self.running.take() {
@@ -145,11 +147,14 @@ impl<'a> Conversation<'a> {
         self.settle(place).await;
     }
 
-    async fn parallel(&mut self, place: &str, steps: &[Step], any_order: &[ExpectReply]) -> Result<(), String> {
+    async fn parallel(&mut self, place: &str, steps: &[Step], any_order: &[ExpectReply]) {
         let mut posts = Vec::new();
         for step in steps {
             let Step::Request { request, .. } = step else { continue };
-            posts.push(self.post(request)?);
+            match self.post(request) {
+                Ok(post) => posts.push(post),
+                Err(problem) => return self.differ(place, "a request that can be made", problem),
+            }
         }
         let port = self.port;
         let answers = join_all(posts.iter().map(|post| send(port, post))).await;
@@ -172,7 +177,6 @@ impl<'a> Conversation<'a> {
         for (index, (answered, (expect, save))) in answers.into_iter().zip(requests).enumerate() {
             self.take(&format!("{place}.parallel[{index}]"), answered, expect, save);
         }
-        Ok(())
     }
 
     /// Holds a reply against what is expected of it, and keeps what is wanted of it.
@@ -260,7 +264,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Waits until a session has one of these statuses.
-    async fn until_session(&mut self, place: &str, session: &str, wanted: &[String]) -> Result<(), String> {
+    async fn until_session(&mut self, place: &str, session: &str, wanted: &[String]) {
         let session = self.saved.fill_text(session);
         let mut headers: Vec<(String, String)> = Vec::new();
         headers.extend(self.keys.values().next().map(|key| ("X-API-Key".to_owned(), key.clone())));
@@ -273,12 +277,12 @@ impl<'a> Conversation<'a> {
             let status = answered.as_ref().ok().and_then(Answered::json);
             let status = status.and_then(|json| json["status"].as_str().map(str::to_owned));
             if status.is_some_and(|status| wanted.contains(&status)) {
-                return Ok(());
+                return;
             }
             if begun.elapsed() > PATIENCE {
                 let got = answered.map_or_else(|error| error, |answered| answered.shown());
                 self.differ(place, format!("session `{session}` comes to {}", shown_list(wanted)), got);
-                return Ok(());
+                return;
             }
             tokio::time::sleep(LOOK).await;
         }
