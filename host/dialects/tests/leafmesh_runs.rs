@@ -6,7 +6,7 @@ mod surroundings;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use hotcell_dialects::leafmesh;
@@ -15,8 +15,8 @@ use hotcell_dialects::{
     Surroundings, ToolState,
 };
 use hotcell_engine::{
-    CallReport, Engine, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts, SystemClock,
-    ToolCall, Tools,
+    CallReport, Clock, Engine, ManualClock, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts,
+    SystemClock, ToolCall, Tools,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
@@ -37,7 +37,7 @@ struct Stage {
     /// Who was called with what, in order
     calls: Mutex<Vec<(String, Json)>>,
     answers: Mutex<VecDeque<String>>,
-    questions: Mutex<Vec<String>>,
+    questions: Mutex<Vec<Question>>,
 }
 
 /// What the front end may ask: the functions are tools.
@@ -181,7 +181,7 @@ impl Scripts for Stage {
 #[async_trait]
 impl People for Stage {
     async fn ask(&self, question: &Question) -> Option<String> {
-        self.questions.lock().unwrap().push(question.text.clone());
+        self.questions.lock().unwrap().push(question.clone());
         self.answers.lock().unwrap().pop_front()
     }
 }
@@ -192,7 +192,13 @@ struct Ran {
     text: String,
 }
 
-async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Scripted>, given: &Json) -> Ran {
+/// With `later` seconds the time of questions that nobody answers is over.
+async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Scripted>, given: &Json, later: Option<u64>) -> Ran {
+    let manual = ManualClock::at(SystemTime::UNIX_EPOCH);
+    let clock: Arc<dyn Clock> = match later {
+        Some(_) => Arc::new(manual.clone()),
+        None => Arc::new(SystemClock::default()),
+    };
     let nobody = Arc::new(Nobody);
     let ports = Ports {
         scripts: stage.clone(),
@@ -207,7 +213,7 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Scripted>, given
         knowledge: nobody.clone(),
         agents: nobody.clone(),
         web: nobody,
-        clock: Arc::new(SystemClock::default()),
+        clock,
     };
     let (input, state) = match given.as_str() {
         Some(text) => (Some(text.to_owned()), Object::default()),
@@ -215,9 +221,13 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Scripted>, given
     };
     let given = RunInput { input, state, ..RunInput::default() };
     let (source, digest) = ("test".into(), "test".into());
-    let request = RunRequest { graph, source, digest, kept: false, given, follows: None };
+    let request = RunRequest { graph: graph.clone(), source, digest, kept: false, given, follows: None };
     let engine = Engine::new(ports, Arc::new(MemoryStore::default()));
-    let report = engine.start(request, CancellationToken::new()).await.unwrap();
+    let mut report = engine.start(request, CancellationToken::new()).await.unwrap();
+    if let Some(later) = later {
+        manual.advance(Duration::from_secs(later));
+        report = engine.resume(&report.run, graph, CancellationToken::new()).await.unwrap();
+    }
     let (word, text) = match report.outcome {
         Outcome::Completed { output } => ("completed", output),
         Outcome::Failed { error, .. } => ("failed", error),
@@ -329,7 +339,7 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
         if let Some(history) = session.as_ref().and_then(|session| said.get(session)) {
             whole["(history)"] = json!(history);
         }
-        let one = run(graph.clone(), &stage, &model, &whole).await;
+        let one = run(graph.clone(), &stage, &model, &whole, case["later_s"].as_u64()).await;
         if let Some(session) = session {
             let turns = said.entry(session).or_default();
             turns.push(json!({"role": "user", "content": given["data"].to_string()}));
@@ -388,8 +398,17 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
     }
     let asked = stage.questions.lock().unwrap();
     for (place, part) in expect["questions"].as_array().into_iter().flatten().enumerate() {
-        if !asked.get(place).is_some_and(|question| question.contains(part.as_str().unwrap())) {
+        if !asked.get(place).is_some_and(|question| question.text.contains(part.as_str().unwrap())) {
             return Err(format!("question {place} was not about {part}: {asked:?}"));
+        }
+    }
+    for (place, part) in expect["asked"].as_array().into_iter().flatten().enumerate() {
+        let asked = asked.get(place).map(|question| {
+            let context = question.context.as_ref().map(Json::from);
+            json!({"seat": question.seat, "operator_ids": question.operator_ids, "context": context})
+        });
+        if !has(asked.as_ref(), part) {
+            return Err(format!("question {place} is {asked:?}"));
         }
     }
     let requests = model.requests();

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -318,10 +318,17 @@ impl Drive {
                 return Ok(Halt::At(self.out_of_money(&exceeded), self.schedule.state()));
             }
             self.set_timers().await?;
+            let clock = self.context.ports.clock.clone();
+            let question = self.next_question();
+            if let Some((turn, at)) = question
+                && at <= clock.now()
+            {
+                self.again(turn).await?;
+                continue;
+            }
             if self.in_flight == 0 && self.timers.is_empty() {
                 return self.rest().await;
             }
-            let clock = self.context.ports.clock.clone();
             let deadline = self.graph.limits.deadline.map(|limit| {
                 let left = limit.saturating_sub(self.worked());
                 (clock.elapsed() + left.min(LONGEST_WAIT), limit)
@@ -356,6 +363,7 @@ impl Drive {
                     }
                     continue;
                 }
+                () = until_time(&*clock, question.map(|(_, at)| at)) => continue,
                 finished = self.running.next(), if self.in_flight > 0 => finished,
                 () = idle.changed.notified() => continue,
             };
@@ -468,6 +476,12 @@ impl Drive {
             self.again(turn).await?;
         }
         Ok(false)
+    }
+
+    /// The first question of turns that wait whose time is over next. A graph within a run leaves that to the run.
+    fn next_question(&self) -> Option<(Turn, SystemTime)> {
+        self.inbox.as_ref()?;
+        self.context.remembered().next_due(|turn| self.waiting.contains_key(&turn))
     }
 
     /// Begins a turn again that waited.
@@ -770,6 +784,14 @@ impl Drive {
             }
         }
         self.timings.log(graph);
+    }
+}
+
+/// Waits until that time of the clock, or for ever.
+async fn until_time(clock: &dyn Clock, at: Option<SystemTime>) {
+    match at {
+        Some(at) => clock.sleep(at.duration_since(clock.now()).unwrap_or_default().min(LONGEST_WAIT)).await,
+        None => std::future::pending().await,
     }
 }
 

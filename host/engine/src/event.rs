@@ -121,6 +121,11 @@ pub enum Event<'a> {
         /// The node that asked
         node: &'a str,
     },
+    /// Nobody answered in time
+    Expired {
+        /// The question
+        question: &'a Question,
+    },
     /// Something happened in an agent that a node called
     Within {
         /// The node that called it

@@ -45,7 +45,9 @@ struct Known {
 #[derive(Default)]
 pub(crate) struct Remembered {
     effects: HashMap<(EntryPath, u32), Known>,
-    pub(crate) answers: HashMap<(EntryPath, u32), Option<String>>,
+    pub(crate) answers: HashMap<(EntryPath, u32), AnswerState>,
+    /// Until when questions wait that are open
+    pub(crate) deadlines: HashMap<(EntryPath, u32), SystemTime>,
     /// What moved the schedules of graphs within the run, by where they were called
     agents: HashMap<EntryPath, Vec<Moved>>,
     /// How many attempts of a turn failed and were followed by another one
@@ -56,6 +58,17 @@ pub(crate) struct Remembered {
     timers: HashMap<(EntryPath, String), SystemTime>,
     /// Where the questions are asked today that an older version asked elsewhere
     adopted: HashMap<(EntryPath, u32), (EntryPath, u32)>,
+}
+
+/// How a question stands that was put.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum AnswerState {
+    /// It has no answer, and waits until then if it does not wait for ever
+    Open(Option<SystemTime>),
+    /// It was answered
+    Answered(String),
+    /// Its time was over
+    Expired,
 }
 
 /// What moved the schedule of a graph.
@@ -94,6 +107,7 @@ impl Remembered {
         let is_own = |place: &EntryPath| place.turn() == Some(turn);
         self.effects.retain(|(place, _), _| !is_own(place));
         self.answers.retain(|(place, _), _| !is_own(place));
+        self.deadlines.retain(|(place, _), _| !is_own(place));
         self.agents.retain(|base, _| !is_own(base));
         self.attempts.retain(|place, _| !is_own(place));
         self.adopted.retain(|(place, _), _| !is_own(place));
@@ -107,8 +121,11 @@ impl Remembered {
                 self.effects.insert((place, number), Known { kind, subject, answer, account });
             }
             Fact::Retried => self.forget_refusals(),
-            Fact::Asked { number, .. } => {
-                self.answers.entry((place, number)).or_default();
+            Fact::Asked { number, question } => {
+                self.answers.entry((place, number)).or_insert(AnswerState::Open(question.expires));
+            }
+            Fact::Expired { number } => {
+                self.answers.insert((place, number), AnswerState::Expired);
             }
             Fact::Answered { number, text } => self.answer(place, number, text),
             Fact::Attempt { attempt, .. } => {
@@ -132,7 +149,7 @@ impl Remembered {
     pub(crate) fn answer(&mut self, place: EntryPath, number: u32, text: String) {
         let asked = (place, number);
         let asked = self.adopted.get(&asked).cloned().unwrap_or(asked);
-        self.answers.insert(asked, Some(text));
+        self.answers.insert(asked, AnswerState::Answered(text));
     }
 
     /// Where the journal has a question.
@@ -140,6 +157,12 @@ impl Remembered {
         let here = (place.clone(), number);
         let of_older = self.adopted.iter().find(|(_, new)| **new == here).map(|(old, _)| old.clone());
         of_older.unwrap_or(here)
+    }
+
+    /// The first of the questions of these turns that is due, with when that is.
+    pub(crate) fn next_due(&self, is_wanted: impl Fn(Turn) -> bool) -> Option<(Turn, SystemTime)> {
+        let own = self.deadlines.iter().filter_map(|((place, _), at)| Some((place.turn()?, *at)));
+        own.filter(|(turn, _)| is_wanted(*turn)).min_by_key(|(turn, at)| (*at, *turn))
     }
 
     /// Forgets what models and tools refused at the end of a place, so that they are asked again.

@@ -7,7 +7,9 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures::future::BoxFuture;
 use hotcell_budget::Account;
 use hotcell_graph::{Key, Value};
 use hotcell_journal::{Entry, EntryPath, Fact, JournalError, Question, Write};
@@ -16,8 +18,11 @@ use crate::call_site::CallSite;
 use crate::context::{Idle, Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
-use crate::memory::{Deed, attempt_place};
+use crate::memory::{AnswerState, Deed, attempt_place};
 use crate::telling;
+
+/// Who answers in the place of a person, with who used what for it: the answer, why there is none, or nothing if nobody is there.
+pub(crate) type Answerer<'a> = BoxFuture<'a, (Account, Option<Result<String, Interruption>>)>;
 
 /// One node's turn, or one item of a map within it.
 pub(crate) struct NodeTurn {
@@ -179,23 +184,35 @@ impl NodeTurn {
     pub(crate) async fn await_callback(&mut self, question: Question) -> Result<String, Interruption> {
         let (number, known) = self.next_answer();
         match known {
-            Some(Some(body)) => return Ok(body),
-            Some(None) => {}
+            Some(AnswerState::Answered(body)) => return Ok(body),
+            Some(AnswerState::Open(_) | AnswerState::Expired) => {}
             None => self.commit(Fact::Asked { number, question: question.clone() }).await?,
         }
         self.emit(&Event::Asked { question: &question });
         Err(Interruption::Waiting)
     }
 
-    /// The number of the next question, and its answer if it was put before: none within if it is open.
-    fn next_answer(&mut self) -> (u32, Option<Option<String>>) {
+    /// The number of the next question, and how it stands if it was put before.
+    fn next_answer(&mut self) -> (u32, Option<AnswerState>) {
         let number = self.next_number();
         let mut remembered = self.context.remembered();
         (number, remembered.answers.remove(&(self.place.clone(), number)))
     }
 
-    /// The person's answer to a question. The question is committed before the person sees it.
-    pub(crate) async fn ask(&mut self, mut question: Question) -> Result<String, Interruption> {
+    /// A person's answer to a question that waits for as long as it takes. The question is committed before the person sees it.
+    pub(crate) async fn ask(&mut self, question: Question) -> Result<String, Interruption> {
+        let answer = self.ask_until(question, None, None).await?;
+        answer.ok_or_else(|| Interruption::Failed("nobody answered in time".to_owned()))
+    }
+
+    /// The answer to a question that waits no longer than `wait`; none if its time was over. How long that is, is decided when it
+    /// is put. Without `by`, a person answers.
+    pub(crate) async fn ask_until(
+        &mut self,
+        mut question: Question,
+        wait: Option<Duration>,
+        by: Option<Answerer<'_>>,
+    ) -> Result<Option<String>, Interruption> {
         if let Some(node) = &self.context.asks_as {
             question.node = node.to_string();
         }
@@ -204,8 +221,9 @@ impl NodeTurn {
         }
         let (number, known) = self.next_answer();
         match known {
-            Some(Some(answer)) => return self.answered(&question, answer).await,
-            Some(None) => {}
+            Some(AnswerState::Answered(answer)) => return self.answered(&question, answer).await.map(Some),
+            Some(AnswerState::Expired) => return Ok(None),
+            Some(AnswerState::Open(expires)) => question.expires = expires,
             None => {
                 let context = self.context.clone();
                 let event =
@@ -214,43 +232,108 @@ impl NodeTurn {
                 if let Some(text) = changed.as_ref().and_then(|event| event.get("question")?.as_text()) {
                     text.clone_into(&mut question.text);
                 }
+                // One that is longer than clocks can say is waited for as long as it takes.
+                question.expires = wait.and_then(|wait| context.ports.clock.now().checked_add(wait));
                 self.commit(Fact::Asked { number, question: question.clone() }).await?;
             }
         }
         self.emit(&Event::Asked { question: &question });
-        let text = self.first_answer(&question, number).await?;
-        self.emit(&Event::Answered { node: &question.node });
-        self.answered(&question, text).await
+        let key = (self.place.clone(), number);
+        if let Some(expires) = question.expires {
+            self.context.remembered().deadlines.insert(key.clone(), expires);
+        }
+        let (used, heard) = self.first_answer(&question, &key, by).await;
+        self.account += used;
+        if !matches!(heard, Err(Interruption::Waiting)) {
+            self.context.remembered().deadlines.remove(&key);
+        }
+        match heard? {
+            Some(text) => {
+                self.emit(&Event::Answered { node: &question.node });
+                self.answered(&question, text).await.map(Some)
+            }
+            None => {
+                self.emit(&Event::Expired { question: &question });
+                Ok(None)
+            }
+        }
     }
 
-    /// The answer of somebody who is here, or of somebody elsewhere who was faster.
-    async fn first_answer(&self, question: &Question, number: u32) -> Result<String, Interruption> {
+    /// The answer of somebody who is here, or of somebody elsewhere who was faster; none if the time is over. Beside it, who used
+    /// what for it.
+    async fn first_answer(
+        &self,
+        question: &Question,
+        key: &(EntryPath, u32),
+        by: Option<Answerer<'_>>,
+    ) -> (Account, Result<Option<String>, Interruption>) {
         let context = &self.context;
-        context.writer.settled().await?;
-        let _thinking = self.idle.clone().map(Idle::enter);
-        let _waits = context.ports.clock.idle();
-        let key = (self.place.clone(), number);
-        let mut here = pin!(context.ports.people.ask(question));
-        let mut is_answered_here = false;
+        if let Err(error) = context.writer.settled().await {
+            return (Account::default(), Err(error.into()));
+        }
+        let clock = context.ports.clock.clone();
+        let left = question.expires.map(|expires| expires.duration_since(clock.now()).unwrap_or_default());
+        let is_person = by.is_none();
+        let _thinking = self.idle.clone().filter(|_| is_person).map(Idle::enter);
+        let _waits = is_person.then(|| clock.idle());
+        let mut here = by.unwrap_or_else(|| {
+            Box::pin(async { (Account::default(), context.ports.people.ask(question).await.map(Ok)) })
+        });
+        let mut due = pin!(async {
+            match left {
+                Some(left) if left.is_zero() => {}
+                Some(left) => clock.sleep(left).await,
+                None => std::future::pending().await,
+            }
+        });
+        let mut used = Account::default();
+        let (mut is_answered_here, mut is_over) = (false, false);
         loop {
             let news = context.answered.notified();
-            if let Some(Some(text)) = context.remembered().answers.get(&key) {
-                return Ok(text.clone());
+            if let Some(AnswerState::Answered(text)) = context.remembered().answers.get(key) {
+                return (used, Ok(Some(text.clone())));
             }
-            tokio::select! {
+            let fact = tokio::select! {
                 biased;
-                answer = &mut here, if !is_answered_here => {
-                    let Some(text) = answer else { return Err(Interruption::Waiting) };
-                    let (place, number) = context.remembered().asked_at(&self.place, number);
-                    let fact = Fact::Answered { number, text: text.clone() };
-                    match context.writer.append(vec![Entry { place, fact }]).await.map_err(Interruption::from) {
-                        // Another answer is on its way.
-                        Err(Interruption::Journal(JournalError::NotAsked { .. })) => is_answered_here = true,
-                        other => return other.map(|()| text),
+                () = &mut due, if !is_over => {
+                    is_over = true;
+                    Fact::Expired { number: key.1 }
+                }
+                (account, answer) = &mut here, if !is_answered_here => {
+                    is_answered_here = true;
+                    used += account;
+                    match answer {
+                        None => return (used, Err(Interruption::Waiting)),
+                        Some(Err(stop)) => return (used, Err(stop)),
+                        Some(Ok(text)) => Fact::Answered { number: key.1, text },
                     }
                 }
-                () = news => {}
+                () = news => continue,
+            };
+            match self.first(fact).await {
+                // Another answer is on its way.
+                Ok(None) => drop(context.remembered().deadlines.remove(key)),
+                Ok(Some(first)) => return (used, Ok(first)),
+                Err(stop) => return (used, Err(stop)),
             }
+        }
+    }
+
+    /// Commits an answer, or that there is none in time, unless somebody was faster: then there is nothing.
+    async fn first(&self, fact: Fact) -> Result<Option<Option<String>>, Interruption> {
+        let (number, text) = match &fact {
+            Fact::Answered { number, text } => (*number, Some(text.clone())),
+            Fact::Expired { number } => (*number, None),
+            _ => return Ok(None),
+        };
+        let (place, number) = self.context.remembered().asked_at(&self.place, number);
+        let fact = match fact {
+            Fact::Answered { text, .. } => Fact::Answered { number, text },
+            _ => Fact::Expired { number },
+        };
+        match self.context.writer.append(vec![Entry { place, fact }]).await {
+            Err(JournalError::NotAsked { .. } | JournalError::Expired { .. }) => Ok(None),
+            other => Ok(other.map(|()| Some(text))?),
         }
     }
 

@@ -89,8 +89,7 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
         }
         Fact::TimerSet { node, at } => {
             body.insert("node", node.as_str().into());
-            let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            body.insert("at", number(since.as_micros() as u64));
+            body.insert("at", time(*at));
             "timer-set"
         }
         Fact::TimerFired { node } => {
@@ -113,7 +112,23 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
                 body.insert("tool", call.tool.as_str().into());
                 body.insert("arguments", call.arguments.clone());
             }
+            if let Some(seat) = &question.seat {
+                body.insert("seat", seat.as_str().into());
+            }
+            if let Some(expires) = question.expires {
+                body.insert("expires", time(expires));
+            }
+            if !question.operator_ids.is_empty() {
+                body.insert("operators", texts(&question.operator_ids));
+            }
+            if let Some(context) = &question.context {
+                body.insert("context", context.clone());
+            }
             "asked"
+        }
+        Fact::Expired { number: count } => {
+            body.insert("number", number(u64::from(*count)));
+            "expired"
         }
         Fact::Answered { number: count, text } => {
             body.insert("number", number(u64::from(*count)));
@@ -195,12 +210,7 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
         }),
         "timer-set" => Ok(Fact::TimerSet {
             node: text("node").ok_or("the node is missing")?,
-            at: match body.get("at") {
-                Some(Value::Number(Number::Int(at))) => {
-                    SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(*at).unwrap_or(0))
-                }
-                _ => return Err("the time is missing".to_owned()),
-            },
+            at: read_time(body, "at").ok_or("the time is missing")?,
         }),
         "timer-fired" => Ok(Fact::TimerFired { node: text("node").ok_or("the node is missing")? }),
         "stopped" => Ok(Fact::Stopped { reason: text("reason").ok_or("the reason is missing")? }),
@@ -214,8 +224,18 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 default: text("default"),
                 call: text("tool")
                     .map(|tool| ClientCall { tool, arguments: body.get("arguments").cloned().unwrap_or_default() }),
+                seat: text("seat"),
+                expires: read_time(body, "expires"),
+                operator_ids: body
+                    .get("operators")
+                    .and_then(Value::as_list)
+                    .map(text_list)
+                    .transpose()?
+                    .unwrap_or_default(),
+                context: body.get("context").cloned(),
             },
         }),
+        "expired" => Ok(Fact::Expired { number: count()? }),
         "answered" => Ok(Fact::Answered { number: count()?, text: text("text").ok_or("the text is missing")? }),
         other => Err(format!("`{other}` is no kind of entry")),
     }
@@ -231,6 +251,20 @@ fn insert_account(body: &mut Object, account: &Account) {
 
 fn number(value: u64) -> Value {
     Value::from(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// A time, in microseconds.
+fn time(at: SystemTime) -> Value {
+    number(at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_micros() as u64)
+}
+
+fn read_time(body: &Object, key: &str) -> Option<SystemTime> {
+    match body.get(key) {
+        Some(Value::Number(Number::Int(at))) => {
+            Some(SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(*at).unwrap_or(0)))
+        }
+        _ => None,
+    }
 }
 
 fn pair(left: Value, right: Value) -> Value {

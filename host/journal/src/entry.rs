@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use hotcell_budget::Account;
 use hotcell_graph::value::{MAX_SIZE, parse_json};
 use hotcell_graph::{Key, Object, Value};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::ids::EntryPath;
 
@@ -130,6 +130,11 @@ pub enum Fact {
         /// The answer
         text: String,
     },
+    /// A question had no answer when its time was over: what follows from that is for whoever asked
+    Expired {
+        /// The number of the question
+        number: u32,
+    },
     /// Nothing can go on before a question is answered
     Waiting,
     /// Somebody ended the run for good
@@ -164,7 +169,10 @@ impl Fact {
                 }
                 Self::Effect { subject, answer, .. } => subject.len() + weight(answer),
                 Self::Failed { error, .. } | Self::Attempt { error, .. } => error.len(),
-                Self::Asked { question, .. } => question.text.len() + list(&question.options),
+                Self::Asked { question, .. } => {
+                    let more = question.context.as_ref().map_or(0, weight);
+                    question.text.len() + list(&question.options) + list(&question.operator_ids) + more
+                }
                 Self::Answered { text, .. } => text.len(),
                 Self::Stopped { reason } => reason.len(),
                 Self::Ended { result: Ok(text) | Err(text), .. } => text.len(),
@@ -173,6 +181,7 @@ impl Fact {
                 | Self::Revised { .. }
                 | Self::TimerSet { .. }
                 | Self::TimerFired { .. }
+                | Self::Expired { .. }
                 | Self::Waiting
                 | Self::Cancelled => 0,
             }
@@ -235,6 +244,24 @@ pub struct Question {
     /// [`ClientCall::result_of`])
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<ClientCall>,
+    /// Who is asked, where that has a name of its own
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seat: Option<String>,
+    /// Until when it waits for an answer; none for as long as it takes
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_time")]
+    pub expires: Option<SystemTime>,
+    /// Who may answer; empty for anybody. Whoever takes answers sees to it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub operator_ids: Vec<String>,
+    /// What else whoever shows or delivers the question has to know: an object
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<Value>,
+}
+
+/// A time as text (RFC 3339, in UTC).
+fn as_time<S: Serializer>(time: &Option<SystemTime>, serializer: S) -> Result<S::Ok, S::Error> {
+    let time = time.and_then(|time| jiff::Timestamp::try_from(time).ok());
+    serializer.collect_str(&time.unwrap_or(jiff::Timestamp::MAX))
 }
 
 /// A call of a tool that whoever runs the graph makes himself.

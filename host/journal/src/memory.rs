@@ -86,14 +86,14 @@ impl Run {
         }
     }
 
-    /// Timers that were set and have not fired.
-    fn timers(&self) -> HashMap<(&EntryPath, &str), SystemTime> {
+    /// Timers that were set and have not fired, and questions that are open and expire.
+    fn timers(&self) -> HashMap<(&EntryPath, String), SystemTime> {
         let mut timers = HashMap::new();
         for Entry { place, fact } in &self.entries {
-            match fact {
-                Fact::TimerSet { node, at } => drop(timers.insert((place, node.as_str()), *at)),
-                Fact::TimerFired { node } => drop(timers.remove(&(place, node.as_str()))),
-                _ => {}
+            match fact.timer() {
+                Some((name, Some(at))) => drop(timers.insert((place, name), at)),
+                Some((name, None)) => drop(timers.remove(&(place, name))),
+                None => {}
             }
         }
         timers
@@ -250,9 +250,9 @@ impl RunWriter for Writer {
             return Err(JournalError::Unread(self.id.clone()));
         }
         for entry in &entries {
-            if let Fact::Answered { number, .. } = entry.fact {
+            if let Fact::Answered { number, .. } | Fact::Expired { number } = entry.fact {
                 // Somebody else may have been first.
-                answerable(&self.id, &run.mail, entry, number, false)?;
+                answerable(&self.id, &run.everything(), entry, number, false)?;
             }
         }
         entries.into_iter().for_each(|entry| run.append(entry));
@@ -490,6 +490,15 @@ impl RunStore for MemoryStore {
             })
         };
         Ok(runs.order.iter().filter(is_due).cloned().collect())
+    }
+
+    async fn next_due(&self) -> Result<Option<SystemTime>, JournalError> {
+        let runs = self.runs();
+        let first = |run: &Arc<Mutex<Run>>| {
+            let run = locked(run);
+            if run.status().is_final() { None } else { run.timers().into_values().min() }
+        };
+        Ok(runs.by_id.values().filter_map(first).min())
     }
 
     async fn released(&self, id: &RunId) -> Result<(), JournalError> {

@@ -1,6 +1,7 @@
 //! What the entries of a run say: how it stands, what it asks.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use serde::{Serialize, Serializer};
 
@@ -84,7 +85,21 @@ impl Fact {
             Fact::Ended { result: Err(_), .. } => RunStatus::Failed,
             Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Attempt { .. } => return None,
             Fact::TimerSet { .. } | Fact::TimerFired { .. } | Fact::Revised { .. } => return None,
-            Fact::Asked { .. } | Fact::Answered { .. } => return None,
+            Fact::Asked { .. } | Fact::Answered { .. } | Fact::Expired { .. } => return None,
+        })
+    }
+
+    /// What it says about a time that comes: its name at the place of the entry, and when, or that it need not be waited for
+    /// any more.
+    pub(crate) fn timer(&self) -> Option<(String, Option<SystemTime>)> {
+        // No node has such a name.
+        let of_question = |number: &u32| format!("?{number}");
+        Some(match self {
+            Fact::TimerSet { node, at } => (node.clone(), Some(*at)),
+            Fact::TimerFired { node } => (node.clone(), None),
+            Fact::Asked { number, question } => (of_question(number), Some(question.expires?)),
+            Fact::Answered { number, .. } | Fact::Expired { number } => (of_question(number), None),
+            _ => return None,
         })
     }
 
@@ -113,7 +128,7 @@ pub struct OpenQuestion {
     pub question: Question,
 }
 
-/// The questions among `entries` that wait for an answer, those of the oldest turn first. Parts of a turn that run side by
+/// The questions among `entries` that wait for an answer: whose time is not over, and whose turn is not done. Those of the oldest turn first. Parts of a turn that run side by
 /// side are in the order of their places, whichever of them asked first.
 pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
     let mut open: Vec<OpenQuestion> = Vec::new();
@@ -123,8 +138,11 @@ pub fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
                 let question = Question { id: format!("{}:{number}", entry.place), ..question.clone() };
                 open.push(OpenQuestion { place: entry.place.clone(), number: *number, question });
             }
-            Fact::Answered { number, .. } => {
+            Fact::Answered { number, .. } | Fact::Expired { number } => {
                 open.retain(|asked| asked.place != entry.place || asked.number != *number);
+            }
+            Fact::Completed(_) if entry.place.around().is_none() => {
+                open.retain(|asked| asked.place.turn() != entry.place.turn());
             }
             _ => {}
         }
@@ -227,7 +245,7 @@ fn is_same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{CALLBACK, callback_arrived, open_questions};
-    use crate::{Entry, EntryPath, Fact, Question};
+    use crate::{Completed, Entry, EntryPath, Fact, Question};
 
     #[test]
     fn open_questions_of_a_turn_are_in_the_order_of_its_parts() {
@@ -247,6 +265,36 @@ mod tests {
             open_questions(&entries).into_iter().map(|open| (open.place.to_string(), open.number)).collect();
         let open: Vec<(&str, u32)> = open.iter().map(|(place, number)| (place.as_str(), *number)).collect();
         assert_eq!(open, [("7.call0.2", 0), ("7.call0.2", 1), ("7.call0.10", 0), ("12", 0)]);
+    }
+
+    #[test]
+    fn what_expired_and_what_belongs_to_a_turn_that_is_done_is_not_open() {
+        let asked = |turn, number| Entry {
+            place: EntryPath::of_turn(turn),
+            fact: Fact::Asked { number, question: Question::default() },
+        };
+        let at = |turn, fact| Entry { place: EntryPath::of_turn(turn), fact };
+        let done = Completed {
+            node: "a".to_owned(),
+            writes: Vec::new(),
+            next: None,
+            output: None,
+            failure: Some("no".to_owned()),
+            handled: false,
+            elapsed: Default::default(),
+            account: Default::default(),
+        };
+        let entries = [
+            asked(1, 0),
+            asked(2, 0),
+            asked(2, 1),
+            asked(3, 0),
+            at(2, Fact::Expired { number: 0 }),
+            at(3, Fact::Completed(done)),
+        ];
+        let open = open_questions(&entries);
+        let ids: Vec<&str> = open.iter().map(|open| open.question.id.as_str()).collect();
+        assert_eq!(ids, ["1:0", "2:1"]);
     }
 
     #[test]

@@ -74,6 +74,14 @@ pub enum JournalError {
         /// What is wrong
         why: &'static str,
     },
+    /// The time of the question is over
+    #[error("question `{question}` of run `{run}` has expired: its time was over before the answer came")]
+    Expired {
+        /// The run
+        run: RunId,
+        /// The question's id
+        question: String,
+    },
     /// A page of a list was to begin somewhere else than where one ended
     #[error("`{0}` is not where a page begins")]
     NoSuchPage(String),
@@ -270,7 +278,8 @@ pub trait RunStore: Send + Sync {
     /// Sends an answer ([`Fact::Answered`]) or a cancellation ([`Fact::Cancelled`]) to a run. It is committed when this
     /// returns: the run receives it if it is being worked on, and finds it when it is taken otherwise.
     ///
-    /// Only the first answer to a question is taken: [`JournalError::NotAsked`] is for all others.
+    /// Only the first answer to a question is taken: [`JournalError::NotAsked`] is for all others, [`JournalError::Expired`] for
+    /// those to a question whose time was found to be over.
     async fn send(&self, run: &RunId, entry: Entry) -> Result<(), JournalError>;
 
     /// Everything that was committed of a run, what was sent to it included.
@@ -303,8 +312,15 @@ pub trait RunStore: Send + Sync {
     /// Runs that rest, and to which something was sent since.
     async fn with_messages(&self) -> Result<Vec<RunId>, JournalError>;
 
-    /// Runs that nobody works on, and one of whose timers ([`Fact::TimerSet`]) is due: whoever serves runs goes on with them.
+    /// Runs that nobody works on, and one of whose timers ([`Fact::TimerSet`]) or questions ([`Question::expires`]) is due:
+    /// whoever serves runs goes on with them.
+    ///
+    /// [`Question::expires`]: crate::Question::expires
     async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError>;
+
+    /// When the first timer or question of all runs is due, of those that have not fired and are not answered; runs that are
+    /// being worked on included, which see to their own. It is found without reading a run.
+    async fn next_due(&self) -> Result<Option<SystemTime>, JournalError>;
 
     /// Returns when nobody works on a run, or whoever did is gone.
     async fn released(&self, run: &RunId) -> Result<(), JournalError>;
@@ -324,8 +340,9 @@ pub trait RunWriter: Send + Sync {
     /// returns; [`RunWriter::settled`] waits for that.
     ///
     /// An entry after which the run rests ([`Fact::Waiting`], [`Fact::Ended`]) is refused with [`JournalError::Unread`] while
-    /// there are messages, and gives the run free. After an error nothing can be appended any more, [`JournalError::Unread`],
-    /// [`JournalError::NotAsked`] and [`JournalError::NotKept`] (of the revision of [`Fact::Revised`]) apart.
+    /// there are messages, and gives the run free. Of answers to a question and its expiry ([`Fact::Expired`]) only the first
+    /// is taken. After an error nothing can be appended any more, [`JournalError::Unread`], [`JournalError::NotAsked`],
+    /// [`JournalError::Expired`] and [`JournalError::NotKept`] (of the revision of [`Fact::Revised`]) apart.
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError>;
 
     /// Takes the recording of a call. It is committed with the next entries, or when the writer is dropped; nothing is wrong
@@ -372,7 +389,7 @@ pub(crate) fn choose<T: std::fmt::Display>(mut matching: Vec<T>, name: &str) -> 
     }
 }
 
-/// Whether `entry`, an answer, may be taken: its question was put and has no answer among `entries`. Whoever put the question
+/// Whether `entry`, an answer or the expiry of a question, may be taken: its question was put and has no answer among `entries`. Whoever put the question
 /// need not be told that it was put.
 pub(crate) fn answerable(
     run: &RunId,
@@ -387,6 +404,9 @@ pub(crate) fn answerable(
         match known.fact {
             Fact::Asked { number, .. } if number == wanted => asked = true,
             Fact::Answered { number, .. } if number == wanted => return Err(not("has an answer already")),
+            Fact::Expired { number } if number == wanted => {
+                return Err(JournalError::Expired { run: run.clone(), question: format!("{}:{wanted}", entry.place) });
+            }
             _ => {}
         }
     }

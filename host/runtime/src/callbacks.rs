@@ -54,7 +54,7 @@ impl From<JournalError> for CallbackError {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::NoSuchRun(_) | JournalError::Ambiguous(..) => CallbackError::Unknown,
-            JournalError::NotAsked { .. } => CallbackError::Answered,
+            JournalError::NotAsked { .. } | JournalError::Expired { .. } => CallbackError::Answered,
             JournalError::Ended { .. } | JournalError::Cancelled(_) => CallbackError::Ended,
             other => CallbackError::Journal(other),
         }

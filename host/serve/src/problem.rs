@@ -146,6 +146,10 @@ impl From<JournalError> for Problem {
                 .kind("question-closed", "The question takes no answer")
                 .with("run_id", run.as_str())
                 .with("question_id", question.as_str()),
+            JournalError::Expired { ref run, ref question } => Problem::conflict(error.to_string())
+                .kind("question-expired", "The time of the question is over")
+                .with("run_id", run.as_str())
+                .with("question_id", question.as_str()),
             JournalError::NoSuchPage(after) => Problem::not_found(format!(
                 "no page begins at `{}`; `next` of the page before says where one does",
                 shown(&after)

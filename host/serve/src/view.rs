@@ -217,7 +217,7 @@ pub(crate) struct EntryView {
     /// What it is about: a turn of a node, such as `7`, or a part of it; empty for the run itself
     pub(crate) place: String,
     /// What it says: `started`, `resumed`, `retried`, `revised`, `completed`, `effect`, `failed`, `attempt`, `timer_set`,
-    /// `timer_fired`, `asked`, `answered`, `waiting`, `cancelled`, `stopped` or `ended`
+    /// `timer_fired`, `asked`, `answered`, `expired`, `waiting`, `cancelled`, `stopped` or `ended`
     pub(crate) kind: &'static str,
     /// What belongs to that kind of fact
     #[schema(value_type = Object)]
@@ -294,6 +294,7 @@ fn fact(numbered: &NumberedEntry) -> (&'static str, Value) {
         Fact::Answered { number, text } => {
             ("answered", json!({ "question_id": format!("{place}:{number}"), "answer": text }))
         }
+        Fact::Expired { number } => ("expired", json!({ "question_id": format!("{place}:{number}") })),
         Fact::Waiting => ("waiting", json!({})),
         Fact::Cancelled => ("cancelled", json!({})),
         Fact::Stopped { reason } => ("stopped", json!({ "reason": reason })),
@@ -327,6 +328,16 @@ pub(crate) struct InboxItem {
     /// The tool and its arguments, if it is a call
     #[schema(value_type = Option<Object>)]
     pub(crate) call: Option<Value>,
+    /// Who is asked, where that has a name of its own
+    pub(crate) seat: Option<String>,
+    /// Until when it waits for an answer; none for as long as it takes
+    #[schema(format = DateTime)]
+    pub(crate) expires_at: Option<String>,
+    /// Who may answer; empty for anybody
+    pub(crate) operator_ids: Vec<String>,
+    /// What else is known of it
+    #[schema(value_type = Option<Object>)]
+    pub(crate) context: Option<Value>,
     /// The JSON schema of the answer
     #[schema(value_type = Object)]
     pub(crate) response_schema: Value,
@@ -334,7 +345,7 @@ pub(crate) struct InboxItem {
 
 impl InboxItem {
     pub(crate) fn of(run: &RunSummary, open: OpenQuestion, agents: &Agents) -> Self {
-        let Question { id, node, text, options, default, call } = open.question;
+        let Question { id, node, text, options, default, call, seat, expires, operator_ids, context } = open.question;
         let schema = match (&call, options.is_empty()) {
             (Some(_), _) => json!({ "oneOf": [
                 { "type": "object", "required": ["result"], "properties": { "result": {} }, "additionalProperties": false },
@@ -355,6 +366,10 @@ impl InboxItem {
             options,
             default,
             call: call.map(|call| json!(call)),
+            seat,
+            expires_at: expires.map(time),
+            operator_ids,
+            context: context.map(|context| json!(context)),
             response_schema: schema,
         }
     }

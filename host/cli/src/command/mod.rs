@@ -274,6 +274,7 @@ fn exit_of_journal(error: &JournalError) -> Exit {
         | JournalError::ThreadBusy(_)
         | JournalError::Cancelled(_)
         | JournalError::NotAsked { .. }
+        | JournalError::Expired { .. }
         | JournalError::NotKept(_)
         | JournalError::NoSuchPage(_)
         | JournalError::DamagedArtefact(_)

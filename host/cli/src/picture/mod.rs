@@ -319,6 +319,8 @@ mod tests {
             check: None,
             trim: true,
             bind: "choice",
+            deadline: None,
+            asked: Default::default(),
         };
         let routes = vec![("yes".into(), at("sent")), ("no \"<&#1>\"".into(), at("read")), ("ok".into(), at("sent"))];
         let nodes = vec![

@@ -18,6 +18,8 @@ use crate::surroundings::Surroundings;
 /// What it is called with, and what it gives.
 pub(super) const INPUT: &str = "(input)";
 pub(super) const OUTPUT: &str = "(output)";
+/// What an agent is given that works again: why, and what was wrong.
+pub(super) const RERUN: &str = "_rerun_context";
 /// What it gave, before that was looked at.
 pub(super) const RAW: &str = "(raw)";
 /// How often it has worked.
@@ -49,7 +51,8 @@ pub(super) fn action(agent: &Agent, given: Expression, bind: &'static str, surro
     match graph {
         Ok(graph) => {
             let inputs = vec![(INPUT.into(), given), (HISTORY.into(), or_else(key(HISTORY), list([])))];
-            call(graph, inputs, vec![OUTPUT.into()], bind)
+            // One that gives nothing ends its branch.
+            call(graph, inputs, Gives::Needed(vec![OUTPUT.into()]), bind)
         }
         Err(reason) => Action::Fail(reason),
     }
@@ -60,14 +63,8 @@ fn handed_on(given: Expression) -> Vec<(Key, Expression)> {
     vec![(INPUT.into(), given), (HISTORY.into(), key(HISTORY))]
 }
 
-fn call(graph: impl Into<Arc<Graph>>, inputs: Vec<(Key, Expression)>, gives: Vec<Key>, bind: &'static str) -> Action {
-    let target = CallTarget::Graph {
-        graph: graph.into(),
-        inputs,
-        conversation: None,
-        inherits: false,
-        gives: Gives::Entries(gives),
-    };
+fn call(graph: impl Into<Arc<Graph>>, inputs: Vec<(Key, Expression)>, gives: Gives, bind: &'static str) -> Action {
+    let target = CallTarget::Graph { graph: graph.into(), inputs, conversation: None, inherits: false, gives };
     Action::Call(Box::new(CallAction { target, contract: None, failure_prefix: None, bind }))
 }
 
@@ -138,7 +135,7 @@ fn strict(agent: &Agent, fit: &Fit, first: &str, to: &dyn Fn(&str) -> Next) -> [
         ("validation_errors", key(MISFITS)),
         ("reason", Expression::Value("what was given does not fit `yields`".into())),
     ]);
-    let input = Composed::Overlaid(vec![key(INPUT), object([("_rerun_context", context)])]);
+    let input = Composed::Overlaid(vec![key(INPUT), object([(RERUN, context)])]);
     let again = Node {
         updates: vec![Update { key: INPUT.into(), value: composed(input) }],
         ..Node::new(AGAIN, AGAIN, Action::Pass, to(first), &agent.span)
@@ -176,7 +173,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
             ..Node::new(
                 slot,
                 "copy",
-                call(graph.clone(), handed_on(given), vec![OUTPUT.into()], ANSWER),
+                call(graph.clone(), handed_on(given), Gives::Needed(vec![OUTPUT.into()]), ANSWER),
                 Next::Open(Vec::new()),
                 &agent.span,
             )
@@ -202,7 +199,7 @@ fn copies(agent: &Agent, graph: &Arc<Graph>) -> Option<Graph> {
             ..Node::new(
                 WORK,
                 WORK,
-                call(side_by_side, handed_on(key(INPUT)), slots, ANSWER),
+                call(side_by_side, handed_on(key(INPUT)), Gives::Entries(slots), ANSWER),
                 Next::To(ids.get(MERGE).into_iter().collect()),
                 &agent.span,
             )

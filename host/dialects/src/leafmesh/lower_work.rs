@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, Composed, Contract, Expression, ModelServer,
-    ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Tool, ToolAction, ToolKind, Update,
+    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed, Contract,
+    Expiry, Expression, ModelServer, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Tool, ToolAction,
+    ToolKind, Update,
 };
 use hotcell_graph::{Key, Path, Template, Value};
 
 use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
-use super::lower_agent::{ANSWER, INPUT, RAW};
+use super::lower_agent::{ANSWER, INPUT, RAW, RERUN};
 use super::models;
-use super::schema::{Agent, Body, Human, Llm, Tools};
+use super::schema::{Agent, Body, Human, Interface, Llm, Tools};
+use super::settings::HumanInterface;
 use super::shapes;
 use super::state::HISTORY;
 use crate::surroundings::{Surroundings, ToolState};
@@ -68,7 +70,7 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
             }
             Ok(steps)
         }
-        Body::Human(human) => Ok(person(agent, human)),
+        Body::Human(human) => Ok(person(agent, human, surroundings)),
     }
 }
 
@@ -79,13 +81,7 @@ fn step(name: &'static str, action: Action, gives: Expression) -> Work {
 /// The tool with the name of the agent.
 fn function(agent: &Agent, inputs: Expression, surroundings: &dyn Surroundings) -> Result<Action, String> {
     let name = &agent.name;
-    match surroundings.tool(name) {
-        ToolState::Usable => {}
-        ToolState::Missing => {
-            return Err(format!("there is no function `{name}`: install a plugin that exports a tool of that name"));
-        }
-        ToolState::Unusable(reason) => return Err(reason),
-    }
+    tool_state(name, surroundings)?;
     let tool = Tool {
         name: name.clone(),
         spoken: name.to_string(),
@@ -95,6 +91,17 @@ fn function(agent: &Agent, inputs: Expression, surroundings: &dyn Surroundings) 
         confirm: false,
     };
     Ok(Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, is_checked: true, bind: ANSWER })))
+}
+
+/// Whether the function of an agent can be called; the error says why not.
+fn tool_state(name: &str, surroundings: &dyn Surroundings) -> Result<(), String> {
+    match surroundings.tool(name) {
+        ToolState::Usable => Ok(()),
+        ToolState::Missing => {
+            Err(format!("there is no function `{name}`: install a plugin that exports a tool of that name"))
+        }
+        ToolState::Unusable(reason) => Err(reason),
+    }
 }
 
 /// Asks a model with the prompt, its parts, and the input as what a user says.
@@ -159,7 +166,7 @@ fn with_tools(tools: &Tools, surroundings: &dyn Surroundings) -> AgentLoop {
 }
 
 /// Asks a person; a person who speaks first has said it already.
-fn person(agent: &Agent, human: &Human) -> Vec<Work> {
+fn person(agent: &Agent, human: &Human, surroundings: &dyn Surroundings) -> Vec<Work> {
     let from = || entry(key(INPUT), FROM_AGENT);
     let is_first = Expression::Is(Box::new(from()), Value::from(""));
     let own = ["session_id", FROM_AGENT, UPSTREAM].map(Key::from);
@@ -175,9 +182,49 @@ fn person(agent: &Agent, human: &Human) -> Vec<Work> {
     let question = question(agent, human, &mut updates);
     let show = Work { name: "ask", action: Action::Pass, updates, next: Some(Onward::To("wait")) };
     let heard = composed(Composed::ObjectOf(key(ANSWER), MESSAGE.into()));
-    let mut wait = step("wait", Action::Ask(AskAction::new(question, ANSWER)), answer(agent, heard, from(), false));
-    wait.next = None;
-    vec![begin, first, show, wait]
+    let action = match human.interface {
+        Interface::Api | Interface::Custom => tool_state(&agent.name, surroundings),
+        Interface::Default | Interface::Webhook => Ok(()),
+    };
+    let action = match action {
+        Ok(()) => Action::Ask(AskAction {
+            deadline: Some(Box::new(AskDeadline {
+                after: human.timeout,
+                then: match &human.fallback {
+                    Some(fallback) => Expiry::Answer(Expression::Value(fallback.clone())),
+                    None => Expiry::EndBranch,
+                },
+            })),
+            asked: Box::new(asked(agent, human)),
+            ..AskAction::new(question, ANSWER)
+        }),
+        Err(reason) => Action::Fail(reason),
+    };
+    vec![begin, first, show, step("wait", action, answer(agent, heard, from(), false))]
+}
+
+/// Whom a question is put to, with what whoever delivers it has to know.
+fn asked(agent: &Agent, human: &Human) -> Asked {
+    let interface = HumanInterface::from(human.interface);
+    let text = |text: Option<&str>| match text {
+        Some(text) => Expression::Joined(vec![Expression::Lenient(Template::parse(text))]),
+        None => Expression::Value(Value::from(agent.description.as_deref().unwrap_or_default())),
+    };
+    let given = composed(Composed::Without(key(INPUT), ["session_id", FROM_AGENT, UPSTREAM].map(Key::from).into()));
+    let context = object([
+        ("interface", Expression::Value(interface.word().into())),
+        ("prompt", text(human.prompt.as_deref())),
+        ("context", given),
+        ("inputs", key(INPUT)),
+        (FROM_AGENT, or_else(entry(key(INPUT), FROM_AGENT), "")),
+    ]);
+    let rerun = composed(Composed::Only(key(INPUT), vec![RERUN.into()]));
+    Asked {
+        seat: Some(agent.name.to_string()),
+        operator_ids: human.operator_ids.clone(),
+        context: Some(composed(Composed::Overlaid(vec![context, rerun]))),
+        tool: (interface == HumanInterface::Function).then(|| (agent.name.to_string(), key(INPUT))),
+    }
 }
 
 /// What a person is shown. What its templates name is put where they see it.
@@ -213,7 +260,9 @@ fn answer(agent: &Agent, said: Expression, from: Expression, is_first: bool) -> 
         let long = or_else(entry(said.clone(), long), "");
         Expression::Else(Box::new(entry(said.clone(), short)), Box::new(long))
     };
-    let named = [MESSAGE, DECISION, "human_message", "human_decision", "operator_id"].map(Key::from);
+    let named = [MESSAGE, DECISION, "human_message", "human_decision", "human_data", "operator_id", "timestamp"];
+    let more = composed(Composed::Without(said.clone(), named.map(Key::from).into()));
+    let given = |name: &str| or_else(entry(said.clone(), name), Value::Null);
     let declared: Vec<Key> = agent.yields.iter().map(|(name, _)| name.clone()).collect();
     composed(Composed::Overlaid(vec![
         composed(Composed::Only(said.clone(), declared)),
@@ -221,10 +270,11 @@ fn answer(agent: &Agent, said: Expression, from: Expression, is_first: bool) -> 
             (FROM_AGENT, from),
             ("human_message", one_of(MESSAGE, "human_message")),
             ("human_decision", one_of(DECISION, "human_decision")),
-            ("human_data", composed(Composed::Without(said.clone(), named.into()))),
+            ("human_data", Expression::Else(Box::new(entry(said.clone(), "human_data")), Box::new(more))),
             ("human_initiated", Expression::Value(Value::Bool(is_first))),
             ("source_agent", Expression::Value(Value::Text(agent.name.clone()))),
-            ("operator_id", or_else(entry(said.clone(), "operator_id"), Value::Null)),
+            ("operator_id", given("operator_id")),
+            ("timestamp", given("timestamp")),
             ("original_webhook_data", said),
         ]),
     ]))

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use hotcell_graph::Value;
+use hotcell_graph::{Object, Value};
 
 use super::reading::{Reading, is_on};
 use super::schema::{Human, Interface};
 use super::settings::{ChannelSettings, Hidden, WebhookSettings};
 use crate::document::Need::Optional;
-use crate::document::{Entry, Fields, SourceText};
+use crate::document::{Entry, Fields, Node, SourceText};
 
 /// All fields of this type of agents.
 pub(super) const FIELDS: &[&str] = &[
@@ -28,7 +28,8 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 /// How people can be reached by channels.
 pub(super) const PROVIDERS: [&str; 5] = ["slack", "telegram", "discord", "whatsapp", "teams"];
-/// How long people have at most.
+/// How long people have where nothing is said, and at most.
+const TIMEOUT: u32 = 300;
 const MOST_TIMEOUT: u32 = 30 * 24 * 60 * 60;
 /// How questions are posted where nothing is said: the limit of one post and the pause before the next in seconds, and how many
 /// more there are.
@@ -43,15 +44,15 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
         Some("custom") => Interface::Custom,
         _ => Interface::Api,
     };
-    fields.between("human_timeout_seconds", 1, MOST_TIMEOUT);
-    reading.not_yet(fields, "human_timeout_seconds");
+    let timeout = fields.between("human_timeout_seconds", 1, MOST_TIMEOUT).unwrap_or(TIMEOUT);
     let context = fields.text("human_context_template", Optional);
     let prompt = fields.text("human_prompt_template", Optional);
-    fields.flag("fallback_on_timeout", Optional);
-    fields.map("fallback_response", Optional);
-    for name in ["fallback_on_timeout", "fallback_response"] {
-        reading.not_yet(fields, name);
+    let falls_back = fields.flag("fallback_on_timeout", Optional).is_some_and(|flag| flag.value);
+    let response = fields.map("fallback_response", Optional).and(fields.node("fallback_response", Optional));
+    if !falls_back {
+        reading.no_effect(fields, "fallback_response", "`fallback_on_timeout` is off");
     }
+    let fallback = falls_back.then(|| response.map_or_else(|| Value::Object(Object::default()), Node::to_value));
     for name in ["require_human_confirmation", "represents", "intent_model"] {
         if name == "require_human_confirmation" {
             fields.flag(name, Optional);
@@ -63,24 +64,14 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     fields.texts("human_escalation_triggers", Optional);
     reading.not_yet(fields, "human_escalation_triggers");
     let operator_ids = fields.texts("operator_ids", Optional).unwrap_or_default();
-    reading.not_yet(fields, "operator_ids");
     let webhook = webhook_config(reading, fields);
     let channels = channels(reading, fields);
     let has_url = webhook.as_ref().is_some_and(|webhook| webhook.outbound_url.is_some());
     let has_channel = fields.entry("channels", Optional).is_some_and(|entry| is_on(&entry.value));
     check_interface(reading, fields, interface, has_url || has_channel);
-    if interface != Interface::Default {
-        let word = fields.entry("human_interface", Optional);
-        let said = word.map_or_else(
-            || "`human_interface: api`, the default,".to_owned(),
-            |entry| format!("`human_interface: {}`", entry.value.as_text().unwrap_or_default()),
-        );
-        let span = reading.reader.span(word.map_or(fields.owner().place, |entry| entry.value.place));
-        let name = fields.owner().node.clone().unwrap_or_default();
-        reading.later_of_agent(&name, &span, &said);
-    }
     let operator_ids = operator_ids.into_iter().map(|id| id.to_string()).collect();
-    Human { interface, prompt, context, webhook, channels, operator_ids }
+    let timeout = Duration::from_secs(u64::from(timeout));
+    Human { interface, prompt, context, webhook, channels, operator_ids, timeout, fallback }
 }
 
 /// Where questions are posted to.

@@ -182,6 +182,10 @@ pub(super) struct Human {
     pub(super) webhook: Option<WebhookSettings>,
     pub(super) channels: Vec<ChannelSettings>,
     pub(super) operator_ids: Vec<String>,
+    /// How long they have
+    pub(super) timeout: Duration,
+    /// What counts as their answer after that; none if nothing does
+    pub(super) fallback: Option<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,39 @@
 //! Asking a person.
 
-use hotcell_graph::ir::AskAction;
+use hotcell_budget::Account;
+use hotcell_graph::ir::{AskAction, Expiry, Expression};
 use hotcell_graph::{State, Value};
 
 use super::Performed;
+use super::tool::{self, ToolFailure, ToolRequest};
 use crate::context::Interruption;
-use crate::turn::NodeTurn;
+use crate::turn::{Answerer, NodeTurn};
 use hotcell_journal::Question;
+
+/// The value of a part of a question.
+fn evaluated(value: &Expression, state: &State, what: &str) -> Result<Value, Interruption> {
+    value.evaluate(state).map_err(|missing| Interruption::Failed(format!("{what}: {missing}")))
+}
+
+/// A tool that answers. What it gives is the answer as JSON text; what it fails with, the node fails with.
+fn by_tool(turn: &NodeTurn, tool: &str, arguments: &Value, state: &State) -> Answerer<'static> {
+    let (context, node, site) = (turn.context.clone(), turn.node.clone(), turn.site());
+    let (tool, arguments, state) = (tool.to_owned(), arguments.to_json(), context.seen_by_tools(state));
+    Box::pin(async move {
+        let mut used = Account::default();
+        let wanted = ToolRequest { tool: &tool, spoken: &tool, arguments: &arguments, answers: &[], state, site };
+        let called = tool::call(&context, &mut used, &node, wanted).await;
+        let value = called.into_value();
+        let answer = match ToolFailure::of(&value) {
+            Some(failure) => Err(failure.stop(|reason| format!("tool `{tool}`: {reason}"))),
+            None => match value.as_object().and_then(|object| object.get("value")) {
+                Some(answer) => Ok(answer.to_json()),
+                None => Err(Interruption::Failed(format!("tool `{tool}`: it asks, and answers for somebody"))),
+            },
+        };
+        (used, Some(answer))
+    })
+}
 
 pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &State) -> Result<Performed, Interruption> {
     let text = action
@@ -24,9 +51,28 @@ pub(super) async fn perform(turn: &mut NodeTurn, action: &AskAction, state: &Sta
         text,
         options: action.options.clone(),
         default: default.clone().filter(|default| !default.is_empty()),
+        seat: action.asked.seat.clone(),
+        operator_ids: action.asked.operator_ids.clone(),
+        context: match &action.asked.context {
+            Some(context) => Some(evaluated(context, state, "what the question is about")?),
+            None => None,
+        },
         ..Question::default()
     };
-    let mut answer = turn.ask(question.clone()).await?;
+    let by = match &action.asked.tool {
+        Some((tool, arguments)) => Some(by_tool(turn, tool, &evaluated(arguments, state, tool)?, state)),
+        None => None,
+    };
+    let wait = action.deadline.as_ref().map(|deadline| deadline.after);
+    let Some(mut answer) = turn.ask_until(question.clone(), wait, by).await? else {
+        return match action.deadline.as_deref().map(|deadline| &deadline.then) {
+            Some(Expiry::Answer(value)) => {
+                let answer = evaluated(value, state, "what counts as the answer")?;
+                Ok(Performed { answer: Some((action.bind, answer)), ..Performed::default() })
+            }
+            _ => Ok(Performed { ends_branch: true, ..Performed::default() }),
+        };
+    };
     if action.only_options {
         loop {
             let given = answer.trim();

@@ -82,8 +82,8 @@ pub(super) async fn perform(
         let text = report.get(REPLY).map(|reply| reply.to_display().into_owned()).unwrap_or_default();
         let value = fit(turn, contract, schema, text, state).await?;
         report.insert(REPLY, value);
-        let Given { answer, writes, route } = performed;
-        return Ok(Performed { answer: Some((action.bind, answer)), writes, route });
+        let Given { answer, writes, route, ends_branch } = performed;
+        return Ok(Performed { answer: Some((action.bind, answer)), writes, route, ends_branch });
     }
     if let (Some(schema), Some(contract)) = (schema, &action.contract) {
         let text = performed.answer.to_display().into_owned();
@@ -93,8 +93,8 @@ pub(super) async fn perform(
             performed.writes.extend(contract.merge.iter().filter_map(entry));
         }
     }
-    let Given { answer, writes, route } = performed;
-    Ok(Performed { answer: Some((action.bind, answer)), writes, route })
+    let Given { answer, writes, route, ends_branch } = performed;
+    Ok(Performed { answer: Some((action.bind, answer)), writes, route, ends_branch })
 }
 
 /// The value that a text is, or that a model makes of it where there is one that does.
@@ -153,11 +153,12 @@ struct Given {
     answer: Value,
     writes: Vec<Write>,
     route: Option<NodeIndex>,
+    ends_branch: bool,
 }
 
 impl Given {
     fn answer(answer: Value) -> Self {
-        Given { answer, writes: Vec::new(), route: None }
+        Given { answer, writes: Vec::new(), route: None, ends_branch: false }
     }
 }
 
@@ -192,11 +193,12 @@ async fn call_graph(
     let answer = match gives {
         Gives::Outputs => given.outputs,
         Gives::State => ended.state.to_object(),
-        Gives::Entries(keys) => {
+        Gives::Entries(keys) | Gives::Needed(keys) => {
             keys.iter().filter_map(|key| Some((key.clone(), ended.state.get(key)?.clone()))).collect()
         }
     };
-    Ok(Given { answer: answer.into(), writes: said(given.said), route })
+    let ends_branch = matches!(gives, Gives::Needed(keys) if answer.len() < keys.len());
+    Ok(Given { answer: answer.into(), writes: said(given.said), route, ends_branch })
 }
 
 /// A graph with what it begins with.

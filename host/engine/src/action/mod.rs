@@ -48,6 +48,8 @@ struct Performed {
     writes: Vec<Write>,
     /// Where it goes, if the action decides that
     route: Option<NodeIndex>,
+    /// Whether its branch ends, without anything that the node would write
+    ends_branch: bool,
 }
 
 /// A node's turn that is done.
@@ -119,6 +121,10 @@ async fn succeed(
 ) -> Result<Done, Interruption> {
     let node = graph.node(index);
     let mut work = Work { graph, state, writes: Vec::new() };
+    if performed.ends_branch {
+        let Work { state, writes, .. } = work;
+        return Ok(Done { writes, state, route: Route::To(Vec::new()), output: None, failure: None });
+    }
     work.write_all(performed.writes)?;
     work.update(&node.updates, performed.answer.as_ref())?;
     work.after_node(turn, node).await?;

@@ -42,7 +42,7 @@ pub(super) async fn perform(
             .map_err(|problem| Interruption::Failed(format!("`{}` {problem}", action.plugin_node)))?,
         None => Vec::new(),
     };
-    Ok(Performed { answer: Some((action.bind, outputs)), writes, route })
+    Ok(Performed { answer: Some((action.bind, outputs)), writes, route, ..Performed::default() })
 }
 
 /// What is handed over, however often.

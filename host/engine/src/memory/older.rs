@@ -5,7 +5,7 @@ use hotcell_budget::Account;
 use hotcell_graph::Value;
 use hotcell_journal::EntryPath;
 
-use super::{REFUSED, Remembered};
+use super::{AnswerState, REFUSED, Remembered};
 
 /// What of a loop comes next.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ impl Remembered {
                     }
                 }
                 None => {
-                    let answer = self.answers.remove(&old).flatten();
+                    let answer = self.answers.remove(&old).unwrap_or(AnswerState::Open(None));
                     self.answers.insert(new.clone(), answer);
                     self.adopted.insert(old, new.clone());
                 }

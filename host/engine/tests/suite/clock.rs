@@ -20,7 +20,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const SOON: Duration = Duration::from_secs(20);
 
 /// A script takes as many hours as its name says, and fails if the name ends so.
-struct Slow(ManualClock);
+pub(crate) struct Slow(pub(crate) ManualClock);
 
 #[async_trait]
 impl Scripts for Slow {

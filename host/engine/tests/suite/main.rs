@@ -6,6 +6,7 @@ mod attempts;
 mod calls;
 mod clock;
 mod common;
+mod deadlines;
 mod golden;
 mod growth;
 mod loops;

@@ -32,6 +32,8 @@ fn everything() -> Graph {
             default: None,
             check: None,
             trim: true,
+            deadline: None,
+            asked: Default::default(),
             bind: "choice",
         });
         vec![

@@ -201,6 +201,8 @@ async fn attack_78_text_from_outside_is_never_a_template_or_an_expression() {
             default: None,
             check: None,
             trim: true,
+            deadline: None,
+            asked: Default::default(),
             bind: "input",
         });
         vec![

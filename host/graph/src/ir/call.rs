@@ -66,6 +66,9 @@ pub enum Gives {
     State,
     /// These entries of its state, as far as they are there
     Entries(Vec<Key>),
+    /// These entries of its state. Where one is not there, the branch of the node that calls it ends: nothing is written, nothing
+    /// follows, and nothing has failed
+    Needed(Vec<Key>),
 }
 
 impl CallAction {

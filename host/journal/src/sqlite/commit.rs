@@ -197,7 +197,13 @@ fn add(connection: &Connection, job: &Job) -> Result<Waiting, Trouble> {
                 .execute((job.run, subject, row.place.as_str(), row.kind))?;
             if taken == 0 {
                 let (run, question) = (job.id.clone(), subject.clone());
-                return Err(Trouble::Refused(JournalError::NotAsked { run, question, why: "has an answer already" }));
+                let first: String = connection
+                    .prepare_cached("SELECT kind FROM mail WHERE run = ?1 AND subject = ?2")?
+                    .query_row((job.run, subject), |row| row.get(0))?;
+                return Err(Trouble::Refused(match first.as_str() {
+                    "expired" => JournalError::Expired { run, question },
+                    _ => JournalError::NotAsked { run, question, why: "has an answer already" },
+                }));
             }
         }
         if let Some(digest) = &row.revises

@@ -466,6 +466,14 @@ impl RunStore for SqliteStore {
         Ok(rows.into_iter().filter(|(_, owner)| is_free(owner)).map(|(id, _)| RunId::from(id)).collect())
     }
 
+    async fn next_due(&self) -> Result<Option<SystemTime>, JournalError> {
+        let first: Option<i64> = self.shared.read(|connection| {
+            connection.prepare_cached("SELECT MIN(at) FROM timers")?.query_row([], |row| row.get(0))
+        })?;
+        let since = |at: i64| SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(at).unwrap_or(0));
+        Ok(first.map(since))
+    }
+
     async fn released(&self, run: &RunId) -> Result<(), JournalError> {
         let shared = &self.shared;
         let mine = shared.owner()?.name.clone();

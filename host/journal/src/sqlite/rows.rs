@@ -30,7 +30,7 @@ pub(super) struct EntryRow {
     pub(super) answers: Option<String>,
     /// The revision that it moves the run to
     pub(super) revises: Option<String>,
-    /// The node whose timer it sets, with the time, or takes away
+    /// The timer that it sets, with the time, or takes away
     pub(super) timer: Option<(String, Option<i64>)>,
 }
 
@@ -74,14 +74,9 @@ impl Tail {
             rests: entry.fact.is_rest(),
         });
         let answers = answers(&entry);
-        let mut revises = None;
-        let timer = match entry.fact {
-            Fact::Revised { digest } => {
-                revises = Some(digest);
-                None
-            }
-            Fact::TimerSet { node, at } => Some((node, Some(microseconds(at)))),
-            Fact::TimerFired { node } => Some((node, None)),
+        let timer = entry.fact.timer().map(|(name, at)| (name, at.map(microseconds)));
+        let revises = match entry.fact {
+            Fact::Revised { digest } => Some(digest),
             _ => None,
         };
         EntryRow { number, place: entry.place, kind, body, at, worked, sum, change, answers, revises, timer }
@@ -91,7 +86,7 @@ impl Tail {
 /// The subject under which only one answer is taken.
 pub(super) fn answers(entry: &Entry) -> Option<String> {
     match entry.fact {
-        Fact::Answered { number, .. } => Some(format!("{}:{number}", entry.place)),
+        Fact::Answered { number, .. } | Fact::Expired { number } => Some(format!("{}:{number}", entry.place)),
         _ => None,
     }
 }

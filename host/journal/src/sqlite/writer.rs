@@ -94,7 +94,10 @@ impl Writer {
             }
             Err(error) => {
                 match error {
-                    JournalError::Unread(_) | JournalError::NotAsked { .. } | JournalError::NotKept(_) => {
+                    JournalError::Unread(_)
+                    | JournalError::NotAsked { .. }
+                    | JournalError::Expired { .. }
+                    | JournalError::NotKept(_) => {
                         state.tail = before;
                         state.calls = job.calls;
                     }

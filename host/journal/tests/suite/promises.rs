@@ -1,8 +1,9 @@
 //! What every store promises.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use hotcell_journal::{Entry, Fact, JournalError, RunQuery, RunStatus, Taken};
+use hotcell_graph::Value;
+use hotcell_journal::{Entry, EntryPath, Fact, JournalError, Question, RunQuery, RunStatus, Taken};
 
 use crate::support::{Desk, answered, asked, asking, done, ended, facts, given, header, turn};
 
@@ -100,6 +101,68 @@ async fn a_question_has_one_answer() {
         writer.append(vec![asked(2, 0), answered(2, 0, "here")]).await.expect("added");
         assert!(refused(store.send(&run, answered(2, 0, "there")).await));
         assert!(refused(store.send(&run, answered(1, 0, "no")).await), "answered, and received");
+    }
+}
+
+#[tokio::test]
+async fn a_question_expires_or_is_answered() {
+    let expired = |number| Entry { place: EntryPath::of_turn(1), fact: Fact::Expired { number } };
+    let late = |result: Result<(), JournalError>| matches!(result, Err(JournalError::Expired { .. }));
+    for store in Desk::new().stores() {
+        let at = UNIX_EPOCH + Duration::from_secs(1000);
+        let question = Question { expires: Some(at), ..Question::default() };
+        let asks =
+            |number| Entry { place: EntryPath::of_turn(1), fact: Fact::Asked { number, question: question.clone() } };
+        let writer = store.create(&header("asks"), None).await.expect("created");
+        let run = writer.run().clone();
+        assert_eq!(store.next_due().await.expect("read"), None);
+        writer.append(vec![asks(0), asks(1), asks(2)]).await.expect("added");
+        assert_eq!(store.next_due().await.expect("read"), Some(at), "also of a run that is worked on");
+        assert!(store.due(at).await.expect("read").is_empty(), "whoever works on it sees to it");
+
+        // The first one counts, whichever it is.
+        writer.append(vec![expired(0)]).await.expect("added");
+        assert!(late(store.send(&run, answered(1, 0, "no")).await));
+        assert!(late(writer.append(vec![answered(1, 0, "no")]).await));
+        assert!(late(writer.append(vec![expired(0)]).await));
+        store.send(&run, answered(1, 1, "yes")).await.expect("sent");
+        let refused = writer.append(vec![expired(1)]).await;
+        assert!(matches!(refused, Err(JournalError::NotAsked { .. })), "{refused:?}");
+        writer.receive().await.expect("received");
+        let refused = writer.append(vec![expired(1)]).await;
+        assert!(matches!(refused, Err(JournalError::NotAsked { .. })), "{refused:?}");
+
+        // One is left, for which a run that rests is found.
+        writer.append(vec![Entry::of_run(Fact::Waiting)]).await.expect("added");
+        drop(writer);
+        assert!(store.due(at - Duration::from_secs(1)).await.expect("read").is_empty());
+        assert_eq!(store.due(at).await.expect("read"), std::slice::from_ref(&run));
+        let Taken { writer, history } = store.take(&run, Fact::Resumed).await.expect("taken");
+        let known = history.entries.iter().filter(|entry| entry.fact == asks(0).fact).count();
+        assert_eq!(known, 1, "what a question says is kept");
+        writer.append(vec![expired(2), done("over")]).await.expect("added");
+        assert_eq!(store.next_due().await.expect("read"), None);
+        assert!(store.due(at).await.expect("read").is_empty());
+    }
+}
+
+/// What a question says of itself is what it said, wherever it was written.
+#[tokio::test]
+async fn questions_are_kept_as_they_are() {
+    for store in Desk::new().stores() {
+        let question = Question {
+            node: "ask".to_owned(),
+            text: "Go?".to_owned(),
+            seat: Some("boss".to_owned()),
+            expires: Some(UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_001)),
+            operator_ids: vec!["ann".to_owned(), "bob".to_owned()],
+            context: Some(Value::Object([("interface".into(), "inbox".into())].into_iter().collect())),
+            ..Question::default()
+        };
+        let writer = store.create(&header("asks"), None).await.expect("created");
+        let fact = Fact::Asked { number: 0, question };
+        writer.append(vec![Entry { place: EntryPath::of_turn(1), fact: fact.clone() }]).await.expect("added");
+        assert_eq!(facts(&*store, writer.run()).await.last(), Some(&fact));
     }
 }
 

@@ -245,13 +245,21 @@ impl Host {
 
     /// Sends the answer to an open question of a run: the one of this id, or the only one there is. A run that is being worked
     /// on takes it at once; another one goes on when somebody resumes it.
+    ///
+    /// # Errors
+    /// [`JournalError::Expired`] for a question whose time is over, [`JournalError::NotAsked`] for one that has an answer, and
+    /// errors of their own for a run that asks nothing, or something else.
     pub async fn answer(&self, run: &str, question: Option<&str>, text: &str) -> Result<OpenQuestion, HostError> {
         let record = self.0.journal.find(run).await?;
         let nothing = || HostError::NothingAsked { run: record.id.to_string(), status: record.status };
+        let entries = self.0.journal.history(&record.id).await?.whole()?;
+        if let Some(closed) = question.and_then(|question| why_closed(&record.id, &entries, question)) {
+            return Err(closed.into());
+        }
         if record.status.is_final() {
             return Err(nothing());
         }
-        let mut questions = open_questions(&self.0.journal.history(&record.id).await?.whole()?);
+        let mut questions = open_questions(&entries);
         if questions.is_empty() {
             return Err(nothing());
         }
@@ -268,6 +276,10 @@ impl Host {
             });
         };
         let open = questions.swap_remove(place);
+        // Whoever goes on with the run will find the same.
+        if open.question.expires.is_some_and(|expires| expires <= self.clock().now()) {
+            return Err(JournalError::Expired { run: record.id, question: open.question.id }.into());
+        }
         let fact = Fact::Answered { number: open.number, text: text.to_owned() };
         self.0.journal.send(&record.id, Entry { place: open.place.clone(), fact }).await?;
         Ok(open)
@@ -286,6 +298,20 @@ impl Host {
         }
         Ok(RunRecord { status: RunStatus::Cancelled, ..record })
     }
+}
+
+/// Why the question of that id takes no answer, if it was put and does not.
+fn why_closed(run: &RunId, entries: &[Entry], question: &str) -> Option<JournalError> {
+    let (run, id) = (run.clone(), question.to_owned());
+    entries.iter().find_map(|entry| match &entry.fact {
+        Fact::Answered { number, .. } if format!("{}:{number}", entry.place) == question => {
+            Some(JournalError::NotAsked { run: run.clone(), question: id.clone(), why: "has an answer already" })
+        }
+        Fact::Expired { number } if format!("{}:{number}", entry.place) == question => {
+            Some(JournalError::Expired { run: run.clone(), question: id.clone() })
+        }
+        _ => None,
+    })
 }
 
 /// The run that keeps the thread busy, or none where it is worth another try at once; nothing for other errors.

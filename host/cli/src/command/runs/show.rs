@@ -147,6 +147,7 @@ impl Page<'_> {
         for within in of_turn.filter(|within| belongs_to(within, entry)) {
             match &within.fact {
                 Fact::Answered { text, .. } => notes.push(format!("answered: {}", one_line(text, SHOWN))),
+                Fact::Expired { .. } => notes.push("nobody answered in time".to_owned()),
                 Fact::Effect { kind, .. } => *effects.entry(kind).or_default() += 1,
                 Fact::Failed { error, .. } => {
                     notes.push(self.paint(WARNING, &format!("tried: {}", one_line(error, SHOWN))));

@@ -56,6 +56,7 @@ fn told(entry: &Entry) -> Option<(anstyle::Style, String)> {
         Fact::Asked { question, .. } => {
             Some((DIM, format!("{} asks: {}", one_line(&question.node, SHOWN), one_line(&question.text, SHOWN))))
         }
+        Fact::Expired { .. } => Some((WARNING, "nobody answered in time".to_owned())),
         _ => None,
     }
 }

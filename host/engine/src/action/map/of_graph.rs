@@ -42,7 +42,7 @@ pub(super) fn collect(items: &GraphItems, given: &[GraphOutput]) -> Result<Perfo
             writes.push(Write { key: key.clone(), value: Value::List(said) });
         }
     }
-    Ok(Performed { answer: Some((items.bind, collected.into())), writes, route: None })
+    Ok(Performed { answer: Some((items.bind, collected.into())), writes, ..Performed::default() })
 }
 
 /// What each input is, and how many rounds there are: as many as the lists have items, one if there is no list.

@@ -17,6 +17,8 @@ fn ask(question: &str, options: &[&str], default: Option<&str>) -> Action {
         default: default.map(|default| Expression::Strict(Template::parse(default))),
         check: None,
         trim: true,
+        deadline: None,
+        asked: Default::default(),
         bind: "choice",
     })
 }
