@@ -1,5 +1,6 @@
 //! The form of `case.json` of the dialect `leafmesh`: what all cases have ([`CaseFile`]), and what is its own.
 
+use std::fmt;
 use std::path::Path;
 
 use indexmap::IndexMap;
@@ -133,6 +134,25 @@ pub struct Exchange {
     /// What is answered, one after the other; an expectation has none
     #[serde(default, deserialize_with = "one_or_more")]
     pub reply: Vec<Reply>,
+}
+
+impl fmt::Display for Exchange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Exchange { method, path, query, headers, json, form, text, .. } = self;
+        let mut line = format!("{} {}", method.as_deref().unwrap_or("any"), path.as_deref().unwrap_or("request"));
+        for (what, pairs) in [("query", query), ("form", form)] {
+            if let Some(pairs) = pairs {
+                line += &format!(" {what} {pairs:?}");
+            }
+        }
+        for (name, value) in headers.iter().flatten() {
+            line += &format!(" {name}: {value}");
+        }
+        for body in json.iter().chain(text) {
+            line += &format!(" {body}");
+        }
+        formatter.write_str(&line)
+    }
 }
 
 /// What an outside server answers.

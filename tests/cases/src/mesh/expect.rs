@@ -145,7 +145,9 @@ pub(super) fn check_stream(place: &str, expect: &[ExpectEvent], got: &[StreamEve
     });
     let lines: Vec<String> = got.iter().map(|event| format!("{}: {}", event.event, event.data)).collect();
     let missing = missing.map(|index| {
-        Mismatch::new(format!("{place}.expect_events[{index}]"), format!("{:?}", expect[index]), lines.join("\n"))
+        let ExpectEvent { event, data } = &expect[index];
+        let data = data.as_ref().map(Json::to_string).unwrap_or_default();
+        Mismatch::new(format!("{place}.expect_events[{index}]"), format!("{event}: {data}"), lines.join("\n"))
     });
     missing.into_iter().collect()
 }

@@ -119,7 +119,7 @@ pub(super) fn compare(
         let pairs = pair(expected.len(), got.len(), fits);
         let lonely = pairs.iter().enumerate().filter(|(_, found)| found.is_none());
         return lonely
-            .map(|(index, _)| Mismatch::new(format!("{place}[{index}]"), format!("{:?}", expected[index]), lines(got)))
+            .map(|(index, _)| Mismatch::new(format!("{place}[{index}]"), expected[index].to_string(), lines(got)))
             .collect();
     }
     let pairs = expected.iter().zip(got).enumerate();
@@ -132,7 +132,7 @@ pub(super) fn include(place: &str, expected: &[Exchange], got: &[WebRequest], sa
     let missing =
         expected.iter().position(|expected| !rest.any(|request| differences("", expected, request, saved).is_empty()));
     missing
-        .map(|index| Mismatch::new(format!("{place}[{index}]"), format!("{:?}", expected[index]), lines(got)))
+        .map(|index| Mismatch::new(format!("{place}[{index}]"), expected[index].to_string(), lines(got)))
         .into_iter()
         .collect()
 }

@@ -73,6 +73,10 @@ pub fn play(directory: &Path, stage: &Stage) -> Result<Vec<Mismatch>, PlayError>
             .unwrap_or_else(|_| Err(format!("the steps did not come to an end within {} s", stage.limit.as_secs())))
     });
     let mut mismatches = played.map_err(PlayError::Host)?;
+    if let Some(reexecution) = &stage.reexecution {
+        let host = stage.host.beside(setup.options.clone()).map_err(|error| PlayError::Host(with_causes(&error)))?;
+        stage.runtime.block_on(reexecution.of(&host)).map_err(PlayError::OtherwiseAgain)?;
+    }
 
     let requests = outside.requests();
     if let Some(unanswered) = outside.unanswered().first() {

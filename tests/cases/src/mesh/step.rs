@@ -1,5 +1,7 @@
 //! The form of the steps of a case.
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
@@ -225,6 +227,20 @@ pub struct ExpectReply {
     /// Headers, each a text or a text matcher
     #[serde(default)]
     pub headers: IndexMap<String, Value>,
+}
+
+impl fmt::Display for ExpectReply {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status: Vec<String> = self.status.iter().map(u16::to_string).collect();
+        let mut line = status.join(" or ");
+        for (name, value) in &self.headers {
+            line += &format!(" {name}: {value}");
+        }
+        for body in self.json.iter().chain(&self.text) {
+            line += &format!(" {body}");
+        }
+        formatter.write_str(&line)
+    }
 }
 
 /// An event of a stream.

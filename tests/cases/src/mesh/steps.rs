@@ -166,7 +166,7 @@ impl<'a> Conversation<'a> {
             let pairs = pair(any_order.len(), replies.len(), fits);
             let all: Vec<String> = replies.iter().map(|reply| reply.shown()).collect();
             for (index, _) in pairs.iter().enumerate().filter(|(_, found)| found.is_none()) {
-                let expected = format!("{:?}", any_order[index]);
+                let expected = any_order[index].to_string();
                 self.differ(&format!("{place}.expect_any_order[{index}]"), expected, all.join("\n"));
             }
         }
