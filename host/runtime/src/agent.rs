@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use hotcell_budget::{BudgetScope, RunBudget, Usage};
 use hotcell_cells::Grants;
 use hotcell_dialects::Dialect;
 use hotcell_dialects::leafmesh::MeshSettings;
-use hotcell_engine::{Callee, Hooks};
+use hotcell_engine::{Callee, Hooks, WebCall, WebReply};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_graph::ir::Graph;
@@ -61,6 +62,14 @@ impl Agent {
     /// Where it comes from: what the runs of it in a journal are known by.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// Sends a request as its own file does: where it may go is decided by what is granted to the file.
+    ///
+    /// # Errors
+    /// Why there is no answer; a denial says which grant would allow it.
+    pub async fn send(&self, call: WebCall) -> Result<WebReply, String> {
+        self.own.web.send(call, Arc::new(BudgetScope::new(RunBudget::default(), Usage::default()))).await.result
     }
 
     /// What it says for whoever serves it, if it is a mesh of agents.

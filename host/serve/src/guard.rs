@@ -7,8 +7,9 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hotcell_http::{HostRefused, Peer};
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HOST, ORIGIN, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -70,6 +71,9 @@ fn check_host(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Pro
     // A browser says from which page a request comes. Other pages get nothing here, those of other servers of this machine
     // neither: the name and the port have to be those that the request was sent to.
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
+    if server.meshes().lets_in(origin) {
+        return Ok(());
+    }
     let page = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
     let sent_to = uri.authority().map(Authority::as_str).or_else(|| headers.get(HOST)?.to_str().ok());
     let is_own = page.as_ref().and_then(Uri::authority).zip(sent_to).is_some_and(|(page, host)| page == host);
@@ -78,6 +82,27 @@ fn check_host(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Pro
         false => Err(Problem::new(StatusCode::FORBIDDEN, "requests from web pages of other origins are not answered")
             .kind("origin", "The page may not use this server")),
     }
+}
+
+/// Lets the pages of other origins use the server that a mesh names, and those alone: browsers are told so, before a request and
+/// with each reply.
+pub(crate) async fn pages(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let origin = request.headers().get(ORIGIN).filter(|origin| server.meshes().lets_in(origin)).cloned();
+    let Some(origin) = origin else { return next.run(request).await };
+    let asks_first =
+        request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if asks_first { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    headers.insert(VARY, HeaderValue::from_static("origin"));
+    if asks_first {
+        let (methods, names) =
+            ("GET, POST, PUT, PATCH, DELETE", "authorization, content-type, last-event-id, x-api-key, x-tenant-id");
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(names));
+    }
+    response
 }
 
 /// Makes a problem of every reply that says that something is wrong and is none, and adds what every reply has.

@@ -1,7 +1,7 @@
 //! The server: what it is set up with, and its life from the first agent that is loaded to the last run that is let go.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -50,6 +50,7 @@ impl Server {
             store,
             rules,
             document,
+            address: OnceLock::new(),
             ready: CancellationToken::new(),
             closing: CancellationToken::new(),
             settings,
@@ -77,6 +78,9 @@ impl Server {
             && !self.access().has_keys()?
         {
             return Err(ServeError::Open(address));
+        }
+        if let Ok(address) = listener.local_addr() {
+            let _ = self.0.address.set(address);
         }
         let closed = CancellationToken::new();
         let serving =
@@ -108,6 +112,7 @@ impl Server {
         router
             .layer(CatchPanicLayer::custom(guard::panicked))
             .layer(from_fn_with_state(self.clone(), guard::admit))
+            .layer(from_fn_with_state(self.clone(), guard::pages))
             .layer(from_fn(guard::finish))
             .with_state(self.clone())
     }

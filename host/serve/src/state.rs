@@ -1,7 +1,8 @@
 //! What everything that is answered has in common.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use hotcell_http::{Hosts, Limits};
@@ -23,6 +24,8 @@ pub struct ServeSettings {
     pub folders: Vec<PathBuf>,
     /// The names under which it may be addressed, as `name` or `name:port`, besides those of this machine
     pub hosts: Vec<String>,
+    /// Where others reach it, as `https://name`; none means the address at which it listens
+    pub public_url: Option<String>,
     /// How many runs are worked on at a time; further ones are refused
     pub max_runs: usize,
     /// How long runs that are worked on get when the server is told to stop
@@ -44,6 +47,7 @@ impl Default for ServeSettings {
         ServeSettings {
             folders: Vec::new(),
             hosts: Vec::new(),
+            public_url: None,
             max_runs: 1024,
             drain: Duration::from_secs(20),
             file: None,
@@ -70,6 +74,8 @@ pub(crate) struct Inner {
     pub(crate) hosts: Hosts,
     pub(crate) rules: Rules,
     pub(crate) document: OpenApi,
+    /// Where it listens, when it does
+    pub(crate) address: OnceLock<SocketAddr>,
     /// Cancelled when what was left by a server before has been taken up
     pub(crate) ready: CancellationToken,
     /// Cancelled when no run is worked on any more: streams have to end
@@ -100,6 +106,15 @@ impl Server {
     /// The clock by which agents wait.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         self.runs().clock()
+    }
+
+    /// Where others reach it.
+    pub(crate) fn base_url(&self) -> String {
+        match (&self.settings().public_url, self.0.address.get()) {
+            (Some(url), _) => url.trim_end_matches('/').to_owned(),
+            (None, Some(address)) => format!("http://{address}"),
+            (None, None) => String::new(),
+        }
     }
 
     /// A variable of the environment.

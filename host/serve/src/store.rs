@@ -43,6 +43,11 @@ const LAYOUTS: [&str; 3] = [
          run TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, data TEXT NOT NULL
      );
      CREATE INDEX mesh_turns_of_session ON mesh_turns (session, number);
+     CREATE TABLE mesh_events (
+         number INTEGER PRIMARY KEY, session INTEGER NOT NULL REFERENCES mesh_sessions (number), key TEXT NOT NULL UNIQUE,
+         body TEXT NOT NULL
+     );
+     CREATE INDEX mesh_events_of_session ON mesh_events (session, number);
      CREATE TABLE mesh_nonces (nonce TEXT PRIMARY KEY, until INTEGER NOT NULL);
      CREATE TABLE mesh_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);",
 ];

@@ -63,8 +63,11 @@ struct Part {
 }
 
 impl Cron {
-    /// Reads an expression; the error says what is wrong with it.
-    pub(super) fn parse(source: &str) -> Result<Cron, String> {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(source: &str) -> Result<Cron, String> {
         let source = source.trim();
         let written = match MACROS.iter().find(|(name, _)| name.eq_ignore_ascii_case(source)) {
             Some((_, fields)) => *fields,

@@ -1,10 +1,11 @@
 //! The meshes that are served, and what is kept of them while they are.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hotcell_runtime::leafmesh::MeshSettings;
 use hotcell_runtime::{Agent, RunId};
+use http::HeaderValue;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio_util::task::TaskTracker;
@@ -17,6 +18,15 @@ use crate::problem::Problem;
 
 /// Events that are kept for whoever reads them slowly.
 const KEPT: usize = 4096;
+
+/// Where pages are usually tried.
+const DEVELOPMENT: [&str; 5] = [
+    "http://localhost:3000",
+    "http://localhost:3001",
+    "http://localhost:5173",
+    "http://localhost:5174",
+    "http://localhost:8080",
+];
 
 /// The meshes that are served.
 pub(crate) struct Meshes {
@@ -33,6 +43,8 @@ pub(crate) struct Mesh {
     /// Held while something is begun in a session, or answered
     pub(super) sessions: Locks<SessionKey>,
     pub(super) senders: Senders,
+    /// Questions that are being posted
+    pub(super) posting: Posting,
     /// Runs whose entries are being acted on, and how often that was asked for
     pub(super) tended: Mutex<HashMap<RunId, u64>>,
 }
@@ -42,8 +54,8 @@ impl Meshes {
     pub(crate) fn of(agents: &Agents) -> Self {
         let mesh = |(_, agent): (&str, &Arc<Agent>)| {
             let settings = agent.mesh()?.clone();
-            let (sessions, senders, tended) = (Locks::default(), Senders::default(), Mutex::default());
-            Some(Arc::new(Mesh { agent: agent.clone(), settings, sessions, senders, tended }))
+            let (sessions, senders, posting, tended) = Default::default();
+            Some(Arc::new(Mesh { agent: agent.clone(), settings, sessions, senders, posting, tended }))
         };
         Meshes {
             meshes: agents.all().filter_map(mesh).collect(),
@@ -67,6 +79,14 @@ impl Meshes {
         }
     }
 
+    /// Whether pages of this origin may use the server: those that the mesh lists, and, while it is developed, those that are
+    /// usually tried on this machine.
+    pub(crate) fn lets_in(&self, origin: &HeaderValue) -> bool {
+        let Ok(mesh) = self.only() else { return false };
+        let is_tried = !mesh.settings.is_production && DEVELOPMENT.iter().any(|own| origin == own);
+        is_tried || mesh.settings.cors_origins.iter().any(|listed| origin == listed)
+    }
+
     /// What happens from now on.
     pub(crate) fn events(&self) -> broadcast::Receiver<Value> {
         self.events.subscribe()
@@ -80,5 +100,20 @@ impl Meshes {
     pub(super) fn tell(&self, event: Value) {
         // Nobody needs to listen.
         let _ = self.events.send(event);
+    }
+}
+
+/// Questions that are being posted.
+#[derive(Default)]
+pub(super) struct Posting(Mutex<HashSet<String>>);
+
+impl Posting {
+    /// Whether nobody does that yet.
+    pub(super) fn begin(&self, request: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(request.to_owned())
+    }
+
+    pub(super) fn end(&self, request: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(request);
     }
 }

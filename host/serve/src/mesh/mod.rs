@@ -5,13 +5,17 @@
 //! is done once, whoever works on the run and however often the server ends in between.
 
 mod begin;
+mod escalate;
+mod events;
 mod history;
 pub(crate) mod meshes;
+mod outbound;
 mod outcome;
 mod people;
 mod reply;
 mod request;
 mod rerun;
+mod schedule;
 mod senders;
 mod session;
 mod signature;
@@ -21,13 +25,21 @@ mod tenant;
 mod tend;
 mod webhook;
 
+use hotcell_runtime::JournalError;
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::Server;
 use crate::store::StoreError;
 use meshes::Mesh;
 
-pub(crate) use tend::take_up;
+/// Goes on with what a server that ended left, and wakes agents from now on.
+pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
+    tend::take_up(server).await?;
+    if let Ok(mesh) = server.meshes().only() {
+        schedule::begin_all(server, mesh);
+    }
+    Ok(())
+}
 
 /// What is answered.
 pub(crate) fn routes() -> OpenApiRouter<Server> {

@@ -16,6 +16,16 @@ pub(super) enum Refused {
     Documented(StatusCode, Value),
 }
 
+impl Refused {
+    /// Why, for a log.
+    pub(super) fn reason(self) -> String {
+        match self {
+            Refused::Problem(problem) => problem.detail,
+            Refused::Documented(_, body) => body.to_string(),
+        }
+    }
+}
+
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         match self {

@@ -42,6 +42,15 @@ fn mac(secret: &[u8], parts: &[&[u8]]) -> Option<Hmac<Sha256>> {
     Some(mac)
 }
 
+/// The headers of a post that is sent now.
+pub(super) fn sign(secret: &[u8], now: SystemTime, nonce: &str, body: &[u8]) -> Vec<(&'static str, String)> {
+    let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string();
+    let mac = mac(secret, &[seconds.as_bytes(), b".", nonce.as_bytes(), b".", body]);
+    let digest = mac.map(|mac| mac.finalize().into_bytes()).unwrap_or_default();
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    vec![(TIMESTAMP, seconds), (NONCE, nonce.to_owned()), (SIGNATURE, format!("{SCHEME}{hex}"))]
+}
+
 /// Looks at the signature of a post.
 ///
 /// # Errors
@@ -116,6 +125,8 @@ mod tests {
             assert_eq!(found == Ok(Signed::Well(Some("nonce123".to_owned()))), fits, "{seconds}: {found:?}");
         }
         assert!(verify(&rules(1_700_000_000, true), &signed, b"{}").is_err());
+        let sent = sign(b"s3cr3t", UNIX_EPOCH + Duration::from_secs(1_700_000_000), "nonce123", BODY);
+        assert!(sent.contains(&(SIGNATURE, NEWER.to_owned())));
     }
 
     #[test]

@@ -200,6 +200,30 @@ impl Store {
         })
     }
 
+    /// Notes what happened, under a key. False if that was noted before.
+    pub(super) fn note_event(&self, session: i64, key: &str, event: &Value) -> Result<bool, StoreError> {
+        self.with(|connection| {
+            let made = connection
+                .prepare_cached("INSERT OR IGNORE INTO mesh_events (session, key, body) VALUES (?1, ?2, ?3)")?
+                .execute(params![session, key, event.to_string()])?;
+            Ok(made > 0)
+        })
+    }
+
+    /// What happened in a session, the oldest first.
+    pub(super) fn events_of_session(&self, session: i64) -> Result<Vec<Value>, StoreError> {
+        self.read(|connection| {
+            let event = |row: &Row<'_>| {
+                let body: String = row.get(0)?;
+                Ok(serde_json::from_str(&body).unwrap_or_default())
+            };
+            connection
+                .prepare_cached("SELECT body FROM mesh_events WHERE session = ?1 ORDER BY number")?
+                .query_map([session], event)?
+                .collect()
+        })
+    }
+
     /// Remembers a nonce until then. False if it is remembered already.
     pub(super) fn note_nonce(&self, nonce: &str, now: SystemTime, until: SystemTime) -> Result<bool, StoreError> {
         self.with(|connection| {

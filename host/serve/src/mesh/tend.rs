@@ -3,11 +3,12 @@
 
 use std::sync::{Arc, PoisonError};
 
-use hotcell_runtime::{Fact, JournalError, NumberedEntry, RunId};
+use hotcell_runtime::{Fact, JournalError, OpenQuestion, Question, RunId};
 use serde_json::{Value, json};
 
-use super::store::{Session, SessionKey, Turn};
-use super::{Mesh, history};
+use super::meshes::Mesh;
+use super::store::{SessionKey, Turn};
+use super::{escalate, events, history, outbound};
 use crate::input::kept_of;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -59,12 +60,26 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
     if known.ended.is_some() {
         return Ok(());
     }
+    if known.seen > 0 {
+        // Whoever was asked before this process began.
+        for open in server.runs().questions(run).await? {
+            outbound::post(server, mesh, &session, run, open);
+        }
+    }
     let mut follower = server.runs().follow(run.clone(), known.seen);
     let mut seen = known.seen;
     while let Some(entries) = follower.next().await? {
         for entry in &entries {
-            if let Some(event) = event(mesh, entry) {
-                tell(server, &session, run, event);
+            if let Some(mut event) = events::of_entry(mesh, entry) {
+                event["run_id"] = json!(run.as_str());
+                if events::note(server, &session, &format!("{run}:{}", entry.number), event.clone())? {
+                    escalate::after(server, mesh, &session, &event);
+                }
+            }
+            if let Fact::Asked { number, question } = &entry.entry.fact {
+                let place = entry.entry.place.clone();
+                let question = Question { id: format!("{place}:{number}"), ..question.clone() };
+                outbound::post(server, mesh, &session, run, OpenQuestion { place, number: *number, question });
             }
             seen = entry.number;
         }
@@ -76,29 +91,6 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
         server.store().note_end(run, record.status.as_str(), &output)?;
     }
     Ok(())
-}
-
-fn tell(server: &Server, session: &Session, run: &RunId, mut event: Value) {
-    event["session_id"] = json!(session.key.id);
-    event["run_id"] = json!(run.as_str());
-    server.meshes().tell(event);
-}
-
-/// What is told of an entry.
-fn event(mesh: &Mesh, numbered: &NumberedEntry) -> Option<Value> {
-    let entry = &numbered.entry;
-    let is_own = entry.place.around().is_none();
-    match &entry.fact {
-        Fact::Completed(completed) if is_own => {
-            let failure = completed.failure.as_ref()?;
-            mesh.settings.agent(&completed.node)?;
-            Some(json!({ "type": "AGENT_ERROR", "agent": completed.node, "message": failure }))
-        }
-        Fact::Stopped { reason } => {
-            Some(json!({ "type": "AGENT_ERROR", "error_type": "ChainCapExceeded", "message": reason }))
-        }
-        _ => None,
-    }
 }
 
 /// Goes on with what a server that ended left: runs on whose entries it has not acted, and those that it began and had not yet

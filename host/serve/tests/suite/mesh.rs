@@ -203,3 +203,49 @@ async fn a_session_is_there_for_its_tenant_alone() {
     ok(answer("acme")).await;
     assert!(asked["session_id"] == "s");
 }
+
+/// The origin whose pages are told that they may use the server.
+fn allowed(reply: &reqwest::Response) -> Option<&str> {
+    Some(reply.headers().get("access-control-allow-origin")?.to_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_that_the_mesh_names_may_use_the_server_and_no_others() {
+    let listed = MESH.1.replace("manager:", "api: {cors_origins: [\"https://panel.example.org\"]}\nmanager:");
+    let desk = Desk::with(&[("press/mesh.yaml", &listed)]).await;
+    let url = format!("{}/api/mesh/request", desk.url);
+    let asks = |origin: &'static str| {
+        let request = desk.client.request(reqwest::Method::OPTIONS, &url).header("origin", origin);
+        request.header("access-control-request-method", "POST")
+    };
+    for origin in ["https://panel.example.org", "http://localhost:5173"] {
+        let reply = asks(origin).send().await.unwrap();
+        assert_eq!((reply.status().as_u16(), allowed(&reply)), (204, Some(origin)));
+        let reply = desk.get("/api/sessions/").header("origin", origin).send().await.unwrap();
+        assert_eq!((reply.status().as_u16(), allowed(&reply)), (200, Some(origin)));
+    }
+    for origin in ["https://panel.example.org.evil.test", "http://panel.example.org", "null", "http://localhost:1"] {
+        let reply = asks(origin).send().await.unwrap();
+        assert_eq!(allowed(&reply), None, "{origin}");
+        assert_eq!(problem(desk.get("/api/sessions/").header("origin", origin)).await["status"], 403, "{origin}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_production_posts_are_signed_and_nothing_is_taken_from_pages_for_development() {
+    let production = MESH.1.replace("manager:", "environment: production\nmanager:");
+    let desk = Desk::with(&[("press/mesh.yaml", &production)]).await;
+    for request in [
+        desk.post("/webhook/story", json!({ "session_id": "s" })),
+        desk.post("/webhook/story", json!({})).header("x-leafmesh-signature", "sha256=00"),
+        desk.post("/webhook/story", json!({})).header("authorization", "Bearer x"),
+    ] {
+        assert_eq!(problem(request).await["status"], 401);
+    }
+    let large = desk.client.post(format!("{}/webhook/story", desk.url)).body(vec![b' '; (1 << 20) + 1]);
+    assert_eq!(problem(large).await["status"], 413);
+    let broken = desk.client.post(format!("{}/webhook/story", desk.url)).body("{");
+    assert_eq!(problem(broken).await["status"], 401, "what is not signed is not read");
+    assert_eq!(problem(desk.get("/api/sessions/").header("origin", "http://localhost:3000")).await["status"], 403);
+    assert_eq!(ok(desk.get("/api/sessions/")).await, json!({ "sessions": [] }));
+}

@@ -1,0 +1,153 @@
+//! Who is told when something goes wrong: after so many failures in a session, after one broken contract or one join that waited in
+//! vain, and after so many questions in a row that nobody answered. Each happens once in a session.
+
+use std::sync::Arc;
+
+use hotcell_graph::{Lookup, Object as GraphObject, Template, Value as GraphValue};
+use hotcell_runtime::WebCall;
+use hotcell_runtime::leafmesh::{EscalationTarget, ManagerSettings};
+use serde_json::{Map, Value, json};
+
+use super::begin::{At, Task, begin};
+use super::events::{ERROR, TIMEOUT};
+use super::meshes::Mesh;
+use super::store::Session;
+use crate::state::Server;
+use crate::store::StoreError;
+
+/// Failures each of which is enough.
+const AT_ONCE: [&str; 2] = ["YieldContractFailure", "FanInTimeout"];
+/// What a message says that has no text of its own.
+const MESSAGE: &str = "{{agent}}: {{error_message}}";
+
+/// Tells whoever has to be told of an event that was just noted.
+pub(super) fn after(server: &Server, mesh: &Arc<Mesh>, session: &Session, event: &Value) {
+    let Some(manager) = &mesh.settings.manager else { return };
+    let cause = match cause(server, session, manager, event) {
+        Ok(Some(cause)) => cause,
+        Ok(None) => return,
+        Err(error) => return tracing::error!(target: "hotcell::serve", %error, "what went wrong cannot be counted"),
+    };
+    let key = format!("{}:escalated:{cause}", session.number);
+    let told = json!({ "type": "INTERVENTION_NEEDED", "agent": event["agent"], "cause": cause });
+    match super::events::note(server, session, &key, told) {
+        Ok(true) => {}
+        Ok(false) => return,
+        Err(error) => return tracing::error!(target: "hotcell::serve", %error, "what went wrong cannot be kept"),
+    }
+    for target in &manager.targets {
+        let (server, mesh, session, event) = (server.clone(), mesh.clone(), session.clone(), event.clone());
+        let target = target.clone();
+        server.clone().meshes().tasks.spawn(async move {
+            let _working = server.clock().working();
+            if let Some(Err(reason)) = server.closing().run_until_cancelled(tell(&server, &mesh, &session, &target, &event)).await {
+                tracing::warn!(target: "hotcell::serve", session = session.key.id, reason, "somebody could not be told of a failure");
+            }
+        });
+    }
+}
+
+/// What it is that somebody has to be told, if there is something.
+fn cause(
+    server: &Server,
+    session: &Session,
+    manager: &ManagerSettings,
+    event: &Value,
+) -> Result<Option<&'static str>, StoreError> {
+    let events = || server.store().events_of_session(session.number);
+    Ok(match event["type"].as_str() {
+        Some(ERROR) if event["error_type"].as_str().is_some_and(|kind| AT_ONCE.contains(&kind)) => Some("contract"),
+        Some(ERROR) => {
+            let errors = events()?.iter().filter(|event| event["type"] == ERROR).count();
+            (errors >= manager.max_errors_per_session as usize).then_some("errors")
+        }
+        Some(TIMEOUT) => {
+            let events = events()?;
+            let in_a_row = events.iter().rev().take_while(|event| event["type"] == TIMEOUT).count();
+            (in_a_row >= manager.timeout_threshold as usize).then_some("timeouts")
+        }
+        _ => None,
+    })
+}
+
+/// What texts of targets may name.
+struct Variables(GraphObject);
+
+impl Lookup for Variables {
+    fn lookup(&self, name: &str) -> Option<&GraphValue> {
+        self.0.get(name)
+    }
+}
+
+fn variables(session: &Session, event: &Value) -> Variables {
+    let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+    let message = text("message");
+    let entries = [
+        ("session_id", session.key.id.clone()),
+        ("agent", text("agent")),
+        ("severity", "high".to_owned()),
+        ("severity_level", "high".to_owned()),
+        ("message", message.clone()),
+        ("error_message", message),
+        ("error_type", text("error_type")),
+    ];
+    Variables(entries.into_iter().map(|(name, value)| (name.into(), GraphValue::from(value))).collect())
+}
+
+/// A text, or everything in a value that is one, with its variables put in.
+fn filled(value: &GraphValue, variables: &Variables) -> Value {
+    match value {
+        GraphValue::Text(text) => Template::parse(text).expand_lenient(variables).into(),
+        GraphValue::List(items) => items.iter().map(|item| filled(item, variables)).collect(),
+        GraphValue::Object(entries) => {
+            let entry =
+                |(name, value): (&hotcell_graph::Key, &GraphValue)| (name.to_string(), filled(value, variables));
+            Value::Object(entries.iter().map(entry).collect::<Map<String, Value>>())
+        }
+        other => other.into(),
+    }
+}
+
+async fn tell(
+    server: &Server,
+    mesh: &Mesh,
+    session: &Session,
+    target: &EscalationTarget,
+    event: &Value,
+) -> Result<(), String> {
+    let variables = variables(session, event);
+    match target {
+        EscalationTarget::Webhook { url, method, headers, payload } => {
+            let body = match payload {
+                Some(payload) => filled(payload, &variables),
+                None => Value::from(&GraphValue::Object(variables.0)),
+            };
+            let headers = headers.0.clone();
+            let body = Some(GraphValue::from(&body));
+            let call = WebCall { method: method.clone(), url: url.clone(), query: Vec::new(), headers, body };
+            let reply = mesh.agent.send(call).await?;
+            match (200..300).contains(&reply.status) {
+                true => Ok(()),
+                false => Err(format!("`{url}` answered with the status {}", reply.status)),
+            }
+        }
+        EscalationTarget::Agent { agent, .. } => {
+            let mut input = Map::new();
+            input.insert("from_agent".to_owned(), event["agent"].clone());
+            let message = Template::parse(MESSAGE).expand_lenient(&variables);
+            input.insert("message".to_owned(), message.into());
+            for name in ["agent", "error_message", "error_type", "severity"] {
+                if let Some(value) = variables.0.get(name) {
+                    input.insert(name.to_owned(), value.into());
+                }
+            }
+            let _session = mesh.sessions.lock(&session.key).await;
+            let at = At::Agent { name: agent.clone(), input: input.into() };
+            let task = Task { key: session.key.clone(), kind: "escalation", at, is_beside: true };
+            begin(server, mesh, task, false).await.map(drop).map_err(|refused| refused.reason())
+        }
+        EscalationTarget::Channel { provider, .. } => {
+            Err(format!("hotcell does not write to channels yet, so not to `{provider}` either"))
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Questions that are posted to people.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hotcell_graph::Value as GraphValue;
+use hotcell_runtime::leafmesh::{HumanInterface, WebhookSettings};
+use hotcell_runtime::{OpenQuestion, RunId, WebCall};
+use serde_json::{Value, json};
+
+use super::events::{self, ERROR};
+use super::meshes::Mesh;
+use super::session::Ask;
+use super::signature::sign;
+use super::store::Session;
+use super::{escalate, secret};
+use crate::state::Server;
+
+/// The fact that says that a question was posted, or given up.
+const POSTED: &str = "posted";
+
+/// Posts a question to the person who is asked, if that is how the person is reached, and it was not done before.
+pub(super) fn post(server: &Server, mesh: &Arc<Mesh>, session: &Session, run: &RunId, open: OpenQuestion) {
+    let ask = Ask { run: run.clone(), open };
+    let Some(human) = mesh.settings.agent(ask.seat()).and_then(|agent| agent.human.as_ref()) else { return };
+    let Some(webhook) = human.webhook.clone().filter(|_| human.interface == HumanInterface::Webhook) else { return };
+    if !mesh.posting.begin(&ask.request_id()) {
+        return;
+    }
+    let (server, mesh, session) = (server.clone(), mesh.clone(), session.clone());
+    server.clone().meshes().tasks.spawn(async move {
+        let work = deliver(&server, &mesh, &session, &ask, &webhook);
+        // What is not delivered before the server ends is delivered at its next start.
+        server.closing().run_until_cancelled(work).await;
+        mesh.posting.end(&ask.request_id());
+    });
+}
+
+async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask, webhook: &WebhookSettings) {
+    let Some(url) = &webhook.outbound_url else { return };
+    let fact = format!("{POSTED}:{}", ask.request_id());
+    match server.store().mesh_fact(&fact) {
+        Ok(None) => {}
+        Ok(Some(_)) => return,
+        Err(error) => return tracing::error!(target: "hotcell::serve", %error, "a question cannot be posted"),
+    }
+    let body = GraphValue::from(&body(server, mesh, session, ask));
+    let mut failure = None;
+    for attempt in 0..=webhook.max_retries {
+        if attempt > 0 {
+            server.clock().sleep(webhook.retry_delay).await;
+        }
+        match once(server, mesh, session, webhook, url, &body).await {
+            Ok(()) => {
+                failure = None;
+                break;
+            }
+            Err(Failed { reason, is_final }) => {
+                failure = Some(reason);
+                if is_final {
+                    break;
+                }
+            }
+        }
+    }
+    if let Err(error) = server.store().remember(&fact, failure.as_deref().unwrap_or("delivered")) {
+        tracing::error!(target: "hotcell::serve", %error, "that a question was posted cannot be kept");
+    }
+    if let Some(reason) = failure {
+        let event = json!({
+            "type": ERROR, "agent": ask.seat(), "run_id": ask.run.as_str(), "error_type": "OutboundFailed", "message": reason,
+        });
+        match events::note(server, session, &fact, event.clone()) {
+            Ok(true) => escalate::after(server, mesh, session, &event),
+            Ok(false) => {}
+            Err(error) => {
+                tracing::error!(target: "hotcell::serve", %error, "that a question was not posted cannot be kept")
+            }
+        }
+    }
+}
+
+/// Why a post failed.
+struct Failed {
+    reason: String,
+    /// Whether it would fail again
+    is_final: bool,
+}
+
+async fn once(
+    server: &Server,
+    mesh: &Mesh,
+    session: &Session,
+    webhook: &WebhookSettings,
+    url: &str,
+    body: &GraphValue,
+) -> Result<(), Failed> {
+    let secret = secret(server).map_err(|error| Failed { reason: error.to_string(), is_final: false })?;
+    let nonce: u128 = rand::random();
+    let signed = sign(secret.as_bytes(), server.clock().now(), &format!("{nonce:032x}"), body.to_json().as_bytes());
+    let mut headers = webhook.outbound_headers.0.clone();
+    headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
+    headers.push(("content-type".to_owned(), "application/json".to_owned()));
+    headers.extend(signed.into_iter().map(|(name, value)| (name.to_owned(), value)));
+    if !session.key.tenant.is_empty() {
+        headers.push(("x-tenant-id".to_owned(), session.key.tenant.clone()));
+    }
+    let call = WebCall {
+        method: "POST".to_owned(),
+        url: url.to_owned(),
+        query: Vec::new(),
+        headers,
+        body: Some(body.clone()),
+    };
+    let _working = server.clock().working();
+    let within: Duration = webhook.outbound_timeout;
+    match tokio::time::timeout(within, mesh.agent.send(call)).await {
+        Ok(Ok(reply)) if (200..300).contains(&reply.status) => Ok(()),
+        Ok(Ok(reply)) => {
+            let is_final = reply.status < 500 && reply.status != 429;
+            Err(Failed { reason: format!("`{url}` answered the question with the status {}", reply.status), is_final })
+        }
+        Ok(Err(reason)) => Err(Failed { reason, is_final: false }),
+        Err(_) => {
+            Err(Failed { reason: format!("`{url}` did not answer within {} s", within.as_secs_f64()), is_final: false })
+        }
+    }
+}
+
+/// What is posted.
+fn body(server: &Server, mesh: &Mesh, session: &Session, ask: &Ask) -> Value {
+    let question = &ask.open.question;
+    let of_context = |_: &str| None::<Value>;
+    let first = mesh.settings.entry_points.first().map(|entry| format!("/webhook/{}", entry.name));
+    let mut body = json!({
+        "session_id": session.key.id, "request_id": ask.request_id(), "agent_name": ask.seat(),
+        "from_agent": of_context("from_agent"), "prompt": question.text, "context": of_context("context"),
+        "inputs": of_context("inputs"), "reply_url": first.map(|path| format!("{}{path}", server.base_url())), "expires_at": None::<String>,
+    });
+    if let Some(again) = of_context("_rerun_context") {
+        body["_rerun_context"] = again;
+    }
+    body
+}
