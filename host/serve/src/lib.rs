@@ -7,6 +7,7 @@
 mod access;
 mod agents;
 mod api;
+mod deadlines;
 mod error;
 mod follow;
 mod guard;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use hotcell_runtime::{Event, Observer, People, Question, RunId, RunReport};
+use hotcell_runtime::{Counted, Event, Observer, People, Question, RunId, RunReport};
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -102,18 +102,31 @@ pub(crate) struct Told {
     begun: Mutex<Option<oneshot::Sender<Begun>>>,
     /// Whether whoever began it listens
     listens: bool,
+    /// Counts as work until the run itself does
+    working: Mutex<Option<Counted>>,
 }
 
 impl Told {
     /// For a run that is to begin; who began it is told its name as soon as it is in the journal.
     pub(crate) fn beginning(all: Arc<InHand>, listens: bool) -> (Arc<Self>, oneshot::Receiver<Begun>) {
         let (begun, told) = oneshot::channel();
-        (Arc::new(Told { all, hold: OnceLock::new(), begun: Mutex::new(Some(begun)), listens }), told)
+        (
+            Arc::new(Told {
+                all,
+                hold: OnceLock::new(),
+                begun: Mutex::new(Some(begun)),
+                listens,
+                working: Mutex::default(),
+            }),
+            told,
+        )
     }
 
     /// For a run that goes on.
-    pub(crate) fn going_on(hold: Hold) -> Arc<Self> {
-        let told = Told { all: hold.all.clone(), hold: OnceLock::new(), begun: Mutex::default(), listens: false };
+    pub(crate) fn going_on(hold: Hold, working: Counted) -> Arc<Self> {
+        let working = Mutex::new(Some(working));
+        let told =
+            Told { all: hold.all.clone(), hold: OnceLock::new(), begun: Mutex::default(), listens: false, working };
         let _ = told.hold.set(hold);
         Arc::new(told)
     }
@@ -136,6 +149,7 @@ impl People for Told {
 impl Observer for Told {
     fn event(&self, event: &Event<'_>) {
         if let Event::RunStarted { run, .. } = event {
+            drop(self.working.lock().unwrap_or_else(PoisonError::into_inner).take());
             let hold = self.hold.get_or_init(|| self.all.take(run));
             let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(begun) = begun {

@@ -7,7 +7,7 @@ use hotcell_runtime::{
     Agent, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, RunError, RunId, RunInput, RunQuery,
     RunRecord, RunStatus, RunStore, Session, open_questions,
 };
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use crate::agents::Agents;
@@ -34,6 +34,8 @@ pub(crate) struct Runs {
     draining: CancellationToken,
     /// Cancelled when those that are worked on have to stop
     stop: CancellationToken,
+    /// Told when a run has given control back
+    rested: Arc<Notify>,
     /// Held while a run of a thread is begun
     threads: Locks<String>,
 }
@@ -49,6 +51,7 @@ impl Runs {
             tasks: TaskTracker::new(),
             draining: CancellationToken::new(),
             stop: CancellationToken::new(),
+            rested: Arc::default(),
             threads: Locks::default(),
         }
     }
@@ -132,10 +135,11 @@ impl Runs {
         };
         let (told, begun) = Told::beginning(self.in_hand.clone(), listens);
         let session = Session { people: told.clone(), observer: told.clone(), cancel: self.stop.clone() };
-        let (host, agent) = (self.host.clone(), agent.clone());
+        let (host, agent, rested) = (self.host.clone(), agent.clone(), self.rested.clone());
         let work = self.tasks.spawn(async move {
             let report = host.run(&agent, given, session).await;
             drop(place);
+            rested.notify_one();
             report.map(|report| told.reported(report))
         });
         if let Ok(begun) = begun.await {
@@ -169,14 +173,17 @@ impl Runs {
     /// Goes on with a run in the background, as soon as there is a place.
     fn resume(&self, hold: Hold) {
         let (host, room, draining) = (self.host.clone(), self.room.clone(), self.draining.clone());
-        let cancel = self.stop.clone();
+        let (cancel, rested) = (self.stop.clone(), self.rested.clone());
+        let working = self.clock().working();
         self.tasks.spawn(async move {
             // What is not begun before the server ends is begun at its next start.
             let Some(Ok(_place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };
             let run = hold.run.clone();
-            let told = Told::going_on(hold);
+            let told = Told::going_on(hold, working);
             let session = Session { people: told.clone(), observer: told.clone(), cancel };
-            match host.resume(run.as_str(), session).await {
+            let resumed = host.resume(run.as_str(), session).await;
+            rested.notify_one();
+            match resumed {
                 Ok(report) => told.reported(report),
                 // Whoever works on it has what was sent to it; one that has ended needs nothing.
                 Err(HostError::Run(RunError::Journal(JournalError::Busy(_)) | RunError::Ended { .. })) => {}
@@ -205,6 +212,21 @@ impl Runs {
         let answered = self.host.answer(run.as_str(), question, text).await?;
         self.resume(hold);
         Ok(answered)
+    }
+
+    /// Ends when a run has given control back since this was called last.
+    pub(crate) async fn rested(&self) {
+        self.rested.notified().await;
+    }
+
+    /// Goes on with a run that rests and something of which is due. False if it is not for this server.
+    pub(crate) async fn wake(&self, run: &RunId) -> Result<bool, JournalError> {
+        let record = self.store().find(run.as_str()).await?;
+        let is_own = is_ours(&record) && self.agents.id_of(&record.header.source).is_some();
+        if is_own && self.live(run).is_none() {
+            self.resume(self.in_hand.take(run));
+        }
+        Ok(is_own)
     }
 
     /// Ends a run for good.

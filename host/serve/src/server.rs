@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::access::audit::Audit;
 use crate::agents::Agents;
 use crate::api;
+use crate::deadlines;
 use crate::error::ServeError;
 use crate::guard;
 use crate::mesh;
@@ -91,6 +92,7 @@ impl Server {
             runs => tracing::info!(target: "hotcell::serve", runs, "runs that were cut off go on"),
         }
         mesh::take_up(&self).await?;
+        let watching = tokio::spawn(deadlines::watch(self.clone()));
         self.0.ready.cancel();
         shutdown.cancelled().await;
         tracing::info!(target: "hotcell::serve", runs = self.runs().working(), "no more runs are begun");
@@ -100,6 +102,7 @@ impl Server {
         }
         self.0.closing.cancel();
         self.0.meshes.end().await;
+        let _ = watching.await;
         closed.cancel();
         // What it could not end it has cut.
         let _ = serving.await;

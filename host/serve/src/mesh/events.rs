@@ -24,8 +24,8 @@ pub(super) fn note(server: &Server, session: &Session, key: &str, mut event: Val
     Ok(is_new)
 }
 
-/// What is told of an entry of a run.
-pub(super) fn of_entry(mesh: &Mesh, numbered: &NumberedEntry) -> Option<Value> {
+/// What is told of an entry of a run. `seat` says who was asked there.
+pub(super) fn of_entry(mesh: &Mesh, numbered: &NumberedEntry, seat: impl FnOnce() -> Option<String>) -> Option<Value> {
     let entry = &numbered.entry;
     match &entry.fact {
         Fact::Completed(completed) if entry.place.around().is_none() => {
@@ -33,6 +33,7 @@ pub(super) fn of_entry(mesh: &Mesh, numbered: &NumberedEntry) -> Option<Value> {
             mesh.settings.agent(&completed.node)?;
             Some(json!({ "type": ERROR, "agent": completed.node, "message": failure }))
         }
+        Fact::Expired { .. } => Some(json!({ "type": TIMEOUT, "agent": seat()? })),
         Fact::Stopped { reason } => Some(json!({ "type": ERROR, "error_type": "ChainCapExceeded", "message": reason })),
         _ => None,
     }

@@ -25,7 +25,7 @@ mod tenant;
 mod tend;
 mod webhook;
 
-use hotcell_runtime::JournalError;
+use hotcell_runtime::{JournalError, RunId};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::state::Server;
@@ -39,6 +39,11 @@ pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
         schedule::begin_all(server, mesh);
     }
     Ok(())
+}
+
+/// Acts on what happens in a run that goes on, if it is one of a mesh.
+pub(crate) fn goes_on(server: &Server, run: &RunId) {
+    tend::tend(server, run);
 }
 
 /// What is answered.

@@ -15,6 +15,7 @@ use super::signature::sign;
 use super::store::Session;
 use super::{escalate, secret};
 use crate::state::Server;
+use crate::view::time;
 
 /// The fact that says that a question was posted, or given up.
 const POSTED: &str = "posted";
@@ -44,11 +45,12 @@ async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask
         Ok(Some(_)) => return,
         Err(error) => return tracing::error!(target: "hotcell::serve", %error, "a question cannot be posted"),
     }
+    let _working = server.clock().working();
     let body = GraphValue::from(&body(server, mesh, session, ask));
     let mut failure = None;
     for attempt in 0..=webhook.max_retries {
         if attempt > 0 {
-            server.clock().sleep(webhook.retry_delay).await;
+            server.clock().pause(webhook.retry_delay).await;
         }
         match once(server, mesh, session, webhook, url, &body).await {
             Ok(()) => {
@@ -112,7 +114,6 @@ async fn once(
         headers,
         body: Some(body.clone()),
     };
-    let _working = server.clock().working();
     let within: Duration = webhook.outbound_timeout;
     match tokio::time::timeout(within, mesh.agent.send(call)).await {
         Ok(Ok(reply)) if (200..300).contains(&reply.status) => Ok(()),
@@ -130,12 +131,12 @@ async fn once(
 /// What is posted.
 fn body(server: &Server, mesh: &Mesh, session: &Session, ask: &Ask) -> Value {
     let question = &ask.open.question;
-    let of_context = |_: &str| None::<Value>;
+    let of_context = |name: &str| Some(Value::from(question.context.as_ref()?.as_object()?.get(name)?));
     let first = mesh.settings.entry_points.first().map(|entry| format!("/webhook/{}", entry.name));
     let mut body = json!({
         "session_id": session.key.id, "request_id": ask.request_id(), "agent_name": ask.seat(),
         "from_agent": of_context("from_agent"), "prompt": question.text, "context": of_context("context"),
-        "inputs": of_context("inputs"), "reply_url": first.map(|path| format!("{}{path}", server.base_url())), "expires_at": None::<String>,
+        "inputs": of_context("inputs"), "reply_url": first.map(|path| format!("{}{path}", server.base_url())), "expires_at": question.expires.map(time),
     });
     if let Some(again) = of_context("_rerun_context") {
         body["_rerun_context"] = again;

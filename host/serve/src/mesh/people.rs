@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::leafmesh::{AgentSettings, HumanSettings};
 use hotcell_runtime::{Fact, OpenQuestion};
 use http::StatusCode;
@@ -22,6 +23,7 @@ use crate::api::extract;
 use crate::api::params::Query;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
+use crate::view::time;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(reply))
@@ -124,9 +126,19 @@ pub(super) async fn answer(
 /// What is shown of a question.
 fn view(ask: &Ask) -> Value {
     let OpenQuestion { question, .. } = &ask.open;
-    let view = json!({
+    let mut view = json!({
         "request_id": ask.request_id(), "agent_name": ask.seat(), "prompt": question.text,
     });
+    if let Some(context) = question.context.as_ref().and_then(GraphValue::as_object) {
+        for name in ["from_agent", "context", "inputs"] {
+            if let Some(value) = context.get(name) {
+                view[name] = value.into();
+            }
+        }
+    }
+    if let Some(expires) = question.expires {
+        view["expires_at"] = json!(time(expires));
+    }
     view
 }
 

@@ -41,10 +41,10 @@ pub(super) struct Ask {
 }
 
 impl Ask {
-    /// The agent that asks. What it asks with is a node within it, and names of agents have no dots.
+    /// The agent that asks.
     pub(super) fn seat(&self) -> &str {
-        let node = &self.open.question.node;
-        node.split('.').next().unwrap_or(node)
+        let question = &self.open.question;
+        question.seat.as_deref().unwrap_or(&question.node)
     }
 
     /// What an answer names it by.

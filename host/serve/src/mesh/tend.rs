@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use hotcell_runtime::{Fact, JournalError, OpenQuestion, Question, RunId};
+use hotcell_runtime::{EntryPath, Fact, JournalError, OpenQuestion, Question, RunId};
 use serde_json::{Value, json};
 
 use super::meshes::Mesh;
@@ -69,8 +69,13 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
     let mut follower = server.runs().follow(run.clone(), known.seen);
     let mut seen = known.seen;
     while let Some(entries) = follower.next().await? {
+        let _working = server.clock().working();
         for entry in &entries {
-            if let Some(mut event) = events::of_entry(mesh, entry) {
+            let asked = match entry.entry.fact {
+                Fact::Expired { number } => asked_at(server, run, &entry.entry.place, number).await?,
+                _ => None,
+            };
+            if let Some(mut event) = events::of_entry(mesh, entry, || asked) {
                 event["run_id"] = json!(run.as_str());
                 if events::note(server, &session, &format!("{run}:{}", entry.number), event.clone())? {
                     escalate::after(server, mesh, &session, &event);
@@ -91,6 +96,15 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
         server.store().note_end(run, record.status.as_str(), &output)?;
     }
     Ok(())
+}
+
+/// Who was asked a question.
+async fn asked_at(server: &Server, run: &RunId, place: &EntryPath, number: u32) -> Result<Option<String>, Problem> {
+    let entries = server.runs().store().history(run).await?.whole()?;
+    Ok(entries.into_iter().find_map(|entry| match entry.fact {
+        Fact::Asked { number: asked, question } if entry.place == *place && asked == number => question.seat,
+        _ => None,
+    }))
 }
 
 /// Goes on with what a server that ended left: runs on whose entries it has not acted, and those that it began and had not yet
