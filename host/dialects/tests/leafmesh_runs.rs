@@ -22,7 +22,7 @@ use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
 use hotcell_graph::{Object, Value};
 use hotcell_journal::{MemoryStore, Question};
-use hotcell_models::{Message, ModelError, Reply, Request, Scripted, ToolCallRequest, ToolSpec};
+use hotcell_models::{Message, Model, ModelError, OnText, Reply, Request, ToolCallRequest, ToolSpec};
 use serde_json::{Value as Json, json};
 use tokio_util::sync::CancellationToken;
 
@@ -190,10 +190,13 @@ impl People for Stage {
 struct Ran {
     word: &'static str,
     text: String,
+    /// What kinds of failures there were
+    kinds: Vec<Json>,
+    feed: Json,
 }
 
 /// With `later` seconds the time of questions that nobody answers is over.
-async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Scripted>, given: &Json, later: Option<u64>) -> Ran {
+async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Script>, given: &Json, later: Option<u64>) -> Ran {
     let manual = ManualClock::at(SystemTime::UNIX_EPOCH);
     let clock: Arc<dyn Clock> = match later {
         Some(_) => Arc::new(manual.clone()),
@@ -234,7 +237,9 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Scripted>, given
         Outcome::Stopped { reason } => ("stopped", reason),
         other => ("other", format!("{other:?}")),
     };
-    Ran { word, text }
+    let kinds = report.failures.iter().map(|failure| json!(failure.kind)).collect();
+    let feed = report.state.get("feed").map(Json::from).unwrap_or_default();
+    Ran { word, text, kinds, feed }
 }
 
 /// Whether a JSON value has everything that another one has; `{"absent": true}` stands for nothing.
@@ -269,6 +274,40 @@ fn reply(told: &Json) -> Result<Reply, ModelError> {
     };
     let text = told["content"].as_str().unwrap_or_default();
     Ok(Reply { tool_calls: calls.map(call).collect(), ..Reply::text(text) })
+}
+
+/// Replies to requests: those that are reserved for requests with a text, the others in their order.
+struct Script {
+    replies: Mutex<Vec<Json>>,
+    requests: Mutex<Vec<Request>>,
+}
+
+impl Script {
+    fn new(replies: Vec<Json>) -> Self {
+        Script { replies: Mutex::new(replies), requests: Mutex::default() }
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    fn unserved(&self) -> usize {
+        self.replies.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl Model for Script {
+    async fn complete(&self, request: Request, _: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        self.requests.lock().unwrap().push(request.clone());
+        let mut replies = self.replies.lock().unwrap();
+        let wants = |reply: &Json| reply["when"].as_str().map(str::to_owned);
+        let has = |text: &str| request.messages.iter().any(|message| message.content.contains(text));
+        let place = replies.iter().position(|reply| wants(reply).is_some_and(|text| has(&text)));
+        let place = place.or_else(|| replies.iter().position(|reply| wants(reply).is_none()));
+        let place = place.ok_or(ModelError::Status { status: 400, message: "no reply is left".to_owned() })?;
+        reply(&replies.remove(place))
+    }
 }
 
 /// What differs between a request to a model and what is expected of it.
@@ -326,16 +365,20 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
         ..Stage::default()
     });
     let replies = case["model"].as_array().into_iter().flatten();
-    let model = Arc::new(Scripted::new(replies.map(reply)));
+    let model = Arc::new(Script::new(replies.cloned().collect()));
     let file = Arc::new(SourceFile { name: mesh.0.to_owned(), text: mesh.1.to_owned() });
     let loaded = leafmesh::load(&file, &World(&stage));
     let graph = loaded.graph.map(Arc::new).ok_or_else(|| render(&loaded.diagnostics, false))?;
     let mut ran = Vec::new();
     // What a server keeps of each session.
     let mut said: HashMap<String, Vec<Json>> = HashMap::new();
+    let mut posted: Vec<Json> = Vec::new();
     for given in given {
         let session = given["session_id"].as_str().map(str::to_owned);
         let mut whole = given.clone();
+        if whole.is_object() && given.get("(feed)").is_none() {
+            whole["(feed)"] = json!(posted);
+        }
         if let Some(history) = session.as_ref().and_then(|session| said.get(session)) {
             whole["(history)"] = json!(history);
         }
@@ -345,6 +388,7 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
             turns.push(json!({"role": "user", "content": given["data"].to_string()}));
             turns.push(json!({"role": "assistant", "content": one.text}));
         }
+        posted.extend(one.feed.as_array().into_iter().flatten().cloned());
         ran.push(one);
     }
     if case.get("mesh").is_none() && ran.iter().any(|ran| ran.text.contains(REFUSED)) {
@@ -361,6 +405,17 @@ async fn play(case: &Json, mesh: (&str, &str), given: &[Json]) -> Result<Played,
         if !last.text.contains(part) {
             return Err(format!("`{part}` is not in: {}", last.text));
         }
+    }
+    if let Some(kinds) = expect["kinds"].as_array()
+        && last.kinds != *kinds
+    {
+        return Err(format!("the failures are {:?}", last.kinds));
+    }
+    if !expect["has_kind"].is_null() && !last.kinds.contains(&expect["has_kind"]) {
+        return Err(format!("the failures are {:?}", last.kinds));
+    }
+    if !expect["feed"].is_null() && !has(Some(&last.feed), &expect["feed"]) {
+        return Err(format!("the feed is {}", last.feed));
     }
     let output = serde_json::from_str::<Json>(&last.text).ok();
     if !expect["output"].is_null() && !has(output.as_ref(), &expect["output"]) {
@@ -475,8 +530,7 @@ fn calls_of(case: &Json) -> Option<Vec<Json>> {
     // Nobody turns the clock here.
     let takes_time = case["agents"].to_string().contains("slow") || case["steps"].to_string().contains("advance_s");
     let is_foreign = takes_time || ["clock", "auth", "prices", "http", "env"].iter().any(|key| case.get(key).is_some());
-    let is_plain = |reply: &Json| reply.get("when").is_none();
-    if is_foreign || !case["model"].as_array().into_iter().flatten().all(is_plain) {
+    if is_foreign {
         return None;
     }
     let mut calls = Vec::new();

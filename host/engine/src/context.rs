@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 
 use crate::call_site::CallSite;
 use crate::event::Event;
+use crate::gates::Gates;
 use crate::memory::Remembered;
 use crate::outcome::{Part, RunError};
 use crate::ports::{Notice, Ports, SharedState};
@@ -78,6 +79,8 @@ pub(crate) struct RunContext {
     pub(crate) variables: Arc<[(Key, String)]>,
     pub(crate) budget_scope: Arc<BudgetScope>,
     pub(crate) remembered: Arc<Mutex<Remembered>>,
+    /// Where calls of graphs wait that only so many runs may be in
+    pub(crate) gates: Gates,
     /// Told when answers arrive that were sent to the run
     pub(crate) answered: Arc<Notify>,
     /// Turns of this graph whose people think
@@ -136,6 +139,7 @@ impl RunContext {
             variables: self.variables.clone(),
             budget_scope: self.budget_scope.clone(),
             remembered: self.remembered.clone(),
+            gates: self.gates.clone(),
             answered: self.answered.clone(),
             idle: Arc::default(),
             drive_part: self.drive_part,

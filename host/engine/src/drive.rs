@@ -74,6 +74,8 @@ struct Spent {
     recorded: Account,
     /// What is to be seen in the state while it waits, or after it failed
     shown: Vec<Write>,
+    /// What kind of failure it failed with
+    failure_kind: Option<String>,
 }
 
 impl Halt {
@@ -98,7 +100,8 @@ pub(crate) fn drive_part(context: Arc<RunContext>, state: State) -> BoxFuture<'s
             Ok(None) => drive.go(CancellationToken::new()).await.map(Halt::into_parts),
             Err(error) => Err(error),
         };
-        Part { result, is_refused: drive.is_refused, used: drive.used() }
+        let (is_refused, failure_kind) = (drive.is_refused, drive.failure_kind.take());
+        Part { result, is_refused, failure_kind, used: drive.used() }
     })
 }
 
@@ -124,6 +127,8 @@ pub(crate) struct Drive {
     account: Account,
     /// Whether it failed because a hook refused something
     is_refused: bool,
+    /// What kind of failure it failed with
+    failure_kind: Option<String>,
     /// Nodes of this graph that failed and after which it went on, with what they said
     failed: Vec<(String, String)>,
     /// How long its turns took in earlier processes, where that is not known of the run
@@ -147,6 +152,7 @@ impl Drive {
             inbox: None,
             account: Account::default(),
             is_refused: false,
+            failure_kind: None,
             failed: Vec::new(),
             worked: Duration::ZERO,
             timings: Timings::new(&graph),
@@ -517,8 +523,8 @@ impl Drive {
                 true => run_node(&mut turn, &graph, node, state).await,
                 false => miss_node(&mut turn, &graph, node, state, &missed).await,
             };
-            let NodeTurn { before, account, recorded, shown, .. } = turn;
-            let spent = Spent { before, account, recorded, shown };
+            let NodeTurn { before, account, recorded, shown, failure_kind, .. } = turn;
+            let spent = Spent { before, account, recorded, shown, failure_kind };
             Finished { turn: number, node, visit, begun, spent, result, _working: working }
         };
         // The only node that runs needs no task of its own; several share the cores. Those that may ask somebody begin one after
@@ -542,7 +548,7 @@ impl Drive {
     async fn complete(&mut self, finished: Finished) -> Result<Option<(Outcome, State)>, RunError> {
         let Finished { turn, node, visit, begun, spent, result, _working } = finished;
         let elapsed = self.context.ports.clock.elapsed().saturating_sub(begun);
-        let Spent { before, account: own, recorded, shown } = spent;
+        let Spent { before, account: own, recorded, shown, failure_kind } = spent;
         self.account += before;
         self.account += own.clone();
         if let Err(Interruption::Waiting) = result {
@@ -564,6 +570,7 @@ impl Drive {
             Err(Interruption::Waiting) => return Ok(None),
             Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => {
                 self.timings.add(node, elapsed);
+                self.failure_kind = failure_kind;
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);
                 let fact = Fact::Failed { number: None, error: reason.clone(), account: own };
@@ -591,6 +598,7 @@ impl Drive {
             next,
             output: done.output,
             handled: done.failure.is_some() && matches!(graph.node(node).on_failure, OnFailure::To(_)),
+            failure_kind: failure_kind.filter(|_| done.failure.is_some()),
             failure: done.failure,
             elapsed,
             account,

@@ -12,6 +12,7 @@ mod clock;
 mod context;
 mod drive;
 mod event;
+mod gates;
 mod hook;
 mod lease;
 mod memory;
@@ -31,6 +32,7 @@ pub use branch::WriteError;
 pub use call_site::CallSite;
 pub use clock::{Clock, Counted, ManualClock, SystemClock};
 pub use event::Event;
+pub use gates::Gates;
 pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use outcome::{Outcome, RunError};
 pub use ports::{

@@ -99,6 +99,8 @@ pub(crate) struct Part {
     pub(crate) result: Result<(Outcome, State), RunError>,
     /// Whether it failed because a hook refused something
     pub(crate) is_refused: bool,
+    /// What kind of failure it failed with, where the graph tells kinds apart
+    pub(crate) failure_kind: Option<String>,
     /// Who used what for it
     pub(crate) used: Account,
 }

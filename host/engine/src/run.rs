@@ -18,6 +18,7 @@ use crate::branch::{WriteError, apply};
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
 use crate::event::Event;
+use crate::gates::Gates;
 use crate::lease::{Lease, MAX_WRITTEN};
 use crate::memory::{Moved, Remembered};
 use crate::outcome::{Outcome, RunError};
@@ -40,6 +41,7 @@ pub struct Engine {
     store: Arc<dyn RunStore>,
     revision: Option<String>,
     most_written: u64,
+    gates: Gates,
 }
 
 /// What to run.
@@ -78,7 +80,7 @@ pub struct RunReport {
 impl Engine {
     /// An engine that uses these ports and this store of runs.
     pub fn new(ports: Ports, store: Arc<dyn RunStore>) -> Self {
-        Engine { ports, store, revision: None, most_written: MAX_WRITTEN }
+        Engine { ports, store, revision: None, most_written: MAX_WRITTEN, gates: Gates::default() }
     }
 
     /// The same engine, by which runs that go on are moved to this revision, which the store has to keep. [`Engine::fits`] says
@@ -93,6 +95,14 @@ impl Engine {
     #[must_use]
     pub fn writing_at_most(mut self, bytes: u64) -> Self {
         self.most_written = bytes;
+        self
+    }
+
+    /// The same engine, whose runs count with those of other engines that have these gates, where a graph limits how many are in
+    /// it at a time.
+    #[must_use]
+    pub fn behind(mut self, gates: Gates) -> Self {
+        self.gates = gates;
         self
     }
 
@@ -246,6 +256,7 @@ impl Engine {
             variables,
             budget_scope: Arc::new(BudgetScope::new(graph.limits.budget.clone(), spent)),
             remembered: Arc::new(Mutex::new(remembered)),
+            gates: self.gates.clone(),
             answered: Arc::default(),
             idle: Arc::default(),
             drive_part,

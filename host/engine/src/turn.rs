@@ -49,6 +49,8 @@ pub(crate) struct NodeTurn {
     pub(crate) gave_up: bool,
     /// Whether it took longer than it may
     pub(crate) timed_out: bool,
+    /// What kind of failure it failed with, where the graph tells kinds apart
+    pub(crate) failure_kind: Option<String>,
     number: u32,
 }
 
@@ -70,6 +72,7 @@ impl NodeTurn {
             idle: None,
             gave_up: false,
             timed_out: false,
+            failure_kind: None,
             number: 0,
         }
     }
@@ -100,6 +103,7 @@ impl NodeTurn {
         self.account = Account::default();
         self.recorded = Account::default();
         self.shown.clear();
+        self.failure_kind = None;
         Ok(())
     }
 

@@ -12,6 +12,7 @@ mod expression;
 mod map;
 mod model;
 mod nested;
+mod recall;
 mod recording;
 mod scheduling;
 mod tool;
@@ -43,6 +44,7 @@ pub use expression::{Expression, NoValue};
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
 pub use model::{ModelServer, ModelSettings};
 pub use nested::NestedLoop;
+pub use recall::Recall;
 pub use recording::{RecordedModel, RecordedReply, Recording};
 pub use scheduling::{Arrived, Edge, Ends, FailedNodes, Join, JoinWhen, Scheduling, Sharing, Unmet};
 pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
@@ -88,6 +90,9 @@ pub struct Graph {
     pub start_time: Option<Key>,
     /// When nodes run side by side, what they see of each other, and when a run is over
     pub scheduling: Scheduling,
+    /// How many calls of it as a part of runs are worked on at a time, in all runs of its agent that a process works on; none
+    /// for any number. The others wait, the first to come first
+    pub at_once: Option<u32>,
     /// Caps on the whole run
     pub limits: RunLimits,
     /// Settings of model calls that a node does not set itself
@@ -272,6 +277,8 @@ pub enum Action {
 pub struct ComputeAction {
     /// The expression
     pub value: Expression,
+    /// What kind of failure it is that it has no value, where the source tells kinds apart
+    pub failure_kind: Option<&'static str>,
     /// The name under which updates see its value
     pub bind: &'static str,
 }
@@ -576,6 +583,7 @@ impl Graph {
             variables: Vec::new(),
             start_time: None,
             scheduling: Scheduling::default(),
+            at_once: None,
             limits: RunLimits {
                 visits_per_node: None,
                 rounds: None,

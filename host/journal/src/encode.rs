@@ -27,6 +27,9 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
             }
             if let Some(failure) = &completed.failure {
                 body.insert("failure", failure.as_str().into());
+                if let Some(kind) = &completed.failure_kind {
+                    body.insert("failure_kind", kind.as_str().into());
+                }
                 if completed.handled {
                     body.insert("handled", true.into());
                 }
@@ -166,6 +169,7 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
                 next: body.get("next").and_then(Value::as_list).map(text_list).transpose()?,
                 output: text("output"),
                 failure: text("failure"),
+                failure_kind: text("failure_kind"),
                 handled: body.get("handled").is_some_and(|handled| *handled == true.into()),
                 elapsed,
                 account: account()?,

@@ -218,6 +218,8 @@ pub struct Completed {
     pub output: Option<String>,
     /// Why its action failed, if it did and the graph says how to go on
     pub failure: Option<String>,
+    /// What kind of failure that is, where the graph tells kinds apart
+    pub failure_kind: Option<String>,
     /// Whether it went on to a node that the graph names for failures, rather than as if nothing had happened
     pub handled: bool,
     /// How long it took

@@ -201,6 +201,9 @@ pub struct NodeFailure {
     pub node: String,
     /// Why it failed
     pub error: String,
+    /// What kind of failure it is, where the graph tells kinds apart
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
     /// Whether the run went on with the node that the graph names for that. If not, it went on as if nothing had happened
     pub handled: bool,
 }
@@ -209,7 +212,8 @@ impl NodeFailure {
     /// The failure of a turn, if it failed.
     pub fn of(turn: &EntryPath, completed: &Completed) -> Option<Self> {
         let error = completed.failure.clone()?;
-        Some(NodeFailure { turn: turn.clone(), node: completed.node.clone(), error, handled: completed.handled })
+        let (kind, handled) = (completed.failure_kind.clone(), completed.handled);
+        Some(NodeFailure { turn: turn.clone(), node: completed.node.clone(), error, kind, handled })
     }
 }
 
@@ -280,6 +284,7 @@ mod tests {
             next: None,
             output: None,
             failure: Some("no".to_owned()),
+            failure_kind: None,
             handled: false,
             elapsed: Default::default(),
             account: Default::default(),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use hotcell_cells::{CompileEvent, LoadError};
 use hotcell_dialects::agent_spec::Exported;
-use hotcell_engine::Clock;
+use hotcell_engine::{Clock, Gates};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
 use hotcell_models::{Model, Prices, Providers, Recorder, Replay};
@@ -36,6 +36,8 @@ pub struct Host(Arc<Inner>);
 struct Inner {
     journal: Arc<dyn RunStore>,
     context: LoadContext,
+    /// Before graphs that only so many runs may be in at a time
+    gates: Gates,
 }
 
 /// The folder in the user's cache where compiled cells are kept, if the user has a cache.
@@ -187,7 +189,7 @@ impl Host {
             progress: options.progress,
             clock: options.clock,
         });
-        Ok(Host(Arc::new(Inner { journal, context })))
+        Ok(Host(Arc::new(Inner { journal, context, gates: Gates::default() })))
     }
 
     /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.

@@ -263,7 +263,7 @@ fn fact(numbered: &NumberedEntry) -> (&'static str, Value) {
                 "completed",
                 json!({
                     "node": completed.node, "writes": writes, "next": completed.next, "output": completed.output,
-                    "failure": completed.failure, "handled": completed.handled,
+                    "failure": completed.failure, "failure_kind": completed.failure_kind, "handled": completed.handled,
                     "elapsed_ms": completed.elapsed.as_secs_f64() * 1e3, "usage": completed.account.total(),
                 }),
             )

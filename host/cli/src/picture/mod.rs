@@ -350,6 +350,7 @@ mod tests {
                 writes: Vec::new(),
                 next: Some(next.iter().map(|id| (*id).to_owned()).collect()),
                 output: None,
+                failure_kind: None,
                 failure: failure.map(str::to_owned),
                 handled: false,
                 elapsed: Duration::from_micros(1_500 * u64::from(number)),

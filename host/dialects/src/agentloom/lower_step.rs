@@ -44,7 +44,7 @@ pub(super) fn lower(step: &Step, context: &Context<'_>) -> Option<Lowered> {
             let cases = cases.map(|case| (case.expression.clone(), Value::Text(case.target.value.clone()))).collect();
             let otherwise = default.as_ref().map(|target| Value::Text(target.value.clone()));
             let value = Expression::Choice { cases, otherwise };
-            (Action::Compute(ComputeAction { value, bind: ANSWER }), None, answer())
+            (Action::Compute(ComputeAction { value, failure_kind: None, bind: ANSWER }), None, answer())
         }
         Body::Subworkflow(child) => (subworkflow(child, context)?, again, answer()),
         Body::Gate => (gate(step, context), None, answer()),

@@ -9,20 +9,20 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, List, Object, Reducer, Value};
 
-use super::lower_agent;
 use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh};
 use super::shapes::{Field, Shape};
 use super::state::{
-    BROUGHT, CALL, CALLED, CALLED_WITH, DATA, ENTRY_NOUN, ENTRY_POINT, ERRORS, FROM, HISTORY, OUTPUT, OUTPUTS,
-    SESSION_ID,
+    BROUGHT, CALL, CALLED, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT, ERRORS, FAN_IN, FEED, FROM,
+    HISTORY, OUTPUT, OUTPUTS, SESSION_ID, SPENT, post_node,
 };
 use super::wait::Wait;
+use super::{lower_agent, lower_feed};
 use crate::surroundings::Surroundings;
 
 /// The node with which a mesh begins. No agent can have this name.
 const START: &str = "(entry)";
 /// Who had called the agent that gave it.
-const CALLER: &str = "caller";
+pub(super) const CALLER: &str = "caller";
 /// What others had given to an agent that is called again.
 const CAME: &str = "came";
 /// The entry point that was taken.
@@ -34,6 +34,10 @@ pub(super) const FROM_AGENT: &str = "from_agent";
 pub(super) const UPSTREAM: &str = "upstream_yields";
 /// The name under which updates see an answer.
 const ANSWER: &str = "answer";
+/// What says in an input that there is no knowledge service.
+const KNOWLEDGE: &str = "knowledge_unavailable";
+/// What the copies of an agent are given.
+const GIVEN: &str = "given";
 /// How many agents work at once.
 const CONCURRENCY: usize = 256;
 
@@ -42,6 +46,10 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     let mut names: Vec<String> = vec![START.to_owned()];
     names.extend(mesh.agents.iter().map(|agent| agent.name.to_string()));
     names.extend(mesh.agents.iter().filter(|agent| hears(agent, mesh)).map(|agent| ear(&agent.name)));
+    names.extend(mesh.agents.iter().flat_map(copies));
+    if lower_feed::is_posted(mesh) {
+        names.extend(mesh.agents.iter().map(|agent| post_node(&agent.name)));
+    }
     let ids = NodeIds::new(names.iter().map(String::as_str));
     let mut nodes = vec![start(mesh, later, span, &ids)];
     for agent in &mesh.agents {
@@ -50,13 +58,26 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     for agent in mesh.agents.iter().filter(|agent| hears(agent, mesh)) {
         nodes.push(hearing(agent, &ids));
     }
+    for agent in &mesh.agents {
+        for (place, copy) in copies(agent).iter().enumerate() {
+            let instance = [("id", place as i64 + 1), ("of", i64::from(agent.instances))];
+            let instance = object(instance.map(|(name, number)| (name, Expression::Value(Value::from(number)))));
+            let given = entry(composed(Composed::Last(key(BROUGHT))), GIVEN);
+            let given = composed(Composed::Overlaid(vec![given, object([("_instance", instance)])]));
+            let copy = working(agent, copy, given, mesh, &ids, surroundings);
+            nodes.push(Node { implied_by: Some(agent.name.clone()), ..copy });
+        }
+    }
+    nodes.extend(mesh.agents.iter().filter_map(|agent| lower_feed::post(agent, mesh, &ids)));
     let mut graph = Graph::new(mesh.name.as_str(), nodes, START)?;
     graph.input_key = Some(TEXT.into());
-    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY].map(Key::from).into();
-    graph.initial_state = vec![(OUTPUTS.into(), Object::default().into()), (OUTPUT.into(), Value::Null)];
+    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY, EARLIER_FEED, SPENT].map(Key::from).into();
+    graph.initial_state =
+        vec![(OUTPUTS.into(), Object::default().into()), (OUTPUT.into(), Value::Null), (FEED.into(), list([]))];
     graph.kept = Some(Vec::new());
     graph.reducers.insert(OUTPUTS.into(), Reducer::Merge);
     graph.reducers.insert(ERRORS.into(), Reducer::Merge);
+    graph.reducers.insert(FEED.into(), Reducer::Append);
     graph.failure_record = FailureRecord::ByNode(ERRORS.into());
     graph.limits.concurrency = CONCURRENCY;
     graph.limits.hops =
@@ -96,7 +117,7 @@ pub(super) fn object<'k>(entries: impl IntoIterator<Item = (&'k str, Expression)
     Expression::Object(entries.into_iter().map(|(name, value)| (Key::from(name), value)).collect())
 }
 
-fn session() -> Expression {
+pub(super) fn session() -> Expression {
     or_else(key(SESSION_ID), "")
 }
 
@@ -124,7 +145,7 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
                     composed(Composed::Way(Box::new(way))),
                 ]),
             };
-            Action::Compute(ComputeAction { value: composed(door), bind: ANSWER })
+            Action::Compute(ComputeAction { value: composed(door), failure_kind: None, bind: ANSWER })
         }
         ([], Err(problem)) => Action::Fail(problem),
         (later, _) => Action::Fail(format!("hotcell does not run yet what this mesh has: {}", later.join(", "))),
@@ -204,11 +225,60 @@ pub(super) fn way(entry: &EntryPoint, mesh: &Mesh) -> Result<WayCase, String> {
     Ok(WayCase { name: entry.name.value.clone(), condition, fit: fit.transpose()? })
 }
 
+/// The copies of an agent each of which leads on, by their names.
+fn copies(agent: &Agent) -> Vec<String> {
+    let count = if agent.hands_on_each { agent.instances } else { 0 };
+    (1..=count).map(|number| format!("{}#{number}", agent.name)).collect()
+}
+
+pub(super) fn last() -> Expression {
+    composed(Composed::Last(key(BROUGHT)))
+}
+
+/// Who called an agent.
+fn from() -> Expression {
+    or_else(entry(last(), FROM), "")
+}
+
 fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundings) -> Node {
     let join = agent.wait.as_ref().and_then(|wait| {
         let condition = arrived(&wait.expression, ids)?;
-        Some(Join::When(JoinWhen { condition, deadline: Some(wait.timeout), unmet: Unmet::Fail }))
+        Some(Join::When(JoinWhen { condition, deadline: Some(wait.timeout), unmet: Unmet::FailAs(FAN_IN) }))
     });
+    let unavailable = match agent.knowledge {
+        Some(_) => object([(KNOWLEDGE, Expression::Value(true.into()))]),
+        None => object([]),
+    };
+    let came = composed(Composed::Keyed { list: key(BROUGHT), key: FROM.into(), value: OUTPUT.into() });
+    let came = Expression::Else(Box::new(entry(last(), CAME)), Box::new(came));
+    let given = composed(Composed::Overlaid(vec![
+        entry(last(), OUTPUT),
+        object([(FROM_AGENT, from()), (SESSION_ID, session()), (UPSTREAM, came)]),
+        unavailable,
+    ]));
+    let node = match copies(agent) {
+        none if none.is_empty() => working(agent, &agent.name, given, mesh, ids, surroundings),
+        copies => {
+            let all = copies.iter().filter_map(|copy| ids.get(copy)).collect();
+            Node {
+                updates: vec![Update { key: BROUGHT.into(), value: object([(FROM, from()), (GIVEN, given)]) }],
+                on_failure: OnFailure::EndBranch,
+                ..Node::new(&agent.name, agent.body.agent_type().word(), Action::Pass, Next::To(all), &agent.span)
+            }
+        }
+    };
+    Node { description: agent.description.clone(), join: join.unwrap_or(Join::Each), ..node }
+}
+
+/// The node at which an agent, or one of its copies, works with what it is given.
+fn working(
+    agent: &Agent,
+    id: &str,
+    given: Expression,
+    mesh: &Mesh,
+    ids: &NodeIds,
+    surroundings: &dyn Surroundings,
+) -> Node {
     let mut edges = edges(agent, ids);
     for caller in callers(agent, mesh) {
         let is_caller = Expression::Is(Box::new(entry(key(BROUGHT), CALLER)), Value::Text(caller.name.clone()));
@@ -218,33 +288,21 @@ fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundin
         };
         edges.extend(target.map(|target| Edge { condition: Some(is_caller), target }));
     }
-    let last = || composed(Composed::Last(key(BROUGHT)));
-    let from = || or_else(entry(last(), FROM), "");
-    let came = composed(Composed::Keyed { list: key(BROUGHT), key: FROM.into(), value: OUTPUT.into() });
-    let came = Expression::Else(Box::new(entry(last(), CAME)), Box::new(came));
-    let given = composed(Composed::Overlaid(vec![
-        entry(last(), OUTPUT),
-        object([(FROM_AGENT, from()), (SESSION_ID, session()), (UPSTREAM, came)]),
-    ]));
+    if lower_feed::is_posted(mesh) {
+        edges.extend(ids.get(&post_node(&agent.name)).map(|target| Edge { condition: None, target }));
+    }
     let output = || entry(key(ANSWER), lower_agent::OUTPUT);
+    let brought =
+        object([(FROM, Expression::Value(Value::Text(agent.name.clone()))), (OUTPUT, output()), (CALLER, from())]);
     Node {
-        description: agent.description.clone(),
-        join: join.unwrap_or(Join::Each),
         on_failure: OnFailure::EndBranch,
         updates: vec![
-            Update {
-                key: BROUGHT.into(),
-                value: object([
-                    (FROM, Expression::Value(Value::Text(agent.name.clone()))),
-                    (OUTPUT, output()),
-                    (CALLER, from()),
-                ]),
-            },
+            Update { key: BROUGHT.into(), value: brought },
             Update { key: OUTPUTS.into(), value: object([(&*agent.name, output())]) },
             Update { key: OUTPUT.into(), value: output() },
         ],
         ..Node::new(
-            &agent.name,
+            id,
             agent.body.agent_type().word(),
             lower_agent::action(agent, given, ANSWER, surroundings),
             Next::Open(edges),
@@ -275,7 +333,6 @@ fn ear(agent: &str) -> String {
 
 /// Looks at the edges of an agent again, with what an agent gave that it had called.
 fn hearing(agent: &Agent, ids: &NodeIds) -> Node {
-    let last = || composed(Composed::Last(key(BROUGHT)));
     let heard = composed(Composed::Overlaid(vec![entry(last(), OUTPUT), object([(FROM_AGENT, entry(last(), FROM))])]));
     let name = Expression::Value(Value::Text(agent.name.clone()));
     Node {

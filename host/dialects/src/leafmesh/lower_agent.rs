@@ -9,10 +9,11 @@ use hotcell_graph::ir::{
 use hotcell_graph::{Key, Object, Reducer, Value};
 
 use super::lower::{composed, entry, key, list, object, or_else};
+use super::lower_feed;
 use super::lower_work::{self, Work};
 use super::schema::Agent;
 use super::shapes;
-use super::state::HISTORY;
+use super::state::{CONTRACT, HISTORY, SPENT};
 use crate::surroundings::Surroundings;
 
 /// What it is called with, and what it gives.
@@ -22,6 +23,8 @@ pub(super) const OUTPUT: &str = "(output)";
 pub(super) const RERUN: &str = "_rerun_context";
 /// What it gave, before that was looked at.
 pub(super) const RAW: &str = "(raw)";
+/// What it remembers.
+pub(super) const MEMORY: &str = "(memory)";
 /// How often it has worked.
 const ATTEMPTS: &str = "(attempts)";
 /// What is wrong with what it gave.
@@ -46,11 +49,24 @@ pub(super) fn action(agent: &Agent, given: Expression, bind: &'static str, surro
     };
     let graph = graph.and_then(|graph| match agent.instances {
         1 => Ok(graph),
+        _ if agent.hands_on_each => Ok(graph),
         _ => copies(agent, &Arc::new(graph)).ok_or_else(|| TWICE.to_owned()),
+    });
+    let graph = graph.map(|mut graph| {
+        graph.at_once = agent.at_once;
+        graph
     });
     match graph {
         Ok(graph) => {
-            let inputs = vec![(INPUT.into(), given), (HISTORY.into(), or_else(key(HISTORY), list([])))];
+            let mut inputs = vec![(HISTORY.into(), or_else(key(HISTORY), list([])))];
+            if let Some(memory) = &agent.memory {
+                inputs.push((MEMORY.into(), lower_feed::remembered(agent, memory, given.clone())));
+            }
+            if agent.budget.is_some() {
+                let spent = or_else(key(SPENT), Object::default());
+                inputs.push((SPENT.into(), or_else(entry(spent, &agent.name), Object::default())));
+            }
+            inputs.push((INPUT.into(), given));
             // One that gives nothing ends its branch.
             call(graph, inputs, Gives::Needed(vec![OUTPUT.into()]), bind)
         }
@@ -60,7 +76,13 @@ pub(super) fn action(agent: &Agent, given: Expression, bind: &'static str, surro
 
 /// What the graph of an agent, or a part of it, hands on to a graph within it.
 fn handed_on(given: Expression) -> Vec<(Key, Expression)> {
-    vec![(INPUT.into(), given), (HISTORY.into(), key(HISTORY))]
+    let by_itself = |name: &str, otherwise: Value| (Key::from(name), or_else(key(name), otherwise));
+    vec![
+        (INPUT.into(), given),
+        by_itself(HISTORY, list([])),
+        by_itself(MEMORY, list([])),
+        by_itself(SPENT, Object::default().into()),
+    ]
 }
 
 fn call(graph: impl Into<Arc<Graph>>, inputs: Vec<(Key, Expression)>, gives: Gives, bind: &'static str) -> Action {
@@ -126,7 +148,13 @@ fn strict(agent: &Agent, fit: &Fit, first: &str, to: &dyn Fn(&str) -> Next) -> [
             Update { key: MISFITS.into(), value: key(ANSWER) },
             Update { key: OUTPUT.into(), value: key(RAW) },
         ],
-        ..Node::new(CHECK, CHECK, Action::Compute(ComputeAction { value: misfits, bind: ANSWER }), next, &agent.span)
+        ..Node::new(
+            CHECK,
+            CHECK,
+            Action::Compute(ComputeAction { value: misfits, failure_kind: None, bind: ANSWER }),
+            next,
+            &agent.span,
+        )
     };
     let context = object([
         ("attempt", key(ATTEMPTS)),
@@ -141,14 +169,14 @@ fn strict(agent: &Agent, fit: &Fit, first: &str, to: &dyn Fn(&str) -> Next) -> [
         ..Node::new(AGAIN, AGAIN, Action::Pass, to(first), &agent.span)
     };
     let words = match agent.retries {
-        0 => "YieldContractFailure: what it gave does not fit `yields`: ".to_owned(),
-        retries => format!("YieldContractFailure: what it gave does not fit `yields`, after {retries} more attempts: "),
+        0 => format!("{CONTRACT}: what it gave does not fit `yields`: "),
+        retries => format!("{CONTRACT}: what it gave does not fit `yields`, after {retries} more attempts: "),
     };
     let fitting = composed(Composed::Fitting(key(RAW), fit.clone(), words));
     let give_up = Node::new(
         GIVE_UP,
         GIVE_UP,
-        Action::Compute(ComputeAction { value: fitting, bind: ANSWER }),
+        Action::Compute(ComputeAction { value: fitting, failure_kind: Some(CONTRACT), bind: ANSWER }),
         Next::Open(Vec::new()),
         &agent.span,
     );

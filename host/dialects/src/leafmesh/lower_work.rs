@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed, Contract,
-    Expiry, Expression, ModelServer, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Tool, ToolAction,
-    ToolKind, Update,
+    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed, ComputeAction,
+    Contract, Expiry, Expression, Fit, ModelServer, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Tool,
+    ToolAction, ToolKind, Update,
 };
-use hotcell_graph::{Key, Path, Template, Value};
+use hotcell_graph::{Key, Object, Path, Template, Value};
+use serde_json::json;
 
 use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
-use super::lower_agent::{ANSWER, INPUT, RAW, RERUN};
+use super::lower_agent::{ANSWER, INPUT, MEMORY, RAW, RERUN};
+use super::lower_feed;
 use super::models;
 use super::schema::{Agent, Body, Human, Interface, Llm, Tools};
 use super::settings::HumanInterface;
 use super::shapes;
-use super::state::HISTORY;
+use super::state::{BUDGET, HISTORY, SPENT, SPENT_COST, SPENT_TOKENS};
 use crate::surroundings::{Surroundings, ToolState};
 
 /// What stands for the text of a model or a person that is no JSON object.
@@ -61,17 +63,39 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
             Ok(vec![step("function", action, key(ANSWER))])
         }
         Body::Llm(llm) => {
-            let mut steps = vec![model(agent, llm, surroundings)];
-            if surroundings.tool(&agent.name) != ToolState::Missing {
-                let said = object([(LLM_RESPONSE, key(RAW))]);
-                let given = composed(Composed::Overlaid(vec![key(INPUT), said]));
-                steps[0].next = Some(Onward::To("function"));
-                steps.push(step("function", function(agent, given, surroundings)?, key(ANSWER)));
+            let mut asks = model(agent, llm, surroundings);
+            let mut steps: Vec<Work> = budget(agent)?.into_iter().collect();
+            if surroundings.tool(&agent.name) == ToolState::Missing {
+                steps.push(asks);
+                return Ok(steps);
             }
+            let said = object([(LLM_RESPONSE, key(RAW))]);
+            let given = composed(Composed::Overlaid(vec![key(INPUT), said]));
+            asks.next = Some(Onward::To("function"));
+            steps.extend([asks, step("function", function(agent, given, surroundings)?, key(ANSWER))]);
             Ok(steps)
         }
         Body::Human(human) => Ok(person(agent, human, surroundings)),
     }
+}
+
+/// Fails where the models of an agent have used up what they may use in the month.
+fn budget(agent: &Agent) -> Result<Option<Work>, String> {
+    let Some(budget) = &agent.budget else { return Ok(None) };
+    let limits = [(SPENT_TOKENS, budget.tokens.map(f64::from)), (SPENT_COST, budget.cost_usd)];
+    let below = |(name, most): (&str, Option<f64>)| {
+        Some((name.to_owned(), json!({ "type": "number", "exclusiveMaximum": most? })))
+    };
+    let limits: serde_json::Map<String, serde_json::Value> = limits.into_iter().filter_map(below).collect();
+    let schema = Value::from(&json!({ "type": "object", "properties": limits }));
+    let fit = Fit::new(schema).map_err(|problem| problem.to_string())?;
+    let words = "the budget of the month is used up: ".to_owned();
+    let action = Action::Compute(ComputeAction {
+        value: composed(Composed::Fitting(or_else(key(SPENT), Object::default()), fit, words)),
+        failure_kind: Some(BUDGET),
+        bind: ANSWER,
+    });
+    Ok(Some(Work { name: "budget", action, updates: Vec::new(), next: Some(Onward::To("model")) }))
 }
 
 fn step(name: &'static str, action: Action, gives: Expression) -> Work {
@@ -121,6 +145,9 @@ fn model(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Work {
     }
     if !agent.yields.is_empty() {
         prompt.push(system("`yields`", Contract::hint(&shapes::of_fields(&agent.yields))));
+    }
+    if agent.memory.is_some() {
+        prompt.push(lower_feed::told(MEMORY));
     }
     if let Some(most) = agent.history {
         let earlier = composed(Composed::Newest(key(HISTORY), most as usize));

@@ -8,6 +8,7 @@ mod cron;
 mod interpolate;
 mod lower;
 mod lower_agent;
+mod lower_feed;
 mod lower_work;
 mod models;
 mod prompt_keys;
@@ -19,6 +20,7 @@ mod read_evolution;
 mod read_human;
 mod read_llm;
 mod read_manager;
+mod read_memory;
 mod reading;
 mod schema;
 mod settings;
@@ -37,8 +39,8 @@ use reading::Reading;
 
 pub use cron::{Cron, LocalMinute};
 pub use settings::{
-    AgentKind, AgentSettings, ChannelSettings, EntrySettings, EscalationTarget, Hidden, HumanInterface, HumanSettings,
-    ManagerSettings, MeshSettings, WakeUp, WebhookLimits, WebhookSettings,
+    AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, EscalationTarget, Hidden, HumanInterface,
+    HumanSettings, ManagerSettings, MeshSettings, WakeUp, WebhookLimits, WebhookSettings,
 };
 
 /// What a file gives.

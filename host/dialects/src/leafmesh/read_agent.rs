@@ -8,10 +8,10 @@ use hotcell_graph::diagnostic::Diagnostic;
 use super::cron::Cron;
 use super::reading::{Reading, vault_name};
 use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
-use super::settings::WakeUp;
+use super::settings::{BudgetSettings, WakeUp};
 use super::shapes::Declared;
 use super::wait::Wait;
-use super::{read, read_connector, read_human, read_llm};
+use super::{read, read_connector, read_human, read_llm, read_memory};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Node, Owner, SourceText};
 
@@ -19,6 +19,8 @@ use crate::document::{Entry, Fields, Kind, Node, Owner, SourceText};
 const MAX_NAME: usize = 128;
 /// How many copies of an agent one call may run.
 const MOST_INSTANCES: u32 = 50;
+/// In how many sessions an agent with `parallel` works at a time where nothing is said.
+const MAX_CONCURRENT: u32 = 5;
 /// How long an agent waits for others where nothing is said, in seconds.
 const WAIT: u32 = 60;
 /// Fields that only some types of agents have, with those that have them.
@@ -45,35 +47,31 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     let description = fields.text("description", Optional).map(|text| text.to_string());
     let communication = communication(reading, &mut fields);
     let parallel = fields.flag("parallel", Optional).is_some_and(|flag| flag.value);
-    fields.between("max_concurrent", 1, u32::MAX);
-    if parallel && let Some(entry) = fields.entry("parallel", Optional) {
-        reading.later(&fields, entry);
+    let most = fields.between("max_concurrent", 1, u32::MAX).unwrap_or(MAX_CONCURRENT);
+    let at_once = parallel.then_some(most);
+    if !parallel {
+        reading.no_effect(&mut fields, "max_concurrent", "`parallel` is off");
     }
     let instances = fields.between("instances", 1, MOST_INSTANCES).unwrap_or(1);
-    if fields.word("instances_handoff", &["last", "each"]) == Some("each")
-        && let Some(entry) = fields.entry("instances_handoff", Optional)
-    {
-        reading.later_because(&fields, entry, ": `each`");
-    }
-    budgets(reading, &mut fields, entry, agent_type);
+    let hands_on_each = fields.word("instances_handoff", &["last", "each"]) == Some("each") && instances > 1;
+    let budget = budgets(reading, &mut fields, entry, agent_type);
     let wake_ups = wake_ups(reading, &mut fields);
     identity(reading, &mut fields);
     let structures = &reading.structures;
     let yields = Declared { block: "`yields`", structures: &[] }.fields(&mut fields, "yields");
     let inputs = Declared { block: "`inputs`", structures }.fields(&mut fields, "inputs");
     let edges = edges(reading, &mut fields);
-    fields.text("narration", Optional);
-    // Nobody reads it where there is no manager.
-    if reading.has_manager {
-        reading.not_yet(&mut fields, "narration");
+    let narration = fields.text("narration", Optional).map(|text| text.trim().to_owned());
+    if !reading.has_manager {
+        reading.no_effect(&mut fields, "narration", "there is no `manager` that is on");
     }
     let wait = wait_for(reading, &mut fields);
     fields.flag("auto_store_response", Optional);
     fields.flag("auto_store_yields", Optional);
     let is_strict = fields.flag("enforce_yields", Optional).is_some_and(|flag| flag.value);
     let retries = fields.between("enforce_yields_retry", 0, u32::MAX).unwrap_or(0);
-    memory(reading, &mut fields);
-    knowledge(reading, &mut fields);
+    let memory = read_memory::memory(reading, &mut fields, agent_type);
+    let knowledge = read_memory::knowledge(reading, &mut fields);
     let history = history(reading, &mut fields, agent_type);
     let overrides = overrides(reading, &mut fields);
     fields.list("listen_events", Optional);
@@ -101,6 +99,8 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
         description,
         communication,
         instances,
+        hands_on_each,
+        at_once,
         yields,
         inputs,
         edges,
@@ -108,6 +108,10 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
         wait,
         is_strict,
         retries,
+        narration: narration.filter(|text| !text.is_empty()),
+        memory,
+        knowledge,
+        budget,
         history,
         overrides,
         body,
@@ -189,13 +193,18 @@ fn communication(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> Comm
     if matches!(word, Some("chain" | "execute")) { Communication::Chain } else { Communication::Dual }
 }
 
-fn budgets<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, entry: &'d Entry, own: AgentType) {
+fn budgets<'r, 'd>(
+    reading: &Reading<'r, 'd>,
+    fields: &mut Fields<'r, 'd>,
+    entry: &'d Entry,
+    own: AgentType,
+) -> Option<BudgetSettings> {
     /// Connectors that do not say what a call cost.
     const SILENT: [&str; 6] = ["custom", "n8n", "zapier", "mcp", "a2a", "composio"];
     let connector = ["framework", "integration"].iter().find_map(|name| entry.value.get(name)?.value.as_text());
-    fields.between("monthly_token_budget", 1, u32::MAX);
-    reading.positive(fields, "monthly_cost_budget");
-    fields.word("budget_on_exhaust", &["graceful", "escalate"]);
+    let tokens = fields.between("monthly_token_budget", 1, u32::MAX);
+    let cost_usd = reading.positive(fields, "monthly_cost_budget");
+    let escalates = fields.word("budget_on_exhaust", &["graceful", "escalate"]) == Some("escalate");
     for name in ["monthly_token_budget", "monthly_cost_budget"] {
         let Some(entry) = fields.entry(name, Optional) else { continue };
         let silent = connector.filter(|connector| SILENT.contains(connector));
@@ -205,9 +214,12 @@ fn budgets<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, entry
                 let error = fields.error(message, &reading.reader.span(entry.key_place));
                 reading.reader.report(error.help("take it out"));
             }
-            _ => reading.later(fields, entry),
+            _ if own == AgentType::External => reading.later(fields, entry),
+            _ if own != AgentType::Llm => reading.no_effect(fields, name, "the agent asks no model"),
+            _ => {}
         }
     }
+    (tokens.is_some() || cost_usd.is_some()).then_some(BudgetSettings { tokens, cost_usd, escalates })
 }
 
 fn wake_ups<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<WakeUp> {
@@ -324,60 +336,6 @@ fn wait_for<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> O
         _ => Wait::All(parts),
     };
     Some(WaitFor { expression, texts, timeout: Duration::from_secs(u64::from(timeout)) })
-}
-
-fn memory<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    fields.between("memory_limit", 1, 100);
-    let Some(entry) = fields.entry("memory", Optional) else { return };
-    match &entry.value.kind {
-        Kind::Map(_) => {
-            let Some(mut of_one) = reading.block(fields, "memory") else { return };
-            of_one.word("strategy", &["recency", "relevance", "hybrid"]);
-            of_one.between("limit", 1, 100);
-            of_one.flag("cross_session", Optional);
-            of_one.between("cross_session_limit", 1, 500);
-            let relevance = of_one.within("relevance_weight", 0.0..=1.0);
-            let recency = of_one.within("recency_weight", 0.0..=1.0);
-            if relevance == Some(0.0) && recency == Some(0.0) {
-                let message =
-                    "`relevance_weight` and `recency_weight` are both 0, so nothing is remembered before anything else";
-                let error = of_one.error(message, &reading.reader.span(entry.value.place));
-                reading.reader.report(error.help("give one of them a weight"));
-            }
-            of_one.between("decay_hours", 1, u32::MAX);
-            of_one.flag("experience", Optional);
-            of_one.finish(|_| None);
-            reading.later(fields, entry);
-        }
-        _ => {
-            if fields.flag("memory", Optional).is_some_and(|flag| flag.value) {
-                reading.later(fields, entry);
-            }
-        }
-    }
-}
-
-fn knowledge<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    let Some(entry) = fields.entry("knowledge", Optional) else { return };
-    match &entry.value.kind {
-        Kind::Map(_) => {
-            let Some(mut of_one) = reading.block(fields, "knowledge") else { return };
-            of_one.text("serviceName", Required);
-            let enabled = of_one.flag("enabled", Optional).is_none_or(|flag| flag.value);
-            of_one.text("groupName", Optional);
-            of_one.finish(|_| None);
-            if enabled {
-                reading.later(fields, entry);
-            }
-        }
-        Kind::Bool(true) => {
-            let error = fields.error("`knowledge: true` does not say which", &reading.reader.span(entry.value.place));
-            reading.reader.report(error.help("name the provider: `knowledge: {serviceName: ...}`"));
-        }
-        _ => {
-            fields.flag("knowledge", Optional);
-        }
-    }
 }
 
 fn history<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, own: AgentType) -> Option<u32> {

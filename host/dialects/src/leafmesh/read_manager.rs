@@ -3,7 +3,7 @@
 use super::read::MOST_SECONDS;
 use super::read_human::{PROVIDERS, check_url, text_values};
 use super::reading::{LONGEST, Reading};
-use super::schema::{Manager, Mesh};
+use super::schema::{Manager, Mesh, Summarizer};
 use super::settings::{EscalationTarget, Hidden, ManagerSettings};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Node, SourceText};
@@ -12,6 +12,9 @@ use crate::document::{Fields, Node, SourceText};
 /// questions one after the other that nobody answered.
 const MAX_ERRORS: u32 = 5;
 const MAX_TIMEOUTS: u32 = 2;
+/// What its model is asked with where nothing is said.
+const TEMPERATURE: f64 = 0.1;
+const MAX_TOKENS: u32 = 800;
 
 pub(super) fn manager<'r, 'd>(
     reading: &Reading<'r, 'd>,
@@ -26,8 +29,8 @@ pub(super) fn manager<'r, 'd>(
         let error = of_one.error("the manager is enabled and has no `model`", &reading.reader.span(entry.key_place));
         reading.reader.report(error.help("say which, or write `enabled: false`"));
     }
-    of_one.word("domain", &["generic", "ecommerce", "data_analysis"]);
-    of_one.text("prompt", Optional);
+    let domain = of_one.word("domain", &["generic", "ecommerce", "data_analysis"]).unwrap_or("generic");
+    let criteria = of_one.text("prompt", Optional).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let can_intervene = of_one.flag("can_intervene", Optional).is_none_or(|flag| flag.value);
     of_one.map("coordination_rules", Optional);
     reading.seconds(&mut of_one, "chain_completion_timeout", LONGEST);
@@ -36,9 +39,9 @@ pub(super) fn manager<'r, 'd>(
     let escalation = escalation(reading, &mut of_one, mesh);
     routing(reading, &mut of_one);
     rules(reading, &mut of_one);
-    of_one.text("feed_model", Optional);
-    of_one.within("temperature", 0.0..=2.0);
-    of_one.between("max_tokens", 1, u32::MAX);
+    let feed_model = of_one.text("feed_model", Optional);
+    let temperature = of_one.within("temperature", 0.0..=2.0).unwrap_or(TEMPERATURE);
+    let max_tokens = of_one.between("max_tokens", 1, u32::MAX).unwrap_or(MAX_TOKENS);
     // Blocks of later versions of the documentation, which the manager alone reads.
     for name in
         ["analysis_style", "omnipresent_mode", "triggers", "yields", "super_agent", "knowledge", "command_center"]
@@ -46,16 +49,21 @@ pub(super) fn manager<'r, 'd>(
         of_one.ignore(name);
     }
     of_one.finish(|_| None);
-    if enabled {
-        reading.later(fields, entry);
-    }
+    let summarizer = feed_model.or(model).filter(|_| enabled).map(|model| Summarizer {
+        model: model.trim().to_owned(),
+        temperature,
+        max_tokens,
+        domain,
+        criteria,
+        intervenes: can_intervene,
+    });
     let settings = ManagerSettings {
         can_intervene,
         targets: escalation.targets,
         max_errors_per_session: escalation.max_errors.unwrap_or(MAX_ERRORS),
         timeout_threshold: escalation.timeouts.unwrap_or(MAX_TIMEOUTS),
     };
-    Some(Manager { escalation_agents: escalation.agents, settings: enabled.then_some(settings) })
+    Some(Manager { summarizer, escalation_agents: escalation.agents, settings: enabled.then_some(settings) })
 }
 
 /// Who is told, and when.

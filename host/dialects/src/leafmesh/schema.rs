@@ -7,7 +7,7 @@ use hotcell_graph::ir::{CallLimits, ToolChoice};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, List, Object, Value};
 
-use super::settings::{ChannelSettings, ManagerSettings, WakeUp, WebhookLimits, WebhookSettings};
+use super::settings::{BudgetSettings, ChannelSettings, ManagerSettings, WakeUp, WebhookLimits, WebhookSettings};
 use super::shapes::{Field, Shape};
 use super::wait::Wait;
 use crate::document::SourceText;
@@ -41,10 +41,36 @@ pub(super) struct Providers {
 
 #[derive(Debug)]
 pub(super) struct Manager {
+    /// How it looks at what agents give; none where it is off
+    pub(super) summarizer: Option<Summarizer>,
     /// Agents that are asked when something goes wrong
     pub(super) escalation_agents: Vec<SourceText>,
     /// What whoever serves the mesh has to know; none where it is off
     pub(super) settings: Option<ManagerSettings>,
+}
+
+/// Who makes a post of everything that an agent gives.
+#[derive(Debug)]
+pub(super) struct Summarizer {
+    pub(super) model: String,
+    pub(super) temperature: f64,
+    pub(super) max_tokens: u32,
+    pub(super) domain: &'static str,
+    /// What it looks for
+    pub(super) criteria: Option<String>,
+    /// Whether agents are called that it names
+    pub(super) intervenes: bool,
+}
+
+/// What an agent remembers of what was posted.
+#[derive(Debug)]
+pub(super) struct Memory {
+    pub(super) most: usize,
+    pub(super) recency: f64,
+    pub(super) relevance: f64,
+    pub(super) decay_hours: f64,
+    /// How many posts about it of other sessions, if any
+    pub(super) of_others: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +107,10 @@ pub(super) struct Agent {
     pub(super) description: Option<String>,
     pub(super) communication: Communication,
     pub(super) instances: u32,
+    /// Whether each of them leads on with what it gave itself
+    pub(super) hands_on_each: bool,
+    /// In how many sessions it works at a time
+    pub(super) at_once: Option<u32>,
     pub(super) yields: Vec<(Key, Field)>,
     pub(super) inputs: Vec<(Key, Field)>,
     pub(super) edges: Vec<Edge>,
@@ -88,6 +118,12 @@ pub(super) struct Agent {
     pub(super) wait: Option<WaitFor>,
     pub(super) is_strict: bool,
     pub(super) retries: u32,
+    /// Who else may be called when it has given something, in words for the manager
+    pub(super) narration: Option<String>,
+    pub(super) memory: Option<Memory>,
+    /// The knowledge service that it names
+    pub(super) knowledge: Option<String>,
+    pub(super) budget: Option<BudgetSettings>,
     /// How many of the earlier messages of a session it is told, if it is
     pub(super) history: Option<u32>,
     pub(super) overrides: Vec<(SourceText, Communication)>,

@@ -115,8 +115,24 @@ pub struct AgentSettings {
     pub connector: Option<String>,
     /// How a person is reached, for one that is a person
     pub human: Option<HumanSettings>,
+    /// What its models may use in a month
+    pub budget: Option<BudgetSettings>,
+    /// Whether it remembers posts of other sessions that are about it
+    pub remembers_others: bool,
     /// When it wakes up by itself
     pub wake_ups: Vec<WakeUp>,
+}
+
+/// What the models of an agent may use in a calendar month, in UTC. Whoever serves the mesh says what they have used
+/// ([`super::state::SPENT`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BudgetSettings {
+    /// Tokens of requests and replies
+    pub tokens: Option<u32>,
+    /// Costs
+    pub cost_usd: Option<f64>,
+    /// Whether the targets of an escalation are told when it is used up
+    pub escalates: bool,
 }
 
 /// How a person is reached.
@@ -332,6 +348,8 @@ fn agent(agent: &Agent) -> AgentSettings {
         model,
         connector: connector.map(|connector| connector.name.to_string()),
         human,
+        budget: agent.budget,
+        remembers_others: agent.memory.as_ref().is_some_and(|memory| memory.of_others.is_some()),
         wake_ups: agent.wake_ups.clone(),
     }
 }

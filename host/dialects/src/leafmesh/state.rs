@@ -26,3 +26,32 @@ pub const ERRORS: &str = "errors";
 pub const BROUGHT: &str = "(brought)";
 /// The agent that gave it
 pub const FROM: &str = "from";
+/// Posts that agents may remember, the oldest first: those of earlier runs of the session and, where an agent remembers them, of
+/// other sessions. They are what [`FEED`] was, with [`POST_TIME`]
+pub const EARLIER_FEED: &str = "(feed)";
+/// What was posted in the run: objects
+pub const FEED: &str = "feed";
+/// The agent that a post is about
+pub const POST_AGENT: &str = "agent";
+/// The session that it belongs to
+pub const POST_SESSION: &str = "session_id";
+/// When it was posted, in seconds since 1970. Whoever keeps posts adds it
+pub const POST_TIME: &str = "at";
+/// What models of agents have used in this month, by the names of the agents: objects with [`SPENT_TOKENS`] and [`SPENT_COST`]
+pub const SPENT: &str = "(spent)";
+/// Tokens of requests and replies
+pub const SPENT_TOKENS: &str = "tokens";
+/// Costs in USD
+pub const SPENT_COST: &str = "cost_usd";
+
+/// The node at which what an agent gave is posted: where it leads to others, they are called because the post names them.
+pub fn post_node(agent: &str) -> String {
+    format!("({agent} is posted)")
+}
+
+/// The kind of failure of an agent that does not give what it declares, after all its attempts
+pub const CONTRACT: &str = "YieldContractFailure";
+/// The kind of failure of an agent that waits for others in vain
+pub const FAN_IN: &str = "FanInTimeout";
+/// The kind of failure of an agent whose budget is used up
+pub const BUDGET: &str = "BudgetExhausted";

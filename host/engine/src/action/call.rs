@@ -50,6 +50,7 @@ pub(super) struct Ended {
     pub(super) result: Result<GraphOutput, Interruption>,
     said: List,
     pub(super) account: Account,
+    failure_kind: Option<String>,
     state: State,
 }
 
@@ -176,7 +177,10 @@ async fn call_graph(
     let base = turn.next_base();
     let mut part = part(turn, base, graph, inner, conversation, state);
     part.asks_by_way = *gives != Gives::Outputs;
-    let ended = run(turn.context.clone(), part).await;
+    let ended = {
+        let _place = turn.context.gates.enter(graph, &*turn.context.ports.clock).await;
+        run(turn.context.clone(), part).await
+    };
     turn.recorded += ended.account;
     let said = |said: List| match conversation {
         Some(key) if !said.is_empty() => vec![Write { key: key.clone(), value: Value::List(said) }],
@@ -186,6 +190,7 @@ async fn call_graph(
         Ok(given) => given,
         Err(stop) => {
             turn.shown = said(ended.said);
+            turn.failure_kind = ended.failure_kind;
             return Err(stop);
         }
     };
@@ -226,12 +231,12 @@ pub(super) async fn run(caller: Arc<RunContext>, part: CalledGraph) -> Ended {
     if caller.depth >= MAX_DEPTH {
         let reason = format!("graphs may call each other to a depth of {MAX_DEPTH}, and this is deeper");
         let (said, account, state) = (List::default(), Account::default(), State::default());
-        return Ended { result: Err(Interruption::Failed(reason)), said, account, state };
+        return Ended { result: Err(Interruption::Failed(reason)), said, account, failure_kind: None, state };
     }
-    let Driven { result, state, account } = drive(prepare(&caller, &part), part.state.clone()).await;
+    let Driven { result, failure_kind, state, account } = drive(prepare(&caller, &part), part.state.clone()).await;
     let said = said(&part, &state);
     let result = result.map(|_| given(part.graph.results.as_ref(), &state, said.clone()));
-    Ended { result, said, account, state }
+    Ended { result, said, account, failure_kind, state }
 }
 
 /// What a graph is run with.

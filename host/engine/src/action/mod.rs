@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
-    Action, CallTarget, Expression, FailureRecord, Graph, Node, NodeIndex, OnFailure, SpreadAction, Update, failure_key,
+    Action, CallTarget, Expression, FailureRecord, Graph, Join, JoinWhen, Node, NodeIndex, OnFailure, SpreadAction,
+    Unmet, Update, failure_key,
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
@@ -167,6 +168,9 @@ pub(crate) async fn miss_node(
     state: State,
     missed: &[NodeIndex],
 ) -> Result<Done, Interruption> {
+    if let Join::When(JoinWhen { unmet: Unmet::FailAs(kind), .. }) = &graph.node(index).join {
+        turn.failure_kind = Some((*kind).to_owned());
+    }
     let names: Vec<String> = missed.iter().map(|node| graph.node(*node).speaks_as().to_string()).collect();
     fail(turn, graph, index, state, format!("it waited for {}, and nothing came", list(&names)))
 }
@@ -220,7 +224,7 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::ReadValue(action) => read_value::perform(action, state),
         Action::Call(action) => call::perform(turn, node, action, state).await,
         Action::Tool(action) => defined::perform(turn, action, state).await,
-        Action::Compute(action) => compute::perform(action, state),
+        Action::Compute(action) => compute::perform(turn, action, state),
     }
 }
 
@@ -314,7 +318,7 @@ fn failure(graph: &Graph, node: &Node, reason: &str, turn: &NodeTurn) -> Write {
             let status = if turn.timed_out { "timeout" } else { "failed" };
             let record =
                 hook::event([("output", Value::Null), ("status", status.into()), ("error", Value::from(reason))]);
-            let value: Object = [(node.id.clone(), Value::Object(record))].into_iter().collect();
+            let value: Object = [(node.speaks_as().clone(), Value::Object(record))].into_iter().collect();
             Write { key: key.clone(), value: Value::Object(value) }
         }
     }

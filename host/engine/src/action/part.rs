@@ -12,6 +12,8 @@ use crate::outcome::{Outcome, Part};
 pub(super) struct Driven {
     /// Its result
     pub(super) result: Result<String, Interruption>,
+    /// What kind of failure it failed with, where it tells kinds apart
+    pub(super) failure_kind: Option<String>,
     /// The state that it left
     pub(super) state: State,
     /// Who used what for it
@@ -21,14 +23,14 @@ pub(super) struct Driven {
 impl Driven {
     /// One that could not begin.
     pub(super) fn not_begun(stop: Interruption) -> Self {
-        Driven { result: Err(stop), state: State::default(), account: Account::default() }
+        Driven { result: Err(stop), failure_kind: None, state: State::default(), account: Account::default() }
     }
 }
 
 /// Drives a graph to its end, or to where it waits.
 pub(super) async fn drive(context: RunContext, state: State) -> Driven {
     let drive_part = context.drive_part;
-    let Part { result, is_refused, used: account } = drive_part(Arc::new(context), state).await;
+    let Part { result, is_refused, failure_kind, used: account } = drive_part(Arc::new(context), state).await;
     let (outcome, state) = match result {
         Ok(result) => result,
         Err(error) => return Driven { account, ..Driven::not_begun(error.into()) },
@@ -40,5 +42,5 @@ pub(super) async fn drive(context: RunContext, state: State) -> Driven {
         Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Interruption::Failed(error)),
         Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Interruption::Waiting),
     };
-    Driven { result, state, account }
+    Driven { result, failure_kind, state, account }
 }

@@ -132,3 +132,51 @@ async fn a_run_that_waits_for_nobody_here_is_settled() {
     let (report, due) = run(built, Arc::new(MemoryStore::default())).await;
     assert!(matches!(report.outcome, Outcome::Waiting { .. }) && due.is_empty(), "{:?}", report.outcome);
 }
+
+#[tokio::test]
+async fn runs_wait_before_a_graph_that_is_full() {
+    use hotcell_engine::Gates;
+    use hotcell_graph::ir::{Action, CallAction, CallTarget, Gives};
+    let calls = || {
+        let mut inner =
+            graph(&["work", "done"], |ids| vec![script(ids, "work", "1", &[], &["done"]), end(ids, "done", "made")]);
+        inner.at_once = Some(1);
+        let inner = Arc::new(inner);
+        Arc::new(graph(&["call", "done"], |ids| {
+            let target = CallTarget::Graph {
+                graph: inner.clone(),
+                inputs: Vec::new(),
+                conversation: None,
+                inherits: false,
+                gives: Gives::State,
+            };
+            let call = CallAction { target, contract: None, failure_prefix: None, bind: "answer" };
+            vec![node(ids, "call", Action::Call(Box::new(call)), &[], &["done"]), end(ids, "done", "made")]
+        }))
+    };
+    let gates = Gates::default();
+    for (agents, expected) in [(["a", "a", "a"], &[1.0, 2.0, 3.0][..]), (["a", "b", "c"], &[1.0])] {
+        let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
+        let clock = ManualClock::at(begun);
+        let scripts = Arc::new(Slow(clock.clone()));
+        let ports = Ports { scripts, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
+        let start = |agent: &str| {
+            let engine = Engine::new(ports.clone(), Arc::new(MemoryStore::default())).behind(gates.of(agent));
+            // Each run has loaded the graph by itself.
+            let graph = calls();
+            tokio::spawn(async move { engine.start(request(&graph), CancellationToken::new()).await })
+        };
+        let runs = agents.map(start);
+        let mut due = Vec::new();
+        loop {
+            assert!(clock.settled(SOON).await, "{clock:?}");
+            let Some(next) = clock.next_due() else { break };
+            due.push(next.duration_since(begun).expect("later").as_secs_f64() / 3600.0);
+            clock.advance_to(next);
+        }
+        assert_eq!(due, expected, "{agents:?}");
+        for run in runs {
+            assert_eq!(run.await.expect("whole").expect("it ran").outcome, completed("made"));
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Expression, NoValue};
+use super::{Expression, NoValue, Recall};
 use crate::json_schema::{JsonSchema, SchemaProblem};
 use crate::python::ObjectCondition;
 use crate::suggest::closest;
@@ -32,9 +32,26 @@ pub enum Composed {
         condition: Expression,
         /// The value where that is true
         then: Expression,
-        /// The value where it is not
+        /// The value where it is not, or has no value
         otherwise: Expression,
     },
+    /// The items of several lists, one after the other
+    Concat(Vec<Expression>),
+    /// Whether a list has an item
+    Contains(Expression, Expression),
+    /// The items of a list that have this value as an entry, or those that do not
+    Having {
+        /// The list
+        list: Expression,
+        /// The entry
+        key: Key,
+        /// The value
+        value: Expression,
+        /// Whether those are meant that have it
+        is: bool,
+    },
+    /// Items of lists that are worth recalling for a text
+    Recalled(Box<Recall>),
     /// An object of the items of a list: of each the entry `value`, under the text that is its entry `key`. Items without such a
     /// text are left out
     Keyed {
@@ -156,10 +173,27 @@ impl Composed {
                 let list = list_of(of, scope)?;
                 Value::List(list.iter().skip(list.len().saturating_sub(*most)).cloned().collect())
             }
-            Composed::Either { condition, then, otherwise } => match condition.evaluate(scope)? {
-                Value::Bool(true) => then.evaluate(scope)?,
+            Composed::Either { condition, then, otherwise } => match condition.evaluate(scope) {
+                Ok(Value::Bool(true)) => then.evaluate(scope)?,
                 _ => otherwise.evaluate(scope)?,
             },
+            Composed::Concat(lists) => {
+                let mut whole = List::default();
+                for list in lists {
+                    whole.extend(&list_of(list, scope)?);
+                }
+                Value::List(whole)
+            }
+            Composed::Contains(list, item) => {
+                let item = item.evaluate(scope)?;
+                Value::Bool(list_of(list, scope)?.iter().any(|known| *known == item))
+            }
+            Composed::Having { list, key, value, is } => {
+                let value = value.evaluate(scope)?;
+                let has = |item: &&Value| item.as_object().and_then(|item| item.get(key)) == Some(&value);
+                Value::List(list_of(list, scope)?.iter().filter(|item| has(item) == *is).cloned().collect())
+            }
+            Composed::Recalled(recall) => recall.evaluate(scope)?,
             Composed::Keyed { list, key, value } => {
                 let mut object = Object::default();
                 for item in list_of(list, scope)?.iter().filter_map(Value::as_object) {
@@ -284,7 +318,7 @@ fn object_of(of: &Expression, scope: &dyn Lookup) -> Result<Object, NoValue> {
     }
 }
 
-fn list_of(of: &Expression, scope: &dyn Lookup) -> Result<List, NoValue> {
+pub(super) fn list_of(of: &Expression, scope: &dyn Lookup) -> Result<List, NoValue> {
     match of.evaluate(scope)? {
         Value::List(list) => Ok(list),
         other => Err(NoValue::Unfit(format!("a list is needed here, not {}", other.a_kind()))),
@@ -337,7 +371,7 @@ mod tests {
         let seed = r#"{"one":{"a":1,"b":{"c":2}},"two":{"a":3,"d":null},
             "came":[{"from":"x","output":{"n":1}},{"output":{"n":2}},{"from":"y","output":{"n":3}}],
             "copies":[{"l":[1],"n":1,"t":"a"},null,{"l":[2],"n":2.5,"t":"b","m":true}],
-            "text":"```json\n{\"k\": 1}\n```","prose":"hello {\"k\"}"}"#;
+            "words":["a","b"],"text":"```json\n{\"k\": 1}\n```","prose":"hello {\"k\"}"}"#;
         match parse_json(seed).unwrap() {
             Value::Object(object) => State::from_object(&object),
             _ => unreachable!("the seed is an object"),
@@ -367,6 +401,35 @@ mod tests {
             (Composed::Only(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"b":{"c":2}}"#)),
             (Composed::Without(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"a":1}"#)),
             (Composed::Last(key("came")), Ok(r#"{"from":"y","output":{"n":3}}"#)),
+            (Composed::Contains(key("words"), Expression::Value("b".into())), Ok("true")),
+            (Composed::Contains(key("words"), Expression::Value("z".into())), Ok("false")),
+            (Composed::Concat(vec![key("words"), key("words")]), Ok(r#"["a","b","a","b"]"#)),
+            (
+                Composed::Having {
+                    list: key("came"),
+                    key: "from".into(),
+                    value: Expression::Value("x".into()),
+                    is: true,
+                },
+                Ok(r#"[{"from":"x","output":{"n":1}}]"#),
+            ),
+            (
+                Composed::Having {
+                    list: key("came"),
+                    key: "from".into(),
+                    value: Expression::Value("x".into()),
+                    is: false,
+                },
+                Ok(r#"[{"output":{"n":2}},{"from":"y","output":{"n":3}}]"#),
+            ),
+            (
+                Composed::Either {
+                    condition: key("gone"),
+                    then: key("one"),
+                    otherwise: Expression::Value(Value::Null),
+                },
+                Ok("null"),
+            ),
             (Composed::Newest(key("came"), 2), Ok(r#"[{"output":{"n":2}},{"from":"y","output":{"n":3}}]"#)),
             (
                 Composed::Newest(key("came"), 9),

@@ -87,6 +87,8 @@ pub enum Unmet {
     /// Its node fails
     #[default]
     Fail,
+    /// Its node fails, and this is what kind of failure it is
+    FailAs(&'static str),
     /// Its node is left out: the branches that arrived end there
     Skip,
 }

@@ -64,6 +64,7 @@ pub(crate) fn turn(number: u64) -> Entry {
         output: None,
         handled: false,
         failure: None,
+        failure_kind: None,
         elapsed: Duration::from_micros(5),
         account: Default::default(),
     };

@@ -240,7 +240,7 @@ impl Host {
             web: agent.own.web.clone(),
             clock: self.clock().clone(),
         };
-        Engine::new(ports, self.0.journal.clone())
+        Engine::new(ports, self.0.journal.clone()).behind(self.0.gates.of(agent.source()))
     }
 
     /// Sends the answer to an open question of a run: the one of this id, or the only one there is. A run that is being worked

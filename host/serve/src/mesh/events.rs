@@ -1,5 +1,6 @@
 //! What happens in a mesh, for whoever watches it. It is kept, so that it is told once and can be counted.
 
+use hotcell_runtime::leafmesh::state::{CONTRACT, post_node};
 use hotcell_runtime::{Fact, NumberedEntry};
 use serde_json::{Value, json};
 
@@ -12,6 +13,9 @@ use crate::store::StoreError;
 pub(super) const ERROR: &str = "AGENT_ERROR";
 /// A person did not answer in time.
 pub(super) const TIMEOUT: &str = "HUMAN_INPUT_TIMEOUT";
+
+/// Agents were called because the manager names them.
+pub(super) const INTERVENTION: &str = "MANAGER_INTERVENTION";
 
 /// Notes an event of a session under a key, and tells it. False if it was noted before.
 pub(super) fn note(server: &Server, session: &Session, key: &str, mut event: Value) -> Result<bool, StoreError> {
@@ -29,9 +33,22 @@ pub(super) fn of_entry(mesh: &Mesh, numbered: &NumberedEntry, seat: impl FnOnce(
     let entry = &numbered.entry;
     match &entry.fact {
         Fact::Completed(completed) if entry.place.around().is_none() => {
+            if let Some(agent) = mesh.settings.agents.iter().find(|agent| post_node(&agent.name) == completed.node) {
+                let called = completed.next.as_deref().filter(|called| !called.is_empty())?;
+                return Some(json!({ "type": INTERVENTION, "agent": agent.name, "next_agents": called }));
+            }
             let failure = completed.failure.as_ref()?;
-            mesh.settings.agent(&completed.node)?;
-            Some(json!({ "type": ERROR, "agent": completed.node, "message": failure }))
+            // A copy of an agent fails for it.
+            let agent = completed.node.split('#').next().unwrap_or_default();
+            mesh.settings.agent(agent)?;
+            let mut event = json!({ "type": ERROR, "agent": agent, "message": failure });
+            if let Some(kind) = &completed.failure_kind {
+                event["error_type"] = json!(kind);
+                if kind == CONTRACT {
+                    event["retry_exhausted"] = json!(true);
+                }
+            }
+            Some(event)
         }
         Fact::Expired { .. } => Some(json!({ "type": TIMEOUT, "agent": seat()? })),
         Fact::Stopped { reason } => Some(json!({ "type": ERROR, "error_type": "ChainCapExceeded", "message": reason })),

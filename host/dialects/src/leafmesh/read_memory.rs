@@ -1,0 +1,96 @@
+//! Reading what an agent remembers, and what it can look up.
+
+use super::reading::Reading;
+use super::schema::{AgentType, Memory};
+use crate::document::Need::{Optional, Required};
+use crate::document::{Fields, Kind};
+
+/// How many posts are remembered where nothing is said, and how many of other sessions.
+const MOST: u32 = 10;
+const OF_OTHERS: u32 = 50;
+/// How much it counts that a post fits and that it is new, where both count.
+const RELEVANCE: f64 = 0.6;
+const RECENCY: f64 = 0.4;
+/// After how many hours a post counts as old.
+const DECAY_HOURS: u32 = 24;
+
+pub(super) fn memory<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, own: AgentType) -> Option<Memory> {
+    let most = fields.between("memory_limit", 1, 100).unwrap_or(MOST);
+    let entry = fields.entry("memory", Optional)?;
+    let usual = Memory {
+        most: most as usize,
+        recency: 1.0,
+        relevance: 0.0,
+        decay_hours: f64::from(DECAY_HOURS),
+        of_others: None,
+    };
+    let memory = match &entry.value.kind {
+        Kind::Map(_) => {
+            let mut of_one = reading.block(fields, "memory")?;
+            let strategy = of_one.word("strategy", &["recency", "relevance", "hybrid"]);
+            let most = of_one.between("limit", 1, 100).unwrap_or(most);
+            let others = of_one.flag("cross_session", Optional).is_some_and(|flag| flag.value);
+            let most_of_others = of_one.between("cross_session_limit", 1, 500).unwrap_or(OF_OTHERS);
+            let relevance = of_one.within("relevance_weight", 0.0..=1.0);
+            let recency = of_one.within("recency_weight", 0.0..=1.0);
+            if relevance == Some(0.0) && recency == Some(0.0) {
+                let message =
+                    "`relevance_weight` and `recency_weight` are both 0, so nothing is remembered before anything else";
+                let error = of_one.error(message, &reading.reader.span(entry.value.place));
+                reading.reader.report(error.help("give one of them a weight"));
+            }
+            let decay = of_one.between("decay_hours", 1, u32::MAX).unwrap_or(DECAY_HOURS);
+            of_one.flag("experience", Optional);
+            of_one.finish(|_| None);
+            let (recency, relevance) = match strategy {
+                Some("relevance") => (0.0, 1.0),
+                Some("hybrid") => (recency.unwrap_or(RECENCY), relevance.unwrap_or(RELEVANCE)),
+                _ => (1.0, 0.0),
+            };
+            Memory {
+                most: most as usize,
+                recency,
+                relevance,
+                decay_hours: f64::from(decay),
+                of_others: others.then_some(most_of_others as usize),
+            }
+        }
+        _ if fields.flag("memory", Optional).is_some_and(|flag| flag.value) => usual,
+        _ => return None,
+    };
+    if !reading.has_manager {
+        reading.no_effect(fields, "memory", "there is no `manager` that is on, whose posts it would remember");
+    } else if own != AgentType::Llm {
+        reading.no_effect(fields, "memory", "only a model is told what is remembered");
+    }
+    Some(memory)
+}
+
+/// The knowledge service of an agent. There is none that could be looked up in.
+pub(super) fn knowledge<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<String> {
+    let entry = fields.entry("knowledge", Optional)?;
+    match &entry.value.kind {
+        Kind::Map(_) => {
+            let mut of_one = reading.block(fields, "knowledge")?;
+            let service = of_one.text("serviceName", Required);
+            let enabled = of_one.flag("enabled", Optional).is_none_or(|flag| flag.value);
+            of_one.text("groupName", Optional);
+            of_one.finish(|_| None);
+            let service = service.filter(|_| enabled)?;
+            let message = format!("there is no knowledge service `{}`", &*service);
+            let warning = reading.warning(fields, message, entry.value.place);
+            let help = "the agent works without it, and its input has `knowledge_unavailable: true`";
+            reading.reader.report(warning.help(help));
+            Some(service.to_string())
+        }
+        Kind::Bool(true) => {
+            let error = fields.error("`knowledge: true` does not say which", &reading.reader.span(entry.value.place));
+            reading.reader.report(error.help("name the provider: `knowledge: {serviceName: ...}`"));
+            None
+        }
+        _ => {
+            fields.flag("knowledge", Optional);
+            None
+        }
+    }
+}
