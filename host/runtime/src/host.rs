@@ -222,6 +222,26 @@ impl Host {
         loaded.await.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
     }
 
+    /// The text of an agent's file, as it is now.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn text_of(&self, agent: &Agent) -> Result<String, LoadFailure> {
+        load::text_of(&agent.file)
+    }
+
+    /// Loads an agent as [`Host::load_async`] does, as if its file had this text. The file stays as it is, and what was trusted of it is
+    /// not trusted of another text.
+    ///
+    /// # Errors
+    /// When it cannot be loaded.
+    pub async fn load_text_async(&self, path: &Path, text: String) -> Result<Agent, LoadFailure> {
+        let (context, path) = (self.context().clone(), path.to_owned());
+        let connections = self.context().connections();
+        let loaded = connections.blocking(move || load::load_text(&context, &path, text)).await;
+        loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
+    }
+
     /// Loads the first of the agents of a file, to say what is wrong with any of them.
     pub fn load_any(&self, path: &Path) -> Result<Agent, LoadFailure> {
         load::load(self.context(), path, &Loading { agent: Which::Any, ..Loading::default() })

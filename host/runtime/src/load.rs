@@ -41,6 +41,18 @@ pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) ->
     load_located(&context.reading(Sources::noted()), &located, &loading)
 }
 
+/// The text of an agent's file.
+pub(crate) fn text_of(file: &Path) -> Result<String, LoadFailure> {
+    locate::read(&Sources::Plain, file)
+}
+
+/// Loads the agent at `path` as if its file had this text.
+pub(crate) fn load_text(context: &LoadContext, path: &Path, text: String) -> Result<Agent, LoadFailure> {
+    let located = locate(&Sources::Plain, path, None)?;
+    let sources = Sources::noted_with(located.file.clone(), text);
+    load_located(&context.reading(sources), &located, &Loading::default())
+}
+
 /// Loads an agent as a revision kept it.
 pub(crate) fn load_revision(context: &LoadContext, kept: Kept) -> Result<Agent, LoadFailure> {
     let origin: Origin = serde_json::from_str(&kept.manifest.source)

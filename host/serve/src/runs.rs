@@ -65,6 +65,11 @@ impl Runs {
         self.in_hand.len()
     }
 
+    /// What loads and runs agents.
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
+    }
+
     /// The clock by which runs wait.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         self.host.clock()

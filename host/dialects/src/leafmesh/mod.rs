@@ -30,6 +30,7 @@ mod wait;
 
 use std::sync::Arc;
 
+use hotcell_graph::Value;
 use hotcell_graph::diagnostic::{self, Diagnostic, Severity, SourceFile};
 use hotcell_graph::ir::Graph;
 
@@ -52,6 +53,24 @@ pub struct Loaded {
     pub settings: Option<MeshSettings>,
     /// Everything that is wrong with the file
     pub diagnostics: Vec<Diagnostic>,
+}
+
+/// A mesh's file as a value: what stands in it, with its variables as they are written.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn written(file: &Arc<SourceFile>) -> Result<Value, Vec<Diagnostic>> {
+    let (document, diagnostics) = document::parse(file);
+    match document {
+        Some(document) => Ok(document.root.to_value()),
+        None => Err(diagnostics),
+    }
+}
+
+/// Names of variables that a text refers to.
+pub fn variables_of(text: &str) -> Vec<String> {
+    let names = text.split("${").skip(1).filter_map(|rest| rest.split(['}', ':']).next());
+    names.map(str::to_owned).collect()
 }
 
 /// Reads, checks and lowers a mesh.

@@ -29,6 +29,8 @@ pub(crate) enum Sources {
 pub(crate) struct Notes {
     manifest: Manifest,
     texts: BTreeMap<String, Artefact>,
+    /// A file, and the text that is read in its place
+    instead: Option<(PathBuf, String)>,
 }
 
 /// What a revision kept.
@@ -118,9 +120,10 @@ impl SourceFolder<'_> {
             let bytes = digest.and_then(|digest| kept.bytes(digest)).ok_or(FileError::Missing)?;
             return Ok(bytes.to_vec());
         }
-        let read = match &self.folder {
-            Some(folder) => folder.read(name, limit),
-            None => hotcell_files::read(name, limit).map_err(FileError::from),
+        let read = match (self.sources.instead(&self.root().join(name)), &self.folder) {
+            (Some(text), _) => Ok(text),
+            (None, Some(folder)) => folder.read(name, limit),
+            (None, None) => hotcell_files::read(name, limit).map_err(FileError::from),
         };
         self.looking(read, |read, notes, root| {
             let digest = read.as_ref().ok().map(|bytes| notes.keep(bytes));
@@ -187,6 +190,18 @@ impl Sources {
     /// The world as it is, of which note is taken.
     pub(crate) fn noted() -> Self {
         Sources::Noted(Mutex::default())
+    }
+
+    /// The world as it is but for the text of one file, of which note is taken.
+    pub(crate) fn noted_with(file: PathBuf, text: String) -> Self {
+        Sources::Noted(Mutex::new(Notes { instead: Some((file, text)), ..Notes::default() }))
+    }
+
+    /// The text that is read in place of a file.
+    fn instead(&self, file: &Path) -> Option<Vec<u8>> {
+        let notes = self.note()?;
+        let (of, text) = notes.instead.as_ref()?;
+        (of == file).then(|| text.clone().into_bytes())
     }
 
     /// A folder that no path leaves.

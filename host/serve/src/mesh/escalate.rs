@@ -141,7 +141,7 @@ async fn tell(
                     input.insert(name.to_owned(), value.into());
                 }
             }
-            let _session = mesh.sessions.lock(&session.key).await;
+            let _session = mesh.doing.sessions.lock(&session.key).await;
             let at = At::Agent { name: agent.clone(), input: input.into() };
             let task = Task { key: session.key.clone(), kind: "escalation", at, is_beside: true };
             begin(server, mesh, task, false).await.map(drop).map_err(|refused| refused.reason())

@@ -1,7 +1,7 @@
 //! The meshes that are served, and what is kept of them while they are.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use hotcell_runtime::leafmesh::MeshSettings;
 use hotcell_runtime::{Agent, RunId};
@@ -30,16 +30,23 @@ const DEVELOPMENT: [&str; 5] = [
 
 /// The meshes that are served.
 pub(crate) struct Meshes {
-    meshes: Vec<Arc<Mesh>>,
+    meshes: RwLock<Vec<Arc<Mesh>>>,
     /// What happens in them
     events: broadcast::Sender<Value>,
     pub(super) tasks: TaskTracker,
 }
 
-/// A mesh that is served.
+/// A mesh that is served, as it was loaded last.
 pub(crate) struct Mesh {
     pub(super) agent: Arc<Agent>,
     pub(super) settings: MeshSettings,
+    /// What is kept of it however often it is loaded again
+    pub(super) doing: Arc<Doing>,
+}
+
+/// What is kept of a mesh while it is served.
+#[derive(Default)]
+pub(super) struct Doing {
     /// Held while something is begun in a session, or answered
     pub(super) sessions: Locks<SessionKey>,
     pub(super) senders: Senders,
@@ -47,6 +54,8 @@ pub(crate) struct Mesh {
     pub(super) posting: Posting,
     /// Runs whose entries are being acted on, and how often that was asked for
     pub(super) tended: Mutex<HashMap<RunId, u64>>,
+    /// Held while its settings are changed
+    pub(super) changing: tokio::sync::Mutex<()>,
 }
 
 impl Meshes {
@@ -54,20 +63,16 @@ impl Meshes {
     pub(crate) fn of(agents: &Agents) -> Self {
         let mesh = |(_, agent): (&str, &Arc<Agent>)| {
             let settings = agent.mesh()?.clone();
-            let (sessions, senders, posting, tended) = Default::default();
-            Some(Arc::new(Mesh { agent: agent.clone(), settings, sessions, senders, posting, tended }))
+            Some(Arc::new(Mesh { agent: agent.clone(), settings, doing: Arc::default() }))
         };
-        Meshes {
-            meshes: agents.all().filter_map(mesh).collect(),
-            events: broadcast::Sender::new(KEPT),
-            tasks: TaskTracker::new(),
-        }
+        let meshes = RwLock::new(agents.all().filter_map(mesh).collect());
+        Meshes { meshes, events: broadcast::Sender::new(KEPT), tasks: TaskTracker::new() }
     }
 
     /// The one that is served.
-    pub(super) fn only(&self) -> Result<&Arc<Mesh>, Problem> {
-        match &self.meshes[..] {
-            [mesh] => Ok(mesh),
+    pub(super) fn only(&self) -> Result<Arc<Mesh>, Problem> {
+        match &self.meshes.read().unwrap_or_else(PoisonError::into_inner)[..] {
+            [mesh] => Ok(mesh.clone()),
             [] => Err(Problem::not_found("no mesh is served here")),
             several => {
                 let detail = format!(
@@ -77,6 +82,13 @@ impl Meshes {
                 Err(Problem::conflict(detail))
             }
         }
+    }
+
+    /// Serves the mesh from now on as it was loaded again. What is under way ends as it began.
+    pub(super) fn exchange(&self, mesh: &Mesh, agent: Agent) {
+        let Some(settings) = agent.mesh().cloned() else { return };
+        let exchanged = Arc::new(Mesh { agent: Arc::new(agent), settings, doing: mesh.doing.clone() });
+        *self.meshes.write().unwrap_or_else(PoisonError::into_inner) = vec![exchanged];
     }
 
     /// Whether pages of this origin may use the server: those that the mesh lists, and, while it is developed, those that are

@@ -24,6 +24,7 @@ mod system;
 mod tenant;
 mod tend;
 mod webhook;
+mod yaml;
 
 use hotcell_runtime::{JournalError, RunId};
 use utoipa_axum::router::OpenApiRouter;
@@ -34,9 +35,14 @@ use meshes::Mesh;
 
 /// Goes on with what a server that ended left, and wakes agents from now on.
 pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
+    if let Ok(mesh) = server.meshes().only()
+        && let Err(problem) = yaml::restore(server, &mesh).await
+    {
+        tracing::error!(target: "hotcell::serve", reason = problem.detail, "changes of the mesh cannot be read");
+    }
     tend::take_up(server).await?;
     if let Ok(mesh) = server.meshes().only() {
-        schedule::begin_all(server, mesh);
+        schedule::begin_all(server, &mesh);
     }
     Ok(())
 }
@@ -55,6 +61,7 @@ pub(crate) fn routes() -> OpenApiRouter<Server> {
         .merge(people::routes())
         .merge(rerun::routes())
         .merge(system::routes())
+        .merge(yaml::routes())
 }
 
 /// The variable with the secret of signatures.

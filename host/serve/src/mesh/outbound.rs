@@ -25,7 +25,7 @@ pub(super) fn post(server: &Server, mesh: &Arc<Mesh>, session: &Session, run: &R
     let ask = Ask { run: run.clone(), open };
     let Some(human) = mesh.settings.agent(ask.seat()).and_then(|agent| agent.human.as_ref()) else { return };
     let Some(webhook) = human.webhook.clone().filter(|_| human.interface == HumanInterface::Webhook) else { return };
-    if !mesh.posting.begin(&ask.request_id()) {
+    if !mesh.doing.posting.begin(&ask.request_id()) {
         return;
     }
     let (server, mesh, session) = (server.clone(), mesh.clone(), session.clone());
@@ -33,7 +33,7 @@ pub(super) fn post(server: &Server, mesh: &Arc<Mesh>, session: &Session, run: &R
         let work = deliver(&server, &mesh, &session, &ask, &webhook);
         // What is not delivered before the server ends is delivered at its next start.
         server.closing().run_until_cancelled(work).await;
-        mesh.posting.end(&ask.request_id());
+        mesh.doing.posting.end(&ask.request_id());
     });
 }
 

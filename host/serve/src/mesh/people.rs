@@ -149,7 +149,7 @@ fn view(ask: &Ask) -> Value {
     responses((status = 200, body = Value))
 )]
 async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) -> Result<Json<Value>, Problem> {
-    let mesh = server.meshes().only()?;
+    let mesh = &server.meshes().only()?;
     let operator = query.text("operator_id");
     query.end()?;
     let mut sessions = Vec::new();
@@ -186,11 +186,11 @@ async fn reply(
     Path(id): Path<String>,
     extract::Json(data): extract::Json<Map<String, Value>>,
 ) -> Result<Response, Refused> {
-    let mesh = server.meshes().only()?;
+    let mesh = &server.meshes().only()?;
     let (run, _) = of_request_id(&id).ok_or_else(|| no_request(&id))?;
     let session = server.store().run_of_mesh(&run)?.map(|(session, _)| session);
     let session = session.filter(|session| session.key.tenant == tenant.0).ok_or_else(|| no_request(&id))?;
-    let _session = mesh.sessions.lock(&session.key).await;
+    let _session = mesh.doing.sessions.lock(&session.key).await;
     let asks = standing(&server, &session).await?.asks;
     let ask = of_id(&server, &session, &asks, &id).await?;
     // Who may answer is decided by the key.

@@ -68,7 +68,7 @@ async fn request(
     tenant: Tenant,
     Json(given): Json<MeshRequest>,
 ) -> Result<Response, Refused> {
-    let mesh = server.meshes().only()?;
+    let mesh = &server.meshes().only()?;
     let (started, is_dual) = call(&server, mesh, tenant, given, false).await?;
     Ok(documented(StatusCode::OK, reply(&server, mesh, &started, is_dual).await?))
 }
@@ -86,7 +86,7 @@ async fn call(
     let data = Value::Object(given.data);
     admit(mesh, &given.entry_point, &data)?;
     let is_dual = is_dual(mesh, &given.entry_point);
-    let _session = mesh.sessions.lock(&key).await;
+    let _session = mesh.doing.sessions.lock(&key).await;
     let at = At::Entry { name: given.entry_point, data };
     let started = begin(server, mesh, Task { key, kind: "request", at, is_beside: false }, listens).await?;
     Ok((started, is_dual))
@@ -164,7 +164,7 @@ async fn stream(
     tenant: Tenant,
     Json(given): Json<MeshRequest>,
 ) -> Result<Response, Refused> {
-    let mesh = server.meshes().only()?.clone();
+    let mesh = server.meshes().only()?;
     let (started, _) = call(&server, &mesh, tenant, given, true).await?;
     let (events, receiver) = mpsc::channel(BEHIND);
     let leash = Leash::new(&server, &started.begun.run, true);
@@ -278,7 +278,7 @@ fn shown(mesh: &Mesh, text: &str) -> Option<(&'static str, Value)> {
     responses((status = 200, body = Value))
 )]
 async fn entry_points(State(server): State<Server>) -> Result<axum::Json<Value>, Problem> {
-    let mesh = server.meshes().only()?;
+    let mesh = &server.meshes().only()?;
     let entries: Vec<Value> = mesh
         .settings
         .entry_points

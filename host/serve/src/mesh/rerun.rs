@@ -53,7 +53,7 @@ async fn rerun(
     Path((id, agent)): Path<(String, String)>,
     Json(given): Json<Rerun>,
 ) -> Result<Response, Refused> {
-    let mesh = server.meshes().only()?;
+    let mesh = &server.meshes().only()?;
     let session = find(&server, tenant, &id)?;
     if mesh.settings.agent(&agent).is_none() {
         return Err(Problem::not_found(format!("there is no agent `{}`", shown(&agent))).into());
@@ -75,7 +75,7 @@ async fn rerun(
         }
     }
     input.insert("_rerun_context".to_owned(), context.into());
-    let _session = mesh.sessions.lock(&session.key).await;
+    let _session = mesh.doing.sessions.lock(&session.key).await;
     let at = At::Agent { name: agent.clone(), input: input.into() };
     begin(&server, mesh, Task { key: session.key.clone(), kind: "rerun", at, is_beside: true }, false).await?;
     let body = json!({

@@ -98,7 +98,7 @@ impl Wakes {
         let name: String = self.agent.name.chars().take(NAME).collect();
         let stamp = due.to_string().replace('-', "");
         let key = SessionKey { tenant: String::new(), id: format!("wake:{name}:{}:{stamp}", self.number) };
-        let _session = self.mesh.sessions.lock(&key).await;
+        let _session = self.mesh.doing.sessions.lock(&key).await;
         if self.server.store().session(&key).map_err(|error| error.to_string())?.is_some() {
             return Ok(());
         }

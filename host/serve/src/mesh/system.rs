@@ -92,7 +92,7 @@ fn shown(agent: &AgentSettings) -> Value {
     responses((status = 200, body = Value))
 )]
 async fn agents(State(server): State<Server>) -> Result<Json<Value>, Problem> {
-    let mesh = server.meshes().only()?;
+    let mesh = &server.meshes().only()?;
     let agents: Vec<Value> = mesh.settings.agents.iter().map(shown).collect();
     Ok(Json(json!({ "agents": agents })))
 }

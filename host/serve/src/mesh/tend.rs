@@ -17,7 +17,7 @@ use crate::state::Server;
 pub(super) fn tend(server: &Server, run: &RunId) {
     let Ok(mesh) = server.meshes().only() else { return };
     {
-        let mut tended = mesh.tended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tended = mesh.doing.tended.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(asked) = tended.get_mut(run) {
             *asked += 1;
             return;
@@ -36,7 +36,7 @@ pub(super) fn tend(server: &Server, run: &RunId) {
                 }
                 None => {}
             }
-            let mut tended = mesh.tended.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tended = mesh.doing.tended.lock().unwrap_or_else(PoisonError::into_inner);
             // Somebody answered meanwhile.
             if done_with(tended.get(&run), asked) || server.closing().is_cancelled() {
                 tended.remove(&run);
@@ -47,7 +47,7 @@ pub(super) fn tend(server: &Server, run: &RunId) {
 }
 
 fn asked(mesh: &Mesh, run: &RunId) -> u64 {
-    mesh.tended.lock().unwrap_or_else(PoisonError::into_inner).get(run).copied().unwrap_or_default()
+    mesh.doing.tended.lock().unwrap_or_else(PoisonError::into_inner).get(run).copied().unwrap_or_default()
 }
 
 fn done_with(asked: Option<&u64>, before: u64) -> bool {

@@ -109,13 +109,13 @@ async fn webhook(
     request: Request,
 ) -> Result<Response, Refused> {
     server.ready().cancelled().await;
-    let mesh = server.meshes().only()?;
+    let mesh = &server.meshes().only()?;
     if mesh.settings.entry_point(&entry).is_none() {
         return Err(Problem::not_found(format!("there is no entry point `{}`", shown(&entry))).into());
     }
     let limits = mesh.settings.webhooks;
     let now = server.clock().now();
-    if !mesh.senders.count(&entry, peer.address(), now, limits.rate_limit_max, limits.rate_limit_window) {
+    if !mesh.doing.senders.count(&entry, peer.address(), now, limits.rate_limit_max, limits.rate_limit_window) {
         let wait = limits.rate_limit_window.as_secs().max(1);
         let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many posts to this entry point");
         return Err(problem.with("retry_after", wait).into());
@@ -133,7 +133,7 @@ async fn webhook(
     let (session, request_id) = (take_text(&mut data, "session_id")?, take_text(&mut data, "request_id")?);
     check_system(&server)?;
     let key = tenant.session(&session.unwrap_or_else(new_session))?;
-    let lock = mesh.sessions.lock(&key).await;
+    let lock = mesh.doing.sessions.lock(&key).await;
     let known = server.store().session(&key)?;
     let standing = match &known {
         Some(session) => Some(standing(&server, session).await?),

@@ -30,13 +30,15 @@ async fn reply(request: reqwest::RequestBuilder) -> (u16, Value) {
 }
 
 async fn settled(desk: &Desk, session: &str, status: &str) -> Value {
-    loop {
-        let history = ok(desk.get(&format!("/api/sessions/{session}/history"))).await;
+    let mut history = Value::Null;
+    for _ in 0..1000 {
+        history = ok(desk.get(&format!("/api/sessions/{session}/history"))).await;
         if history["status"] == status {
             return history;
         }
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
+    panic!("session `{session}` is not {status}: {history}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,4 +250,61 @@ async fn in_production_posts_are_signed_and_nothing_is_taken_from_pages_for_deve
     assert_eq!(problem(broken).await["status"], 401, "what is not signed is not read");
     assert_eq!(problem(desk.get("/api/sessions/").header("origin", "http://localhost:3000")).await["status"], 403);
     assert_eq!(ok(desk.get("/api/sessions/")).await, json!({ "sessions": [] }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_checked_and_show_no_variables() {
+    let desk = Desk::with(&[MESH]).await;
+    let check = |body: Value| desk.post("/api/yaml/validate", body);
+    let fine = json!({ "name": "x", "agents": { "a": { "agent_type": "human" } }, "entry_points": [{ "name": "e", "target": "a" }] });
+    let said = ok(check(fine)).await;
+    assert_eq!((said["valid"].clone(), said["errors"].clone()), (json!(true), json!([])), "{said}");
+    let said =
+        ok(check(json!({ "name": "x", "agents": { "robot9": { "agent_type": "android" } }, "entry_points": [] })))
+            .await;
+    assert!(said["valid"] == false && said["errors"].to_string().contains("android"), "{said}");
+    // The address of the model is in a variable.
+    let curious = json!({ "name": "x", "agents": { "a": { "agent_type": "${HOTCELL_MODEL_URL}${HOTCELL_MODEL}" } }, "entry_points": [] });
+    let said = ok(check(curious)).await.to_string();
+    assert!(!said.contains("test:small") && !said.contains("http://127"), "{said}");
+    assert_eq!(problem(check(json!([]))).await["status"], 422);
+    let yaml = desk.client.post(format!("{}/api/yaml/validate", desk.url)).body("agents:\n\ta: 1\nentry_points: []\n");
+    assert_eq!(ok(yaml.header("content-type", "application/yaml")).await["valid"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_changed_for_what_begins_from_then_on_and_a_bad_change_changes_nothing() {
+    let desk = Desk::with(&[MESH]).await;
+    desk.model.answers(10);
+    let patch = |desk: &Desk, name: &str, body: Value| {
+        desk.client.patch(format!("{}/api/yaml/agents/{name}", desk.url)).json(&body)
+    };
+    let changed = ok(patch(&desk, "draft", json!({ "prompt": "Sketch it.", "max_tokens": 7 }))).await;
+    assert_eq!(
+        (changed["config"]["prompt"].clone(), changed["config"]["model"].clone()),
+        (json!("Sketch it."), json!("gpt-4o-mini"))
+    );
+    let changed = ok(patch(&desk, "draft", json!({ "max_tokens": null }))).await;
+    assert!(changed["config"].get("max_tokens").is_none() && changed["config"]["prompt"] == "Sketch it.", "{changed}");
+    let refused = problem(patch(&desk, "draft", json!({ "agent_type": "pigeon" }))).await;
+    assert!(refused["status"] == 422 && refused["detail"].as_str().unwrap().contains("pigeon"), "{refused}");
+    assert_eq!(problem(patch(&desk, "nobody", json!({}))).await["status"], 404);
+    let person = ok(patch(&desk, "send", json!({ "agent_type": "human", "human_interface": "default" }))).await;
+    assert!(person["config"].get("model").is_none(), "{person}");
+    // Also after the server has ended.
+    let desk = desk.again().await;
+    let call = json!({ "entry_point": "story", "data": {}, "session_id": "s" });
+    ok(desk.post("/api/mesh/request", call)).await;
+    let asked = desk.model.requests()[0]["messages"].to_string();
+    assert!(asked.contains("Sketch it.") && !asked.contains("Draft it."), "{asked}");
+    settled(&desk, "s", "paused").await;
+    ok(desk.post("/webhook/story", json!({ "session_id": "s", "decision": "yes" }))).await;
+    // The second agent is a person by now.
+    settled(&desk, "s", "paused").await;
+    // Another file is another mesh.
+    let file = desk.folder().join("agents/press/mesh.yaml");
+    std::fs::write(&file, MESH.1.replace("Draft it.", "Write it.")).unwrap();
+    let desk = desk.again().await;
+    ok(desk.post("/api/mesh/request", json!({ "entry_point": "story", "data": {}, "session_id": "t" }))).await;
+    assert!(desk.model.requests()[1]["messages"].to_string().contains("Write it."));
 }
