@@ -19,7 +19,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 3] = [
+const LAYOUTS: [&str; 4] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -50,6 +50,17 @@ const LAYOUTS: [&str; 3] = [
      CREATE INDEX mesh_events_of_session ON mesh_events (session, number);
      CREATE TABLE mesh_nonces (nonce TEXT PRIMARY KEY, until INTEGER NOT NULL);
      CREATE TABLE mesh_facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);",
+    "CREATE TABLE mesh_posts (
+         number INTEGER PRIMARY KEY, run TEXT NOT NULL, entry INTEGER NOT NULL, session INTEGER NOT NULL, agent TEXT NOT NULL,
+         at INTEGER NOT NULL, post TEXT NOT NULL, UNIQUE (run, entry)
+     );
+     CREATE INDEX mesh_posts_of_session ON mesh_posts (session, number);
+     CREATE INDEX mesh_posts_of_agent ON mesh_posts (agent, number);
+     CREATE TABLE mesh_spent (
+         run TEXT NOT NULL, entry INTEGER NOT NULL, agent TEXT NOT NULL, at INTEGER NOT NULL, tokens INTEGER NOT NULL,
+         cost_usd REAL NOT NULL, PRIMARY KEY (run, entry)
+     ) WITHOUT ROWID;
+     CREATE INDEX mesh_spent_by_time ON mesh_spent (at);",
 ];
 
 /// Why the server's file cannot be used.

@@ -117,6 +117,8 @@ pub struct AgentSettings {
     pub human: Option<HumanSettings>,
     /// What its models may use in a month
     pub budget: Option<BudgetSettings>,
+    /// Whether it remembers what was posted
+    pub remembers: bool,
     /// Whether it remembers posts of other sessions that are about it
     pub remembers_others: bool,
     /// When it wakes up by itself
@@ -349,6 +351,7 @@ fn agent(agent: &Agent) -> AgentSettings {
         connector: connector.map(|connector| connector.name.to_string()),
         human,
         budget: agent.budget,
+        remembers: agent.memory.is_some(),
         remembers_others: agent.memory.as_ref().is_some_and(|memory| memory.of_others.is_some()),
         wake_ups: agent.wake_ups.clone(),
     }

@@ -3,14 +3,16 @@
 use hotcell_graph::ir::Barred;
 use hotcell_graph::{Key, Object as GraphObject, Value as GraphValue};
 use hotcell_runtime::RunInput;
-use hotcell_runtime::leafmesh::state::{CALL, CALLED, CALLED_WITH, DATA, ENTRY_POINT, HISTORY, SESSION_ID};
+use hotcell_runtime::leafmesh::state::{
+    CALL, CALLED, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_POINT, HISTORY, SESSION_ID, SPENT,
+};
 use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::reply::Refused;
 use super::session::{Status, standing};
 use super::store::{Session, SessionKey, Turn};
-use super::{Mesh, history, system, tend};
+use super::{Mesh, feed, history, system, tend};
 use crate::input::origin_of;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
@@ -70,10 +72,16 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
         }
         turns = history::messages(server, session).await?;
     }
+    let (feed, spent) = feed::told(server, mesh, known.as_ref(), &key.tenant).await?;
     let mut state = GraphObject::default();
     let mut set = |name: &str, value: &Value| state.insert(Key::from(name), GraphValue::from(value));
     set(SESSION_ID, &json!(key.id));
     set(HISTORY, &Value::Array(turns));
+    for (name, value) in [(EARLIER_FEED, feed), (SPENT, spent)] {
+        if let Some(value) = value {
+            set(name, &value);
+        }
+    }
     let (name, data) = match at {
         At::Entry { name, data } => {
             set(ENTRY_POINT, &json!(name));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hotcell_graph::{Lookup, Object as GraphObject, Template, Value as GraphValue};
 use hotcell_runtime::WebCall;
+use hotcell_runtime::leafmesh::state::BUDGET;
 use hotcell_runtime::leafmesh::{EscalationTarget, ManagerSettings};
 use serde_json::{Map, Value, json};
 
@@ -23,7 +24,7 @@ const MESSAGE: &str = "{{agent}}: {{error_message}}";
 /// Tells whoever has to be told of an event that was just noted.
 pub(super) fn after(server: &Server, mesh: &Arc<Mesh>, session: &Session, event: &Value) {
     let Some(manager) = &mesh.settings.manager else { return };
-    let cause = match cause(server, session, manager, event) {
+    let cause = match cause(server, mesh, session, manager, event) {
         Ok(Some(cause)) => cause,
         Ok(None) => return,
         Err(error) => return tracing::error!(target: "hotcell::serve", %error, "what went wrong cannot be counted"),
@@ -50,6 +51,7 @@ pub(super) fn after(server: &Server, mesh: &Arc<Mesh>, session: &Session, event:
 /// What it is that somebody has to be told, if there is something.
 fn cause(
     server: &Server,
+    mesh: &Mesh,
     session: &Session,
     manager: &ManagerSettings,
     event: &Value,
@@ -57,6 +59,7 @@ fn cause(
     let events = || server.store().events_of_session(session.number);
     Ok(match event["type"].as_str() {
         Some(ERROR) if event["error_type"].as_str().is_some_and(|kind| AT_ONCE.contains(&kind)) => Some("contract"),
+        Some(ERROR) if is_budget_to_tell(mesh, event) => Some("budget"),
         Some(ERROR) => {
             let errors = events()?.iter().filter(|event| event["type"] == ERROR).count();
             (errors >= manager.max_errors_per_session as usize).then_some("errors")
@@ -68,6 +71,12 @@ fn cause(
         }
         _ => None,
     })
+}
+
+/// Whether an agent has used up its budget of which the targets are to be told.
+fn is_budget_to_tell(mesh: &Mesh, event: &Value) -> bool {
+    let agent = event["agent"].as_str().and_then(|name| mesh.settings.agent(name));
+    event["error_type"] == BUDGET && agent.and_then(|agent| agent.budget).is_some_and(|budget| budget.escalates)
 }
 
 /// What texts of targets may name.

@@ -7,6 +7,7 @@
 mod begin;
 mod escalate;
 mod events;
+mod feed;
 mod history;
 pub(crate) mod meshes;
 mod outbound;

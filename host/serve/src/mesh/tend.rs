@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::meshes::Mesh;
 use super::store::{SessionKey, Turn};
-use super::{escalate, events, history, outbound};
+use super::{escalate, events, feed, history, outbound};
 use crate::input::kept_of;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -81,6 +81,7 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
                     escalate::after(server, mesh, &session, &event);
                 }
             }
+            feed::keep(server, mesh, session.number, run, entry)?;
             if let Fact::Asked { number, question } = &entry.entry.fact {
                 let place = entry.entry.place.clone();
                 let question = Question { id: format!("{place}:{number}"), ..question.clone() };
