@@ -41,7 +41,7 @@ use reading::Reading;
 pub use cron::{Cron, LocalMinute};
 pub use settings::{
     AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, EscalationTarget, Hidden, HumanInterface,
-    HumanSettings, ManagerSettings, MeshSettings, WakeUp, WebhookLimits, WebhookSettings,
+    HumanSettings, ManagerSettings, MeshSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,
 };
 
 /// What a file gives.

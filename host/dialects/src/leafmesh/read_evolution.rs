@@ -1,10 +1,17 @@
 //! Reading `evolution`: scenarios by which a mesh is scored.
 
+use std::time::Duration;
+
 use super::reading::{LONGEST, Reading};
 use super::schema::Mesh;
+use super::settings::Scenario;
 use crate::document::Fields;
 use crate::document::Need::Optional;
 
+/// What a scenario has that does not say it.
+const ENTRY_POINT: &str = "test";
+const INPUT: &str = "Test scenario input";
+const TIMEOUT: Duration = Duration::from_secs(30);
 const MUTATIONS: [&str; 9] = [
     "prompt_variation",
     "temperature_adjustment",
@@ -21,7 +28,7 @@ const MUTATIONS: [&str; 9] = [
 pub(super) fn evolution<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
     reading.no_effect(fields, "evolution", "nothing changes a mesh by itself");
     let Some(mut of_one) = reading.block(fields, "evolution") else { return };
-    of_one.flag("enabled", Optional);
+    let is_enabled = of_one.flag("enabled", Optional).is_some_and(|flag| flag.value);
     for name in ["strategy", "fitness_function", "selection_method", "schedule"] {
         of_one.text(name, Optional);
     }
@@ -39,15 +46,28 @@ pub(super) fn evolution<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'
     }
     let list = of_one.list("test_scenarios", Optional);
     let mut total = 0.0;
-    for item in list.unwrap_or_default() {
+    for (place, item) in list.unwrap_or_default().iter().enumerate() {
         let Some(mut scenario) = reading.fields_of(&of_one, item, "a test scenario".to_owned()) else { continue };
-        scenario.text("name", Optional);
-        mesh.named_entries.extend(scenario.text("entry_point", Optional));
-        scenario.ignore("input");
-        scenario.map("expected_outcome", Optional);
-        total += scenario.within("weight", 0.0..=LONGEST).unwrap_or(1.0);
-        reading.seconds(&mut scenario, "timeout", LONGEST);
+        let name = scenario.text("name", Optional).map(|name| name.to_string());
+        let entry_point = scenario.text("entry_point", Optional);
+        let input = scenario.node("input", Optional).map(|node| node.to_value());
+        let (expected, _) = scenario.map("expected_outcome", Optional).unwrap_or_default();
+        let weight = scenario.within("weight", 0.0..=LONGEST).unwrap_or(1.0);
+        total += weight;
+        let timeout = reading.seconds(&mut scenario, "timeout", LONGEST).unwrap_or(TIMEOUT);
         scenario.finish(|_| None);
+        mesh.scenarios.push(Scenario {
+            name: name.unwrap_or_else(|| format!("scenario_{}", place + 1)),
+            entry_point: entry_point.as_ref().map_or_else(|| ENTRY_POINT.to_owned(), |name| name.to_string()),
+            input: input.unwrap_or_else(|| INPUT.into()),
+            expected: expected.iter().map(|entry| (entry.key.clone(), entry.value.to_value())).collect(),
+            weight,
+            timeout,
+        });
+        mesh.named_entries.extend(entry_point);
+    }
+    if !is_enabled {
+        mesh.scenarios.clear();
     }
     if let Some(list) = list.filter(|list| !list.is_empty() && total <= 0.0) {
         let span = reading.reader.span(list[0].place);

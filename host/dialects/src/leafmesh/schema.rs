@@ -7,7 +7,9 @@ use hotcell_graph::ir::{CallLimits, ToolChoice};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, List, Object, Value};
 
-use super::settings::{BudgetSettings, ChannelSettings, ManagerSettings, WakeUp, WebhookLimits, WebhookSettings};
+use super::settings::{
+    BudgetSettings, ChannelSettings, ManagerSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,
+};
 use super::shapes::{Field, Shape};
 use super::wait::Wait;
 use crate::document::SourceText;
@@ -26,6 +28,7 @@ pub(super) struct Mesh {
     pub(super) webhooks: WebhookLimits,
     pub(super) max_history_bytes: u32,
     pub(super) misfire_grace: Duration,
+    pub(super) scenarios: Vec<Scenario>,
     pub(super) providers: Providers,
     /// Names of entry points in places that are checked when all of them are known
     pub(super) named_entries: Vec<SourceText>,

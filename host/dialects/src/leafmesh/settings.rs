@@ -34,6 +34,8 @@ pub struct MeshSettings {
     pub misfire_grace: Duration,
     /// Who watches it; none where `manager` is missing or off
     pub manager: Option<ManagerSettings>,
+    /// What it is scored by, in the order of the file (`evolution.test_scenarios`); empty where `evolution` is not enabled
+    pub scenarios: Vec<Scenario>,
 }
 
 impl MeshSettings {
@@ -248,6 +250,23 @@ pub struct ManagerSettings {
     pub timeout_threshold: u32,
 }
 
+/// Something that a mesh is asked to see how well it does it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What it is called
+    pub name: String,
+    /// The entry point that is called
+    pub entry_point: String,
+    /// What with
+    pub input: Value,
+    /// What the output has to have
+    pub expected: Object,
+    /// How much it counts
+    pub weight: f64,
+    /// How long it may take
+    pub timeout: Duration,
+}
+
 /// Somebody who is told when something goes wrong.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EscalationTarget {
@@ -302,6 +321,7 @@ pub(super) fn of(mesh: &Mesh) -> MeshSettings {
         max_history_bytes: mesh.max_history_bytes,
         misfire_grace: mesh.misfire_grace,
         manager: mesh.manager.as_ref().and_then(|manager| manager.settings.clone()),
+        scenarios: mesh.scenarios.clone(),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 use tokio_util::task::TaskTracker;
 
+use super::score::Scores;
 use super::senders::Senders;
 use super::store::SessionKey;
 use crate::agents::Agents;
@@ -34,6 +35,8 @@ pub(crate) struct Meshes {
     /// What happens in them
     events: broadcast::Sender<Value>,
     pub(super) tasks: TaskTracker,
+    /// How well they do what is expected of them
+    pub(super) scores: Scores,
 }
 
 /// A mesh that is served, as it was loaded last.
@@ -66,7 +69,8 @@ impl Meshes {
             Some(Arc::new(Mesh { agent: agent.clone(), settings, doing: Arc::default() }))
         };
         let meshes = RwLock::new(agents.all().filter_map(mesh).collect());
-        Meshes { meshes, events: broadcast::Sender::new(KEPT), tasks: TaskTracker::new() }
+        let (events, tasks, scores) = (broadcast::Sender::new(KEPT), TaskTracker::new(), Scores::default());
+        Meshes { meshes, events, tasks, scores }
     }
 
     /// The one that is served.

@@ -17,6 +17,7 @@ mod reply;
 mod request;
 mod rerun;
 mod schedule;
+mod score;
 mod senders;
 mod session;
 mod signature;
@@ -61,6 +62,7 @@ pub(crate) fn routes() -> OpenApiRouter<Server> {
         .merge(history::routes())
         .merge(people::routes())
         .merge(rerun::routes())
+        .merge(score::routes())
         .merge(system::routes())
         .merge(yaml::routes())
 }
