@@ -230,15 +230,15 @@ impl Host {
         load::text_of(&agent.file)
     }
 
-    /// Loads an agent as [`Host::load_async`] does, as if its file had this text. The file stays as it is, and what was trusted of it is
-    /// not trusted of another text.
+    /// Loads an agent again, as [`Host::load_async`] does, as if its file had this text. The file stays as it is, and what was trusted of
+    /// it is not trusted of another text.
     ///
     /// # Errors
     /// When it cannot be loaded.
-    pub async fn load_text_async(&self, path: &Path, text: String) -> Result<Agent, LoadFailure> {
-        let (context, path) = (self.context().clone(), path.to_owned());
+    pub async fn load_text_async(&self, agent: &Agent, text: String) -> Result<Agent, LoadFailure> {
+        let (context, path, dialect) = (self.context().clone(), agent.file.clone(), agent.dialect);
         let connections = self.context().connections();
-        let loaded = connections.blocking(move || load::load_text(&context, &path, text)).await;
+        let loaded = connections.blocking(move || load::load_text(&context, &path, text, dialect)).await;
         loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))
     }
 

@@ -12,6 +12,7 @@ mod unmatched;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hotcell_dialects::Dialect;
 use hotcell_dialects::sherma::{Child, Choice};
 use hotcell_engine::Callee;
 use hotcell_graph::diagnostic::{Diagnostic, Severity};
@@ -38,7 +39,7 @@ pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) ->
     let located = locate(&Sources::Plain, path, None)?;
     let components = absolute(loading.components)?;
     let loading = Loading { agent: loading.agent, components: &components };
-    load_located(&context.reading(Sources::noted()), &located, &loading)
+    load_located(&context.reading(Sources::noted()), &located, &loading, None)
 }
 
 /// The text of an agent's file.
@@ -46,11 +47,16 @@ pub(crate) fn text_of(file: &Path) -> Result<String, LoadFailure> {
     locate::read(&Sources::Plain, file)
 }
 
-/// Loads the agent at `path` as if its file had this text.
-pub(crate) fn load_text(context: &LoadContext, path: &Path, text: String) -> Result<Agent, LoadFailure> {
+/// Loads the agent at `path` as if its file had this text, which is in this language.
+pub(crate) fn load_text(
+    context: &LoadContext,
+    path: &Path,
+    text: String,
+    dialect: Dialect,
+) -> Result<Agent, LoadFailure> {
     let located = locate(&Sources::Plain, path, None)?;
     let sources = Sources::noted_with(located.file.clone(), text);
-    load_located(&context.reading(sources), &located, &Loading::default())
+    load_located(&context.reading(sources), &located, &Loading::default(), Some(dialect))
 }
 
 /// Loads an agent as a revision kept it.
@@ -59,17 +65,22 @@ pub(crate) fn load_revision(context: &LoadContext, kept: Kept) -> Result<Agent, 
         .map_err(|error| Diagnostic::error(format!("the revision does not say what it is of: {error}")))?;
     let folder = origin.file.parent().unwrap_or(&origin.file).display().to_string();
     let located = Located { file: origin.file.clone(), shown: origin.file.display().to_string(), shown_folder: folder };
-    load_located(&context.reading(Sources::Kept(kept)), &located, &origin.loading())
+    load_located(&context.reading(Sources::Kept(kept)), &located, &origin.loading(), None)
 }
 
-fn load_located(context: &LoadContext, located: &Located, loading: &Loading<'_>) -> Result<Agent, LoadFailure> {
+fn load_located(
+    context: &LoadContext,
+    located: &Located,
+    loading: &Loading<'_>,
+    dialect: Option<Dialect>,
+) -> Result<Agent, LoadFailure> {
     let choice = match loading.agent {
         Which::Only => Choice::Only,
         Which::Any => Choice::Any,
         Which::Named(name) => Choice::Named(name),
     };
     let asked = Asked::Person;
-    let wanted = LoadRequest { located, choice, project: None, asked, components: loading.components };
+    let wanted = LoadRequest { located, choice, project: None, asked, components: loading.components, dialect };
     let (one, mut diagnostics) = load_one(context, wanted, &HookList::default())?;
     let mut digests = vec![one.digest.clone()];
     let mut family = children(context, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
@@ -147,7 +158,14 @@ fn children(
             continue;
         }
         let loaded = located.and_then(|located| {
-            let wanted = LoadRequest { located: &located, choice, project: Some(project), asked, components: &[] };
+            let wanted = LoadRequest {
+                located: &located,
+                choice,
+                project: Some(project),
+                asked,
+                components: &[],
+                dialect: None,
+            };
             load_one(context, wanted, &one.hooks)
         });
         match loaded {

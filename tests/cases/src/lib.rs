@@ -22,6 +22,7 @@ pub mod mesh;
 pub mod mismatch;
 pub mod observed;
 pub mod pairing;
+pub mod pending;
 pub mod report;
 pub mod requests;
 mod roundtrip;

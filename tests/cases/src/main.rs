@@ -1,4 +1,4 @@
-//! The command: `hotcell-cases [--covers TAG] [--skip TAG] [--list] [--reexecute[=TIMES]] PATH...`.
+//! The command: `hotcell-cases [--covers TAG] [--skip TAG] [--list] [--reexecute[=TIMES]] [--pending FILE] PATH...`.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -10,6 +10,7 @@ use clap::Parser;
 use hotcell_cases::again::Reexecution;
 use hotcell_cases::discover::{Selection, discover};
 use hotcell_cases::disputed::Disputed;
+use hotcell_cases::pending::Pending;
 use hotcell_cases::report;
 use hotcell_cases::runner::Runner;
 use hotcell_cases::stage::Stage;
@@ -46,9 +47,10 @@ struct Arguments {
     /// Execute every recorded call again, this often, and compare what it gives and uses; a case with a difference fails
     #[arg(long, value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
     reexecute: Option<u32>,
-    /// Play conversations with the server of a mesh, too
-    #[arg(long)]
-    steps: bool,
+    /// A file with cases that hotcell does not pass yet, one to a line: they are run, and one that fails counts as skipped, one that
+    /// passes as failed
+    #[arg(long, value_name = "FILE")]
+    pending: Option<PathBuf>,
     /// How long one run may take
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
@@ -68,6 +70,7 @@ fn main() {
 
 fn run(arguments: &Arguments) -> Result<i32, Box<dyn std::error::Error>> {
     let cases = discover(&arguments.paths)?;
+    let pending = arguments.pending.as_deref().map(Pending::read).transpose()?.unwrap_or_default();
     let selection = Selection { covers: arguments.covers.clone(), skip: arguments.skip.clone() };
     let mut output = io::stdout().lock();
     if arguments.list {
@@ -83,14 +86,14 @@ fn run(arguments: &Arguments) -> Result<i32, Box<dyn std::error::Error>> {
         jobs: arguments.jobs.unwrap_or(cores),
         selection,
         disputed: Disputed::of_the_project(),
-        plays_steps: arguments.steps,
     };
     let is_watched = io::stderr().is_terminal();
-    let reports = runner.run(cases, |done, all| {
+    let mut reports = runner.run(cases, |done, all| {
         if is_watched {
             let _ = write!(io::stderr(), "\r{done}/{all}{}", if done == all { "\r\x1b[K" } else { "" });
         }
     });
+    reports.iter_mut().for_each(|report| pending.judge(report));
     if let Some(reexecution) = reexecution {
         report::again(&mut output, &reexecution.counted())?;
     }

@@ -64,8 +64,6 @@ pub struct Runner {
     pub selection: Selection,
     /// Cases that are not run
     pub disputed: Disputed,
-    /// Whether conversations with a server are played
-    pub plays_steps: bool,
 }
 
 /// A case that is going to be run.
@@ -123,9 +121,6 @@ impl Runner {
         match case {
             Content::Bad(error) => (report(Verdict::Broken(error.to_string())), None),
             Content::Foreign => skipped(unsupported),
-            Content::Steps(_) if !self.plays_steps => {
-                skipped("not run: meshes are not served yet, so steps are not played".to_owned())
-            }
             Content::Steps(case) => {
                 let report = report(Verdict::Broken("it was not run".to_owned()));
                 (report, Some(Job { index, case: *case, directory: directory.clone(), is_conversation: true }))

@@ -19,7 +19,7 @@ fn run(path: &str, selection: Selection, disputed: Disputed) -> (String, Totals)
 fn run_within(limit: Duration, path: &str, selection: Selection, disputed: Disputed) -> (String, Totals) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let stage = Stage::build(runtime.handle().clone(), limit).expect("a stage");
-    let runner = Runner { stage, jobs: 2, selection, disputed, plays_steps: true };
+    let runner = Runner { stage, jobs: 2, selection, disputed };
     let cases = discover(&[PathBuf::from("data").join(path)]).expect("cases");
     let reports = runner.run(cases, |_, _| {});
     let mut output = Vec::new();

@@ -106,7 +106,8 @@ fn load_beside(context: &LoadContext, root: &LoadedAgent, name: &Key, is_strange
     let asked = if is_stranger { Asked::Stranger } else { Asked::Agent };
     let told = if is_stranger { &root.operators_list } else { &root.hooks };
     let located = locate(context.sources(), &folder, None)?;
-    let wanted = LoadRequest { located: &located, choice: Choice::Only, project: None, asked, components: &[] };
+    let wanted =
+        LoadRequest { located: &located, choice: Choice::Only, project: None, asked, components: &[], dialect: None };
     load_one(context, wanted, told)
 }
 

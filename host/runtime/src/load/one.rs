@@ -39,6 +39,8 @@ pub(crate) struct LoadRequest<'a> {
     pub(crate) asked: Asked,
     /// Files with parts of it
     pub(crate) components: &'a [ComponentsFile],
+    /// The language it is written in; none is found out from its text
+    pub(crate) dialect: Option<Dialect>,
 }
 
 /// One agent, without those that it calls.
@@ -78,7 +80,7 @@ pub(crate) fn load_one(
     wanted: LoadRequest<'_>,
     told: &HookList,
 ) -> Result<(LoadedAgent, Vec<Diagnostic>), LoadFailure> {
-    let LoadRequest { located, choice, project, asked, components } = wanted;
+    let LoadRequest { located, choice, project, asked, components, dialect } = wanted;
     let Located { file, shown, shown_folder } = located;
     let sources = context.sources();
     let text = read(sources, file)?;
@@ -93,7 +95,7 @@ pub(crate) fn load_one(
         digest = blake3::hash(format!("{digest}{}{:?}", part.file.text, part.rename).as_bytes()).to_hex().to_string();
     }
     let source = Arc::new(SourceFile { name: shown.clone(), text });
-    let Some(dialect) = recognise(shown, &source.text) else {
+    let Some(dialect) = dialect.or_else(|| recognise(shown, &source.text)) else {
         return Err(Diagnostic::error(format!("`{shown}` is not an agent in any language that hotcell reads"))
             .help("a Loki graph has `nodes` and `start` at its top level, a sherma agent `manifest_version`, a configuration of the \
                    Open Agent Specification `component_type`, an AgentLoom workflow `steps`, an agent of AgentLoom `system_prompt`, a \

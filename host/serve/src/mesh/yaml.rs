@@ -65,10 +65,9 @@ fn messages(server: &Server, text: &str, diagnostics: &[Diagnostic], severity: S
     let wanted = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity);
     wanted
         .map(|diagnostic| {
-            let message = match &diagnostic.help {
-                Some(help) => format!("{}; {help}", diagnostic.message),
-                None => diagnostic.message.clone(),
-            };
+            let place = diagnostic.node.as_ref().map_or_else(String::new, |node| format!("`{node}`: "));
+            let help = diagnostic.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+            let message = format!("{place}{}{help}", diagnostic.message);
             variables.iter().fold(message, |message, (name, value)| message.replace(value, name))
         })
         .collect()
@@ -97,7 +96,7 @@ async fn validate(State(server): State<Server>, request: Request) -> Result<Resp
             }
         }
     }
-    let diagnostics = match server.runs().host().load_text_async(&mesh.agent.file, text.clone()).await {
+    let diagnostics = match server.runs().host().load_text_async(&mesh.agent, text.clone()).await {
         Ok(agent) if agent.mesh().is_some() => agent.warnings,
         Ok(_) => vec![Diagnostic::error("it is no mesh")],
         Err(failure) => failure.diagnostics,
@@ -177,7 +176,7 @@ async fn change(server: &Server, name: &str, given: Map<String, Value>, change: 
     }
     let changed = Value::Object(agent.clone());
     let text = config.to_string();
-    let loaded = server.runs().host().load_text_async(&mesh.agent.file, text.clone()).await;
+    let loaded = server.runs().host().load_text_async(&mesh.agent, text.clone()).await;
     let agent = loaded.map_err(|failure| {
         let errors = messages(server, &text, &failure.diagnostics, Severity::Error);
         let detail = format!("the mesh would not load with that, and nothing was changed: {}", errors.join("; "));
@@ -226,7 +225,7 @@ pub(super) async fn restore(server: &Server, mesh: &Mesh) -> Result<(), Problem>
     if server.store().mesh_fact(CHANGED)?.as_deref() != Some(&*text) {
         return Ok(());
     }
-    match server.runs().host().load_text_async(&mesh.agent.file, text).await {
+    match server.runs().host().load_text_async(&mesh.agent, text).await {
         Ok(agent) => server.meshes().exchange(mesh, agent),
         Err(failure) => {
             let reason = render(&failure.diagnostics, false);

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use hotcell_runtime::{CancellationToken, Host, HostOptions};
+use hotcell_runtime::{CancellationToken, Host, HostOptions, JournalChoice};
 use hotcell_serve::{Keys, Role, ServeSettings, Server};
 use indexmap::IndexMap;
+use rusqlite::Connection;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -21,6 +22,7 @@ use crate::loki::with_causes;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the server is started with.
+#[derive(Clone)]
 pub(super) struct Setup {
     /// Whose engine and compiled cells are used
     pub(super) stage: Host,
@@ -117,6 +119,24 @@ impl Drop for Running {
             runtime.shutdown_background();
         }
     }
+}
+
+/// A server that goes on after another one was killed finds what there was at that moment, and nothing that the other one writes while
+/// its tasks are taken down.
+pub(super) fn as_of_now(setup: &mut Setup, place: &Path) -> Result<(), String> {
+    let copy = |from: &Path, name: &str| {
+        let to = place.join(name);
+        let copied = Connection::open(from).and_then(|open| open.execute("VACUUM INTO ?1", [to.display().to_string()]));
+        copied.map(|_| to).map_err(|error| format!("{}: {error}", from.display()))
+    };
+    // Before the journal: what is in the server's file is about what the journal has.
+    if let Some(file) = &setup.settings.file {
+        setup.settings.file = Some(copy(file, "serve.db")?);
+    }
+    if let JournalChoice::File(file) = &setup.options.journal {
+        setup.options.journal = JournalChoice::File(copy(file, "runs.db")?);
+    }
+    Ok(())
 }
 
 /// Ends everything that runs there. A runtime may not be waited for among tasks.

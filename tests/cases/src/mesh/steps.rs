@@ -6,12 +6,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use futures::future::join_all;
 use hotcell_runtime::{Clock as _, ManualClock};
 use indexmap::IndexMap;
+use tempfile::TempDir;
 
 use super::SECRET;
 use super::client::{Answered, Post, send, stream};
 use super::expect::{check_reply, check_stream};
 use super::saved::Saved;
-use super::server::{Running, Said, Setup};
+use super::server::{Running, Said, Setup, as_of_now};
 use super::sign::{newer, older};
 use super::step::{ExpectReply, Request, Settle, Signed, Step};
 use crate::mismatch::{Mismatch, shown_list};
@@ -25,8 +26,10 @@ const LOOK: Duration = Duration::from_millis(10);
 const TENANT: &str = "x-tenant-id";
 
 /// The conversation with a server.
-pub(super) struct Conversation<'a> {
-    pub(super) setup: &'a Setup,
+pub(super) struct Conversation {
+    pub(super) setup: Setup,
+    /// Where the files of servers are that were killed
+    killed: Vec<TempDir>,
     pub(super) clock: ManualClock,
     pub(super) saved: Arc<Saved>,
     pub(super) said: Said,
@@ -41,17 +44,18 @@ pub(super) struct Conversation<'a> {
     mismatches: Vec<Mismatch>,
 }
 
-impl<'a> Conversation<'a> {
+impl Conversation {
     /// Starts the server.
     pub(super) async fn begin(
-        setup: &'a Setup,
+        setup: &Setup,
         (clock, saved, said): (ManualClock, Arc<Saved>, Said),
         keys: IndexMap<String, String>,
     ) -> Result<Self, String> {
         let running = Running::start(setup, None, &said).await?;
         let port = running.port;
         let (running, mismatches) = (Some(running), Vec::new());
-        Ok(Conversation { setup, clock, saved, said, keys, running, port, nonces: 0, tenant: None, mismatches })
+        let (setup, killed) = (setup.clone(), Vec::new());
+        Ok(Conversation { setup, killed, clock, saved, said, keys, running, port, nonces: 0, tenant: None, mismatches })
     }
 
     /// Does what the steps say. After a step that went otherwise, the next ones say nothing any more.
@@ -108,14 +112,23 @@ impl<'a> Conversation<'a> {
             Step::Settle(Settle::Session(session, status)) => self.until_session(place, session, status).await,
             Step::Advance(seconds) => self.advance(place, Duration::from_secs_f64(*seconds)).await,
             Step::Restart { is_kill, down_s } => {
+                if *is_kill {
+                    // Functions count when they are called, so none is in the middle of a call.
+                    self.settle(place).await;
+                }
                 if let Some(running) = self.running.take() {
                     match is_kill {
-                        true => running.kill().await,
+                        true => {
+                            let place = TempDir::new().map_err(|error| error.to_string())?;
+                            as_of_now(&mut self.setup, place.path())?;
+                            self.killed.push(place);
+                            running.kill().await;
+                        }
                         false => running.stop().await?,
                     }
                 }
                 self.clock.advance(Duration::from_secs_f64(*down_s));
-                self.running = Some(Running::start(self.setup, Some(self.port), &self.said).await?);
+                self.running = Some(Running::start(&self.setup, Some(self.port), &self.said).await?);
             }
         }
         Ok(())
