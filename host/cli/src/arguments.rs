@@ -163,6 +163,9 @@ pub(crate) struct Serve {
     /// Additional `Host` header to accept; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]")]
     pub(crate) hosts: Vec<String>,
+    /// Base address for links in outgoing messages [default: the address it listens on]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
+    pub(crate) public_url: Option<String>,
     /// Maximum number of runs to work on at a time
     #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_runs: u32,
@@ -876,6 +879,12 @@ fn variable(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("it has to be `NAME=VALUE`".into()),
     }
+}
+
+/// An address of a web server.
+fn web_address(text: &str) -> Result<String, String> {
+    let is_web = ["http://", "https://"].iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme));
+    if is_web { Ok(text.to_owned()) } else { Err("it has to begin with `http://` or `https://`".to_owned()) }
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ pub(super) fn perform(context: &Context, arguments: Serve) -> Result<Exit, Failu
     let settings = ServeSettings {
         folders: arguments.paths,
         hosts: arguments.hosts,
+        public_url: arguments.public_url,
         max_runs: usize::try_from(arguments.max_runs).unwrap_or(usize::MAX),
         drain: arguments.drain,
         requests_per_second: arguments.rate_limit,
