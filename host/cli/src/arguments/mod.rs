@@ -1,0 +1,390 @@
+//! The command line as clap sees it: names, help texts, and nothing that acts.
+
+mod plugin;
+mod runs;
+mod serve;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use hotcell_runtime::ComponentsFile;
+
+pub(crate) use self::plugin::{
+    Grant, Plugin, PluginBench, PluginCall, PluginFolders, PluginNew, PluginReplay, PluginStore, PluginTest,
+};
+pub(crate) use self::runs::{Listen, Runs, WhichRuns};
+pub(crate) use self::serve::{Serve, ServeCommand, ServeKey};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    success; the run completed
+  1    the run failed, or the environment did (journal, files), or a node failed without
+       a fallback under `--strict` (or `strict = true` under `[run]` in `hotcell.toml`)
+  2    invalid usage: bad arguments, a graph with errors, a missing variable, no such run
+  3    the run waits for an answer
+  130  interrupted by Ctrl-C or SIGTERM (the run can be resumed), or cancelled";
+
+/// Runs declarative agent graphs. Scripts and tools run in WebAssembly cells that reach nothing they were not granted.
+#[derive(Debug, Parser)]
+#[command(name = "hotcell", version, after_help = EXIT_CODES, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Global {
+    /// When to use colors; `auto` means on a terminal unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
+    pub(crate) color: ColourWhen,
+    /// Journal file, or `memory` to keep nothing [default: `runs.db` in the user's state folder]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE|memory",
+        env = "HOTCELL_JOURNAL",
+        hide_env_values = true,
+        help_heading = "Global options"
+    )]
+    pub(crate) journal: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColourWhen {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Create a small agent that runs without a model, to begin with
+    New(New),
+    /// Run an agent or graph
+    Run(Run),
+    /// Validate agents and graphs without running them
+    Check(Check),
+    /// Draw a graph, or the path a run took through it
+    Graph(Graph),
+    /// Convert an agent of any language to the Open Agent Specification
+    Convert(Convert),
+    /// Look at agents
+    #[command(subcommand)]
+    Agent(Agent),
+    /// Inspect and continue runs
+    #[command(subcommand)]
+    Runs(Runs),
+    /// Develop, grant and sign plugins
+    #[command(subcommand)]
+    Plugin(Box<Plugin>),
+    /// Serve plugins and agents as tools over the Model Context Protocol
+    Mcp(Mcp),
+    /// Serve agents, their runs and the people who answer them over HTTP
+    Serve(Serve),
+    /// Trust the grants in a folder's `hotcell.toml`, or revoke that trust
+    Trust(Trust),
+    /// Explain a file, a key or a limit, such as `hotcell.toml`, `hooks` or `fuel`
+    Explain(Explain),
+    /// Remove compiled code from the cache; it is compiled again when it is needed
+    ///
+    /// The cache never has more than 4 GiB, and nothing in it that was not used for 60 days. Runs are removed by
+    /// `hotcell runs prune`, data of plugins by `hotcell plugin remove --purge`.
+    Clean(Clean),
+    /// Print a shell completion script
+    Completions(Completions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// Name of the agent
+    pub(crate) name: String,
+    /// Language of the agent
+    #[arg(long, value_parser = ["loki", "sherma", "agent-spec"], default_value = "loki")]
+    pub(crate) lang: String,
+    /// Folder to create [default: the agent's name]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Clean {
+    /// Only what was not used for this time, such as `12h` or `7d`; uses are noted once a day
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) unused_for: Option<Duration>,
+    /// Only show how much would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// Topic, section or key; omit it to list the topics
+    pub(crate) topic: Option<String>,
+}
+
+/// Serves over standard input and output by default, or over HTTP with `--http`.
+#[derive(Debug, Args)]
+pub(crate) struct Mcp {
+    /// Folders whose plugins and agents are served; agents may also lie one level below
+    #[arg(default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Default model for nodes that don't set one, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Serve Streamable HTTP at this address under `/mcp`; port 0 picks a free port. There is no authentication: bind to a
+    /// loopback address, or put an authenticating proxy in front
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) http: Option<std::net::SocketAddr>,
+    /// Additional `Host` header to accept; repeatable
+    #[arg(long = "host", value_name = "NAME[:PORT]", requires = "http")]
+    pub(crate) hosts: Vec<String>,
+    /// Additional web origin to accept; repeatable
+    #[arg(long = "origin", value_name = "URL", requires = "http")]
+    pub(crate) origins: Vec<String>,
+    /// Trust the grants in the folders' `hotcell.toml`
+    #[arg(long)]
+    pub(crate) trust: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Run {
+    /// Agent or graph file, or the folder that contains it
+    pub(crate) path: PathBuf,
+    /// Prompt; `-` reads it from standard input. Omit it on a terminal for interactive mode
+    pub(crate) prompt: Option<String>,
+    /// Set a variable of the graph; repeatable
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) variables: Vec<(String, String)>,
+    /// Initial state as a JSON object, merged over the graph's own
+    #[arg(long, value_name = "JSON")]
+    pub(crate) state: Option<String>,
+    /// Inputs of a flow as a JSON object
+    #[arg(long, value_name = "JSON", conflicts_with = "state")]
+    pub(crate) inputs: Option<String>,
+    /// Conversation to continue: the run starts from the state of the thread's last run. If that one is waiting for an
+    /// answer, the prompt is the answer
+    #[arg(long, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+    /// Agent to use, if the file defines several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) parts: Parts,
+    #[command(flatten)]
+    pub(crate) session: Session,
+}
+
+/// What is handed in beside an agent's file.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Parts {
+    /// File with components and values that the agent's file refers to (Open Agent Specification); `KEY=ID` maps the
+    /// file's KEY to the id ID; repeatable
+    #[arg(long = "components", value_name = "FILE[,KEY=ID...]", value_parser = components)]
+    pub(crate) components: Vec<ComponentsFile>,
+}
+
+/// Writes the configuration to standard output, and the differences in behavior to standard error. Components from
+/// `--components` are not included, so the result needs them, too.
+#[derive(Debug, Args)]
+pub(crate) struct Convert {
+    /// Agent file, or the folder that contains it
+    pub(crate) path: PathBuf,
+    /// Agent to use, if the file defines several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) parts: Parts,
+    /// Output file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+}
+
+/// Options of every command that drives a run.
+#[derive(Debug, Default, Args)]
+pub(crate) struct Session {
+    /// Answer to the next question; repeatable, used in order
+    #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) answers: Vec<String>,
+    /// Default model for nodes that don't set one, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Write events to standard output as JSON lines; the last line is the `result`
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Suppress progress output
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Exit with 1 if a node failed and the graph has no fallback for it, although the run completed; `strict = true` under
+    /// `[run]` in `hotcell.toml` does the same
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Never prompt on the terminal; the run waits at the first question without an answer
+    #[arg(long)]
+    pub(crate) no_input: bool,
+    /// Record all model requests and replies to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+    /// Replay model replies from a file written by `--record`; makes no model requests
+    #[arg(long, value_name = "FILE")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Trust the grants in the `hotcell.toml` of the agent's own folder for this run; not those of agents that it calls
+    #[arg(long)]
+    pub(crate) trust: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Check {
+    /// Agent or graph files, or folders that contain them
+    #[arg(required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) parts: Parts,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Write findings as JSON lines; the last line is the `result`
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Agent {
+    /// Show the tools, limits, schema and expected cost of an agent of any language, without running it
+    Inspect(Inspect),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_CODES)]
+pub(crate) struct Inspect {
+    /// Agent or graph file, or the folder that contains it
+    pub(crate) path: PathBuf,
+    /// Agent to use, if the file defines several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Write it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Graph {
+    /// Graph file, or the folder that contains it; optional with `--run`
+    #[arg(required_unless_present = "run")]
+    pub(crate) path: Option<PathBuf>,
+    /// Agent to use, if the file defines several
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Output format [default: from the extension of `--output`, otherwise mermaid]
+    #[arg(long, value_name = "FORM")]
+    pub(crate) format: Option<PictureFormat>,
+    /// Annotate the graph with this run: visits, durations, edges taken
+    #[arg(long, value_name = "NAME")]
+    pub(crate) run: Option<String>,
+    /// Output file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PictureFormat {
+    /// Mermaid text
+    Mermaid,
+    /// SVG image
+    Svg,
+    /// Graphviz text
+    Dot,
+}
+
+fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "an age is a number with a unit, such as `90m`, `12h`, `7d` or `4w`".to_owned();
+    let span: jiff::Span = text.parse().map_err(|_| wrong())?;
+    let duration = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    Duration::try_from(duration).map_err(|_| wrong())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Trust {
+    /// Folder
+    #[arg(default_value = ".")]
+    pub(crate) folder: PathBuf,
+    /// Skip the confirmation prompt
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Revoke the trust
+    #[arg(long)]
+    pub(crate) forget: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// Shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+fn components(text: &str) -> Result<ComponentsFile, String> {
+    let mut parts = text.split(',');
+    let file = parts.next().filter(|file| !file.is_empty()).ok_or("it has to name a file")?;
+    let rename = parts.map(|part| match part.split_once('=') {
+        Some((key, id)) if !key.is_empty() && !id.is_empty() => Ok((key.to_owned(), id.to_owned())),
+        _ => Err(format!("`{part}` has to be `KEY=ID`")),
+    });
+    Ok(ComponentsFile { file: PathBuf::from(file), rename: rename.collect::<Result<_, _>>()? })
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("it has to be `NAME=VALUE`".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_of_components_may_be_known_by_other_ids() {
+        let file = |rename: &[(&str, &str)]| ComponentsFile {
+            file: "parts.json".into(),
+            rename: rename.iter().map(|(key, id)| ((*key).to_owned(), (*id).to_owned())).collect(),
+        };
+        assert_eq!(components("parts.json"), Ok(file(&[])));
+        assert_eq!(components("parts.json,a=b,c=d"), Ok(file(&[("a", "b"), ("c", "d")])));
+        assert!(components(",a=b").is_err() && components("parts.json,a").is_err());
+    }
+
+    #[test]
+    fn a_variable_needs_a_name_and_keeps_further_equals_signs() {
+        assert_eq!(variable("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert_eq!(variable("a="), Ok(("a".into(), String::new())));
+        assert!(variable("=b").is_err() && variable("ab").is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! The command line of recorded runs.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use hotcell_runtime::{RevisionChoice, RunStatus};
+
+use super::{Session, age};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Runs {
+    /// List runs, newest first
+    List {
+        #[command(flatten)]
+        which: WhichRuns,
+        /// Maximum number of runs to show
+        #[arg(long, default_value_t = 50, value_name = "N")]
+        limit: usize,
+        /// Start of the page, as printed below the previous page
+        #[arg(long, value_name = "PLACE")]
+        after: Option<String>,
+        /// Write one JSON line per run
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove finished runs and reclaim their disk space
+    Prune {
+        #[command(flatten)]
+        which: WhichRuns,
+    },
+    /// Show a run node by node
+    Show {
+        /// Run id, or a unique prefix of it
+        run: String,
+        /// Write one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Re-execute recorded calls of a run and compare output and fuel
+    ///
+    /// Each call runs in a fresh cell with the component and script that ran it, found by digest. What it took from the
+    /// host comes from the recording; no network, store, model or clock is used. Exits with 1 if a call differs, cannot
+    /// be found, or if nothing could be re-executed.
+    Reexecute {
+        /// Run id, or a unique prefix of it
+        run: String,
+        /// Place of one call, such as `7`, or of everything within it; see `hotcell runs show` [default: all calls]
+        place: Option<String>,
+        /// Write one JSON line per call, and a summary
+        #[arg(long)]
+        json: bool,
+    },
+    /// Follow a run that another process works on, until it ends or waits
+    ///
+    /// Prints each node when it is done, beginning with those that are done already, and exits as `hotcell run` would.
+    Watch {
+        /// Run id, or a unique prefix of it
+        run: String,
+    },
+    /// Resume a run that was interrupted or has been answered
+    Resume {
+        /// Run id, or a unique prefix of it
+        run: String,
+        /// Revision to continue with: `current` (the files as they are now) or the digest of an earlier one
+        #[arg(long, value_name = "REVISION", default_value = "own", hide_default_value = true, value_parser = revision)]
+        revision: RevisionChoice,
+        #[command(flatten)]
+        session: Session,
+    },
+    /// Retry a failed run from the node that failed
+    Retry {
+        /// Run id, or a unique prefix of it
+        run: String,
+        /// Revision to continue with: `current` (the files as they are now) or the digest of an earlier one
+        #[arg(long, value_name = "REVISION", default_value = "own", hide_default_value = true, value_parser = revision)]
+        revision: RevisionChoice,
+        #[command(flatten)]
+        session: Session,
+    },
+    /// Answer an open question of a run
+    Answer {
+        /// Run id, or a unique prefix of it
+        run: String,
+        /// Question id, if several questions are open; see `hotcell runs show`
+        #[arg(long, value_name = "ID")]
+        question: Option<String>,
+        /// Answer; `-` reads it from standard input
+        #[arg(allow_hyphen_values = true)]
+        text: String,
+        /// Resume the run after answering
+        #[arg(long)]
+        resume: bool,
+        /// Revision to continue with: `current` (the files as they are now) or the digest of an earlier one
+        #[arg(
+            long,
+            value_name = "REVISION",
+            default_value = "own",
+            hide_default_value = true,
+            value_parser = revision,
+            requires = "resume"
+        )]
+        revision: RevisionChoice,
+    },
+    /// Receive callbacks of connectors (`mode: callback`) and resume their runs
+    Listen(Listen),
+    /// Cancel a run permanently
+    Cancel {
+        /// Run id, or a unique prefix of it
+        run: String,
+    },
+}
+
+/// Filters for runs. Several filters narrow each other down.
+#[derive(Debug, Args)]
+pub(crate) struct WhichRuns {
+    /// Only runs with this status; repeatable
+    #[arg(long = "status", value_name = "STATUS", value_parser = run_status)]
+    pub(crate) statuses: Vec<RunStatus>,
+    /// Only runs of this agent or graph
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only runs of this thread
+    #[arg(long, value_name = "NAME")]
+    pub(crate) thread: Option<String>,
+    /// Only runs started within this time, such as `90m`, `12h` or `7d`
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) newer_than: Option<Duration>,
+    /// Only runs started longer ago than this, such as `90m`, `12h` or `7d`
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub(crate) older_than: Option<Duration>,
+    /// Only runs with these words (or word prefixes) in the input, the result or the agent's name
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) text: Option<String>,
+}
+
+fn revision(text: &str) -> Result<RevisionChoice, String> {
+    match text {
+        "own" => Ok(RevisionChoice::Own),
+        "current" => Ok(RevisionChoice::Current),
+        digest if digest.len() >= 4 && digest.chars().all(|c| c.is_ascii_hexdigit()) => {
+            Ok(RevisionChoice::Digest(digest.to_lowercase()))
+        }
+        _ => Err("a revision is `current`, or the digest of one (at least four hexadecimal digits)".to_owned()),
+    }
+}
+
+fn run_status(word: &str) -> Result<RunStatus, String> {
+    let all = || RunStatus::ALL.map(RunStatus::as_str).join(", ");
+    RunStatus::from_word(word).ok_or_else(|| format!("a status is one of {}", all()))
+}
+
+/// A callback is a POST of JSON with the session token that the connector passed on, as `Authorization: Bearer SESSION` or
+/// `?session=SESSION`. Each token is accepted once.
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// Address to listen on; port 0 picks a free port
+    #[arg(default_value = "127.0.0.1:8090", value_name = "ADDRESS:PORT")]
+    pub(crate) address: std::net::SocketAddr,
+    /// Default model for nodes that don't set one, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Trust the grants in the agents' `hotcell.toml`
+    #[arg(long)]
+    pub(crate) trust: bool,
+}

@@ -1,0 +1,91 @@
+//! The command line of the server and its keys.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+use super::age;
+
+/// Every agent below the folders is served, in any language. The API is the Agent Protocol; `/openapi.json` describes it.
+/// On SIGTERM or Ctrl-C the server begins no more runs; what is not done after `--drain` goes on at its next start.
+///
+/// Without API keys everybody who can reach the address may do everything, so only loopback addresses are accepted. As soon as
+/// there is a key, every request needs one.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Serve {
+    #[command(subcommand)]
+    pub(crate) keys: Option<ServeCommand>,
+    /// Folders with agents at any depth, or agent files
+    #[arg(default_value = ".")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Address to listen on; port 0 picks a free port
+    #[arg(long, default_value = "127.0.0.1:18820", value_name = "ADDRESS:PORT")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Additional `Host` header to accept; repeatable
+    #[arg(long = "host", value_name = "NAME[:PORT]")]
+    pub(crate) hosts: Vec<String>,
+    /// Base address for links in outgoing messages [default: the address it listens on]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
+    pub(crate) public_url: Option<String>,
+    /// Maximum number of runs to work on at a time
+    #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_runs: u32,
+    /// Maximum number of requests per second for each API key; 0 for no limit
+    #[arg(long, default_value_t = 1000, value_name = "N")]
+    pub(crate) rate_limit: u32,
+    /// How long runs may take to finish on shutdown, such as `20s`
+    #[arg(long, default_value = "20s", value_name = "TIME", value_parser = age)]
+    pub(crate) drain: Duration,
+    /// Default model for nodes that don't set one, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Trust the grants in the agents' `hotcell.toml`
+    #[arg(long)]
+    pub(crate) trust: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeCommand {
+    /// Create, list and revoke API keys
+    #[command(subcommand)]
+    Key(ServeKey),
+}
+
+/// A running server notices changes at its next request. Keys belong to the journal that `--journal` names.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeKey {
+    /// Create a key and print it; it cannot be shown again
+    Add {
+        /// What the key is for
+        name: String,
+        /// What the key allows: `run` (start runs, see results), `answer` (answer questions), `operate` (see everything, remove
+        /// what has ended), `administer`; repeatable
+        #[arg(long = "role", value_name = "ROLE", required = true)]
+        roles: Vec<hotcell_serve::Role>,
+        /// How long the key is valid, such as `12h` or `30d` [default: until it is revoked]
+        #[arg(long, value_name = "TIME", value_parser = age)]
+        expires: Option<Duration>,
+    },
+    /// List keys, without what proves their possession
+    List {
+        /// Write one JSON line per key
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke a key
+    Revoke {
+        /// Key id, as listed
+        id: String,
+    },
+}
+
+/// An address of a web server.
+fn web_address(text: &str) -> Result<String, String> {
+    let is_web = ["http://", "https://"].iter().any(|scheme| text.len() > scheme.len() && text.starts_with(scheme));
+    if is_web { Ok(text.to_owned()) } else { Err("it has to begin with `http://` or `https://`".to_owned()) }
+}
