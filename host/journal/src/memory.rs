@@ -492,11 +492,11 @@ impl RunStore for MemoryStore {
         Ok(runs.order.iter().filter(is_due).cloned().collect())
     }
 
-    async fn next_due(&self) -> Result<Option<SystemTime>, JournalError> {
+    async fn next_due(&self, after: SystemTime) -> Result<Option<SystemTime>, JournalError> {
         let runs = self.runs();
         let first = |run: &Arc<Mutex<Run>>| {
             let run = locked(run);
-            if run.status().is_final() { None } else { run.timers().into_values().min() }
+            if run.status().is_final() { None } else { run.timers().into_values().filter(|at| *at > after).min() }
         };
         Ok(runs.by_id.values().filter_map(first).min())
     }

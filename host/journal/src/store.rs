@@ -318,9 +318,9 @@ pub trait RunStore: Send + Sync {
     /// [`Question::expires`]: crate::Question::expires
     async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError>;
 
-    /// When the first timer or question of all runs is due, of those that have not fired and are not answered; runs that are
-    /// being worked on included, which see to their own. It is found without reading a run.
-    async fn next_due(&self) -> Result<Option<SystemTime>, JournalError>;
+    /// When the next timer or question of all runs is due after this time, of those that have not fired and are not answered; runs
+    /// that are being worked on included, which see to their own. It is found without reading a run.
+    async fn next_due(&self, after: SystemTime) -> Result<Option<SystemTime>, JournalError>;
 
     /// Returns when nobody works on a run, or whoever did is gone.
     async fn released(&self, run: &RunId) -> Result<(), JournalError>;

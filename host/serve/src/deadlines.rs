@@ -7,45 +7,49 @@ use hotcell_runtime::JournalError;
 use crate::mesh;
 use crate::state::Server;
 
-/// How long to wait before it is looked again, when what is due is seen to by whoever works on it.
-const AGAIN: Duration = Duration::from_secs(1);
+/// How long to wait before it is looked again, when it could not be read.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// Goes on with runs when their time has come, until the server closes.
 pub(crate) async fn watch(server: Server) {
     let closing = server.closing().clone();
-    closing
-        .run_until_cancelled(async {
-            loop {
-                let wait = match next(&server).await {
-                    Ok(wait) => wait,
-                    Err(error) => {
-                        tracing::error!(target: "hotcell::serve", %error, "what is due cannot be read");
-                        Some(AGAIN)
-                    }
-                };
-                let rested = server.runs().rested();
-                match wait {
-                    None => rested.await,
-                    Some(Duration::ZERO) => tokio::time::sleep(AGAIN).await,
-                    Some(wait) => tokio::select! {
-                        () = rested => {}
-                        () = server.clock().sleep(wait) => {}
-                    },
+    let watching = async {
+        loop {
+            let wait = match next(&server).await {
+                Ok(wait) => wait,
+                Err(error) => {
+                    tracing::error!(target: "hotcell::serve", %error, "what is due cannot be read");
+                    Some(AGAIN)
                 }
+            };
+            let rested = server.runs().rested();
+            match wait {
+                None => rested.await,
+                Some(wait) => tokio::select! {
+                    () = rested => {}
+                    () = server.clock().sleep(wait) => {}
+                },
             }
-        })
-        .await;
+        }
+    };
+    closing.run_until_cancelled(watching).await;
 }
 
-/// Goes on with what is due, and says how long it is until more is.
+/// Goes on with what is due, and says how long it is until more is. What is due and stays so is seen to by whoever works on it, or
+/// belongs to nobody here.
 async fn next(server: &Server) -> Result<Option<Duration>, JournalError> {
     let _working = server.clock().working();
-    let runs = server.runs();
-    for run in runs.store().due(server.clock().now()).await? {
-        if runs.wake(&run).await? {
-            mesh::goes_on(server, &run);
+    let (runs, now) = (server.runs(), server.clock().now());
+    for run in runs.store().due(now).await? {
+        match runs.wake(&run).await {
+            Ok(true) => mesh::goes_on(server, &run),
+            Ok(false) => {}
+            // One that cannot be read keeps no other one waiting.
+            Err(error) => {
+                tracing::error!(target: "hotcell::serve", %run, %error, "a run whose time has come cannot be read")
+            }
         }
     }
-    let next = runs.store().next_due().await?;
+    let next = runs.store().next_due(now).await?;
     Ok(next.map(|next| next.duration_since(server.clock().now()).unwrap_or_default()))
 }

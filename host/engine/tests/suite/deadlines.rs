@@ -96,7 +96,7 @@ async fn a_run_that_rests_is_found_when_its_question_expires() {
     assert_eq!((questions[0].expires, questions[0].seat.as_deref()), (Some(at), Some("boss")));
     assert_eq!(questions[0].operator_ids, ["ann"]);
     assert_eq!(bench.clock.at_work(), 0, "nobody holds it");
-    assert_eq!(bench.store.next_due().await.expect("read"), Some(at));
+    assert_eq!(bench.store.next_due(bench.clock.now()).await.expect("read"), Some(at));
 
     // Whoever goes on with it earlier changes nothing.
     bench.clock.advance(HOUR / 2);
@@ -106,7 +106,7 @@ async fn a_run_that_rests_is_found_when_its_question_expires() {
     let asked = open(&*bench.store, &report.run).await;
     let report = bench.resume(&report.run).await;
     assert_eq!(report.outcome, completed("no"));
-    assert_eq!(bench.store.next_due().await.expect("read"), None);
+    assert_eq!(bench.store.next_due(SystemTime::UNIX_EPOCH).await.expect("read"), None);
 
     let late = Fact::Answered { number: asked[0].number, text: "yes".into() };
     let refused = bench.store.send(&report.run, Entry { place: asked[0].place.clone(), fact: late }).await;

@@ -466,9 +466,11 @@ impl RunStore for SqliteStore {
         Ok(rows.into_iter().filter(|(_, owner)| is_free(owner)).map(|(id, _)| RunId::from(id)).collect())
     }
 
-    async fn next_due(&self) -> Result<Option<SystemTime>, JournalError> {
+    async fn next_due(&self, after: SystemTime) -> Result<Option<SystemTime>, JournalError> {
         let first: Option<i64> = self.shared.read(|connection| {
-            connection.prepare_cached("SELECT MIN(at) FROM timers")?.query_row([], |row| row.get(0))
+            connection
+                .prepare_cached("SELECT MIN(at) FROM timers WHERE at > ?1")?
+                .query_row([microseconds(after)], |row| row.get(0))
         })?;
         let since = |at: i64| SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(at).unwrap_or(0));
         Ok(first.map(since))

@@ -115,9 +115,11 @@ async fn a_question_expires_or_is_answered() {
             |number| Entry { place: EntryPath::of_turn(1), fact: Fact::Asked { number, question: question.clone() } };
         let writer = store.create(&header("asks"), None).await.expect("created");
         let run = writer.run().clone();
-        assert_eq!(store.next_due().await.expect("read"), None);
+        let before = at - Duration::from_secs(1);
+        assert_eq!(store.next_due(before).await.expect("read"), None);
         writer.append(vec![asks(0), asks(1), asks(2)]).await.expect("added");
-        assert_eq!(store.next_due().await.expect("read"), Some(at), "also of a run that is worked on");
+        assert_eq!(store.next_due(before).await.expect("read"), Some(at), "also of a run that is worked on");
+        assert_eq!(store.next_due(at).await.expect("read"), None, "nothing is due after that");
         assert!(store.due(at).await.expect("read").is_empty(), "whoever works on it sees to it");
 
         // The first one counts, whichever it is.
@@ -141,7 +143,7 @@ async fn a_question_expires_or_is_answered() {
         let known = history.entries.iter().filter(|entry| entry.fact == asks(0).fact).count();
         assert_eq!(known, 1, "what a question says is kept");
         writer.append(vec![expired(2), done("over")]).await.expect("added");
-        assert_eq!(store.next_due().await.expect("read"), None);
+        assert_eq!(store.next_due(before).await.expect("read"), None);
         assert!(store.due(at).await.expect("read").is_empty());
     }
 }
