@@ -32,8 +32,19 @@ impl Scripts for Slow {
     }
 }
 
-/// Runs a graph; whenever it is settled, the clock moves to the next time that somebody waits for. Gives those times in hours,
-/// too.
+/// Moves the clock to the next time that somebody waits for, whenever nothing goes on without it, until nobody waits. Gives those times
+/// in hours since `begun`.
+async fn to_the_end(clock: &ManualClock, begun: SystemTime) -> Vec<f64> {
+    let mut due = Vec::new();
+    loop {
+        assert!(clock.settled(SOON).await, "{clock:?}");
+        let Some(next) = clock.next_due() else { break due };
+        due.push(next.duration_since(begun).expect("later").as_secs_f64() / 3600.0);
+        clock.advance_to(next);
+    }
+}
+
+/// Runs a graph to its end. Gives the times that it waited for, too.
 async fn run(graph: Graph, store: Arc<dyn RunStore>) -> (RunReport, Vec<f64>) {
     let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
     let clock = ManualClock::at(begun);
@@ -42,13 +53,7 @@ async fn run(graph: Graph, store: Arc<dyn RunStore>) -> (RunReport, Vec<f64>) {
     let graph = Arc::new(graph);
     let run =
         tokio::spawn(async move { Engine::new(ports, store).start(request(&graph), CancellationToken::new()).await });
-    let mut due = Vec::new();
-    loop {
-        assert!(clock.settled(SOON).await, "{clock:?}");
-        let Some(next) = clock.next_due() else { break };
-        due.push(next.duration_since(begun).expect("later").as_secs_f64() / 3600.0);
-        clock.advance_to(next);
-    }
+    let due = to_the_end(&clock, begun).await;
     assert_eq!(clock.at_work(), 0);
     (run.await.expect("whole").expect("it ran"), due)
 }
@@ -167,13 +172,7 @@ async fn runs_wait_before_a_graph_that_is_full() {
             tokio::spawn(async move { engine.start(request(&graph), CancellationToken::new()).await })
         };
         let runs = agents.map(start);
-        let mut due = Vec::new();
-        loop {
-            assert!(clock.settled(SOON).await, "{clock:?}");
-            let Some(next) = clock.next_due() else { break };
-            due.push(next.duration_since(begun).expect("later").as_secs_f64() / 3600.0);
-            clock.advance_to(next);
-        }
+        let due = to_the_end(&clock, begun).await;
         assert_eq!(due, expected, "{agents:?}");
         for run in runs {
             assert_eq!(run.await.expect("whole").expect("it ran").outcome, completed("made"));
