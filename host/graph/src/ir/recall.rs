@@ -69,26 +69,40 @@ impl Recall {
 
 /// How well items fit a text, the best one 1: by the words that they share, of which the rare ones count more (Okapi BM25).
 fn fitting(text: &str, items: &[&Value]) -> Vec<f64> {
-    let words: Vec<Vec<String>> = items.iter().map(|item| words(&item.to_display())).collect();
-    let asked: HashSet<String> = self::words(text).into_iter().collect();
+    let asked: HashSet<String> = words(text).into_iter().collect();
+    // How often each word that is asked for is in an item, and how many words that has: each item is read once, however long the text.
+    let counted: Vec<(HashMap<String, f64>, f64)> = items
+        .iter()
+        .map(|item| {
+            let (mut times, words) = (HashMap::new(), words(&item.to_display()));
+            let length = words.len() as f64;
+            for word in words.into_iter().filter(|word| asked.contains(word)) {
+                *times.entry(word).or_default() += 1.0;
+            }
+            (times, length)
+        })
+        .collect();
     let mut occurs: HashMap<&str, f64> = HashMap::new();
-    for words in &words {
-        let distinct: HashSet<&str> = words.iter().map(String::as_str).filter(|word| asked.contains(*word)).collect();
-        distinct.into_iter().for_each(|word| *occurs.entry(word).or_default() += 1.0);
+    for (times, _) in &counted {
+        times.keys().for_each(|word| *occurs.entry(word).or_default() += 1.0);
     }
     let count = items.len() as f64;
-    let usual = words.iter().map(Vec::len).sum::<usize>() as f64 / count.max(1.0);
-    let score = |words: &Vec<String>| {
-        let mut score = 0.0;
-        for (word, with) in &occurs {
-            let times = words.iter().filter(|own| own == word).count() as f64;
-            let rare = (1.0 + (count - with + 0.5) / (with + 0.5)).ln();
-            let length = 1.0 - LENGTH + LENGTH * words.len() as f64 / usual.max(1.0);
-            score += rare * times * (SATURATION + 1.0) / (times + SATURATION * length);
-        }
-        score
+    let usual = counted.iter().map(|(_, length)| length).sum::<f64>() / count.max(1.0);
+    let score = |(times, length): &(HashMap<String, f64>, f64)| {
+        let length = 1.0 - LENGTH + LENGTH * length / usual.max(1.0);
+        // In an order of their own, so that the same sum is made each time.
+        let mut parts: Vec<f64> = times
+            .iter()
+            .map(|(word, times)| {
+                let with = occurs[word.as_str()];
+                let rare = (1.0 + (count - with + 0.5) / (with + 0.5)).ln();
+                rare * times * (SATURATION + 1.0) / (times + SATURATION * length)
+            })
+            .collect();
+        parts.sort_by(f64::total_cmp);
+        parts.into_iter().sum::<f64>()
     };
-    let scores: Vec<f64> = words.iter().map(score).collect();
+    let scores: Vec<f64> = counted.iter().map(score).collect();
     let best = scores.iter().copied().fold(0.0, f64::max);
     scores.into_iter().map(|score| if best > 0.0 { score / best } else { 0.0 }).collect()
 }
