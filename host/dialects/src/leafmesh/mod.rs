@@ -39,6 +39,7 @@ use crate::surroundings::Surroundings;
 use reading::Reading;
 
 pub use cron::{Cron, LocalMinute};
+pub use read_agent::fields_of_type;
 pub use settings::{
     AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, EscalationTarget, Hidden, HumanInterface,
     HumanSettings, ManagerSettings, MeshSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,

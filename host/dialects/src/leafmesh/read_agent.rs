@@ -35,6 +35,11 @@ const HISTORY: u32 = 20;
 const MOST_HISTORY: u32 = 200;
 const TYPES: [&str; 4] = ["llm", "human", "programmatic", "external"];
 
+/// Fields of agents of a type, as files call it, that some other type does not have.
+pub fn fields_of_type(name: &str) -> &'static [&'static str] {
+    OF_TYPES.iter().find(|(kind, _)| kind.word() == name).map_or(&[], |(_, fields)| fields)
+}
+
 /// Reads an agent; none if it is no mapping.
 pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Option<Agent> {
     let reader = reading.reader;

@@ -3,51 +3,30 @@
 //! A change is a new revision of the mesh: what is under way ends as it began, and the file stays as it is. It is kept as long as the
 //! file says what it said then.
 
+use std::sync::Arc;
+
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use hotcell_runtime::diagnostic::{Diagnostic, Severity, SourceFile, render};
-use hotcell_runtime::leafmesh::{variables_of, written};
+use hotcell_runtime::leafmesh::{fields_of_type, variables_of, written};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::meshes::Mesh;
 use super::reply::{Refused, documented};
+use super::schedule;
 use crate::api::extract::{Json, read};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 
-/// The fact that holds the settings as they were changed, and the one that says of which file.
+/// The fact that holds the settings as they were changed, with the text of the file of which they were made.
 const CHANGED: &str = "config";
-const CHANGED_OF: &str = "config_of";
-/// Fields that belong to one type of agent, and go when the type is changed.
-const OF_TYPE: [(&str, &[&str]); 4] = [
-    (
-        "llm",
-        &[
-            "model",
-            "prompt",
-            "temperature",
-            "max_tokens",
-            "max_completion_tokens",
-            "reasoning",
-            "reasoning_budget",
-            "thinking",
-            "thinking_budget",
-            "tools",
-            "tool_categories",
-            "context_parts",
-            "tool_choice",
-            "response_format",
-        ],
-    ),
-    ("human", &["webhook_config", "human_interface", "human_timeout_seconds", "channels", "is_human_powered"]),
-    ("external", &["framework", "connector_config"]),
-    ("programmatic", &["integration"]),
-];
+/// What the names of variables end with that are not to be read.
+const UNSET: &str = "__not_read_here";
 /// The shortest value of a variable that is looked for in messages.
 const SHORTEST: usize = 4;
 
@@ -68,7 +47,8 @@ fn messages(server: &Server, text: &str, diagnostics: &[Diagnostic], severity: S
             let place = diagnostic.node.as_ref().map_or_else(String::new, |node| format!("`{node}`: "));
             let help = diagnostic.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
             let message = format!("{place}{}{help}", diagnostic.message);
-            variables.iter().fold(message, |message, (name, value)| message.replace(value, name))
+            let message = variables.iter().fold(message, |message, (name, value)| message.replace(value, name));
+            message.replace(UNSET, "")
         })
         .collect()
 }
@@ -96,6 +76,7 @@ async fn validate(State(server): State<Server>, request: Request) -> Result<Resp
             }
         }
     }
+    let text = without_moved(&server, mesh, text)?;
     let diagnostics = match server.runs().host().load_text_async(&mesh.agent, text.clone()).await {
         Ok(agent) if agent.mesh().is_some() => agent.warnings,
         Ok(_) => vec![Diagnostic::error("it is no mesh")],
@@ -105,6 +86,18 @@ async fn validate(State(server): State<Server>, request: Request) -> Result<Resp
     let warnings = messages(&server, &text, &diagnostics, Severity::Warning);
     let body = json!({ "valid": errors.is_empty(), "errors": errors, "warnings": warnings });
     Ok(documented(StatusCode::OK, body))
+}
+
+/// A configuration that reads no variables but where the file has them.
+fn without_moved(server: &Server, mesh: &Mesh, text: String) -> Result<String, Problem> {
+    let in_file = value_of(mesh, in_file(server, mesh)?).unwrap_or_default();
+    let Ok(mut given) = value_of(mesh, text.clone()) else { return Ok(text) };
+    let mut is_moved = false;
+    moved_variables(&mut given, Some(&in_file), "", &mut |text, _| {
+        *text = unset(text);
+        is_moved = true;
+    });
+    Ok(if is_moved { given.to_string() } else { text })
 }
 
 /// How an agent is changed.
@@ -145,29 +138,69 @@ async fn put(
     change(&server, &name, given, Change::Replace).await
 }
 
-/// The text of the mesh's file, or what was made of it.
-fn current(server: &Server, mesh: &Mesh) -> Result<String, Problem> {
-    if let Some(text) = server.store().mesh_fact(CHANGED)?
-        && server.store().mesh_fact(CHANGED_OF)?.as_deref() == Some(&*in_file(server, mesh)?)
-    {
-        return Ok(text);
-    }
-    in_file(server, mesh)
+/// Settings that were changed.
+#[derive(Serialize, Deserialize)]
+struct Changed {
+    /// What the file said then
+    of: String,
+    text: String,
 }
 
+/// What was made of the mesh's file, if it says what it said then.
+fn changed(server: &Server, file: &str) -> Result<Option<String>, Problem> {
+    let kept = server.store().mesh_fact(CHANGED)?.and_then(|text| serde_json::from_str::<Changed>(&text).ok());
+    Ok(kept.filter(|kept| kept.of == file).map(|kept| kept.text))
+}
+
+/// The text of the mesh's file.
 fn in_file(server: &Server, mesh: &Mesh) -> Result<String, Problem> {
     server.runs().host().text_of(&mesh.agent).map_err(|failure| Problem::internal(&render(&failure.diagnostics, false)))
+}
+
+/// What a configuration says, as a value.
+fn value_of(mesh: &Mesh, text: String) -> Result<Value, Vec<Diagnostic>> {
+    let file = Arc::new(SourceFile { name: mesh.agent.file.display().to_string(), text });
+    written(&file).map(|value| Value::from(&value))
+}
+
+/// Does something with each text with a variable that is not at the same place in what the file says.
+///
+/// Whoever may change agents may not read the environment by that: a variable goes where the file says, and nowhere else.
+fn moved_variables(given: &mut Value, file: Option<&Value>, place: &str, moved: &mut dyn FnMut(&mut String, &str)) {
+    let same = file == Some(&*given);
+    match given {
+        Value::String(text) if text.contains("${") && !same => moved(text, place),
+        Value::Array(items) => items.iter_mut().enumerate().for_each(|(number, item)| {
+            moved_variables(item, file.and_then(|file| file.get(number)), &format!("{place}[{number}]"), moved);
+        }),
+        Value::Object(entries) => entries.iter_mut().for_each(|(name, value)| {
+            moved_variables(value, file.and_then(|file| file.get(name)), &format!("{place}.{name}"), moved);
+        }),
+        _ => {}
+    }
+}
+
+/// The same text with variables that nobody sets in place of its own: their defaults count.
+fn unset(text: &str) -> String {
+    let mut parts = text.split("${");
+    let mut changed = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find([':', '}']).unwrap_or(part.len());
+        let (name, rest) = part.split_at(end);
+        let ending = if name == "vault" { "" } else { UNSET };
+        changed.push_str(&format!("${{{name}{ending}{rest}"));
+    }
+    changed
 }
 
 async fn change(server: &Server, name: &str, given: Map<String, Value>, change: Change) -> Result<Response, Refused> {
     let mesh = &server.meshes().only()?;
     let _changing = mesh.doing.changing.lock().await;
-    let text = current(server, mesh)?;
-    let file = Arc::new(SourceFile { name: mesh.agent.file.display().to_string(), text });
-    let mut config = match written(&file) {
-        Ok(value) => Value::from(&value),
-        Err(diagnostics) => return Err(Problem::internal(&render(&diagnostics, false)).into()),
-    };
+    let file = in_file(server, mesh)?;
+    let unread = |diagnostics: Vec<Diagnostic>| Problem::internal(&render(&diagnostics, false));
+    let in_file = value_of(mesh, file.clone()).map_err(unread)?;
+    let current = changed(server, &file)?.unwrap_or_else(|| file.clone());
+    let mut config = value_of(mesh, current).map_err(unread)?;
     let agent = config.get_mut("agents").and_then(|agents| agents.get_mut(name)).and_then(Value::as_object_mut);
     let agent = agent.ok_or_else(|| Problem::not_found(format!("there is no agent `{}`", shown(name))))?;
     match change {
@@ -175,6 +208,16 @@ async fn change(server: &Server, name: &str, given: Map<String, Value>, change: 
         Change::Replace => *agent = given,
     }
     let changed = Value::Object(agent.clone());
+    let mut moved = Vec::new();
+    let of_file = in_file.get("agents").and_then(|agents| agents.get(name));
+    moved_variables(&mut changed.clone(), of_file, name, &mut |_, place| moved.push(place.to_owned()));
+    if !moved.is_empty() {
+        let detail = format!(
+            "only the file may say where variables go, and nothing was changed; write the value, or change the file: {}",
+            moved.join(", ")
+        );
+        return Err(Problem::unprocessable(detail).kind("variable", "A variable is not where the file has it").into());
+    }
     let text = config.to_string();
     let loaded = server.runs().host().load_text_async(&mesh.agent, text.clone()).await;
     let agent = loaded.map_err(|failure| {
@@ -182,9 +225,10 @@ async fn change(server: &Server, name: &str, given: Map<String, Value>, change: 
         let detail = format!("the mesh would not load with that, and nothing was changed: {}", errors.join("; "));
         Problem::unprocessable(detail).with("errors", json!(errors))
     })?;
-    server.store().remember(CHANGED_OF, &in_file(server, mesh)?)?;
-    server.store().remember(CHANGED, &text)?;
+    let kept = serde_json::to_string(&Changed { of: file, text }).map_err(|error| Problem::internal(&error))?;
+    server.store().remember(CHANGED, &kept)?;
     server.meshes().exchange(mesh, agent);
+    schedule::begin_all(server);
     Ok(documented(StatusCode::OK, json!({ "name": name, "config": changed })))
 }
 
@@ -192,8 +236,9 @@ fn merge(agent: &mut Map<String, Value>, given: Map<String, Value>) {
     let before = agent.get("agent_type").and_then(Value::as_str).unwrap_or("llm").to_owned();
     let after = given.get("agent_type").and_then(Value::as_str).unwrap_or(&before).to_owned();
     if before != after {
-        let of_before = OF_TYPE.iter().find(|(kind, _)| *kind == before).map(|(_, fields)| *fields).unwrap_or_default();
-        agent.retain(|name, _| !of_before.contains(&name.as_str()));
+        let kept = fields_of_type(&after);
+        let gone = fields_of_type(&before);
+        agent.retain(|name, _| !gone.contains(&name.as_str()) || kept.contains(&name.as_str()));
     }
     for (name, value) in given {
         match (agent.get_mut(&name), value) {
@@ -221,10 +266,7 @@ fn merge(agent: &mut Map<String, Value>, given: Map<String, Value>) {
 
 /// Serves the mesh as it was changed before the server ended, if its file says what it said then.
 pub(super) async fn restore(server: &Server, mesh: &Mesh) -> Result<(), Problem> {
-    let text = current(server, mesh)?;
-    if server.store().mesh_fact(CHANGED)?.as_deref() != Some(&*text) {
-        return Ok(());
-    }
+    let Some(text) = changed(server, &in_file(server, mesh)?)? else { return Ok(()) };
     match server.runs().host().load_text_async(&mesh.agent, text).await {
         Ok(agent) => server.meshes().exchange(mesh, agent),
         Err(failure) => {
@@ -233,4 +275,30 @@ pub(super) async fn restore(server: &Server, mesh: &Mesh) -> Result<(), Problem>
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_read_where_the_file_has_it_and_nowhere_else() {
+        let file = json!({ "a": { "key": "${KEY}", "list": ["${ONE:1}", "x"] }, "b": { "prompt": "hello" } });
+        let found = |given: Value| {
+            let mut found = Vec::new();
+            moved_variables(&mut given.clone(), Some(&file), "it", &mut |_, place| found.push(place.to_owned()));
+            found
+        };
+        assert!(found(file.clone()).is_empty());
+        assert!(found(json!({ "a": { "key": "written out" }, "c": 1 })).is_empty());
+        assert_eq!(found(json!({ "b": { "prompt": "say ${KEY}" } })), ["it.b.prompt"]);
+        assert_eq!(
+            found(json!({ "a": { "key": "x${KEY}", "list": ["x", "${ONE:1}"] } })),
+            ["it.a.key", "it.a.list[1]"]
+        );
+        assert_eq!(
+            unset("a ${KEY} ${X:de:f} ${vault:v} $1 ${"),
+            "a ${KEY__not_read_here} ${X__not_read_here:de:f} ${vault:v} $1 ${__not_read_here"
+        );
+    }
 }
