@@ -119,6 +119,8 @@ pub struct AgentSettings {
     pub human: Option<HumanSettings>,
     /// What its models may use in a month
     pub budget: Option<BudgetSettings>,
+    /// How many of the earlier messages of a session it is told; none if it is told none
+    pub history: Option<u32>,
     /// Whether it remembers what was posted
     pub remembers: bool,
     /// Whether it remembers posts of other sessions that are about it
@@ -371,6 +373,7 @@ fn agent(agent: &Agent) -> AgentSettings {
         connector: connector.map(|connector| connector.name.to_string()),
         human,
         budget: agent.budget,
+        history: agent.history,
         remembers: agent.memory.is_some(),
         remembers_others: agent.memory.as_ref().is_some_and(|memory| memory.of_others.is_some()),
         wake_ups: agent.wake_ups.clone(),

@@ -54,9 +54,15 @@ pub(super) fn check_system(server: &Server) -> Result<(), Refused> {
     }
 }
 
-/// What a session says that does other work.
-pub(super) fn busy(key: &SessionKey) -> Refused {
-    let body = json!({ "status": "busy", "session_id": key.id, "detail": "the session works on something; send it again later" });
+/// What a session says that does other work, or waits for a person.
+pub(super) fn busy(key: &SessionKey, status: Status) -> Refused {
+    let detail = match status {
+        Status::Paused => {
+            "somebody is asked in the session: answer (`GET /api/sessions/hitl` lists the questions), or take another session"
+        }
+        _ => "the session works on something; send it again later, or take another session",
+    };
+    let body = json!({ "status": "busy", "session_id": key.id, "detail": detail });
     Refused::Documented(StatusCode::CONFLICT, body)
 }
 
@@ -67,10 +73,13 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     let known = server.store().session(&key)?;
     let mut turns = Vec::new();
     if let Some(session) = &known {
-        if !is_beside && matches!(standing(server, session).await?.status, Status::Busy | Status::Paused) {
-            return Err(busy(&key));
+        if !is_beside {
+            let status = standing(server, session).await?.status;
+            if matches!(status, Status::Busy | Status::Paused) {
+                return Err(busy(&key, status));
+            }
         }
-        turns = history::messages(server, session).await?;
+        turns = history::messages(server, mesh, session).await?;
     }
     let (feed, spent) = feed::told(server, mesh, known.as_ref(), &key.tenant).await?;
     let mut state = GraphObject::default();

@@ -1,51 +1,43 @@
 //! Who is told when something goes wrong: after so many failures in a session, after one broken contract or one join that waited in
 //! vain, and after so many questions in a row that nobody answered. Each happens once in a session.
 
-use std::sync::Arc;
-
+use futures::future::join_all;
 use hotcell_graph::{Lookup, Object as GraphObject, Template, Value as GraphValue};
 use hotcell_runtime::WebCall;
-use hotcell_runtime::leafmesh::state::BUDGET;
+use hotcell_runtime::leafmesh::state::{BUDGET, CONTRACT, FAN_IN};
 use hotcell_runtime::leafmesh::{EscalationTarget, ManagerSettings};
 use serde_json::{Map, Value, json};
 
 use super::begin::{At, Task, begin};
-use super::events::{ERROR, TIMEOUT};
+use super::events::{self, ERROR, TIMEOUT};
 use super::meshes::Mesh;
 use super::store::Session;
 use crate::state::Server;
 use crate::store::StoreError;
 
 /// Failures each of which is enough.
-const AT_ONCE: [&str; 2] = ["YieldContractFailure", "FanInTimeout"];
+const AT_ONCE: [&str; 2] = [CONTRACT, FAN_IN];
 /// What a message says that has no text of its own.
 const MESSAGE: &str = "{{agent}}: {{error_message}}";
 
-/// Tells whoever has to be told of an event that was just noted.
-pub(super) fn after(server: &Server, mesh: &Arc<Mesh>, session: &Session, event: &Value) {
-    let Some(manager) = &mesh.settings.manager else { return };
-    let cause = match cause(server, mesh, session, manager, event) {
-        Ok(Some(cause)) => cause,
-        Ok(None) => return,
-        Err(error) => return tracing::error!(target: "hotcell::serve", %error, "what went wrong cannot be counted"),
-    };
+/// Tells whoever has to be told of an event. That it was done is noted afterwards: a server that ends in between does it again.
+pub(super) async fn after(server: &Server, mesh: &Mesh, session: &Session, event: &Value) -> Result<(), StoreError> {
+    let Some(manager) = &mesh.settings.manager else { return Ok(()) };
+    let Some(cause) = cause(server, mesh, session, manager, event)? else { return Ok(()) };
     let key = format!("{}:escalated:{cause}", session.number);
+    // Two runs of a session may come to it at once.
+    let _telling = mesh.doing.telling.lock(&key).await;
+    if server.store().has_event(&key)? {
+        return Ok(());
+    }
+    join_all(manager.targets.iter().map(async |target| {
+        if let Err(reason) = tell(server, mesh, session, target, event).await {
+            tracing::warn!(target: "hotcell::serve", session = session.key.id, reason, "somebody could not be told of a failure");
+        }
+    }))
+    .await;
     let told = json!({ "type": "INTERVENTION_NEEDED", "agent": event["agent"], "cause": cause });
-    match super::events::note(server, session, &key, told) {
-        Ok(true) => {}
-        Ok(false) => return,
-        Err(error) => return tracing::error!(target: "hotcell::serve", %error, "what went wrong cannot be kept"),
-    }
-    for target in &manager.targets {
-        let (server, mesh, session, event) = (server.clone(), mesh.clone(), session.clone(), event.clone());
-        let target = target.clone();
-        server.clone().meshes().tasks.spawn(async move {
-            let _working = server.clock().working();
-            if let Some(Err(reason)) = server.closing().run_until_cancelled(tell(&server, &mesh, &session, &target, &event)).await {
-                tracing::warn!(target: "hotcell::serve", session = session.key.id, reason, "somebody could not be told of a failure");
-            }
-        });
-    }
+    events::note(server, session, &key, told).map(drop)
 }
 
 /// What it is that somebody has to be told, if there is something.
@@ -56,17 +48,17 @@ fn cause(
     manager: &ManagerSettings,
     event: &Value,
 ) -> Result<Option<&'static str>, StoreError> {
-    let events = || server.store().events_of_session(session.number);
+    let noted = || server.store().events_of_session(session.number);
     Ok(match event["type"].as_str() {
         Some(ERROR) if event["error_type"].as_str().is_some_and(|kind| AT_ONCE.contains(&kind)) => Some("contract"),
         Some(ERROR) if is_budget_to_tell(mesh, event) => Some("budget"),
         Some(ERROR) => {
-            let errors = events()?.iter().filter(|event| event["type"] == ERROR).count();
+            let errors = noted()?.iter().filter(|event| event["type"] == ERROR).count();
             (errors >= manager.max_errors_per_session as usize).then_some("errors")
         }
         Some(TIMEOUT) => {
-            let events = events()?;
-            let in_a_row = events.iter().rev().take_while(|event| event["type"] == TIMEOUT).count();
+            let in_a_row = noted()?;
+            let in_a_row = in_a_row.iter().rev().take_while(|event| event["type"] == TIMEOUT).count();
             (in_a_row >= manager.timeout_threshold as usize).then_some("timeouts")
         }
         _ => None,

@@ -9,18 +9,20 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::meshes::Mesh;
 use super::outcome::Come;
 use super::session::{Status, standing};
 use super::store::{Session, SessionRun, Turn};
 use super::tenant::Tenant;
+use crate::api::params::Query;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::view::time;
 
 /// The most that is shown of what came in.
 const TURNS: u32 = 10_000;
-/// The most of it of which the messages of a conversation are made.
-const MESSAGES: u32 = 200;
+/// How many sessions are listed where nothing is said.
+pub(super) const SESSIONS: usize = 1000;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(history))
@@ -44,15 +46,18 @@ fn view(session: &Session, status: Status) -> Value {
 
 /// List the sessions of the mesh
 ///
-/// `status` is `active`, `busy`, `paused`, `stopped` or `completed`.
+/// The newest ones, the oldest of them first. `status` is `active`, `busy`, `paused`, `stopped` or `completed`.
 #[utoipa::path(
     get, path = "/api/sessions/", tag = "Mesh", security(("key" = ["run", "answer", "operate", "administer"])),
+    params(("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most")),
     responses((status = 200, body = Value))
 )]
-async fn list(State(server): State<Server>, tenant: Tenant) -> Result<Json<Value>, Problem> {
+async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) -> Result<Json<Value>, Problem> {
     server.meshes().only()?;
+    let limit = query.limit(SESSIONS)?;
+    query.end()?;
     let mut sessions = Vec::new();
-    for session in server.store().sessions(&tenant.0)? {
+    for session in server.store().sessions(&tenant.0, limit, false)? {
         let status = standing(&server, &session).await?.status;
         sessions.push(view(&session, status));
     }
@@ -60,30 +65,33 @@ async fn list(State(server): State<Server>, tenant: Tenant) -> Result<Json<Value
 }
 
 /// Show what came into a session
+///
+/// The last of it, as much as `limits.max_session_history_bytes` of the mesh has room for.
 #[utoipa::path(
     get, path = "/api/sessions/{session_id}/history", tag = "Mesh",
     security(("key" = ["run", "answer", "operate", "administer"])),
     params(("session_id" = String, Path, description = "The session")), responses((status = 200, body = Value))
 )]
 async fn history(State(server): State<Server>, tenant: Tenant, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    server.meshes().only()?;
+    let mesh = server.meshes().only()?;
     let session = find(&server, tenant, &id)?;
     let status = standing(&server, &session).await?.status;
     let turn = |turn: &Turn| json!({ "at": time(turn.at), "kind": turn.kind, "name": turn.name, "data": turn.data });
     let mut body = view(&session, status);
-    body["turns"] = server.store().turns(session.number, TURNS)?.iter().map(turn).collect();
+    body["turns"] =
+        server.store().turns(session.number, TURNS, mesh.settings.max_history_bytes)?.iter().map(turn).collect();
     Ok(Json(body))
 }
 
-/// The conversation of a session as models see it: what came in, and what came of it.
-pub(super) async fn messages(server: &Server, session: &Session) -> Result<Vec<Value>, Problem> {
-    let turns = server.store().turns(session.number, MESSAGES)?;
-    let outputs: HashMap<RunId, SessionRun> = server
-        .store()
-        .runs_of_session(session.number, MESSAGES)?
-        .into_iter()
-        .map(|run| (run.run.clone(), run))
-        .collect();
+/// The conversation of a session as models see it: what came in, and what came of it. No more of it than the agents of the mesh are told.
+pub(super) async fn messages(server: &Server, mesh: &Mesh, session: &Session) -> Result<Vec<Value>, Problem> {
+    let most = mesh.settings.agents.iter().filter_map(|agent| agent.history).max().unwrap_or(0);
+    if most == 0 {
+        return Ok(Vec::new());
+    }
+    let turns = server.store().turns(session.number, most, mesh.settings.max_history_bytes)?;
+    let outputs: HashMap<RunId, SessionRun> =
+        server.store().runs_of_session(session.number, most)?.into_iter().map(|run| (run.run.clone(), run)).collect();
     let mut messages = Vec::new();
     for (place, turn) in turns.iter().enumerate() {
         messages.push(json!({ "role": "user", "content": text(&turn.data) }));
@@ -97,7 +105,15 @@ pub(super) async fn messages(server: &Server, session: &Session) -> Result<Vec<V
             messages.push(json!({ "role": "assistant", "content": text(&output) }));
         }
     }
-    Ok(messages)
+    let mut left = mesh.settings.max_history_bytes as usize;
+    let fits = messages.iter().rev().take_while(|message| {
+        let bytes = message["content"].as_str().unwrap_or_default().len();
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    });
+    let fitting = fits.count();
+    Ok(messages.split_off(messages.len() - fitting))
 }
 
 /// What the last agent of a run gave so far.

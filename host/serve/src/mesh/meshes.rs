@@ -8,6 +8,7 @@ use hotcell_runtime::{Agent, RunId};
 use http::HeaderValue;
 use serde_json::Value;
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::score::Scores;
@@ -57,6 +58,10 @@ pub(super) struct Doing {
     pub(super) posting: Posting,
     /// Runs whose entries are being acted on, and how often that was asked for
     pub(super) tended: Mutex<HashMap<RunId, u64>>,
+    /// Held while somebody is told of a failure
+    pub(super) telling: Locks<String>,
+    /// Cancelled when its agents wake up at other times
+    pub(super) waking: Mutex<CancellationToken>,
     /// Held while its settings are changed
     pub(super) changing: tokio::sync::Mutex<()>,
 }

@@ -43,9 +43,7 @@ pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
         tracing::error!(target: "hotcell::serve", reason = problem.detail, "changes of the mesh cannot be read");
     }
     tend::take_up(server).await?;
-    if let Ok(mesh) = server.meshes().only() {
-        schedule::begin_all(server, &mesh);
-    }
+    schedule::begin_all(server);
     Ok(())
 }
 
@@ -82,6 +80,5 @@ fn secret(server: &Server) -> Result<String, StoreError> {
     }
     let random: [u8; 32] = rand::random();
     let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    server.store().remember(OWN_SECRET, &secret)?;
-    Ok(secret)
+    server.store().remember_first(OWN_SECRET, &secret)
 }

@@ -65,20 +65,19 @@ async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask
             }
         }
     }
-    if let Err(error) = server.store().remember(&fact, failure.as_deref().unwrap_or("delivered")) {
-        tracing::error!(target: "hotcell::serve", %error, "that a question was posted cannot be kept");
-    }
-    if let Some(reason) = failure {
-        let event = json!({
-            "type": ERROR, "agent": ask.seat(), "run_id": ask.run.as_str(), "error_type": "OutboundFailed", "message": reason,
-        });
-        match events::note(server, session, &fact, event.clone()) {
-            Ok(true) => escalate::after(server, mesh, session, &event),
-            Ok(false) => {}
-            Err(error) => {
-                tracing::error!(target: "hotcell::serve", %error, "that a question was not posted cannot be kept")
-            }
+    let done = async {
+        if let Some(reason) = &failure {
+            let event = json!({
+                "type": ERROR, "agent": ask.seat(), "run_id": ask.run.as_str(), "error_type": "OutboundFailed",
+                "message": reason,
+            });
+            events::note(server, session, &fact, event.clone())?;
+            escalate::after(server, mesh, session, &event).await?;
         }
+        server.store().remember(&fact, failure.as_deref().unwrap_or("delivered"))
+    };
+    if let Err(error) = done.await {
+        tracing::error!(target: "hotcell::serve", %error, "that a question was posted cannot be kept");
     }
 }
 

@@ -13,6 +13,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::Mesh;
+use super::history::SESSIONS;
 use super::reply::{Refused, documented};
 use super::session::{Ask, of_request_id, standing};
 use super::store::{Session, SessionKey, Turn};
@@ -61,10 +62,11 @@ pub(super) async fn of_id(server: &Server, session: &Session, asks: &[Ask], id: 
     }
     let entries = server.runs().store().history(&run).await?.whole()?;
     let is_it = |place: &hotcell_runtime::EntryPath, number: u32| format!("{place}:{number}") == question;
-    let mut was_asked = false;
+    let (mut was_asked, mut has_expired) = (false, false);
     for entry in &entries {
         match &entry.fact {
             Fact::Asked { number, .. } if is_it(&entry.place, *number) => was_asked = true,
+            Fact::Expired { number } if is_it(&entry.place, *number) => has_expired = true,
             Fact::Answered { number, .. } if is_it(&entry.place, *number) => {
                 return Err(
                     Problem::conflict("the request was answered").kind("already-answered", "The request was answered")
@@ -73,10 +75,13 @@ pub(super) async fn of_id(server: &Server, session: &Session, asks: &[Ask], id: 
             _ => {}
         }
     }
-    match was_asked {
-        true => Err(Problem::new(StatusCode::GONE, "the request has timed out")
+    match (was_asked, has_expired) {
+        (true, true) => Err(Problem::new(StatusCode::GONE, "the request has timed out")
             .kind("request-expired", "The request has timed out")),
-        false => Err(no_request(id)),
+        (true, false) => {
+            Err(Problem::conflict("the work in which it was asked has ended").kind("run-ended", "The run has ended"))
+        }
+        (false, _) => Err(no_request(id)),
     }
 }
 
@@ -145,18 +150,18 @@ fn view(ask: &Ask) -> Value {
 /// List the open questions, by session
 #[utoipa::path(
     get, path = "/api/sessions/hitl", tag = "Mesh", security(("key" = ["answer", "operate", "administer"])),
-    params(("operator_id" = Option<String>, Query, description = "Only what this person may answer")),
+    params(
+        ("operator_id" = Option<String>, Query, description = "Only what this person may answer"),
+        ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "The most sessions to look at"),
+    ),
     responses((status = 200, body = Value))
 )]
 async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) -> Result<Json<Value>, Problem> {
     let mesh = &server.meshes().only()?;
-    let operator = query.text("operator_id");
+    let (operator, limit) = (query.text("operator_id"), query.limit(SESSIONS)?);
     query.end()?;
     let mut sessions = Vec::new();
-    for session in server.store().sessions(&tenant.0)? {
-        if server.store().open_runs(Some(session.number))?.is_empty() {
-            continue;
-        }
+    for session in server.store().sessions(&tenant.0, limit, true)? {
         let mut asks = standing(&server, &session).await?.asks;
         if let Some(operator) = &operator {
             asks.retain(|ask| {

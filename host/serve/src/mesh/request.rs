@@ -94,10 +94,8 @@ async fn call(
 
 /// Whether the agent of an entry point answers before the work is done that follows it.
 pub(super) fn is_dual(mesh: &Mesh, entry: &str) -> bool {
-    {
-        let entry = mesh.settings.entry_point(entry);
-        entry.and_then(|entry| mesh.settings.agent(&entry.target)).is_some_and(|agent| agent.answers_first)
-    }
+    let target = mesh.settings.entry_point(entry).and_then(|entry| mesh.settings.agent(&entry.target));
+    target.is_some_and(|agent| agent.answers_first)
 }
 
 /// Whether everybody who goes on after an agent is a person.

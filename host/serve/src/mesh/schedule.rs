@@ -3,7 +3,7 @@
 //! Of each wake-up the time is kept up to which nothing is left to do, and the session of a wake-up is named after its time: so it
 //! happens once, whenever the server ends.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use hotcell_runtime::leafmesh::{AgentSettings, LocalMinute, WakeUp};
@@ -14,15 +14,23 @@ use serde_json::{Value, json};
 
 use super::begin::{At, Task, begin};
 use super::meshes::Mesh;
+use super::reply::Refused;
 use super::store::SessionKey;
 use crate::state::Server;
 use crate::store::StoreError;
 
+/// How long is waited before it is tried again to wake an agent, when there was no place for its run.
+const AGAIN: Duration = Duration::from_secs(5);
 /// Characters of the name of an agent that are part of the names of its sessions.
 const NAME: usize = 80;
 
-/// Wakes the agents of the mesh from now on.
-pub(super) fn begin_all(server: &Server, mesh: &Arc<Mesh>) {
+/// Wakes the agents of the mesh from now on, as it is now: what was to wake them before does so no more.
+pub(super) fn begin_all(server: &Server) {
+    let Ok(mesh) = server.meshes().only() else { return };
+    let over = server.closing().child_token();
+    let before =
+        std::mem::replace(&mut *mesh.doing.waking.lock().unwrap_or_else(PoisonError::into_inner), over.clone());
+    before.cancel();
     for agent in &mesh.settings.agents {
         for (number, wake) in agent.wake_ups.iter().enumerate() {
             let zone = match TimeZone::get(&wake.zone) {
@@ -32,17 +40,10 @@ pub(super) fn begin_all(server: &Server, mesh: &Arc<Mesh>) {
                     continue;
                 }
             };
-            let wakes = Wakes {
-                server: server.clone(),
-                mesh: mesh.clone(),
-                agent: agent.clone(),
-                number,
-                wake: wake.clone(),
-                zone,
-            };
+            let (server, mesh, agent, wake) = (server.clone(), mesh.clone(), agent.clone(), wake.clone());
+            let (over, wakes) = (over.clone(), Wakes { server: server.clone(), mesh, agent, number, wake, zone });
             server.meshes().tasks.spawn(async move {
-                let closing = wakes.server.closing().clone();
-                if let Some(Err(error)) = closing.run_until_cancelled(wakes.go_on()).await {
+                if let Some(Err(error)) = over.run_until_cancelled(wakes.go_on()).await {
                     tracing::error!(target: "hotcell::serve", agent = wakes.agent.name, %error, "an agent does not wake up any more");
                 }
             });
@@ -83,23 +84,34 @@ impl Wakes {
             while let Some(later) = next(&self.wake, &self.zone, due).filter(|later| SystemTime::from(*later) <= now) {
                 due = later;
             }
-            if now.duration_since(due.into()).unwrap_or_default() <= grace
-                && let Err(problem) = self.wake_up(due).await
-            {
-                tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = problem, "an agent was not woken");
+            while clock.now().duration_since(due.into()).unwrap_or_default() <= grace {
+                match self.wake_up(due).await {
+                    Ok(()) => break,
+                    // Somebody stopped the system, and a time that comes meanwhile is over.
+                    Err(refused @ Refused::Documented(..)) => {
+                        tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = refused.reason(), "an agent was not woken");
+                        break;
+                    }
+                    // The next server makes it good.
+                    Err(_) if self.server.runs().is_draining() => return Ok(()),
+                    Err(refused) => {
+                        tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = refused.reason(), "an agent cannot be woken yet");
+                        clock.sleep(AGAIN).await;
+                    }
+                }
             }
             self.server.store().remember(&fact, &due.to_string())?;
             done = due;
         }
     }
 
-    async fn wake_up(&self, due: Timestamp) -> Result<(), String> {
+    async fn wake_up(&self, due: Timestamp) -> Result<(), Refused> {
         let _working = self.server.clock().working();
         let name: String = self.agent.name.chars().take(NAME).collect();
         let stamp = due.to_string().replace('-', "");
         let key = SessionKey { tenant: String::new(), id: format!("wake:{name}:{}:{stamp}", self.number) };
         let _session = self.mesh.doing.sessions.lock(&key).await;
-        if self.server.store().session(&key).map_err(|error| error.to_string())?.is_some() {
+        if self.server.store().session(&key)?.is_some() {
             return Ok(());
         }
         let mut input = Value::from(&hotcell_graph::Value::Object(self.wake.input.clone()));
@@ -107,7 +119,7 @@ impl Wakes {
         input["trigger_time"] = json!(due.to_string());
         let at = At::Agent { name: self.agent.name.clone(), input };
         let task = Task { key, kind: "wake_up", at, is_beside: false };
-        begin(&self.server, &self.mesh, task, false).await.map(drop).map_err(|refused| refused.reason())
+        begin(&self.server, &self.mesh, task, false).await.map(drop)
     }
 }
 

@@ -20,7 +20,12 @@ impl Senders {
         if senders.len() >= SENDERS {
             senders.retain(|_, times| times.back().is_some_and(|last| !is_old(last)));
         }
-        let times = senders.entry((entry.to_owned(), sender)).or_default();
+        let key = (entry.to_owned(), sender);
+        // Whoever comes when so many others have posted within the window waits until they are forgotten.
+        if senders.len() >= SENDERS && !senders.contains_key(&key) {
+            return false;
+        }
+        let times = senders.entry(key).or_default();
         while times.front().is_some_and(is_old) {
             times.pop_front();
         }
@@ -29,5 +34,34 @@ impl Senders {
             times.push_back(now);
         }
         fits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sender_may_post_so_often_to_an_entry_point_in_a_window() {
+        let (senders, begin, window) = (Senders::default(), SystemTime::UNIX_EPOCH, Duration::from_secs(20));
+        let (one, other) = (IpAddr::from([127, 0, 0, 1]), IpAddr::from([10, 0, 0, 1]));
+        let count = |entry: &str, sender, seconds| {
+            senders.count(entry, sender, begin + Duration::from_secs(seconds), 3, window)
+        };
+        assert_eq!([0, 1, 2, 3, 19].map(|at| count("in", one, at)), [true, true, true, false, false]);
+        assert!(count("in", other, 19) && count("out", one, 19));
+        assert_eq!([20, 20, 21].map(|at| count("in", one, at)), [true, false, true]);
+    }
+
+    #[test]
+    fn no_more_senders_are_remembered_than_there_is_room_for() {
+        let (senders, now, window) = (Senders::default(), SystemTime::UNIX_EPOCH, Duration::from_secs(60));
+        let sender = |number: usize| IpAddr::from(u32::try_from(number).unwrap_or(0).to_be_bytes());
+        for number in 0..SENDERS {
+            assert!(senders.count("in", sender(number), now, 3, window));
+        }
+        assert!(!senders.count("in", sender(SENDERS), now, 3, window));
+        assert!(senders.count("in", sender(7), now, 3, window), "whoever is known goes on");
+        assert!(senders.count("in", sender(SENDERS), now + window, 3, window), "the others are forgotten");
     }
 }

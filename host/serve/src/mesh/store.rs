@@ -85,13 +85,22 @@ impl Store {
         self.read(|connection| find(connection, key))
     }
 
-    /// Sessions of a tenant, the oldest first.
-    pub(super) fn sessions(&self, tenant: &str) -> Result<Vec<Session>, StoreError> {
+    /// The newest sessions of a tenant, the oldest of them first; only those with runs that have not ended, if that is wanted.
+    pub(super) fn sessions(&self, tenant: &str, limit: usize, only_open: bool) -> Result<Vec<Session>, StoreError> {
+        let open = match only_open {
+            true => "AND EXISTS (SELECT 1 FROM mesh_runs WHERE session = mesh_sessions.number AND ended IS NULL)",
+            false => "",
+        };
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         self.read(|connection| {
-            connection
-                .prepare_cached(&format!("SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 ORDER BY number"))?
-                .query_map([tenant], session)?
-                .collect()
+            let mut sessions: Vec<Session> = connection
+                .prepare_cached(&format!(
+                    "SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 {open} ORDER BY number DESC LIMIT ?2"
+                ))?
+                .query_map(params![tenant, limit], session)?
+                .collect::<rusqlite::Result<_>>()?;
+            sessions.reverse();
+            Ok(sessions)
         })
     }
 
@@ -118,24 +127,26 @@ impl Store {
         })
     }
 
-    /// What came in last, the oldest first.
-    pub(super) fn turns(&self, session: i64, limit: u32) -> Result<Vec<Turn>, StoreError> {
+    /// What came in last, the oldest first: so many turns, and so many bytes of them.
+    pub(super) fn turns(&self, session: i64, limit: u32, bytes: u32) -> Result<Vec<Turn>, StoreError> {
         self.read(|connection| {
             let mut statement = connection.prepare_cached(
                 "SELECT at, run, kind, name, data FROM mesh_turns WHERE session = ?1 ORDER BY number DESC LIMIT ?2",
             )?;
-            let turn = |row: &Row<'_>| {
+            let (mut rows, mut turns, mut left) =
+                (statement.query(params![session, limit])?, Vec::new(), bytes as usize);
+            while let Some(row) = rows.next()? {
                 let data: String = row.get(4)?;
-                Ok(Turn {
+                let Some(rest) = left.checked_sub(data.len()) else { break };
+                left = rest;
+                turns.push(Turn {
                     at: time(row.get(0)?),
                     run: row.get::<_, String>(1)?.into(),
                     kind: row.get(2)?,
                     name: row.get(3)?,
                     data: serde_json::from_str(&data).unwrap_or_default(),
-                })
-            };
-            let mut turns: Vec<Turn> =
-                statement.query_map(params![session, limit], turn)?.collect::<rusqlite::Result<_>>()?;
+                });
+            }
             turns.reverse();
             Ok(turns)
         })
@@ -210,6 +221,15 @@ impl Store {
         })
     }
 
+    /// Whether something was noted under a key.
+    pub(super) fn has_event(&self, key: &str) -> Result<bool, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM mesh_events WHERE key = ?1)")?
+                .query_row([key], |row| row.get(0))
+        })
+    }
+
     /// What happened in a session, the oldest first.
     pub(super) fn events_of_session(&self, session: i64) -> Result<Vec<Value>, StoreError> {
         self.read(|connection| {
@@ -242,6 +262,18 @@ impl Store {
                 .prepare_cached("SELECT value FROM mesh_facts WHERE name = ?1")?
                 .query_row([name], |row| row.get(0))
                 .optional()
+        })
+    }
+
+    /// Remembers something by a name, unless something is remembered by it. Gives what is.
+    pub(super) fn remember_first(&self, name: &str, value: &str) -> Result<String, StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("INSERT OR IGNORE INTO mesh_facts (name, value) VALUES (?1, ?2)")?
+                .execute(params![name, value])?;
+            connection
+                .prepare_cached("SELECT value FROM mesh_facts WHERE name = ?1")?
+                .query_row([name], |row| row.get(0))
         })
     }
 

@@ -77,9 +77,8 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
             };
             if let Some(mut event) = events::of_entry(mesh, entry, || asked) {
                 event["run_id"] = json!(run.as_str());
-                if events::note(server, &session, &format!("{run}:{}", entry.number), event.clone())? {
-                    escalate::after(server, mesh, &session, &event);
-                }
+                events::note(server, &session, &format!("{run}:{}", entry.number), event.clone())?;
+                escalate::after(server, mesh, &session, &event).await?;
             }
             feed::keep(server, mesh, session.number, run, entry)?;
             if let Fact::Asked { number, question } = &entry.entry.fact {

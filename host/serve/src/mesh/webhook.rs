@@ -154,7 +154,7 @@ async fn webhook(
         return Err(unsigned("it is not signed"));
     }
     if standing.is_some_and(|standing| standing.status == Status::Busy) {
-        return Err(busy(&key));
+        return Err(busy(&key, Status::Busy));
     }
     let data = Value::Object(data);
     admit(mesh, &entry, &data)?;
