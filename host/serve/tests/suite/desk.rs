@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::extract::State;
 use axum::response::sse::{Event, Sse};
@@ -11,7 +11,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use futures::StreamExt as _;
-use hotcell_runtime::{CancellationToken, Environment, Host, HostOptions, JournalChoice};
+use hotcell_runtime::{
+    CancellationToken, Clock, Environment, Host, HostOptions, JournalChoice, ManualClock, SystemClock,
+};
 use hotcell_serve::{ServeSettings, Server};
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
@@ -43,6 +45,9 @@ pub(crate) const COUNT: (&str, &str) = (
     "count/agent.yaml",
     "manifest_version: 1\nagents:\n  counter:\n    state: {fields: [{name: messages, type: list}, {name: n, type: int, default: 0}]}\n    graph:\n      entry_point: count\n      nodes:\n        - {name: count, type: set_state, args: {values: {n: state.n + 1, messages: '{\"type\": \"ai\", \"content\": string(state.n + 1)}'}}}\n      edges: []\n",
 );
+
+/// What the variable `DESK_SECRET` of the server is.
+pub(crate) const SECRET: &str = "s3same";
 
 /// A model that answers requests when it is let, each with its number.
 #[derive(Clone, Default)]
@@ -137,6 +142,7 @@ pub(crate) struct Desk {
     pub(crate) client: Client,
     pub(crate) model: Model,
     model_url: String,
+    clock: Arc<dyn Clock>,
     shutdown: CancellationToken,
     serving: Option<JoinHandle<()>>,
 }
@@ -149,6 +155,16 @@ impl Desk {
 
     /// A server with these agents, set up in its own way.
     pub(crate) async fn set_up(files: &[(&str, &str)], change: impl FnOnce(&mut ServeSettings)) -> Self {
+        Desk::made(files, Arc::new(SystemClock::default()), change).await
+    }
+
+    /// A server with these agents and a clock that only the test moves.
+    pub(crate) async fn by_hand(files: &[(&str, &str)]) -> (Self, ManualClock) {
+        let clock = ManualClock::at(SystemTime::UNIX_EPOCH);
+        (Desk::made(files, Arc::new(clock.clone()), |_| {}).await, clock)
+    }
+
+    async fn made(files: &[(&str, &str)], clock: Arc<dyn Clock>, change: impl FnOnce(&mut ServeSettings)) -> Self {
         let folder = Arc::new(tempfile::tempdir().expect("a folder"));
         for (name, text) in files {
             let path = folder.path().join("agents").join(name);
@@ -156,13 +172,14 @@ impl Desk {
             std::fs::write(path, text).expect("written");
         }
         let (model, model_url) = Model::serve().await;
-        Desk::start(folder, model, model_url, change).await
+        Desk::start(folder, model, model_url, clock, change).await
     }
 
     async fn start(
         folder: Arc<TempDir>,
         model: Model,
         model_url: String,
+        clock: Arc<dyn Clock>,
         change: impl FnOnce(&mut ServeSettings),
     ) -> Self {
         let path = folder.path().to_owned();
@@ -173,14 +190,14 @@ impl Desk {
             ..ServeSettings::default()
         };
         change(&mut settings);
-        let host = host(&path, &model_url);
+        let host = host(&path, &model_url, clock.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let server = Server::new(host, settings).await.expect("a server");
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let serving = tokio::spawn(async move { server.serve(listener, stop).await.expect("served") });
-        let desk = Desk { folder, url, client: client(), model, model_url, shutdown, serving: Some(serving) };
+        let desk = Desk { folder, url, client: client(), model, model_url, clock, shutdown, serving: Some(serving) };
         while desk.get("/ready").send().await.expect("a reply").status() != 200 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -193,7 +210,7 @@ impl Desk {
 
     /// A host of its own with the same journal.
     pub(crate) fn host(&self) -> Host {
-        host(self.folder(), &self.model_url)
+        host(self.folder(), &self.model_url, self.clock.clone())
     }
 
     /// Tells the server to stop.
@@ -212,7 +229,8 @@ impl Desk {
         if self.serving.is_some() {
             self.stop().await;
         }
-        Desk::start(self.folder.clone(), self.model.clone(), self.model_url.clone(), |_| {}).await
+        let clock = self.clock.clone();
+        Desk::start(self.folder.clone(), self.model.clone(), self.model_url.clone(), clock, |_| {}).await
     }
 
     pub(crate) fn get(&self, path: &str) -> RequestBuilder {
@@ -266,10 +284,12 @@ fn client() -> Client {
     Client::builder().no_proxy().build().expect("a client")
 }
 
-fn host(folder: &Path, model_url: &str) -> Host {
+fn host(folder: &Path, model_url: &str, clock: Arc<dyn Clock>) -> Host {
+    let variables = [("HOTCELL_MODEL_URL", model_url), ("HOTCELL_MODEL", "test:small"), ("DESK_SECRET", SECRET)];
     let options = HostOptions {
         journal: JournalChoice::File(folder.join("runs.db")),
-        environment: Environment::of([("HOTCELL_MODEL_URL", model_url), ("HOTCELL_MODEL", "test:small")]),
+        environment: Environment::of(variables),
+        clock,
         cache_dir: Some(env!("CARGO_TARGET_TMPDIR").into()),
         ..HostOptions::isolated()
     };

@@ -6,6 +6,7 @@ mod bad_input;
 mod desk;
 mod limits;
 mod mesh;
+mod mesh_time;
 mod openapi;
 mod people;
 mod restart;

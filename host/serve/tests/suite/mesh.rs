@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, Events, ok, problem};
+use crate::desk::{Desk, Events, SECRET, ok, problem};
 
 /// A model drafts, a person decides, a model sends; and a model that answers at once while another one works on.
-const MESH: (&str, &str) = (
+pub(crate) const MESH: (&str, &str) = (
     "press/mesh.yaml",
     "name: press
 manager: {enabled: false}
@@ -24,12 +24,12 @@ entry_points:
 ",
 );
 
-async fn reply(request: reqwest::RequestBuilder) -> (u16, Value) {
+pub(crate) async fn reply(request: reqwest::RequestBuilder) -> (u16, Value) {
     let response = request.send().await.expect("a reply");
     (response.status().as_u16(), response.json().await.expect("JSON"))
 }
 
-async fn settled(desk: &Desk, session: &str, status: &str) -> Value {
+pub(crate) async fn settled(desk: &Desk, session: &str, status: &str) -> Value {
     let mut history = Value::Null;
     for _ in 0..1000 {
         history = ok(desk.get(&format!("/api/sessions/{session}/history"))).await;
@@ -266,10 +266,9 @@ async fn settings_are_checked_and_show_no_variables() {
         said["valid"] == false && ["robot9", "android"].iter().all(|word| said["errors"].to_string().contains(word)),
         "{said}"
     );
-    // The address of the model is in a variable.
-    let curious = json!({ "name": "x", "agents": { "a": { "agent_type": "${HOTCELL_MODEL_URL}${HOTCELL_MODEL}" } }, "entry_points": [] });
-    let said = ok(check(curious)).await.to_string();
-    assert!(!said.contains("test:small") && !said.contains("http://127"), "{said}");
+    let curious = json!({ "name": "x", "agents": { "a": { "agent_type": "${DESK_SECRET}" } }, "entry_points": [] });
+    let said = ok(check(curious)).await;
+    assert!(said["valid"] == false && !said.to_string().contains(SECRET), "{said}");
     assert_eq!(problem(check(json!([]))).await["status"], 422);
     let yaml = desk.client.post(format!("{}/api/yaml/validate", desk.url)).body("agents:\n\ta: 1\nentry_points: []\n");
     assert_eq!(ok(yaml.header("content-type", "application/yaml")).await["valid"], false);
@@ -310,4 +309,21 @@ async fn an_agent_is_changed_for_what_begins_from_then_on_and_a_bad_change_chang
     let desk = desk.again().await;
     ok(desk.post("/api/mesh/request", json!({ "entry_point": "story", "data": {}, "session_id": "t" }))).await;
     assert!(desk.model.requests()[1]["messages"].to_string().contains("Write it."));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_brings_no_variable_that_the_file_does_not_have() {
+    let own = MESH.1.replace("prompt: Draft it.", "prompt: \"Draft it for ${DESK_SECRET}.\"");
+    let desk = Desk::with(&[("press/mesh.yaml", &own)]).await;
+    desk.model.answers(10);
+    let patch = |name: &str, body: Value| desk.client.patch(format!("{}/api/yaml/agents/{name}", desk.url)).json(&body);
+    for (agent, prompt) in [("send", "${DESK_SECRET}"), ("draft", "now ${DESK_SECRET}."), ("draft", "${HOME:/root}")] {
+        let refused = problem(patch(agent, json!({ "prompt": prompt }))).await;
+        assert!(refused["status"] == 422 && !refused.to_string().contains(SECRET), "{refused}");
+    }
+    // What the file has stays, and is not shown.
+    let changed = ok(patch("draft", json!({ "max_tokens": 9 }))).await;
+    assert_eq!(changed["config"]["prompt"], "Draft it for ${DESK_SECRET}.", "{changed}");
+    ok(desk.post("/api/mesh/request", json!({ "entry_point": "story", "data": {} }))).await;
+    assert!(desk.model.requests()[0]["messages"].to_string().contains(SECRET));
 }

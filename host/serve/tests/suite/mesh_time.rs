@@ -1,0 +1,138 @@
+//! What a mesh does by the clock, over restarts and changes of the mesh: each thing once.
+
+use std::time::{Duration, SystemTime};
+
+use hotcell_runtime::ManualClock;
+use serde_json::{Value, json};
+
+use crate::desk::{Desk, ok, problem};
+use crate::mesh::{MESH, settled};
+
+const HOUR: Duration = Duration::from_secs(3600);
+/// In real time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A person begins each morning.
+const MORNING: (&str, &str) = (
+    "desk/mesh.yaml",
+    "name: desk
+manager: {enabled: false}
+agents:
+  chief: {agent_type: human, human_interface: default, wake_up: \"0 9 * * *\"}
+entry_points:
+  - {name: ask, target: chief}
+",
+);
+
+/// A function that is not there fails; the second failure of a session is told to a person.
+const ALARM: (&str, &str) = (
+    "plant/mesh.yaml",
+    "name: plant
+manager:
+  enabled: true
+  model: gpt-4o-mini
+  escalation:
+    targets: [{type: human_agent, agent: oncall}]
+    auto_escalate: {max_errors_per_session: 2}
+agents:
+  valve: {agent_type: programmatic, communication_type: chain}
+  oncall: {agent_type: human, human_interface: default, human_timeout_seconds: 36000}
+entry_points:
+  - {name: open, target: valve}
+",
+);
+
+/// Moves the clock on to so many hours after it began, through everything that becomes due.
+async fn until(clock: &ManualClock, hours: u32) {
+    let end = SystemTime::UNIX_EPOCH + HOUR * hours;
+    loop {
+        assert!(clock.settled(PATIENCE).await, "{clock:?}");
+        let Some(due) = clock.next_due().filter(|due| *due <= end) else { break };
+        clock.advance_to(due);
+    }
+    clock.advance_to(end);
+    assert!(clock.settled(PATIENCE).await, "{clock:?}");
+}
+
+/// The names of all sessions, in alphabetical order.
+async fn sessions(desk: &Desk) -> Vec<String> {
+    let listed = ok(desk.get("/api/sessions/")).await;
+    let name = |session: &Value| session["session_id"].as_str().expect("a name").to_owned();
+    let mut names: Vec<String> = listed["sessions"].as_array().expect("a list").iter().map(name).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wake_up_happens_once_over_restarts_and_goes_by_the_mesh_as_it_was_changed() {
+    let (desk, clock) = Desk::by_hand(&[MORNING]).await;
+    until(&clock, 8).await;
+    assert!(sessions(&desk).await.is_empty());
+    until(&clock, 9).await;
+    let first = sessions(&desk).await;
+    assert_eq!(first, ["wake:chief:0:19700101T09:00:00Z"]);
+    let desk = desk.again().await;
+    until(&clock, 10).await;
+    assert_eq!(sessions(&desk).await, first, "it was made good already");
+
+    // Its time passes while there is no server, and is made good by the next one.
+    let mut desk = desk;
+    desk.stop().await;
+    clock.advance_to(SystemTime::UNIX_EPOCH + HOUR * 33 + Duration::from_secs(30));
+    let desk = desk.again().await;
+    until(&clock, 34).await;
+    assert_eq!(sessions(&desk).await.len(), 2);
+
+    let patch = desk.client.patch(format!("{}/api/yaml/agents/chief", desk.url));
+    ok(patch.json(&json!({ "wake_up": "0 15 * * *" }))).await;
+    until(&clock, 48 + 8).await;
+    assert_eq!(sessions(&desk).await.last().expect("one"), "wake:chief:0:19700102T15:00:00Z");
+    until(&clock, 48 + 14).await;
+    assert_eq!(sessions(&desk).await.len(), 3, "the earlier time is none any more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_a_person_ends_although_the_server_was_started_again() {
+    let (desk, clock) = Desk::by_hand(&[MESH]).await;
+    desk.model.answers(1);
+    let call = json!({ "entry_point": "story", "data": {}, "session_id": "s" });
+    ok(desk.post("/api/mesh/request", call)).await;
+    settled(&desk, "s", "paused").await;
+    let open = ok(desk.get("/api/sessions/hitl")).await;
+    let mut desk = desk.again().await;
+    desk.stop().await;
+    clock.advance(HOUR * 2);
+    let desk = desk.again().await;
+    assert!(clock.settled(PATIENCE).await, "{clock:?}");
+    let history = ok(desk.get("/api/sessions/s/history")).await;
+    assert_ne!(history["status"], "paused", "{history}");
+    assert_eq!(ok(desk.get("/api/sessions/hitl")).await, json!({ "sessions": [] }));
+    let request = open["sessions"][0]["requests"][0]["request_id"].as_str().expect("a name");
+    let late = problem(desk.post(&format!("/api/sessions/hitl/{request}/reply"), json!({ "decision": "yes" }))).await;
+    assert_eq!(late["status"], 410, "{late}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_is_told_of_failures_once_over_restarts() {
+    let (desk, clock) = Desk::by_hand(&[ALARM]).await;
+    let fail = async |desk: &Desk| {
+        let call = json!({ "entry_point": "open", "data": {}, "session_id": "s" });
+        let request = desk.post("/api/mesh/request", call);
+        let failed: Value = request.send().await.expect("a reply").json().await.expect("JSON");
+        assert_eq!(failed["status"], "error", "{failed}");
+        assert!(clock.settled(PATIENCE).await, "{clock:?}");
+    };
+    let asked = async |desk: &Desk| {
+        let open = ok(desk.get("/api/sessions/hitl")).await;
+        let requests = open["sessions"][0]["requests"].as_array().cloned().unwrap_or_default();
+        requests.iter().map(|request| request["agent_name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    fail(&desk).await;
+    let desk = desk.again().await;
+    assert!(asked(&desk).await.is_empty(), "one is not enough");
+    fail(&desk).await;
+    assert_eq!(asked(&desk).await, ["oncall"]);
+    let desk = desk.again().await;
+    assert!(clock.settled(PATIENCE).await, "{clock:?}");
+    assert_eq!(asked(&desk).await, ["oncall"]);
+}
