@@ -96,6 +96,12 @@ pub trait Surroundings {
     /// when it is called.
     fn note_server(&self, server: &DeclaredServer);
 
+    /// Sets up a component that comes with hotcell as the source describes it; from now on its tools are found under
+    /// [`DeclaredComponent::tool`]. The error says why that cannot be.
+    fn declare_component(&self, component: &DeclaredComponent) -> Result<(), String> {
+        Err(format!("the component `{}` cannot be set up here", component.component))
+    }
+
     /// The full names of the node types with this name that plugins offer.
     fn node_types(&self, _name: &str) -> Vec<String> {
         Vec::new()
@@ -248,6 +254,34 @@ pub enum ServerWay {
         /// How it and the host prove to each other who they are, beyond what any service does
         tls: Option<MutualTls>,
     },
+}
+
+/// A component that comes with hotcell, as a source sets it up. It may reach what the source names here and the source itself
+/// may reach.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DeclaredComponent {
+    /// What the source calls it: one component may be set up under several names
+    pub name: String,
+    /// The component
+    pub component: String,
+    /// Addresses on the servers that it may ask; empty for those that it names itself
+    pub servers: Vec<String>,
+    /// Further servers that it may ask over `https`: names, or `*.` and a name for all below it
+    pub further_hosts: Vec<String>,
+    /// Secrets by the names that the component has for them: it is given placeholders
+    pub secrets: Vec<(String, String)>,
+    /// How long one call of it may take; none means as long as that of any component
+    pub timeout: Option<Duration>,
+}
+
+impl DeclaredComponent {
+    /// What the full names of such components begin with: no plugin and no model's tool has such a name.
+    pub const PREFIX: &'static str = "own:";
+
+    /// The full name of one of its tools.
+    pub fn tool(&self, tool: &str) -> String {
+        format!("{}{}/{tool}", Self::PREFIX, self.name)
+    }
 }
 
 /// Files for TLS in which both sides prove who they are.

@@ -8,7 +8,7 @@ use hotcell_budget::{BudgetScope, RunBudget, Usage};
 use hotcell_cells::Grants;
 use hotcell_dialects::Dialect;
 use hotcell_dialects::leafmesh::MeshSettings;
-use hotcell_engine::{Callee, Hooks, WebCall, WebReply};
+use hotcell_engine::{CallError, CallSite, Callee, Hooks, Nobody, SharedState, ToolCall, WebCall, WebReply};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_graph::ir::Graph;
@@ -70,6 +70,27 @@ impl Agent {
     /// Why there is no answer; a denial says which grant would allow it.
     pub async fn send(&self, call: WebCall) -> Result<WebReply, String> {
         self.own.web.send(call, Arc::new(BudgetScope::new(RunBudget::default(), Usage::default()))).await.result
+    }
+
+    /// Calls a tool of a component that its own file has set up ([`DeclaredComponent::tool`]), outside of any run.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn call_component(&self, tool: &str, arguments: &str) -> Result<String, String> {
+        let call = ToolCall {
+            name: tool,
+            arguments,
+            answers: &[],
+            state: SharedState::new(Default::default()),
+            variables: Arc::default(),
+            budget_scope: Arc::new(BudgetScope::new(RunBudget::default(), Usage::default())),
+            hooks: Arc::new(Nobody),
+            site: CallSite::outside(),
+        };
+        self.own.tools.call(call).await.result.map_err(|error| match error {
+            CallError::Failed(reason) => reason,
+            CallError::Asks(question) => format!("it asks, and nobody can answer here: {question}"),
+        })
     }
 
     /// What it says for whoever serves it, if it is a mesh of agents.

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use hotcell_budget::{Budget, Bytes};
 use hotcell_cells::{Grants, Terms, fetch};
 use hotcell_dialects::{
-    AgentFolder, ComponentState, DeclaredServer, FileState, Import, Imported, KnowledgeBase, OwnTool, PluginNodeState,
-    ServerState, Surroundings, ToolState,
+    AgentFolder, ComponentState, DeclaredComponent, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
+    OwnTool, PluginNodeState, ServerState, Surroundings, ToolState,
 };
 use hotcell_engine::Tools as _;
 use hotcell_files::{Entry, FileError};
@@ -18,10 +18,11 @@ use hotcell_plugins::{Settings, Trust};
 use jiff::tz::TimeZone;
 use url::Url;
 
+use crate::components;
 use crate::context::LoadContext;
 use crate::hooks::HookList;
 use crate::knowledge::{AgentKnowledge, MODEL_VARIABLE};
-use crate::permissions::Permissions;
+use crate::permissions::{FILE_GRANTS, Permissions};
 use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
 use crate::python::{Place, ProjectModules, PythonTools, working_folder};
@@ -29,8 +30,6 @@ use crate::revision::sources::{SourceFolder, Sources};
 use crate::servers::{AgentServers, Granted};
 use crate::tools::{AgentTools, explain};
 
-/// What is granted to the file of an agent itself: variables of the environment that it may name.
-pub(crate) const FILE_GRANTS: &str = "agent";
 /// The file that makes a folder a graph agent.
 pub(crate) const GRAPH_FILE: &str = "graph.yaml";
 /// The file that makes a folder an agent with a tool loop.
@@ -282,6 +281,11 @@ impl Surroundings for AgentSurroundings<'_> {
 
     fn note_server(&self, server: &DeclaredServer) {
         self.reach.servers.declare(server, self.folder, |name| self.granted(name));
+    }
+
+    fn declare_component(&self, component: &DeclaredComponent) -> Result<(), String> {
+        let Reach { tools, settings, project, .. } = self.reach;
+        tools.components().declare(component, &components::Place { context: self.context, settings, project })
     }
 
     fn node_types(&self, name: &str) -> Vec<String> {

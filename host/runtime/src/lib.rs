@@ -8,6 +8,7 @@ mod agent_registry;
 mod callbacks;
 mod called;
 mod cells;
+mod components;
 mod context;
 mod convert;
 mod discover;

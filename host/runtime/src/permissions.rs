@@ -9,6 +9,9 @@ use hotcell_cells::{Grants, Terms};
 use hotcell_plugins::{Decisions, LOCK_FILE, SETTINGS_FILE, Trust};
 use thiserror::Error;
 
+/// What is granted to the file of an agent itself: variables of the environment that it may name, servers that it may ask.
+pub(crate) const FILE_GRANTS: &str = "agent";
+
 /// What is granted in the folder whose settings count for an agent.
 pub(crate) struct Permissions {
     folder: PathBuf,

@@ -10,6 +10,7 @@ use hotcell_journal::{EntryPath, JournalError, RunId, RunStore, StoredCall};
 use thiserror::Error;
 
 use crate::cells::CellRuntime;
+use crate::components::Carried;
 use crate::host::Host;
 use crate::{python, recordings};
 
@@ -182,7 +183,9 @@ impl Finder {
         }
         match &recording.origin {
             Some(origin) => file_of(origin, wanted, what),
-            None => Err(format!("nobody knows where its {what} ({}) was", shown(wanted))),
+            // One that comes with hotcell lay nowhere.
+            None => Carried::of_digest(wanted)
+                .ok_or_else(|| format!("nobody knows where its {what} ({}) was", shown(wanted))),
         }
     }
 }

@@ -24,8 +24,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use url::Url;
 
-use crate::folder::FILE_GRANTS;
-use crate::permissions::Permissions;
+use crate::permissions::{FILE_GRANTS, Permissions};
 
 /// Where agents describe themselves, the newer place first.
 const CARDS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];

@@ -13,6 +13,7 @@ use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::components::AgentComponents;
 use crate::plugin_registry::{FoundTool, NoTool, PluginRegistry, RegisteredPlugin};
 use crate::python::PythonTools;
 use crate::recordings;
@@ -28,6 +29,7 @@ pub(crate) struct AgentTools {
     registry: Arc<PluginRegistry>,
     servers: AgentServers,
     python: PythonTools,
+    components: AgentComponents,
     model: Arc<dyn Model>,
     default_model: Option<ModelName>,
 }
@@ -40,7 +42,13 @@ impl AgentTools {
         default_model: Option<ModelName>,
     ) -> Self {
         let python = PythonTools::new(registry.cells().clone(), registry.permissions().clone());
-        AgentTools { registry, servers, python, model, default_model }
+        let components = AgentComponents::new(registry.cells().clone(), registry.permissions().clone());
+        AgentTools { registry, servers, python, components, model, default_model }
+    }
+
+    /// The components that the agent's file sets up itself.
+    pub(crate) fn components(&self) -> &AgentComponents {
+        &self.components
     }
 
     /// The functions of Python files.
@@ -147,6 +155,9 @@ impl Tools for AgentTools {
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
         let name = self.resolve(call.name);
         let call = ToolCall { name: &name, ..call };
+        if AgentComponents::is_tool(call.name) {
+            return self.components.call(&call).await;
+        }
         if AgentServers::is_function(call.name) {
             return self.servers.call(call.name, call.arguments, call.answers, &call.budget_scope).await;
         }

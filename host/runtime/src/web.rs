@@ -14,8 +14,7 @@ use hotcell_graph::Value;
 use hotcell_graph::types::to_text;
 use hotcell_models::{Model, ModelError, OnText, Providers, Reply, Request, Server};
 
-use crate::folder::FILE_GRANTS;
-use crate::permissions::Permissions;
+use crate::permissions::{FILE_GRANTS, Permissions};
 
 /// The type of a body that is a form.
 const FORM: &str = "application/x-www-form-urlencoded";

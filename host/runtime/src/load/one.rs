@@ -16,7 +16,7 @@ use hotcell_plugins::AgentFolder;
 
 use crate::agent::{ComponentsFile, LoadFailure};
 use crate::context::LoadContext;
-use crate::folder::{AgentSurroundings, CONFIG_FILE, FILE_GRANTS, GRAPH_FILE, Reach, both_files};
+use crate::folder::{AgentSurroundings, CONFIG_FILE, GRAPH_FILE, Reach, both_files};
 use crate::hooks::{AgentHooks, HookList};
 use crate::knowledge::AgentKnowledge;
 use crate::load::asked::Asked;
@@ -24,7 +24,7 @@ use crate::load::front_end::FrontEndOutput;
 use crate::load::locate::{Located, parts, read};
 use crate::load::project::ProjectContext;
 use crate::load::unmatched::{Known, unmatched};
-use crate::permissions::Permissions;
+use crate::permissions::{FILE_GRANTS, Permissions};
 use crate::remote;
 use crate::scripts::{AgentScripts, Place};
 use crate::web::AgentWeb;

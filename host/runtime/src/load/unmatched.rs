@@ -4,8 +4,8 @@ use hotcell_graph::closest;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{SETTINGS_FILE, Settings};
 
-use crate::folder::FILE_GRANTS;
 use crate::knowledge::GRANT_PREFIX;
+use crate::permissions::FILE_GRANTS;
 use crate::servers::PREFIX;
 
 /// What an agent has that settings may be about.
