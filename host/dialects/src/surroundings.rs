@@ -110,6 +110,21 @@ pub trait Surroundings {
     /// What the folder of another agent holds.
     fn agent(&self, name: &str) -> AgentFolder;
 
+    /// The text of a skill, `skills/NAME/SKILL.md` in the agent's folder or in one above it that is a root of its project, and what
+    /// to call the file. The name is one of letters, digits, `-` and `_`.
+    ///
+    /// # Errors
+    /// When there is none that can be read, with the reason.
+    fn skill(&self, name: &str) -> Result<(String, Arc<str>), String> {
+        let path = format!("skills/{name}/SKILL.md");
+        Ok((path.clone(), self.read(&path, None)?))
+    }
+
+    /// The agents beside this one that belong to the same project, sorted by their names.
+    fn agents(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The knowledge base of a retrieval node.
     fn knowledge_base(&self, node: &str) -> KnowledgeBase;
 

@@ -37,6 +37,8 @@ pub(crate) const CONFIG_FILE: &str = "config.yaml";
 
 /// The file of an agent that is named for what it is.
 pub(crate) const AGENT_FILE: &str = "agent.yaml";
+/// Agents beside an agent that names none, in the order of their names.
+const MAX_AGENTS_BESIDE: usize = 200;
 /// The files of a folder that define its agent's own tools.
 const OWN_TOOLS: [&str; 2] = ["tools.sh", "tools.py"];
 /// The same in a language that is not supported.
@@ -367,6 +369,35 @@ impl Surroundings for AgentSurroundings<'_> {
             (false, true) => AgentFolder::Graph,
             (false, false) => AgentFolder::Neither,
         }
+    }
+
+    fn agents(&self) -> Vec<String> {
+        let Some(above) = self.modules.above() else { return Vec::new() };
+        let around = self.context.sources().anywhere();
+        let own = self.modules.roots().first();
+        let is_other = |name: &String| {
+            let real = around.real_path(&above.join(name));
+            // A link may lead anywhere, and nobody named what it leads to.
+            real.is_ok_and(|real| real.parent() == Some(above) && Some(&real) != own)
+                && matches!(self.agent(name), AgentFolder::Config | AgentFolder::Graph)
+        };
+        let beside = self.context.sources().names(above);
+        beside.into_iter().filter(is_other).take(MAX_AGENTS_BESIDE).collect()
+    }
+
+    fn skill(&self, name: &str) -> Result<(String, Arc<str>), String> {
+        let path = format!("skills/{name}/SKILL.md");
+        let mut problem = None;
+        for root in self.modules.roots() {
+            match self.context.sources().below(root).read_text(Path::new(&path), MAX_TEXT) {
+                Ok(text) => return Ok((path, text.into())),
+                // That of the nearest root says more than that another one has not got it either.
+                Err(error) => {
+                    problem.get_or_insert_with(|| error.to_string());
+                }
+            }
+        }
+        Err(problem.unwrap_or_default())
     }
 
     fn knowledge_base(&self, node: &str) -> KnowledgeBase {

@@ -224,7 +224,7 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
         prompt.insert(0, PromptPart::text("`instructions`", Speaker::System, instructions));
     }
     let of_list = config.auto_continue.iter().flat_map(AutoContinue::tools);
-    let of_agents = config.spawning.iter().flat_map(Spawning::tools);
+    let of_agents = config.spawning.iter().flat_map(|spawning| spawning.tools(surroundings));
     let of_skills = config.skills.iter().flat_map(|_| skills::Named::callables());
     let agent = AgentLoop {
         retry: at_once(1),

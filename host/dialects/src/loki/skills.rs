@@ -13,8 +13,6 @@ use crate::surroundings::{ServerState, Surroundings, ToolState};
 
 /// The state key that says which skills are loaded, which no template can name.
 const LOADED: &str = "(skills)";
-/// Where skills lie: beside the agent's file, or beside the folder with all agents.
-const PLACES: [&str; 2] = ["skills", "../../skills"];
 /// What the language calls the tools.
 const WORDS: SkillWords = SkillWords {
     names: &[(SkillTool::List, "skill__list"), (SkillTool::Load, "skill__load"), (SkillTool::Unload, "skill__unload")],
@@ -118,19 +116,18 @@ fn load(name: &Name, surroundings: &dyn Surroundings, found: &mut Vec<Diagnostic
         found.push(error.help("it is the name of a folder: letters, digits, `-` and `_`"));
         return None;
     }
-    let mut reason = String::new();
-    for place in PLACES {
-        let path = format!("{place}/{}/SKILL.md", &*name.value);
-        match surroundings.read(&path, None) {
-            Ok(text) => return skill(name, &path, &text, surroundings, found),
-            // That of the first place says more than that another one is not there either.
-            Err(problem) if reason.is_empty() => reason = format!("`{path}`: {problem}"),
-            Err(_) => {}
+    match surroundings.skill(&name.value) {
+        Ok((path, text)) => skill(name, &path, &text, surroundings, found),
+        Err(reason) => {
+            let error =
+                Diagnostic::error(format!("the skill `{}` cannot be read: {reason}", &*name.value)).at(&name.span);
+            found.push(error.help(format!(
+                "put it into `skills/{}/SKILL.md`, beside this file or at the root of the project",
+                &*name.value
+            )));
+            None
         }
     }
-    let error = Diagnostic::error(format!("the skill `{}` cannot be read: {reason}", &*name.value)).at(&name.span);
-    found.push(error.help(format!("put it beside this file, as `skills/{}/SKILL.md`", &*name.value)));
-    None
 }
 
 fn skill(

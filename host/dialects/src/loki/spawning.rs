@@ -22,6 +22,8 @@ const TOOLS: [(DelegateTool, &str); 5] = [
     (DelegateTool::Result, "agent__collect"),
     (DelegateTool::Work, "agent__list"),
 ];
+/// How many agents deep a run may go.
+const DEPTH: u32 = 3;
 /// What an agent is told about them before it begins.
 const INSTRUCTIONS: &str = "\
 ## Other agents
@@ -32,9 +34,11 @@ before you rely on it.";
 
 /// The agents that an agent may have work.
 pub(super) struct Spawning {
-    agents: Vec<SourceText>,
+    /// Those that it names; none for all beside it
+    agents: Option<Vec<SourceText>>,
     /// Whether its instructions get those about the tools
     teaches: bool,
+    span: Span,
 }
 
 /// Reads the fields about it; none if the agent works alone.
@@ -44,32 +48,53 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Spawning> {
     let teaches = fields.flag("inject_spawn_instructions", Optional).is_none_or(|flag| flag.value);
     let depth = fields.count("max_agent_depth", Optional);
     let summary = fields.text("summarization_model", Optional);
-    // One agent works after the other, and none is left behind that would ask for help.
-    for name in ["max_concurrent_agents", "max_concurrent_jobs", "summarization_threshold", "escalation_timeout"] {
+    let threshold = fields.count("summarization_threshold", Optional);
+    // One agent works after the other, and what a person is asked waits for an answer.
+    for name in ["max_concurrent_agents", "max_concurrent_jobs", "escalation_timeout"] {
         fields.count(name, Optional);
     }
     let on = is_on?;
     let reader = fields.reader();
-    let refuse = |problem: &str, span: &Span, help: &str| reader.report(fields.error(problem, span).help(help));
+    let said = |diagnostic: Diagnostic, span: &Span, help: &str| reader.report(diagnostic.at(span).help(help));
+    let whole = "leave it out: what an agent answers reaches the one that asked as it is";
     if let Some(summary) = summary {
-        let help = "leave it out: what an agent answers reaches the one that asked as it is";
-        refuse("`summarization_model` is not supported", &summary.span, help);
+        said(Diagnostic::error("`summarization_model` is not supported"), &summary.span, whole);
     }
-    if let Some(depth) = depth.filter(|depth| depth.value < 1) {
-        refuse("`max_agent_depth: 0` allows no other agent", &depth.span, "write `can_spawn_agents: false`");
+    if let Some(threshold) = threshold.filter(|threshold| threshold.value > 0) {
+        said(Diagnostic::warning("`summarization_threshold` changes nothing here"), &threshold.span, whole);
     }
-    let Some(agents) = agents.filter(|agents| !agents.is_empty()) else {
-        let help = "an agent here may call those alone that its file names: `spawnable_agents: [explore, coder]`";
-        refuse("`can_spawn_agents` needs `spawnable_agents`", &on.span, help);
+    match depth {
+        Some(depth) if depth.value < 1 => {
+            let error = Diagnostic::error("`max_agent_depth: 0` allows no other agent");
+            said(error, &depth.span, "write `can_spawn_agents: false`");
+        }
+        Some(depth) if depth.value != DEPTH => {
+            let warning =
+                Diagnostic::warning(format!("`max_agent_depth` changes nothing here: agents go {DEPTH} deep"));
+            said(warning, &depth.span, "leave it out");
+        }
+        _ => {}
+    }
+    if agents.as_ref().is_some_and(Vec::is_empty) {
         return None;
-    };
-    Some(Spawning { agents, teaches })
+    }
+    Some(Spawning { agents, teaches, span: on.span })
 }
 
 impl Spawning {
     /// Says which agents are not there.
     pub(super) fn check(&self, surroundings: &dyn Surroundings, report: &mut dyn FnMut(Diagnostic)) {
-        for name in &self.agents {
+        let Some(agents) = &self.agents else {
+            if surroundings.agents().is_empty() {
+                let error = Diagnostic::error("`can_spawn_agents` finds no other agent").at(&self.span);
+                report(error.help(
+                    "name those that it may have work (`spawnable_agents: [explore, coder]`), or put a `hotcell.toml` into the folder \
+                     above, which makes the agents there a project",
+                ));
+            }
+            return;
+        };
+        for name in agents {
             let error = match surroundings.agent(name) {
                 AgentFolder::Config | AgentFolder::Graph => continue,
                 AgentFolder::Missing => Diagnostic::error(format!("the agent `{}` does not exist", &**name))
@@ -83,9 +108,12 @@ impl Spawning {
     }
 
     /// The tools with which a model has them work.
-    pub(super) fn tools(&self) -> Vec<Callable> {
-        let agents = self.agents.iter().map(|name| name.value.clone()).collect();
-        let team = Arc::new(Team { agents, work: Key::from(WORK) });
+    pub(super) fn tools(&self, surroundings: &dyn Surroundings) -> Vec<Callable> {
+        let agents = match &self.agents {
+            Some(named) => named.iter().map(|name| name.value.clone()).collect(),
+            None => surroundings.agents().into_iter().map(Key::from).collect(),
+        };
+        let team = Arc::new(Team { agents, needed: self.agents.is_some(), work: Key::from(WORK) });
         let one =
             |(tool, name): (DelegateTool, &str)| Callable::Delegate { tool, name: name.to_owned(), team: team.clone() };
         TOOLS.into_iter().map(one).collect()

@@ -72,7 +72,7 @@ impl Agents for Office {
 
 fn planning() -> Arc<Graph> {
     let todo = |tool, name: &str| Callable::Todo { tool, name: name.into(), list: "(list)".into() };
-    let team = Arc::new(Team { agents: vec!["helper".into()], work: "(work)".into() });
+    let team = Arc::new(Team { agents: vec!["helper".into()], needed: true, work: "(work)".into() });
     let delegate = |tool, name: &str| Callable::Delegate { tool, name: name.into(), team: team.clone() };
     let agent = AgentLoop {
         prompt: vec![PromptPart::text("`prompt`", Speaker::Human, Expression::Value("plan".into()))],

@@ -209,6 +209,8 @@ impl Callable {
 pub struct Team {
     /// Their names
     pub agents: Vec<Key>,
+    /// Whether all of them have to be there for the graph to run; otherwise only work for one that is not there fails
+    pub needed: bool,
     /// The state key with what they were given and what came of it
     pub work: Key,
 }

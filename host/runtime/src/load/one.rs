@@ -148,14 +148,17 @@ pub(crate) fn load_one(
                 Action::Script(script) => script,
                 // The front end says where the other agents of this one are.
                 Action::Call(action) => {
-                    let called: Vec<&Key> = match &action.target {
-                        CallTarget::Agent { agent, .. } => vec![agent],
+                    let called: Vec<(&Key, bool)> = match &action.target {
+                        CallTarget::Agent { agent, .. } => vec![(agent, checked)],
                         CallTarget::Loop(steps) => {
-                            steps.agent.tools.iter().filter_map(Callable::team).flat_map(|team| &team.agents).collect()
+                            let teams = steps.agent.tools.iter().filter_map(Callable::team);
+                            teams
+                                .flat_map(|team| team.agents.iter().map(|agent| (agent, checked && team.needed)))
+                                .collect()
                         }
                         CallTarget::Graph { .. } => Vec::new(),
                     };
-                    for agent in called {
+                    for (agent, checked) in called {
                         if !loaded.names(agent) && calls.iter().all(|(known, _)| known != agent) {
                             calls.push((agent.clone(), checked));
                         }

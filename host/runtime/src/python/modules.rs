@@ -75,6 +75,17 @@ impl ProjectModules {
         ProjectModules { sources: sources.clone(), folder: own, roots }
     }
 
+    /// The folders that are roots, the nearest first, without links.
+    pub(crate) fn roots(&self) -> &[PathBuf] {
+        &self.roots
+    }
+
+    /// The folder above the agent's, if it belongs to the project, too.
+    pub(crate) fn above(&self) -> Option<&Path> {
+        let above = self.folder.parent()?;
+        self.roots.iter().any(|root| above.starts_with(root)).then_some(above)
+    }
+
     /// The module of a dotted name; none if no root has it.
     pub(crate) fn find(&self, name: &str) -> Option<Module> {
         let path = path_of(name)?;

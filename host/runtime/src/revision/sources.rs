@@ -265,6 +265,11 @@ impl Sources {
         serde_json::from_str(&answer).unwrap_or_default()
     }
 
+    /// The names of what lies in a folder, in order.
+    pub(crate) fn names(&self, folder: &Path) -> Vec<String> {
+        self.files_ending(folder, "")
+    }
+
     /// What the operator said about a folder. What of it counts for a revision is what counted then.
     pub(crate) fn folder(&self, folder: &Path, who: FolderFor, trust: &Trust) -> Result<AgentFolder, FolderError> {
         if let Some(kept) = self.kept() {

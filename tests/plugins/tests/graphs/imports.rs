@@ -1,6 +1,6 @@
 //! What the import paths of a project's Python code mean: modules of the project, packages that the operator names, and HTTP.
 
-use hotcell_loopback::{WebAnswer, WebServer};
+use hotcell_loopback::{Loopback, Script, WebAnswer, WebServer};
 use serde_json::json;
 
 use crate::declarative::talker;
@@ -187,4 +187,23 @@ fn what_cannot_be_imported_is_named_in_plain_words() {
         let refused = desk.refusal();
         assert!(refused.contains(expected), "{source}: {refused}");
     }
+}
+
+#[test]
+fn a_skill_is_read_in_its_project_and_nowhere_else() {
+    let desk = Desk::of("agents/boss/config.yaml", "name: boss\nenabled_skills: [lead]\ninstructions: Lead.\n");
+    desk.write("skills/lead/SKILL.md", "Lead well.");
+    // Nothing says that the agent belongs to the folders above.
+    assert!(desk.refusal().contains("the skill `lead` cannot be read"), "{}", desk.refusal());
+    desk.write("hotcell.toml", "[ceiling]\noutput = 1000000\n");
+    let model = Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
+    let host = desk.host(&model);
+    host.load(&desk.path("agents/boss/config.yaml")).unwrap_or_else(|failure| panic!("{failure}"));
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("SKILL.md"), "A secret.").unwrap();
+    std::fs::remove_dir_all(desk.path("skills/lead")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), desk.path("skills/lead")).unwrap();
+    let refusal = desk.refusal();
+    assert!(refusal.contains("the skill `lead` cannot be read") && !refusal.contains("A secret"), "{refusal}");
 }
