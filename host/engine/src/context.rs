@@ -15,6 +15,7 @@ use crate::gates::Gates;
 use crate::memory::Remembered;
 use crate::outcome::{Part, RunError};
 use crate::ports::{Notice, Ports, SharedState};
+use crate::route::RouteError;
 use crate::token::Turn;
 
 /// Drives a graph within a run to its end, or to where it waits.
@@ -57,6 +58,12 @@ impl Interruption {
 impl From<JournalError> for Interruption {
     fn from(error: JournalError) -> Self {
         Interruption::Journal(error)
+    }
+}
+
+impl From<RouteError> for Interruption {
+    fn from(error: RouteError) -> Self {
+        Interruption::Failed(error.to_string())
     }
 }
 

@@ -11,6 +11,7 @@ use hotcell_budget::{Account, Cost, CostExceeded};
 use hotcell_graph::ir::{CapOrigin, Ends, FailedNodes, Graph, NodeIndex, OnFailure, VisitCap};
 use hotcell_graph::{State, Value};
 use hotcell_journal::{Completed, Entry, Fact, JournalError, NodeFailure, RunStore, Write, open_questions};
+use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -31,6 +32,11 @@ use crate::turn::NodeTurn;
 
 /// The longest that a join waits: more than anybody means, and less than clocks can say.
 const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+/// A hook refuses the run; the text says why.
+#[derive(Debug, Error)]
+#[error("{0}")]
+pub(crate) struct RunRefused(String);
 
 /// What came of a turn.
 struct Finished {
@@ -189,8 +195,8 @@ impl Drive {
         self.context.ports.observer.event(event);
     }
 
-    /// Tells hooks that a run begins; the error is why they refuse it.
-    pub(crate) async fn before_run(&mut self, given: &RunInput, resumed: bool) -> Result<(), String> {
+    /// Tells hooks that a run begins, which they may refuse.
+    pub(crate) async fn before_run(&mut self, given: &RunInput, resumed: bool) -> Result<(), RunRefused> {
         if resumed {
             return Ok(());
         }
@@ -201,7 +207,7 @@ impl Drive {
             event
         };
         match telling::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
-            Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => Err(reason),
+            Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => Err(RunRefused(reason)),
             _ => Ok(()),
         }
     }

@@ -37,8 +37,8 @@ pub use hook::{HookPoint, HookVerdict, Hooks};
 pub use outcome::{Outcome, RunError};
 pub use ports::{
     Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Notice, Observer, People,
-    PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, Ports, ScriptCall, Scripts, SharedState, ToolCall,
-    Tools, Web, WebCall, WebReply, WebReport,
+    PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, PortError, Ports, ScriptCall, Scripts,
+    SharedState, ToolCall, Tools, Web, WebCall, WebReply, WebReport,
 };
 pub use run::{Engine, RunReport, RunRequest};
 pub use run_input::RunInput;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use hotcell_budget::{Account, Usage};
 use hotcell_graph::Value;
 use hotcell_journal::{Completed, Entry, EntryPath, Fact, NodeFailure};
+use thiserror::Error;
 
 use crate::token::Turn;
 
@@ -39,6 +40,21 @@ struct Known {
     subject: String,
     answer: Value,
     account: Account,
+}
+
+/// The journal has another effect at a place than the one that is to be done there.
+#[derive(Debug, Error)]
+#[error(
+    "at {place}, number {number}, the journal has `{known}`, and `{wanted}` would be done now; what it is made from has changed \
+     since: undo the change to go on, or start a new run"
+)]
+pub(crate) struct EffectMismatch {
+    place: EntryPath,
+    number: u32,
+    /// Kind and subject of the effect in the journal
+    known: String,
+    /// Kind and subject of the other one
+    wanted: String,
 }
 
 /// What is known of turns that began in an earlier process.
@@ -188,18 +204,19 @@ impl Remembered {
         place: &EntryPath,
         number: u32,
         deed: &Deed,
-    ) -> Result<Option<(Value, Account)>, String> {
+    ) -> Result<Option<(Value, Account)>, EffectMismatch> {
         if self.effects.is_empty() {
             return Ok(None);
         }
         let Some(known) = self.effects.remove(&(place.clone(), number)) else { return Ok(None) };
         let is_same = known.kind == deed.kind && (known.subject.is_empty() || known.subject == deed.subject);
         if !is_same {
-            return Err(format!(
-                "at {place}, number {number}, the journal has `{} {}`, and `{} {}` would be done now; what it is \
-                 made from has changed since: undo the change to go on, or start a new run",
-                known.kind, known.subject, deed.kind, deed.subject
-            ));
+            return Err(EffectMismatch {
+                place: place.clone(),
+                number,
+                known: format!("{} {}", known.kind, known.subject),
+                wanted: format!("{} {}", deed.kind, deed.subject),
+            });
         }
         Ok(Some((known.answer, known.account)))
     }

@@ -2,10 +2,22 @@
 
 use hotcell_budget::Account;
 use hotcell_graph::State;
+use hotcell_graph::json_schema::SchemaProblem;
 use hotcell_journal::{JournalError, Question, RunId, RunStatus};
 use thiserror::Error;
 
 use crate::branch::WriteError;
+
+/// Why structured input cannot be taken.
+#[derive(Debug, Error)]
+pub enum InputMisfit {
+    /// What the graph declares is no schema
+    #[error("the input cannot be checked: `input_schema` is no JSON schema that can be used: {0}")]
+    Schema(#[source] SchemaProblem),
+    /// It does not fit; the text names what is wrong, by its place
+    #[error("the input does not fit the `input_schema`: {0}")]
+    Value(String),
+}
 
 /// Why a run did not start or cannot go on.
 #[derive(Debug, Error)]
@@ -20,8 +32,8 @@ pub enum RunError {
     #[error("{0}")]
     UnknownState(String),
     /// Structured input does not have the form that the graph declares
-    #[error("{0}")]
-    Input(String),
+    #[error(transparent)]
+    Input(#[from] InputMisfit),
     /// The values that were given cannot become state
     #[error(transparent)]
     State(#[from] WriteError),

@@ -9,6 +9,7 @@ use hotcell_budget::{Account, BudgetScope};
 use hotcell_graph::ir::{Graph, PluginNodeKind};
 use hotcell_graph::{Key, Object, Path, State, Value};
 use hotcell_models::{Model, ModelName, Prices, ToolSpec};
+use thiserror::Error;
 use tokio::sync::Semaphore;
 
 use crate::call_site::CallSite;
@@ -89,10 +90,22 @@ impl Callee {
     }
 }
 
+/// Why something outside of the engine is not to be had, as whoever offers it says.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct PortError(Box<dyn std::error::Error + Send + Sync>);
+
+impl PortError {
+    /// An error with its cause, or a text that says why.
+    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        PortError(cause.into())
+    }
+}
+
 /// The agents that a run may call, by name.
 pub trait Agents: Send + Sync {
     /// The agent of that name; the error is why it cannot be called.
-    fn find(&self, name: &str) -> Result<Callee, String>;
+    fn find(&self, name: &str) -> Result<Callee, PortError>;
 }
 
 /// A request over HTTP.
@@ -123,7 +136,7 @@ pub struct WebReply {
 #[derive(Debug)]
 pub struct WebReport {
     /// The answer, or why there is none
-    pub result: Result<WebReply, String>,
+    pub result: Result<WebReply, PortError>,
     /// Who used what for it
     pub account: Account,
 }
@@ -161,7 +174,7 @@ pub struct Found {
 #[async_trait]
 pub trait Knowledge: Send + Sync {
     /// Looks something up; the error is why that cannot be done.
-    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, String>;
+    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, PortError>;
 }
 
 /// A call into a cell and what it used, which is reported whether it succeeded or not.
@@ -364,22 +377,23 @@ impl PluginNodes for Nobody {
 }
 
 impl Agents for Nobody {
-    fn find(&self, _name: &str) -> Result<Callee, String> {
-        Err("it is not there".to_owned())
+    fn find(&self, _name: &str) -> Result<Callee, PortError> {
+        Err(PortError::new("it is not there"))
     }
 }
 
 #[async_trait]
 impl Knowledge for Nobody {
-    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, String> {
-        Err(format!("there is no knowledge base `{}`", lookup.base))
+    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, PortError> {
+        Err(PortError::new(format!("there is no knowledge base `{}`", lookup.base)))
     }
 }
 
 #[async_trait]
 impl Web for Nobody {
     async fn send(&self, call: WebCall, _purse: Arc<BudgetScope>) -> WebReport {
-        WebReport { result: Err(format!("`{}` cannot be reached from here", call.url)), account: Account::default() }
+        let error = PortError::new(format!("`{}` cannot be reached from here", call.url));
+        WebReport { result: Err(error), account: Account::default() }
     }
 }
 

@@ -116,7 +116,7 @@ impl Engine {
         let graph = request.graph;
         let variables = check_variables(&graph, &request.given)?;
         check_state(&graph, &request.given)?;
-        check_input(&graph, &request.given).map_err(RunError::Input)?;
+        check_input(&graph, &request.given)?;
         initial_state(&graph, &request.given)?;
         check_agents(&graph, &*self.ports.agents, &variables)?;
         let header = RunHeader {
@@ -293,7 +293,10 @@ impl Engine {
             Some((outcome, state)) => Some(Halt::At(outcome, state)),
             None => match drive.before_run(given, resumed).await {
                 Ok(()) => None,
-                Err(error) => Some(Halt::At(Outcome::Failed { node: None, error }, drive.state())),
+                Err(refused) => {
+                    let error = refused.to_string();
+                    Some(Halt::At(Outcome::Failed { node: None, error }, drive.state()))
+                }
             },
         };
         let (outcome, state) = conclude(&mut drive, begun, cancel).await?;

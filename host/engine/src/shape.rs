@@ -5,6 +5,7 @@ use hotcell_graph::ir::Graph;
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 
+use crate::outcome::InputMisfit;
 use crate::run_input::RunInput;
 
 /// Problems that are named of a value that does not fit.
@@ -16,19 +17,13 @@ pub(crate) fn misfit(schema: &JsonSchema, value: &Value) -> Option<String> {
     (!problems.is_empty()).then(|| problems.join("; "))
 }
 
-fn fits(name: &str, schema: &Value, value: &Value) -> Result<(), String> {
-    let schema = JsonSchema::compile(&serde_json::Value::from(schema))
-        .map_err(|error| format!("`{name}` is no JSON schema that can be used: {error}"))?;
-    misfit(&schema, value).map_or(Ok(()), Err)
-}
-
 /// Looks at structured input: values of the state, or a text that is a JSON object. Other texts are messages.
-pub(crate) fn check_input(graph: &Graph, given: &RunInput) -> Result<(), String> {
+pub(crate) fn check_input(graph: &Graph, given: &RunInput) -> Result<(), InputMisfit> {
     let Some(schema) = &graph.input_schema else { return Ok(()) };
     let of_text =
         || given.input.as_deref().and_then(|text| parse_json(text).ok()).filter(|value| value.as_object().is_some());
     let value = if given.state.is_empty() { of_text() } else { Some(Value::Object(given.state.clone())) };
     let Some(value) = value else { return Ok(()) };
-    fits("input_schema", schema, &value)
-        .map_err(|problem| format!("the input does not fit the `input_schema`: {problem}"))
+    let schema = JsonSchema::compile(&serde_json::Value::from(schema)).map_err(InputMisfit::Schema)?;
+    misfit(&schema, &value).map_or(Ok(()), |problems| Err(InputMisfit::Value(problems)))
 }

@@ -156,8 +156,8 @@ impl NodeTurn {
         F: Future<Output = (Account, Result<Value, Interruption>)>,
     {
         let number = self.next_number();
-        let known =
-            self.context.remembered().take_effect(&self.place, number, &deed).map_err(Interruption::Diverged)?;
+        let known = self.context.remembered().take_effect(&self.place, number, &deed);
+        let known = known.map_err(|mismatch| Interruption::Diverged(mismatch.to_string()))?;
         if let Some((answer, account)) = known {
             self.recorded += account;
             return Ok(answer);

@@ -8,7 +8,7 @@ use hotcell_budget::{BudgetScope, RunBudget, Usage};
 use hotcell_cells::Grants;
 use hotcell_dialects::Dialect;
 use hotcell_dialects::leafmesh::MeshSettings;
-use hotcell_engine::{CallError, CallSite, Callee, Hooks, Nobody, SharedState, ToolCall, WebCall, WebReply};
+use hotcell_engine::{CallError, CallSite, Callee, Hooks, Nobody, PortError, SharedState, ToolCall, WebCall, WebReply};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_graph::ir::Graph;
@@ -68,7 +68,7 @@ impl Agent {
     ///
     /// # Errors
     /// Why there is no answer; a denial says which grant would allow it.
-    pub async fn send(&self, call: WebCall) -> Result<WebReply, String> {
+    pub async fn send(&self, call: WebCall) -> Result<WebReply, PortError> {
         self.own.web.send(call, Arc::new(BudgetScope::new(RunBudget::default(), Usage::default()))).await.result
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use hotcell_engine::{Agents, Callee, Hooks};
+use hotcell_engine::{Agents, Callee, Hooks, PortError};
 use hotcell_graph::Key;
 
 use crate::hooks::Stacked;
@@ -54,7 +54,7 @@ struct AgentsUnderGuard {
 }
 
 impl Agents for AgentsUnderGuard {
-    fn find(&self, name: &str) -> Result<Callee, String> {
+    fn find(&self, name: &str) -> Result<Callee, PortError> {
         self.agents.find(name).map(|agent| guarded(agent, &self.guards))
     }
 }
@@ -75,9 +75,9 @@ pub(crate) struct GuardedAgents {
 }
 
 impl Agents for GuardedAgents {
-    fn find(&self, name: &str) -> Result<Callee, String> {
-        let agent = self.family.agents.get(name).ok_or("it is not there")?;
+    fn find(&self, name: &str) -> Result<Callee, PortError> {
+        let agent = self.family.agents.get(name).ok_or_else(|| PortError::new("it is not there"))?;
         let guards = if self.family.behind_border.contains(name) { &self.operators_guards } else { &self.guards };
-        agent.clone().map(|agent| guarded(agent, guards))
+        agent.clone().map(|agent| guarded(agent, guards)).map_err(PortError::new)
     }
 }

@@ -13,7 +13,9 @@ use hotcell_budget::{Account, Budget, BudgetScope, Bytes, Fuel};
 use hotcell_cells::policy::{decide_host_path, path_grant};
 use hotcell_cells::{Grants, Terms};
 use hotcell_dialects::loki::KnowledgeBaseSource;
-use hotcell_engine::{CallError, CallSite, Found, Knowledge, Lookup, Nobody, People, SharedState, ToolCall, Tools};
+use hotcell_engine::{
+    CallError, CallSite, Found, Knowledge, Lookup, Nobody, People, PortError, SharedState, ToolCall, Tools,
+};
 use hotcell_journal::Question;
 use hotcell_knowledge::{
     Build, Embedder, Endpoint, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
@@ -186,10 +188,10 @@ impl AgentKnowledge {
 
 #[async_trait]
 impl Knowledge for AgentKnowledge {
-    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, String> {
+    async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, PortError> {
         let base = self.opened().get(lookup.base).cloned();
-        let base = base.ok_or_else(|| format!("the knowledge base `{}` is not open", lookup.base))?;
-        let retrieved = base.search(lookup.query, lookup.top_k).await.map_err(|error| error.to_string())?;
+        let base = base.ok_or_else(|| PortError::new(format!("the knowledge base `{}` is not open", lookup.base)))?;
+        let retrieved = base.search(lookup.query, lookup.top_k).await.map_err(PortError::new)?;
         let sources = retrieved.sources().into_iter().map(str::to_owned).collect();
         Ok(Found { context: retrieved.context(), sources, account: Account::default() })
     }

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes};
 use hotcell_cells::policy::{Decision, decide_address, decide_url};
 use hotcell_cells::{Denial, Grants, OwnRequest, Terms};
-use hotcell_engine::{Web, WebCall, WebReply, WebReport};
+use hotcell_engine::{PortError, Web, WebCall, WebReply, WebReport};
 use hotcell_graph::Value;
 use hotcell_graph::types::to_text;
 use hotcell_models::{Model, ModelError, OnText, Providers, Reply, Request, Server};
@@ -33,23 +33,24 @@ pub(crate) struct AgentWeb {
 impl Web for AgentWeb {
     async fn send(&self, call: WebCall, budget_scope: Arc<BudgetScope>) -> WebReport {
         let budget = Budget { http_requests: 1, http_bytes: MOST, wall_clock: LIMIT, ..Budget::default() };
-        let request = budget_scope.clamp(&budget).map_err(|overdrawn| overdrawn.to_string());
-        let (budget, request) = match request.and_then(|budget| Ok((budget, to_request(call)?))) {
+        let budget = budget_scope.clamp(&budget).map_err(PortError::new);
+        let request = budget.and_then(|budget| Ok((budget, to_request(call).map_err(PortError::new)?)));
+        let (budget, request) = match request {
             Ok(ready) => ready,
-            Err(reason) => return WebReport { result: Err(reason), account: Account::default() },
+            Err(error) => return WebReport { result: Err(error), account: Account::default() },
         };
         let grants = match self.permissions.grants(FILE_GRANTS, &self.grants) {
             Ok(grants) => grants,
-            Err(revoked) => return WebReport { result: Err(revoked.to_string()), account: Account::default() },
+            Err(revoked) => return WebReport { result: Err(PortError::new(revoked)), account: Account::default() },
         };
         let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
         let (result, usage) = hotcell_cells::send(&terms, request).await;
         budget_scope.spend(&usage);
         let reply = |reply: hotcell_cells::OwnReply| match String::from_utf8(reply.body) {
             Ok(body) => Ok(WebReply { status: reply.status, body }),
-            Err(_) => Err("the answer is not UTF-8 text".to_owned()),
+            Err(_) => Err(PortError::new("the answer is not UTF-8 text")),
         };
-        WebReport { result: result.and_then(reply), account: Account::of(FILE_GRANTS, usage) }
+        WebReport { result: result.map_err(PortError::new).and_then(reply), account: Account::of(FILE_GRANTS, usage) }
     }
 }
 

@@ -84,7 +84,7 @@ async fn run(
 ) -> (Account, Result<String, Interruption>) {
     let callee = match caller.ports.agents.find(&agent) {
         Ok(callee) => callee,
-        Err(reason) => return (Account::default(), Err(Interruption::Failed(reason))),
+        Err(reason) => return (Account::default(), Err(Interruption::Failed(reason.to_string()))),
     };
     // It is given back when the call is done, or stopped.
     let _place = match &callee.at_once {
@@ -119,7 +119,7 @@ fn prepare(
     }
     let given = RunInput::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
-    shape::check_input(&callee.graph, &given).map_err(Interruption::Failed)?;
+    shape::check_input(&callee.graph, &given).map_err(|misfit| failed(misfit.into()))?;
     let state = initial_state(&callee.graph, &given).map_err(|error| Interruption::Failed(error.to_string()))?;
     let spent = caller.remembered().used_at(&base);
     let observer = Arc::new(Within { node, agent: agent.clone(), observer: caller.ports.observer.clone() });

@@ -5,6 +5,7 @@ mod delegate;
 mod of_graph;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use hotcell_budget::Usage;
@@ -18,6 +19,7 @@ use hotcell_models::{ToolCallRequest, ToolSpec};
 use serde_json::json;
 
 use super::model::check_arguments;
+use super::skills::SkillError;
 use super::{Performed, agent, call, converse, defined, skills, todo, tool};
 use crate::context::Interruption;
 use crate::event::Event;
@@ -205,8 +207,7 @@ pub(super) async fn perform(
                     let before = || state.get(&team.work).and_then(Value::as_list).cloned().unwrap_or_default();
                     let work = works.entry(team.work.clone()).or_insert_with(before);
                     let outcome = delegate::call(turn, *tool, team, &arguments(&call), work).await?;
-                    answered(turn, &call, outcome.as_ref().err().map(String::as_str));
-                    outcome.unwrap_or_else(|error| format!("error: {error}"))
+                    text_of(turn, &call, outcome)
                 }
                 Some(ReachableKind::Defined(tool)) => match of_clients.remove(&place) {
                     Some(Some(outcome)) => of_graph::told(action, tool, outcome)?,
@@ -341,8 +342,7 @@ async fn call_loop(
     let arguments = arguments(call);
     let request = arguments.get(REQUEST).and_then(Value::as_text).unwrap_or_default().to_owned();
     let outcome = call::consult_loop(turn, nested, request).await?;
-    answered(turn, call, outcome.as_ref().err().map(String::as_str));
-    Ok(outcome.unwrap_or_else(|error| format!("error: {error}")))
+    Ok(text_of(turn, call, outcome))
 }
 
 /// The parameters of a tool that takes one text.
@@ -368,17 +368,29 @@ async fn use_skills(
 ) -> String {
     let outcome = match skills {
         Some(skills) => skills::call(turn, skills, tool, &arguments(call), loaded).await,
-        None => Err("there are no skills".to_owned()),
+        None => Err(SkillError::None),
     };
-    let error = outcome.as_ref().err().map(String::as_str);
-    answered(turn, call, error);
-    outcome.unwrap_or_else(|error| format!("error: {error}"))
+    text_of(turn, call, outcome)
 }
 
 fn keep_list(turn: &NodeTurn, tool: TodoTool, call: &ToolCallRequest, list: &mut TodoList) -> String {
     let outcome = list.apply(tool, &arguments(call));
-    answered(turn, call, outcome.as_ref().err().map(String::as_str));
-    outcome.unwrap_or_else(|error| format!("error: {error}"))
+    text_of(turn, call, outcome)
+}
+
+/// What a model is told of a call that is answered without a cell; observers are told, too.
+fn text_of<E: Display>(turn: &NodeTurn, call: &ToolCallRequest, outcome: Result<String, E>) -> String {
+    match outcome {
+        Ok(text) => {
+            answered(turn, call, None);
+            text
+        }
+        Err(error) => {
+            let error = error.to_string();
+            answered(turn, call, Some(&error));
+            format!("error: {error}")
+        }
+    }
 }
 
 /// Tells of a call that is answered without a cell.

@@ -118,7 +118,7 @@ pub(super) async fn consult_loop(
     turn: &mut NodeTurn,
     nested: &Arc<NestedLoop>,
     request: String,
-) -> Result<Result<String, String>, Interruption> {
+) -> Result<Result<String, ToolFailure>, Interruption> {
     let (base, node) = (turn.base_of_next(), turn.node.clone());
     let deed = Deed::new("agent", &nested.name, &[&request]);
     let outcome = turn
@@ -134,7 +134,7 @@ pub(super) async fn consult_loop(
         .await?;
     let value = outcome.as_object().and_then(|object| object.get("value"));
     Ok(match ToolFailure::of(&outcome) {
-        Some(failure) => Err(failure.reason),
+        Some(failure) => Err(failure),
         None => Ok(value.map(|value| value.to_display().into_owned()).unwrap_or_default()),
     })
 }

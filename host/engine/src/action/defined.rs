@@ -1,12 +1,13 @@
 //! Tools that a graph defines itself: their inputs made ready, the work done by whoever does it.
 
 use hotcell_budget::Account;
-use hotcell_graph::ir::{Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
+use hotcell_graph::ir::{NoValue, Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 use hotcell_graph::types::{pointer_step, schema_at, to_text};
-use hotcell_graph::value::parse_json;
+use hotcell_graph::value::{JsonError, parse_json};
 use hotcell_graph::{Object, State, Value};
 use hotcell_models::ToolSpec;
 use serde_json::json;
+use thiserror::Error;
 
 use super::Performed;
 use super::converse::pause;
@@ -15,7 +16,7 @@ use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::memory::Deed;
-use crate::ports::{WebCall, WebReply};
+use crate::ports::{PortError, WebCall, WebReply};
 use crate::turn::NodeTurn;
 use hotcell_journal::{ClientCall, Question};
 
@@ -146,7 +147,7 @@ async fn web(
 ) -> Result<Result<Value, ToolFailure>, Interruption> {
     let call = match prepare(request, &inputs) {
         Ok(call) => call,
-        Err(problem) => return Ok(Err(problem.into())),
+        Err(problem) => return Ok(Err(problem.to_string().into())),
     };
     let (node, arguments) = (turn.node.clone(), Value::Object(inputs).to_json());
     let deed = Deed::new("web", &tool.name, &[&arguments]);
@@ -164,9 +165,9 @@ async fn web(
                 }
                 attempt += 1;
             };
-            let called = match result.and_then(|answer| read(request.answer, &answer)) {
+            let called = match result.map_err(WebError::from).and_then(|answer| read(request.answer, &answer)) {
                 Ok(value) => Called { key: "value", value },
-                Err(problem) => Called::error(problem),
+                Err(problem) => Called::error(problem.to_string()),
             };
             let error = called.failure();
             let (tool, usage) = (&tool.name, used.total());
@@ -206,13 +207,43 @@ fn is_allowed(url: &str, beginnings: &[String]) -> bool {
     })
 }
 
+/// Why a request cannot be made, or its answer cannot be taken.
+#[derive(Debug, Error)]
+enum WebError {
+    /// A part of the request has no value
+    #[error("{part}: {cause}")]
+    Part {
+        part: &'static str,
+        #[source]
+        cause: NoValue,
+    },
+    #[error("an input makes a part of the path `.` or `..`, which would lead elsewhere: `{0}`")]
+    Elsewhere(String),
+    #[error("the address `{url}` does not begin as one that is allowed: {allowed}")]
+    NotAllowed {
+        url: String,
+        /// All beginnings that are allowed
+        allowed: String,
+    },
+    /// The status, and what the server says to it
+    #[error("the server answered with the status {0}{1}")]
+    Status(u16, String),
+    #[error("the answer is not JSON: {0}")]
+    NotJson(#[from] JsonError),
+    #[error("the answer has to be a JSON object, and is {0}")]
+    NoObject(&'static str),
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
 /// The request for these inputs.
-fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
+fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, WebError> {
     let scope = State::from_object(inputs);
     let mut url = String::new();
     for part in &request.url {
         let text = |value: &hotcell_graph::ir::Expression| {
-            value.evaluate(&scope).map(|value| to_text(&value)).map_err(|error| format!("the address: {error}"))
+            let value = value.evaluate(&scope).map_err(|cause| WebError::Part { part: "the address", cause })?;
+            Ok::<_, WebError>(to_text(&value))
         };
         match part {
             UrlPart::Literal(text) => url.push_str(text),
@@ -221,19 +252,19 @@ fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, String> {
         }
     }
     if leaves_its_place(&url) {
-        return Err(format!("an input makes a part of the path `.` or `..`, which would lead elsewhere: `{url}`"));
+        return Err(WebError::Elsewhere(url));
     }
     if let Some(allowed) = request.allowed.as_ref().filter(|allowed| !is_allowed(&url, allowed)) {
-        let all = allowed.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ");
-        return Err(format!("the address `{url}` does not begin as one that is allowed: {all}"));
+        let allowed = allowed.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", ");
+        return Err(WebError::NotAllowed { url, allowed });
     }
-    let value = |what: &str, expression: &hotcell_graph::ir::Expression| {
-        expression.evaluate(&scope).map_err(|error| format!("{what}: {error}"))
+    let value = |part: &'static str, expression: &hotcell_graph::ir::Expression| {
+        expression.evaluate(&scope).map_err(|cause| WebError::Part { part, cause })
     };
-    let entries = |what: &str, expression: &hotcell_graph::ir::Expression| {
-        let value = value(what, expression)?;
+    let entries = |part: &'static str, expression: &hotcell_graph::ir::Expression| {
+        let value = value(part, expression)?;
         let entries = value.as_object().cloned().unwrap_or_default();
-        Ok::<_, String>(entries.iter().map(|(name, value)| (name.to_string(), to_text(value))).collect::<Vec<_>>())
+        Ok::<_, WebError>(entries.iter().map(|(name, value)| (name.to_string(), to_text(value))).collect::<Vec<_>>())
     };
     let body = value("the body", &request.body)?;
     Ok(WebCall {
@@ -263,19 +294,19 @@ fn encode(text: &str, out: &mut String) {
 }
 
 /// What a graph takes of an answer.
-fn read(wanted: WebAnswer, reply: &WebReply) -> Result<Value, String> {
+fn read(wanted: WebAnswer, reply: &WebReply) -> Result<Value, WebError> {
     let WebReply { status, body } = reply;
     if !(200..300).contains(status) {
         let shown: String = body.chars().take(200).collect();
         let says = if shown.trim().is_empty() { String::new() } else { format!(": {}", shown.escape_debug()) };
-        return Err(format!("the server answered with the status {status}{says}"));
+        return Err(WebError::Status(*status, says));
     }
     if wanted == WebAnswer::Text {
         return Ok(Value::text(body.as_str()));
     }
-    let value = parse_json(body).map_err(|error| format!("the answer is not JSON: {error}"))?;
+    let value = parse_json(body)?;
     match (wanted, &value) {
         (WebAnswer::Object, Value::Object(_)) | (WebAnswer::Json | WebAnswer::Text, _) => Ok(value),
-        (WebAnswer::Object, other) => Err(format!("the answer has to be a JSON object, and is {}", other.a_kind())),
+        (WebAnswer::Object, other) => Err(WebError::NoObject(other.a_kind())),
     }
 }

@@ -24,7 +24,7 @@ pub(super) async fn perform(
             let lookup = Lookup { base: &action.base, query: &query, top_k: action.top_k };
             let found = match context.ports.knowledge.look_up(lookup).await {
                 Ok(found) => found,
-                Err(reason) => return (Account::default(), Err(Interruption::Failed(reason))),
+                Err(error) => return (Account::default(), Err(Interruption::Failed(error.to_string()))),
             };
             let sources = found.sources.iter().map(|source| Value::from(source.as_str())).collect();
             let answer = hook::event([("context", found.context.as_str().into()), ("sources", Value::List(sources))]);

@@ -29,6 +29,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
+use thiserror::Error;
 
 use crate::branch::apply;
 use crate::clock::{self, Clock};
@@ -132,7 +133,7 @@ async fn succeed(
     let answer = performed.answer.as_ref().and_then(|(_, answer)| answer.as_text());
     let targets = match performed.route {
         Some(target) => vec![target],
-        None => declared_route(graph, index, answer, &work.state).map_err(Interruption::Failed)?,
+        None => declared_route(graph, index, answer, &work.state)?,
     };
     work.leave(turn, node, targets, None)
 }
@@ -278,7 +279,7 @@ fn fail(
         OnFailure::Fail => return Err(Interruption::Failed(reason)),
         OnFailure::EndBranch => Vec::new(),
         OnFailure::To(target) => vec![target],
-        OnFailure::Continue => declared_route(graph, index, None, &state).map_err(Interruption::Failed)?,
+        OnFailure::Continue => declared_route(graph, index, None, &state)?,
     };
     let mut work = Work { graph, state, writes: Vec::new() };
     work.write_all(vec![failure(graph, node, &reason, turn)])?;
@@ -332,21 +333,30 @@ fn spread(action: &SpreadAction, state: &State) -> Result<Performed, Interruptio
         Some(keys) => entries(&value, keys),
         None => entries_of(&value).map(|entries| entries.collect()),
     };
-    let writes = writes.map_err(|problem| Interruption::Failed(format!("the expression {problem}")))?;
+    let writes = writes.map_err(|problem| Interruption::Failed(problem.to_string()))?;
     Ok(Performed { writes, ..Performed::default() })
 }
 
+/// Why a value gives nothing that could be written.
+#[derive(Debug, Error)]
+enum SpreadError {
+    #[error("the expression has to give a map, not {0}")]
+    NoMap(&'static str),
+    #[error("the expression writes `{0}`, which is no field of the state")]
+    UnknownField(Key),
+}
+
 /// The entries of an object as writes, if it has only these keys.
-fn entries(value: &Value, keys: &[Key]) -> Result<Vec<Write>, String> {
+fn entries(value: &Value, keys: &[Key]) -> Result<Vec<Write>, SpreadError> {
     let entries: Vec<Write> = entries_of(value)?.collect();
     match entries.iter().find(|write| !keys.contains(&write.key)) {
-        Some(write) => Err(format!("writes `{}`, which is no field of the state", write.key)),
+        Some(write) => Err(SpreadError::UnknownField(write.key.clone())),
         None => Ok(entries),
     }
 }
 
-fn entries_of(value: &Value) -> Result<impl Iterator<Item = Write> + '_, String> {
-    let object = value.as_object().ok_or_else(|| format!("has to give a map, not {}", value.a_kind()))?;
+fn entries_of(value: &Value) -> Result<impl Iterator<Item = Write> + '_, SpreadError> {
+    let object = value.as_object().ok_or_else(|| SpreadError::NoMap(value.a_kind()))?;
     Ok(object.iter().map(|(key, value)| Write { key: key.clone(), value: value.clone() }))
 }
 

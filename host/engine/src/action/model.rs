@@ -5,12 +5,13 @@ use std::sync::Arc;
 use hotcell_budget::{Account, Cost, Usage};
 use hotcell_graph::ir::{Forbidden, ModelServer, ModelSettings, RecordedReply};
 use hotcell_graph::json_schema::JsonSchema;
-use hotcell_graph::value::parse_json;
+use hotcell_graph::value::{JsonError, parse_json};
 use hotcell_graph::{Key, Object, Value};
 use hotcell_models::{
     Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TokenUsage, ToolCallRequest, ToolChoice,
     ToolSpec,
 };
+use thiserror::Error;
 
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
@@ -66,7 +67,7 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         max_tokens: settings.max_tokens,
         more: more.and_then(|more| more.as_object().cloned()).unwrap_or_default(),
         output_schema,
-        server: server(settings).map_err(&failed)?,
+        server: server(settings).map_err(|refused| failed(refused.to_string()))?,
         ..Request::new(model, messages)
     };
     let ready = match &settings.server {
@@ -211,13 +212,18 @@ fn check_forbidden(reply: &Reply, limits: &Limits<'_>) -> Result<(), Stop> {
     }
 }
 
+/// The file says where its model is, and hotcell cannot ask it there; the text says why.
+#[derive(Debug, Error)]
+#[error("{0}")]
+struct ServerRefused(String);
+
 /// Where the model is, if the settings say so.
-fn server(settings: &ModelSettings) -> Result<Option<Server>, String> {
+fn server(settings: &ModelSettings) -> Result<Option<Server>, ServerRefused> {
     match &settings.server {
         None => Ok(None),
         Some(ModelServer::Provider(name)) => Ok(Some(Server::Provider((*name).to_owned()))),
         Some(ModelServer::Address(url)) => Ok(Some(Server::Address(url.to_string()))),
-        Some(ModelServer::Refused(reason)) => Err(reason.clone()),
+        Some(ModelServer::Refused(reason)) => Err(ServerRefused(reason.clone())),
         // Nobody is asked.
         Some(ModelServer::Recorded(_)) => Ok(None),
     }
@@ -269,20 +275,32 @@ fn recall(answer: &Value) -> Result<Reply, Unanswered> {
     }
 }
 
+/// Why what a model wrote cannot be the arguments of a call.
+#[derive(Debug, Error)]
+pub(super) enum ArgumentsError {
+    #[error("they are not JSON: {0}")]
+    NotJson(#[from] JsonError),
+    #[error("they have to be an object, not {0}")]
+    NoObject(&'static str),
+    /// What does not fit the parameters of the tool
+    #[error("{}", .0.join("; "))]
+    Misfit(Vec<String>),
+}
+
 /// The arguments of a call, which a model writes as a text. Nothing at all is no arguments.
-pub(super) fn parse_arguments(arguments: &str) -> Result<Object, String> {
+pub(super) fn parse_arguments(arguments: &str) -> Result<Object, ArgumentsError> {
     let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-    match parse_json(arguments).map_err(|error| format!("they are not JSON: {error}"))? {
+    match parse_json(arguments)? {
         Value::Object(arguments) => Ok(arguments),
-        other => Err(format!("they have to be an object, not {}", other.a_kind())),
+        other => Err(ArgumentsError::NoObject(other.a_kind())),
     }
 }
 
 /// Arguments must be a JSON object that fits the tool's parameters.
-pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), String> {
+pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), ArgumentsError> {
     let value = Value::Object(parse_arguments(arguments)?);
     // A tool whose own schema is broken is not the model's fault: its arguments go through.
     let Ok(schema) = JsonSchema::compile(&tool.parameters) else { return Ok(()) };
     let problems = schema.problems(&serde_json::Value::from(&value), 5);
-    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    if problems.is_empty() { Ok(()) } else { Err(ArgumentsError::Misfit(problems)) }
 }

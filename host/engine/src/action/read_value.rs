@@ -2,13 +2,24 @@
 
 use hotcell_graph::ir::ReadValueAction;
 use hotcell_graph::json_schema::JsonSchema;
-use hotcell_graph::value::parse_json;
+use hotcell_graph::value::{JsonError, parse_json};
 use hotcell_graph::{State, Value};
 use hotcell_journal::Write;
+use thiserror::Error;
 
 use super::Performed;
 use crate::context::Interruption;
 use crate::shape::misfit;
+
+/// Why a text is no value of a schema.
+#[derive(Debug, Error)]
+pub(super) enum ReadError {
+    #[error("it is not JSON: {0}")]
+    NotJson(#[from] JsonError),
+    /// What does not match, by its place
+    #[error("it does not match the schema: {0}")]
+    Misfit(String),
+}
 
 /// A compiled schema.
 pub(super) struct Schema(JsonSchema);
@@ -21,11 +32,11 @@ impl Schema {
     }
 
     /// The text as a value that satisfies the schema, or what is wrong with it.
-    pub(super) fn read(&self, text: &str) -> Result<Value, String> {
-        let value = parse_json(unfenced(text)).map_err(|error| format!("it is not JSON: {error}"))?;
+    pub(super) fn read(&self, text: &str) -> Result<Value, ReadError> {
+        let value = parse_json(unfenced(text))?;
         match misfit(&self.0, &value) {
             None => Ok(value),
-            Some(problems) => Err(format!("it does not match the schema: {problems}")),
+            Some(problems) => Err(ReadError::Misfit(problems)),
         }
     }
 }
@@ -35,7 +46,7 @@ pub(super) fn perform(action: &ReadValueAction, state: &State) -> Result<Perform
     let text = action.text.evaluate_text(state).map_err(|missing| Interruption::Failed(missing.to_string()))?;
     let (value, problem) = match (Schema::compile(&action.schema)?.read(&text), &action.failure) {
         (Ok(value), _) => (value, Value::Null),
-        (Err(problem), None) => (Value::Null, Value::text(problem)),
+        (Err(problem), None) => (Value::Null, Value::text(problem.to_string())),
         (Err(problem), Some(failure)) => {
             let shown: String = text.chars().take(200).collect();
             let shown = shown.escape_debug();

@@ -8,6 +8,7 @@ use hotcell_graph::ir::{Graph, LoadSkillsAction, Skill, SkillTool, SkillWords, S
 use hotcell_graph::{List, Object, State, Value};
 use hotcell_models::ToolSpec;
 use serde_json::json;
+use thiserror::Error;
 
 use super::Performed;
 use crate::context::Interruption;
@@ -49,6 +50,22 @@ pub(super) fn tools_of_loaded<'s>(skills: &'s Skills, state: &State) -> Vec<&'s 
     skills.all.iter().filter(is_loaded).flat_map(|skill| skill.tools.iter().map(String::as_str)).collect()
 }
 
+/// Why nothing comes of a call about skills. The model is told.
+#[derive(Debug, Error)]
+pub(super) enum SkillError {
+    #[error("there is no skill `{id}`; available: {available}")]
+    Unknown { id: String, available: String },
+    #[error("skill `{id}` has the version {known}, not {wanted}")]
+    Version { id: String, known: String, wanted: String },
+    #[error("skill `{id}` has no `{wanted}`; available: {available}")]
+    NoFile { id: String, wanted: String, available: String },
+    #[error("there are no skills")]
+    None,
+    /// A hook refuses it, or failed
+    #[error("{0}")]
+    Hook(String),
+}
+
 /// What a model is answered, with the hooks around it; the error is for the model too. `loaded` takes note of what is
 /// loaded and unloaded.
 pub(super) async fn call(
@@ -57,7 +74,7 @@ pub(super) async fn call(
     tool: SkillTool,
     arguments: &Object,
     loaded: &mut Object,
-) -> Result<String, String> {
+) -> Result<String, SkillError> {
     let points = match tool {
         SkillTool::Load => (HookPoint::BeforeSkillLoad, HookPoint::AfterSkillLoad),
         SkillTool::Unload => (HookPoint::BeforeSkillUnload, HookPoint::AfterSkillUnload),
@@ -74,8 +91,10 @@ pub(super) async fn call(
         ])
     };
     let reason = |stop: Interruption| match stop {
-        Interruption::Failed(reason) | Interruption::Refused(reason) => reason,
-        Interruption::Waiting | Interruption::Diverged(_) | Interruption::Journal(_) => "a hook cannot wait".to_owned(),
+        Interruption::Failed(reason) | Interruption::Refused(reason) => SkillError::Hook(reason),
+        Interruption::Waiting | Interruption::Diverged(_) | Interruption::Journal(_) => {
+            SkillError::Hook("a hook cannot wait".to_owned())
+        }
     };
     telling::tell(&context, &mut turn.account, points.0, told).await.map_err(reason)?;
     let mut changes = Object::default();
@@ -102,7 +121,7 @@ pub(super) async fn call(
 }
 
 /// What a model is answered.
-fn answer(skills: &Skills, tool: SkillTool, arguments: &Object, loaded: &mut Object) -> Result<String, String> {
+fn answer(skills: &Skills, tool: SkillTool, arguments: &Object, loaded: &mut Object) -> Result<String, SkillError> {
     let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
     if tool == SkillTool::List {
         let entry = |skill: &Skill| {
@@ -141,7 +160,8 @@ fn answer(skills: &Skills, tool: SkillTool, arguments: &Object, loaded: &mut Obj
                 Some((_, text)) => Ok(text.to_string()),
                 None => {
                     let paths: Vec<&str> = files().map(|(path, _)| path.as_str()).collect();
-                    Err(format!("skill `{}` has no `{wanted}`; available: {}", skill.id, json!(paths)))
+                    let (id, available) = (skill.id.clone(), json!(paths).to_string());
+                    Err(SkillError::NoFile { id, wanted: wanted.to_owned(), available })
                 }
             }
         }
@@ -149,17 +169,17 @@ fn answer(skills: &Skills, tool: SkillTool, arguments: &Object, loaded: &mut Obj
 }
 
 /// The skill that a call names.
-fn named<'s>(skills: &'s Skills, arguments: &Object) -> Result<&'s Skill, String> {
+fn named<'s>(skills: &'s Skills, arguments: &Object) -> Result<&'s Skill, SkillError> {
     let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
     let (id, version) = (argument(skills.words.id), argument("version"));
     let all = || skills.all.iter().map(|skill| skill.id.as_str()).collect::<Vec<_>>().join(", ");
     let skill = skills.all.iter().find(|skill| skill.id == id);
-    let skill = skill.ok_or_else(|| format!("there is no skill `{id}`; available: {}", all()))?;
+    let skill = skill.ok_or_else(|| SkillError::Unknown { id: id.to_owned(), available: all() })?;
     let wanted = version.trim().trim_start_matches("==");
     if matches!(wanted, "" | "*") || wanted == skill.version {
         return Ok(skill);
     }
-    Err(format!("skill `{id}` has the version {}, not {wanted}", skill.version))
+    Err(SkillError::Version { id: id.to_owned(), known: skill.version.clone(), wanted: wanted.to_owned() })
 }
 
 /// Tells that an entry of `skill_ids` names no skill: the others are loaded all the same.
@@ -199,10 +219,11 @@ pub(super) async fn perform(
             }
         }
         if let Err(problem) = named(skills, &arguments) {
-            skip(turn, problem);
+            skip(turn, problem.to_string());
             continue;
         }
-        let text = call(turn, skills, SkillTool::Load, &arguments, &mut loaded).await.map_err(failed)?;
+        let text = call(turn, skills, SkillTool::Load, &arguments, &mut loaded).await;
+        let text = text.map_err(|error| failed(error.to_string()))?;
         let id = Value::from(format!("load_skill_{}_{}", turn.place, place + 1));
         let mut asked = Object::default();
         asked.insert("id", id.clone());

@@ -1,6 +1,7 @@
 //! One call of a tool, with the hooks around it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -49,6 +50,12 @@ impl ToolFailure {
     pub(super) fn stop(self, words: impl FnOnce(&str) -> String) -> Interruption {
         let reason = words(&self.reason);
         if self.is_refused { Interruption::Refused(reason) } else { Interruption::Failed(reason) }
+    }
+}
+
+impl fmt::Display for ToolFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
     }
 }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crate::common::journal::{answer, before_the_end, journal_with, open, request};
 use crate::common::{World, ask, end, graph, node, script};
 use hotcell_engine::{
-    Agents, CallReport, Callee, Engine, Nobody, Outcome, Ports, RunError, RunReport, ScriptCall, Scripts,
+    Agents, CallReport, Callee, Engine, Nobody, Outcome, PortError, Ports, RunError, RunReport, ScriptCall, Scripts,
 };
 use hotcell_graph::ir::{Action, CallAction, Expression, Graph, NodeIds, NodeItems, Variable};
 use hotcell_graph::value::parse_json;
@@ -74,8 +74,8 @@ fn outer() -> Graph {
 struct Table(Mutex<HashMap<&'static str, Callee>>);
 
 impl Agents for Table {
-    fn find(&self, name: &str) -> Result<Callee, String> {
-        self.0.lock().unwrap().get(name).cloned().ok_or_else(|| "it is not there".to_owned())
+    fn find(&self, name: &str) -> Result<Callee, PortError> {
+        self.0.lock().unwrap().get(name).cloned().ok_or_else(|| PortError::new("it is not there"))
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope};
 use hotcell_engine::{
-    Agents, CallError, CallReport, CallSite, Callee, Engine, HookPoint, HookVerdict, Hooks, Outcome, People, Ports,
-    RunReport, ToolCall, Tools,
+    Agents, CallError, CallReport, CallSite, Callee, Engine, HookPoint, HookVerdict, Hooks, Outcome, People, PortError,
+    Ports, RunReport, ToolCall, Tools,
 };
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
@@ -160,7 +160,7 @@ impl Hooks for Shop {
 }
 
 impl Agents for Shop {
-    fn find(&self, _: &str) -> Result<Callee, String> {
+    fn find(&self, _: &str) -> Result<Callee, PortError> {
         Ok(self.world.helper())
     }
 }

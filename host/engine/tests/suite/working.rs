@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use hotcell_engine::{Agents, Callee, Engine, Outcome, Ports};
+use hotcell_engine::{Agents, Callee, Engine, Outcome, PortError, Ports};
 use hotcell_graph::TodoTool;
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
@@ -65,7 +65,7 @@ impl Model for Office {
 }
 
 impl Agents for Office {
-    fn find(&self, _: &str) -> Result<Callee, String> {
+    fn find(&self, _: &str) -> Result<Callee, PortError> {
         Ok(self.world.helper())
     }
 }

@@ -127,6 +127,8 @@ pub enum NoValue {
     Unfit(String),
 }
 
+impl std::error::Error for NoValue {}
+
 impl From<Missing> for NoValue {
     fn from(missing: Missing) -> Self {
         NoValue::Missing(missing)

@@ -120,7 +120,7 @@ async fn once(
             let is_final = reply.status < 500 && reply.status != 429;
             Err(Failed { reason: format!("`{url}` answered the question with the status {}", reply.status), is_final })
         }
-        Ok(Err(reason)) => Err(Failed { reason, is_final: false }),
+        Ok(Err(error)) => Err(Failed { reason: error.to_string(), is_final: false }),
         Err(_) => {
             Err(Failed { reason: format!("`{url}` did not answer within {} s", within.as_secs_f64()), is_final: false })
         }

@@ -6,6 +6,7 @@ use hotcell_graph::ir::{DelegateTool, Team};
 use hotcell_graph::{List, Object, Value};
 use hotcell_models::ToolSpec;
 use serde_json::json;
+use thiserror::Error;
 
 use crate::action::agent;
 use crate::context::Interruption;
@@ -13,6 +14,20 @@ use crate::turn::NodeTurn;
 
 /// Pieces of work that one model may give: what came of them is kept.
 const MAX_WORK: usize = 100;
+
+/// Why a model gets no work done, or no result. The model is told.
+#[derive(Debug, Error)]
+pub(super) enum DelegateError {
+    #[error("there is no agent `{wanted}`; available: {available}")]
+    NoAgent { wanted: String, available: String },
+    #[error("{MAX_WORK} pieces of work were given to agents, which are the most")]
+    TooMuch,
+    #[error("there is no work with the id `{wanted}`; there is: {known}")]
+    NoWork { wanted: String, known: String },
+    /// The agent failed
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// What a model is told about a tool.
 pub(super) fn describe(tool: DelegateTool, name: &str, team: &Team) -> ToolSpec {
@@ -41,7 +56,7 @@ pub(super) async fn call(
     team: &Team,
     arguments: &Object,
     work: &mut List,
-) -> Result<Result<String, String>, Interruption> {
+) -> Result<Result<String, DelegateError>, Interruption> {
     let argument = |name: &str| arguments.get(name).and_then(Value::as_text).unwrap_or_default();
     let of =
         |piece: &Value, name: &str| piece.as_object().and_then(|piece| piece.get(name)).cloned().unwrap_or_default();
@@ -52,11 +67,11 @@ pub(super) async fn call(
         DelegateTool::Start => {
             let (wanted, prompt) = (argument("agent"), argument("prompt").to_owned());
             let Some(agent) = team.agents.iter().find(|agent| ***agent == *wanted) else {
-                let all = team.agents.join(", ");
-                return Ok(Err(format!("there is no agent `{wanted}`; available: {all}")));
+                let (wanted, available) = (wanted.to_owned(), team.agents.join(", "));
+                return Ok(Err(DelegateError::NoAgent { wanted, available }));
             };
             if work.len() >= MAX_WORK {
-                return Ok(Err(format!("{MAX_WORK} pieces of work were given to agents, which are the most")));
+                return Ok(Err(DelegateError::TooMuch));
             }
             let id = format!("{agent}_{}", work.len() + 1);
             let result = agent::attempt(turn, agent, prompt).await?;
@@ -74,12 +89,12 @@ pub(super) async fn call(
             let Some(piece) = work.iter().find(|piece| of(piece, "id").as_text() == Some(wanted)) else {
                 let all: Vec<String> = work.iter().map(|piece| of(piece, "id").to_display().into_owned()).collect();
                 let all = if all.is_empty() { "none".to_owned() } else { all.join(", ") };
-                return Ok(Err(format!("there is no work with the id `{wanted}`; there is: {all}")));
+                return Ok(Err(DelegateError::NoWork { wanted: wanted.to_owned(), known: all }));
             };
             let result = of(piece, "result");
             match of(&result, "error") {
                 Value::Null => Ok(of(&result, "output").to_display().into_owned()),
-                reason => Err(reason.to_display().into_owned()),
+                reason => Err(DelegateError::Failed(reason.to_display().into_owned())),
             }
         }
         DelegateTool::Work => {

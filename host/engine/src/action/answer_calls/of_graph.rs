@@ -6,11 +6,12 @@ use std::collections::HashMap;
 use hotcell_graph::ir::{AnswerCallsAction, Submit, Tool, ToolKind};
 use hotcell_graph::{Object, State, Value};
 use hotcell_models::ToolCallRequest;
+use thiserror::Error;
 
 use super::confirm::Answer;
 use super::{ReachableKind, ReachableTool, answered, named};
 use crate::action::defined;
-use crate::action::model::parse_arguments;
+use crate::action::model::{ArgumentsError, parse_arguments};
 use crate::action::tool::ToolFailure;
 use crate::context::Interruption;
 use crate::turn::NodeTurn;
@@ -44,16 +45,30 @@ pub(super) async fn ask_clients(
     Ok(results)
 }
 
-/// The inputs of a tool that the graph defines, or what is wrong with the arguments.
-fn inputs(tool: &Tool, call: &ToolCallRequest) -> Result<Object, String> {
-    let given = given(call)?;
-    defined::fill(&tool.inputs, &given, "argument").map_err(|problems| problems.join("; "))
+/// Why a call of a model cannot be answered as it is. The model is told, so that it can put it right.
+#[derive(Debug, Error)]
+enum CallProblem {
+    #[error("the arguments of `{tool}` cannot be used: {cause}")]
+    Arguments {
+        tool: String,
+        #[source]
+        cause: ArgumentsError,
+    },
+    /// What is missing, of another type, or unknown
+    #[error("{}", .0.join("; "))]
+    Values(Vec<String>),
+    #[error("the results were handed in already")]
+    HandedIn,
 }
 
-/// The arguments that a model gave, or why these are none.
-fn given(call: &ToolCallRequest) -> Result<Object, String> {
-    parse_arguments(&call.arguments)
-        .map_err(|problem| format!("the arguments of `{}` cannot be used: {problem}", call.name))
+/// The inputs of a tool that the graph defines.
+fn inputs(tool: &Tool, call: &ToolCallRequest) -> Result<Object, CallProblem> {
+    defined::fill(&tool.inputs, &given(call)?, "argument").map_err(CallProblem::Values)
+}
+
+/// The arguments that a model gave.
+fn given(call: &ToolCallRequest) -> Result<Object, CallProblem> {
+    parse_arguments(&call.arguments).map_err(|cause| CallProblem::Arguments { tool: call.name.clone(), cause })
 }
 
 /// A call of a tool that the graph defines. What is wrong with the arguments, the model is told.
@@ -88,13 +103,11 @@ pub(super) fn told(
 /// Takes what a model owes. The first that is complete counts.
 pub(super) fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, writes: &mut Vec<Write>) -> String {
     let taken = match owed(submit, call) {
-        Ok(_) if writes.iter().any(|write| write.key == submit.key) => {
-            Err("the results were handed in already".to_owned())
-        }
+        Ok(_) if writes.iter().any(|write| write.key == submit.key) => Err(CallProblem::HandedIn),
         other => other,
     };
-    let error = taken.as_ref().err().map(String::as_str);
-    answered(turn, call, error);
+    let error = taken.as_ref().err().map(CallProblem::to_string);
+    answered(turn, call, error.as_deref());
     match taken {
         Ok(results) => {
             writes.push(Write { key: submit.key.clone(), value: Value::Object(results) });
@@ -106,7 +119,7 @@ pub(super) fn hand_in(turn: &NodeTurn, submit: &Submit, call: &ToolCallRequest, 
 
 /// The results in a call by which a model hands them in, or everything that is wrong with them, so that one more call is
 /// enough to put it right.
-fn owed(submit: &Submit, call: &ToolCallRequest) -> Result<Object, String> {
+fn owed(submit: &Submit, call: &ToolCallRequest) -> Result<Object, CallProblem> {
     let given = given(call)?;
     let filled = defined::fill(&submit.outputs, &given, "result");
     let unknown = given.iter().filter(|(name, _)| submit.outputs.iter().all(|output| output.name != **name));
@@ -117,7 +130,7 @@ fn owed(submit: &Submit, call: &ToolCallRequest) -> Result<Object, String> {
     }
     match filled {
         Ok(results) if problems.is_empty() => Ok(results),
-        Ok(_) => Err(problems.join("; ")),
-        Err(wrong) => Err(wrong.into_iter().chain(problems).collect::<Vec<_>>().join("; ")),
+        Ok(_) => Err(CallProblem::Values(problems)),
+        Err(wrong) => Err(CallProblem::Values(wrong.into_iter().chain(problems).collect())),
     }
 }

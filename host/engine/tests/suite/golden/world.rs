@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use hotcell_budget::{Account, Usage};
 use hotcell_engine::{
-    Agents, CallError, CallReport, Callee, Nobody, Ports, ScriptCall, Scripts, SystemClock, ToolCall, Tools,
+    Agents, CallError, CallReport, Callee, Nobody, PortError, Ports, ScriptCall, Scripts, SystemClock, ToolCall, Tools,
 };
 use hotcell_models::{Finish, Model, ModelError, OnText, Reply, Request, Role, TokenUsage, ToolCallRequest, ToolSpec};
 
@@ -65,9 +65,9 @@ impl World {
 struct Reporter(Arc<World>);
 
 impl Agents for Reporter {
-    fn find(&self, name: &str) -> Result<Callee, String> {
+    fn find(&self, name: &str) -> Result<Callee, PortError> {
         if name != "reporter" {
-            return Err("it is not there".into());
+            return Err(PortError::new("it is not there"));
         }
         Ok(Callee {
             graph: reporter(),
