@@ -1,6 +1,6 @@
 //! What the agents of a mesh are to each other: whether all names name something, and what will probably not go as meant.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
@@ -26,7 +26,8 @@ const OF_PEOPLE: [&str; 8] = [
 
 /// Checks a mesh; what is wrong is reported.
 pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
-    let checks = Checks { mesh, reading, names: mesh.agents.iter().map(|agent| agent.name.clone()).collect() };
+    let agents = mesh.agents.iter().map(|agent| (&*agent.name, agent)).collect();
+    let checks = Checks { mesh, reading, agents };
     for agent in &mesh.agents {
         checks.names_of(agent);
         checks.fan_in(agent);
@@ -46,7 +47,8 @@ pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
 struct Checks<'c, 'r, 'd> {
     mesh: &'c Mesh,
     reading: &'c Reading<'r, 'd>,
-    names: Vec<Key>,
+    /// By their names
+    agents: HashMap<&'c str, &'c Agent>,
 }
 
 impl<'c> Checks<'c, '_, '_> {
@@ -55,7 +57,7 @@ impl<'c> Checks<'c, '_, '_> {
     }
 
     fn agent(&self, name: &str) -> Option<&'c Agent> {
-        self.mesh.agents.iter().find(|agent| &*agent.name == name)
+        self.agents.get(name).copied()
     }
 
     /// Reports a name that is that of no agent.
@@ -68,7 +70,7 @@ impl<'c> Checks<'c, '_, '_> {
     fn unknown(&self, name: &str, span: &Span, who: &str, node: Option<&Key>) {
         let mut error = Diagnostic::error(format!("{who} names the agent `{name}`, which does not exist")).at(span);
         error.node = node.map(|node| node.to_string());
-        error.help = hotcell_graph::closest(name, self.names.iter().map(|name| &**name))
+        error.help = hotcell_graph::closest(name, self.mesh.agents.iter().map(|agent| &*agent.name))
             .map(|near| format!("did you mean `{near}`?"));
         self.report(error);
     }
@@ -175,7 +177,7 @@ impl<'c> Checks<'c, '_, '_> {
         for entry in &self.mesh.entry_points {
             self.resolve(&entry.target, &format!("the entry point `{}`", &*entry.name), None);
         }
-        if self.mesh.entry_points.is_empty() && !self.names.is_empty() {
+        if self.mesh.entry_points.is_empty() && !self.agents.is_empty() {
             let message = "the mesh has no entry point, so that nothing can begin";
             let help = "add one: `entry_points: [{name: ..., target: ...}]`";
             let root = self.reading.reader.document().root.place;
@@ -212,8 +214,9 @@ impl<'c> Checks<'c, '_, '_> {
     fn circles(&self) {
         let always = |agent: &'c Agent| agent.edges.iter().filter(|edge| edge.condition.is_none());
         let mut told: BTreeSet<&str> = BTreeSet::new();
+        let outside = self.outside_of_circles();
         for start in &self.mesh.agents {
-            if told.contains(&*start.name) {
+            if told.contains(&*start.name) || outside.contains(&*start.name) {
                 continue;
             }
             // The way to each agent that always follows, by who comes before it.
@@ -254,5 +257,30 @@ impl<'c> Checks<'c, '_, '_> {
             );
             self.report(Diagnostic::warning(message).at(&edge.target.span).node(&*start.name).help(help));
         }
+    }
+
+    /// Agents that are in no circle of edges without a condition: those from which all such edges lead to an end.
+    fn outside_of_circles(&self) -> HashSet<&'c str> {
+        let mut callers: HashMap<&str, Vec<&'c str>> = HashMap::new();
+        let mut left: HashMap<&str, usize> = HashMap::new();
+        for agent in &self.mesh.agents {
+            let always = agent.edges.iter().filter(|edge| edge.condition.is_none());
+            let targets = always.filter_map(|edge| self.agent(&edge.target));
+            let count = targets.map(|target| callers.entry(&target.name).or_default().push(&agent.name)).count();
+            left.insert(&agent.name, count);
+        }
+        let mut open: Vec<&'c str> = self.agents.keys().copied().filter(|name| left[name] == 0).collect();
+        let mut outside = HashSet::new();
+        while let Some(name) = open.pop() {
+            outside.insert(name);
+            for caller in callers.remove(name).unwrap_or_default() {
+                let Some(count) = left.get_mut(caller) else { continue };
+                *count -= 1;
+                if *count == 0 {
+                    open.push(caller);
+                }
+            }
+        }
+        outside
     }
 }

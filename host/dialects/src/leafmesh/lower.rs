@@ -2,6 +2,8 @@
 //!
 //! All agents share one state, in which only what they gave is kept by name. What an agent is called with its branch brings along.
 
+use std::collections::{HashMap, HashSet};
+
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, Arrived, CapOrigin, Composed, ComputeAction, Edge, Ends, Expression, FailedNodes, FailureRecord, Fit,
@@ -43,9 +45,10 @@ const CONCURRENCY: usize = 256;
 
 /// The graph of a mesh. `later` is what hotcell does not run yet.
 pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dyn Surroundings) -> Option<Graph> {
+    let answers = Answers::of(mesh);
     let mut names: Vec<String> = vec![START.to_owned()];
     names.extend(mesh.agents.iter().map(|agent| agent.name.to_string()));
-    names.extend(mesh.agents.iter().filter(|agent| hears(agent, mesh)).map(|agent| ear(&agent.name)));
+    names.extend(mesh.agents.iter().filter(|agent| answers.hears(agent)).map(|agent| ear(&agent.name)));
     names.extend(mesh.agents.iter().flat_map(copies));
     if lower_feed::is_posted(mesh) {
         names.extend(mesh.agents.iter().map(|agent| post_node(&agent.name)));
@@ -53,9 +56,9 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     let ids = NodeIds::new(names.iter().map(String::as_str));
     let mut nodes = vec![start(mesh, later, span, &ids)];
     for agent in &mesh.agents {
-        nodes.push(node(agent, mesh, &ids, surroundings));
+        nodes.push(node(agent, (mesh, &answers), &ids, surroundings));
     }
-    for agent in mesh.agents.iter().filter(|agent| hears(agent, mesh)) {
+    for agent in mesh.agents.iter().filter(|agent| answers.hears(agent)) {
         nodes.push(hearing(agent, &ids));
     }
     for agent in &mesh.agents {
@@ -64,7 +67,7 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
             let instance = object(instance.map(|(name, number)| (name, Expression::Value(Value::from(number)))));
             let given = entry(composed(Composed::Last(key(BROUGHT))), GIVEN);
             let given = composed(Composed::Overlaid(vec![given, object([("_instance", instance)])]));
-            let copy = working(agent, copy, given, mesh, &ids, surroundings);
+            let copy = working(agent, copy, given, (mesh, &answers), &ids, surroundings);
             nodes.push(Node { implied_by: Some(agent.name.clone()), ..copy });
         }
     }
@@ -240,7 +243,7 @@ fn from() -> Expression {
     or_else(entry(last(), FROM), "")
 }
 
-fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundings) -> Node {
+fn node(agent: &Agent, (mesh, answers): (&Mesh, &Answers<'_>), ids: &NodeIds, surroundings: &dyn Surroundings) -> Node {
     let join = agent.wait.as_ref().and_then(|wait| {
         let condition = arrived(&wait.expression, ids)?;
         Some(Join::When(JoinWhen { condition, deadline: Some(wait.timeout), unmet: Unmet::FailAs(FAN_IN) }))
@@ -257,7 +260,7 @@ fn node(agent: &Agent, mesh: &Mesh, ids: &NodeIds, surroundings: &dyn Surroundin
         unavailable,
     ]));
     let node = match copies(agent) {
-        none if none.is_empty() => working(agent, &agent.name, given, mesh, ids, surroundings),
+        none if none.is_empty() => working(agent, &agent.name, given, (mesh, answers), ids, surroundings),
         copies => {
             let all = copies.iter().filter_map(|copy| ids.get(copy)).collect();
             Node {
@@ -275,12 +278,12 @@ fn working(
     agent: &Agent,
     id: &str,
     given: Expression,
-    mesh: &Mesh,
+    (mesh, answers): (&Mesh, &Answers<'_>),
     ids: &NodeIds,
     surroundings: &dyn Surroundings,
 ) -> Node {
     let mut edges = edges(agent, ids);
-    for caller in callers(agent, mesh) {
+    for caller in answers.callers(agent) {
         let is_caller = Expression::Is(Box::new(entry(key(BROUGHT), CALLER)), Value::Text(caller.name.clone()));
         let target = match caller.body.agent_type() {
             AgentType::Human => ids.get(&caller.name),
@@ -311,19 +314,46 @@ fn working(
     }
 }
 
-/// The agents that an agent answers, beside those that it calls.
-fn callers<'m>(agent: &'m Agent, mesh: &'m Mesh) -> impl Iterator<Item = &'m Agent> {
-    mesh.agents.iter().filter(|caller| {
-        caller.communication == Communication::Dual
-            && agent.communication_toward(&caller.name) == Communication::Dual
-            && caller.edges.iter().any(|edge| edge.target.value == agent.name)
-    })
+/// Who is answered by whom, beside who calls whom.
+struct Answers<'m> {
+    /// By agent, those that it answers
+    callers: HashMap<&'m str, Vec<&'m Agent>>,
+    /// Those to which what others give comes back without running them
+    hearing: HashSet<&'m str>,
 }
 
-/// Whether what others give comes back to an agent without running it.
-fn hears(agent: &Agent, mesh: &Mesh) -> bool {
-    agent.body.agent_type() != AgentType::Human
-        && mesh.agents.iter().any(|callee| callers(callee, mesh).any(|caller| caller.name == agent.name))
+impl<'m> Answers<'m> {
+    /// Looks at each edge once: large meshes have thousands.
+    fn of(mesh: &'m Mesh) -> Self {
+        let agents: HashMap<&str, &Agent> = mesh.agents.iter().map(|agent| (&*agent.name, agent)).collect();
+        let mut answers = Answers { callers: HashMap::new(), hearing: HashSet::new() };
+        for caller in mesh.agents.iter().filter(|caller| caller.communication == Communication::Dual) {
+            for edge in &caller.edges {
+                let callee = agents.get(&*edge.target.value).copied();
+                let answers_it = |callee: &&Agent| callee.communication_toward(&caller.name) == Communication::Dual;
+                let Some(callee) = callee.filter(answers_it) else { continue };
+                let callers = answers.callers.entry(&callee.name).or_default();
+                // Those of one caller come one after the other.
+                if callers.last().is_none_or(|last| last.name != caller.name) {
+                    callers.push(caller);
+                }
+                if caller.body.agent_type() != AgentType::Human {
+                    answers.hearing.insert(&caller.name);
+                }
+            }
+        }
+        answers
+    }
+
+    /// The agents that an agent answers.
+    fn callers(&self, agent: &Agent) -> &[&'m Agent] {
+        self.callers.get(&*agent.name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether what others give comes back to an agent without running it.
+    fn hears(&self, agent: &Agent) -> bool {
+        self.hearing.contains(&*agent.name)
+    }
 }
 
 /// The node at which what others give comes back to an agent.
