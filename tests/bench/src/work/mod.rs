@@ -6,6 +6,7 @@ mod engine;
 mod extism;
 mod journal;
 mod many;
+mod mesh;
 mod other;
 mod plugins;
 mod process;
@@ -123,6 +124,11 @@ pub(crate) fn all() -> Vec<Work> {
             name: "agent-spec",
             about: "flows of tools and a map, here with sealed tools and in WayFlow 26.3.1 with Python functions",
             run: |rounds| Box::pin(agent_spec::beside(rounds)),
+        },
+        Work {
+            name: "mesh",
+            about: "agents of a mesh that call each other, conditions of edges, loading a large mesh",
+            run: |rounds| Box::pin(mesh::mesh(rounds)),
         },
         Work {
             name: "waiting",

@@ -18,3 +18,15 @@ pub fn call(arguments: &str) -> Result<String, String> {
     let text = arguments["text"].as_str().ok_or("`text` has to be a text")?;
     Ok(answer(text))
 }
+
+/// What an agent of a mesh does: one more than the `n` that it is given, none counts as 0, as JSON text.
+///
+/// # Errors
+///
+/// Says in words what is wrong with the arguments.
+pub fn count(arguments: &str) -> Result<String, String> {
+    let arguments: Value =
+        serde_json::from_str(arguments).map_err(|error| format!("the arguments are no JSON: {error}"))?;
+    let n = arguments["n"].as_u64().unwrap_or_default();
+    Ok(json!({ "n": n + 1 }).to_string())
+}
