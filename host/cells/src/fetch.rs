@@ -77,18 +77,37 @@ pub struct OwnReply {
     pub body: Vec<u8>,
 }
 
+/// Why a request has no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SendFailure {
+    /// The reason, as a text for people.
+    pub reason: String,
+    /// Whether it may be gone a moment later: nobody answered, or too late. What is not granted stays so.
+    pub may_pass: bool,
+}
+
+impl From<String> for SendFailure {
+    /// A failure that lasts.
+    fn from(reason: String) -> Self {
+        SendFailure { reason, may_pass: false }
+    }
+}
+
 /// Sends one request, within what `terms` grant and within their budget; a redirect is an answer. Gives what was used in
 /// any case.
 ///
 /// # Errors
-/// Why there is no answer, as a text for people; a denial says which grant would allow it.
-pub async fn send(terms: &Terms, request: OwnRequest) -> (Result<OwnReply, String>, Usage) {
+/// Why there is no answer; a denial says which grant would allow it.
+pub async fn send(terms: &Terms, request: OwnRequest) -> (Result<OwnReply, SendFailure>, Usage) {
     let denials = Denials::of(terms);
     let vault = Arc::new(Vault::new(&terms.secrets, &terms.grants, None));
     let egress = Egress::new(terms, &terms.budget, denials.clone(), vault);
     let result = match tokio::time::timeout(terms.budget.wall_clock, send_by(&egress, &denials, request)).await {
         Ok(result) => result,
-        Err(_) => Err(format!("the server did not answer within {} s", terms.budget.wall_clock.as_secs_f64())),
+        Err(_) => {
+            let reason = format!("the server did not answer within {} s", terms.budget.wall_clock.as_secs_f64());
+            Err(SendFailure { reason, may_pass: true })
+        }
     };
     let report = egress.report();
     let usage = Usage {
@@ -100,12 +119,12 @@ pub async fn send(terms: &Terms, request: OwnRequest) -> (Result<OwnReply, Strin
     (result, usage)
 }
 
-async fn send_by(egress: &Egress, denials: &Denials, request: OwnRequest) -> Result<OwnReply, String> {
+async fn send_by(egress: &Egress, denials: &Denials, request: OwnRequest) -> Result<OwnReply, SendFailure> {
     let url = Url::parse(&request.url).map_err(|error| format!("`{}` is no address: {error}", request.url))?;
     let headers = request.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let mut own = compose(&request.method, &url, headers, request.body)?;
     introduce(own.headers_mut());
-    let answer = get_whole(egress, own).await.map_err(|error| explain(&url, &error, denials, egress))?;
+    let answer = get_whole(egress, own).await.map_err(|error| failure(&url, &error, denials, egress))?;
     let (parts, body) = answer.into_parts();
     let content_type = text(&parts.headers, header::CONTENT_TYPE);
     let location = Some(text(&parts.headers, header::LOCATION)).filter(|place| !place.is_empty());
@@ -149,22 +168,6 @@ pub(crate) fn compose<'a>(
     Ok(request)
 }
 
-/// Posts a JSON text to `url`, within what `terms` grant and within their budget. Redirects are not followed: what is
-/// posted is for whoever was named, and nobody else.
-///
-/// # Errors
-/// Why there is no answer, as a text for people; a denial says which grant would allow it.
-pub async fn post(terms: &Terms, url: &str, json: String) -> Result<Fetched, String> {
-    let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    let request = OwnRequest { method: "POST".to_owned(), url: url.to_owned(), headers, body: json.into_bytes() };
-    let reply = send(terms, request).await.0?;
-    match (reply.status, reply.location) {
-        (200..300, _) => Ok(Fetched { content_type: reply.content_type, bytes: reply.body }),
-        (300..400, Some(place)) => Err(format!("`{url}` sends on to `{place}`; name that address instead")),
-        (status, _) => Err(format!("`{url}` answered with the status {status}")),
-    }
-}
-
 enum Answer {
     Found(Fetched),
     Elsewhere(String),
@@ -198,12 +201,16 @@ fn text(headers: &HeaderMap, name: HeaderName) -> String {
 }
 
 fn explain(url: &Url, error: &Error, denials: &Denials, egress: &Egress) -> String {
+    failure(url, error, denials, egress).reason
+}
+
+fn failure(url: &Url, error: &Error, denials: &Denials, egress: &Egress) -> SendFailure {
     let denied = denials.take();
     if let Some(denial) = denied.first() {
-        return denial.to_string();
+        return denial.to_string().into();
     }
     match egress.report().exhausted {
-        Some(exhausted) => format!("`{url}`: {exhausted}"),
-        None => format!("`{url}` cannot be fetched: {error}"),
+        Some(exhausted) => format!("`{url}`: {exhausted}").into(),
+        None => SendFailure { reason: format!("`{url}` cannot be fetched: {error}"), may_pass: true },
     }
 }

@@ -38,7 +38,7 @@ pub use outcome::{Outcome, RunError};
 pub use ports::{
     Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Notice, Observer, People,
     PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, PortError, Ports, ScriptCall, Scripts,
-    SharedState, ToolCall, Tools, Web, WebCall, WebReply, WebReport,
+    SharedState, ToolCall, Tools, Web, WebCall, WebFailure, WebReply, WebReport,
 };
 pub use run::{Engine, RunReport, RunRequest};
 pub use run_input::RunInput;

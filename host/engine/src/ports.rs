@@ -121,6 +121,8 @@ pub struct WebCall {
     pub headers: Vec<(String, String)>,
     /// What is sent: as JSON, or as a form if the headers say so
     pub body: Option<Value>,
+    /// How long it may take; none means as long as any
+    pub time: Option<Duration>,
 }
 
 /// The answer of a server.
@@ -132,11 +134,27 @@ pub struct WebReply {
     pub body: String,
 }
 
+/// Why a request has no answer.
+#[derive(Debug)]
+pub struct WebFailure {
+    /// The reason
+    pub error: PortError,
+    /// Whether it may be gone a moment later: nobody answered, or too late. What is not granted stays so
+    pub may_pass: bool,
+}
+
+impl From<PortError> for WebFailure {
+    /// A failure that lasts.
+    fn from(error: PortError) -> Self {
+        WebFailure { error, may_pass: false }
+    }
+}
+
 /// What came of a request, and who used what for it.
 #[derive(Debug)]
 pub struct WebReport {
     /// The answer, or why there is none
-    pub result: Result<WebReply, PortError>,
+    pub result: Result<WebReply, WebFailure>,
     /// Who used what for it
     pub account: Account,
 }
@@ -393,7 +411,7 @@ impl Knowledge for Nobody {
 impl Web for Nobody {
     async fn send(&self, call: WebCall, _purse: Arc<BudgetScope>) -> WebReport {
         let error = PortError::new(format!("`{}` cannot be reached from here", call.url));
-        WebReport { result: Err(error), account: Account::default() }
+        WebReport { result: Err(error.into()), account: Account::default() }
     }
 }
 

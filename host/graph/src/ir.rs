@@ -14,6 +14,7 @@ mod model;
 mod nested;
 mod recall;
 mod recording;
+mod retry;
 mod scheduling;
 mod tool;
 mod transcript;
@@ -38,7 +39,7 @@ pub use composed::{Barred, Composed, Fit, Way, WayCase};
 pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
     AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, OwnSteps, PromptPart,
-    Retry, RetryOn, Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
+    Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
 };
 pub use expression::{Expression, NoValue};
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
@@ -46,6 +47,7 @@ pub use model::{ModelServer, ModelSettings};
 pub use nested::NestedLoop;
 pub use recall::Recall;
 pub use recording::{RecordedModel, RecordedReply, Recording};
+pub use retry::{Jitter, Recoverable, Retry, RetryOn};
 pub use scheduling::{Arrived, Edge, Ends, FailedNodes, Join, JoinWhen, Scheduling, Sharing, Unmet};
 pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 pub use transcript::{COST, ITERATIONS, REPLY, SAID, SUMMARY, Summary, Transcript};

@@ -69,7 +69,8 @@ impl Agent {
     /// # Errors
     /// Why there is no answer; a denial says which grant would allow it.
     pub async fn send(&self, call: WebCall) -> Result<WebReply, PortError> {
-        self.own.web.send(call, Arc::new(BudgetScope::new(RunBudget::default(), Usage::default()))).await.result
+        let scope = Arc::new(BudgetScope::new(RunBudget::default(), Usage::default()));
+        self.own.web.send(call, scope).await.result.map_err(|failure| failure.error)
     }
 
     /// Calls a tool of a component that its own file has set up ([`DeclaredComponent::tool`]), outside of any run.

@@ -9,14 +9,15 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, Bytes, Usage};
 use hotcell_cells::policy::{Decision, decide_url};
-use hotcell_cells::{Denial, Grants, Terms, fetch, post};
+use hotcell_cells::{Denial, Grants, OwnRequest, Terms, fetch, send};
+use hotcell_dialects::Remote;
 use hotcell_engine::{
     CallError, Callee, Clock, Nobody, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes,
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind,
-    Update,
+    Retry, Update,
 };
 use hotcell_graph::{Key, Template};
 use serde::Deserialize;
@@ -40,6 +41,10 @@ const DONE: &str = "completed";
 struct RemoteAgent {
     name: Key,
     url: Url,
+    headers: Vec<(String, String)>,
+    retry: Option<Retry>,
+    /// How long one request may take
+    time: Duration,
     terms: Terms,
     permissions: Arc<Permissions>,
     endpoint: OnceCell<Url>,
@@ -48,13 +53,12 @@ struct RemoteAgent {
 
 /// The agent at an address, as one that graphs call; the error says what would allow it.
 pub(crate) fn callee(
-    name: &Key,
-    url: &str,
-    span: &Span,
+    remote: &Remote,
     (grants, permissions): (Arc<Grants>, Arc<Permissions>),
     ports: &Callee,
     clock: Arc<dyn Clock>,
 ) -> Result<Callee, String> {
+    let Remote { name, url, headers, retry, time, span } = remote;
     let url: Url = url.parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
     match decide_url(&grants, &url, "POST") {
         Some(Decision::Allow) => {}
@@ -66,7 +70,17 @@ pub(crate) fn callee(
     }
     let budget = Budget { http_requests: 200, http_bytes: Bytes(64 << 20), wall_clock: PATIENCE, ..Budget::default() };
     let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
-    let agent = RemoteAgent { name: name.clone(), url, terms, permissions, endpoint: OnceCell::new(), clock };
+    let agent = RemoteAgent {
+        name: name.clone(),
+        url,
+        headers: headers.clone(),
+        time: retry.as_ref().and_then(|retry| retry.time).or(*time).unwrap_or(PATIENCE),
+        retry: retry.clone(),
+        terms,
+        permissions,
+        endpoint: OnceCell::new(),
+        clock,
+    };
     let graph = graph(name, span).ok_or("its graph cannot be made")?;
     Ok(Callee {
         at_once: None,
@@ -187,7 +201,7 @@ impl RemoteAgent {
         }
         let parameters = json!({ "message": message, "configuration": { "blocking": true } });
         let begun = self.clock.elapsed();
-        let mut reply = request(&terms, endpoint, "message/send", parameters).await?;
+        let mut reply = self.request(&terms, endpoint, "message/send", parameters).await?;
         let mut pause = PAUSES.0;
         while let (Some("submitted" | "working"), Some(task)) = (reply.state(), &reply.id) {
             if self.clock.elapsed().saturating_sub(begun) >= terms.budget.wall_clock {
@@ -195,7 +209,7 @@ impl RemoteAgent {
             }
             self.clock.pause(pause).await;
             pause = (pause * 2).min(PAUSES.1);
-            reply = request(&terms, endpoint, "tasks/get", json!({ "id": task })).await?;
+            reply = self.request(&terms, endpoint, "tasks/get", json!({ "id": task })).await?;
         }
         reply.into_answer()
     }
@@ -209,17 +223,73 @@ impl RemoteAgent {
         let mut reasons = Vec::new();
         for place in CARDS {
             let card = base.join(place).map_err(|error| error.to_string())?;
-            match fetch(terms, card.as_str()).await {
-                Ok(fetched) => {
+            match self.card(terms, &card).await {
+                Ok(text) => {
                     let wrong = |problem: String| format!("the description of the agent at `{card}` {problem}");
-                    let described: Value = serde_json::from_slice(&fetched.bytes)
-                        .map_err(|error| wrong(format!("cannot be read: {error}")))?;
-                    return endpoint(&described, &self.url).map_err(wrong);
+                    let described: Value =
+                        serde_json::from_slice(&text).map_err(|error| wrong(format!("cannot be read: {error}")))?;
+                    let endpoint = endpoint(&described, &self.url).map_err(wrong)?;
+                    // Headers are for the server that the configuration names.
+                    if !self.headers.is_empty() && endpoint.origin() != self.url.origin() {
+                        return Err(wrong(format!(
+                            "leads to `{endpoint}`, another server, to which the headers do not go"
+                        )));
+                    }
+                    return Ok(endpoint);
                 }
                 Err(reason) => reasons.push(reason),
             }
         }
         Err(format!("no agent describes itself there: {}", reasons.join("; ")))
+    }
+
+    /// The text of a description. With headers, it has to be there, so that they go nowhere else.
+    async fn card(&self, terms: &Terms, card: &Url) -> Result<Vec<u8>, String> {
+        match (self.headers.is_empty(), &self.retry) {
+            (true, None) => Ok(fetch(terms, card.as_str()).await?.bytes),
+            _ => self.exchange(terms, "GET", card, Vec::new()).await,
+        }
+    }
+
+    /// One request over JSON-RPC.
+    async fn request(&self, terms: &Terms, endpoint: &Url, method: &str, parameters: Value) -> Result<Reply, String> {
+        let body = json!({ "jsonrpc": "2.0", "id": id(), "method": method, "params": parameters });
+        let answer = self.exchange(terms, "POST", endpoint, body.to_string().into_bytes()).await?;
+        result(&answer, endpoint, method)
+    }
+
+    /// The answer to one request, which is made again as the agent's connection says. Redirects are not followed: what is sent is
+    /// for whoever was named, and nobody else.
+    async fn exchange(&self, terms: &Terms, method: &str, url: &Url, body: Vec<u8>) -> Result<Vec<u8>, String> {
+        let mut terms = terms.clone();
+        terms.budget.wall_clock = terms.budget.wall_clock.min(self.time);
+        let mut headers = self.headers.clone();
+        if !body.is_empty() {
+            headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        }
+        let request = OwnRequest { method: method.to_owned(), url: url.to_string(), headers, body };
+        let mut attempt = 1;
+        loop {
+            let (reason, status, helps) = match send(&terms, request.clone()).await.0 {
+                Ok(reply) => match (reply.status, reply.location) {
+                    (200..300, _) => return Ok(reply.body),
+                    (300..400, Some(place)) => {
+                        return Err(format!("`{url}` sends on to `{place}`; name that address instead"));
+                    }
+                    (status, _) => {
+                        let text = String::from_utf8_lossy(&reply.body);
+                        let helps = self.retry.as_ref().is_some_and(|retry| retry.on.answer(status, &text));
+                        (format!("`{url}` answered with the status {status}"), Some(status), helps)
+                    }
+                },
+                Err(failure) => (failure.reason, None, failure.may_pass),
+            };
+            match self.retry.as_ref().filter(|retry| helps && attempt < retry.attempts) {
+                Some(retry) => self.clock.pause(retry.pause_after(attempt, status, fastrand::f64())).await,
+                None => return Err(reason),
+            }
+            attempt += 1;
+        }
     }
 }
 
@@ -244,12 +314,10 @@ fn endpoint(card: &Value, own: &Url) -> Result<Url, String> {
     }
 }
 
-/// One request over JSON-RPC.
-async fn request(terms: &Terms, endpoint: &Url, method: &str, parameters: Value) -> Result<Reply, String> {
-    let body = json!({ "jsonrpc": "2.0", "id": id(), "method": method, "params": parameters });
-    let fetched = post(terms, endpoint.as_str(), body.to_string()).await?;
-    let mut answer: Value = serde_json::from_slice(&fetched.bytes)
-        .map_err(|error| format!("`{endpoint}` did not answer in JSON: {error}"))?;
+/// What an agent answered over JSON-RPC.
+fn result(answer: &[u8], endpoint: &Url, method: &str) -> Result<Reply, String> {
+    let mut answer: Value =
+        serde_json::from_slice(answer).map_err(|error| format!("`{endpoint}` did not answer in JSON: {error}"))?;
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
         let message = error["message"].as_str().unwrap_or("no reason was given");
         return Err(format!("`{endpoint}` refused `{method}`: {message} ({})", error["code"]));

@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes};
 use hotcell_cells::policy::{Decision, decide_address, decide_url};
-use hotcell_cells::{Denial, Grants, OwnRequest, Terms};
-use hotcell_engine::{PortError, Web, WebCall, WebReply, WebReport};
+use hotcell_cells::{Denial, Grants, OwnRequest, SendFailure, Terms};
+use hotcell_engine::{PortError, Web, WebCall, WebFailure, WebReply, WebReport};
 use hotcell_graph::Value;
 use hotcell_graph::types::to_text;
 use hotcell_models::{Model, ModelError, OnText, Providers, Reply, Request, Server};
@@ -18,8 +18,10 @@ use crate::permissions::{FILE_GRANTS, Permissions};
 
 /// The type of a body that is a form.
 const FORM: &str = "application/x-www-form-urlencoded";
-/// How long one request may take.
+/// How long one request may take that does not say it.
 const LIMIT: Duration = Duration::from_secs(60);
+/// How long one may take at most.
+const LONGEST: Duration = Duration::from_secs(600);
 /// Bytes that one request may send, and that its answer may have.
 const MOST: Bytes = Bytes(16 << 20);
 
@@ -32,31 +34,35 @@ pub(crate) struct AgentWeb {
 #[async_trait]
 impl Web for AgentWeb {
     async fn send(&self, call: WebCall, budget_scope: Arc<BudgetScope>) -> WebReport {
-        let budget = Budget { http_requests: 1, http_bytes: MOST, wall_clock: LIMIT, ..Budget::default() };
+        let failed = |error: PortError| WebReport { result: Err(error.into()), account: Account::default() };
+        let wall_clock = call.time.map_or(LIMIT, |time| time.min(LONGEST));
+        let budget = Budget { http_requests: 1, http_bytes: MOST, wall_clock, ..Budget::default() };
         let budget = budget_scope.clamp(&budget).map_err(PortError::new);
         let request = budget.and_then(|budget| Ok((budget, to_request(call).map_err(PortError::new)?)));
         let (budget, request) = match request {
             Ok(ready) => ready,
-            Err(error) => return WebReport { result: Err(error), account: Account::default() },
+            Err(error) => return failed(error),
         };
         let grants = match self.permissions.grants(FILE_GRANTS, &self.grants) {
             Ok(grants) => grants,
-            Err(revoked) => return WebReport { result: Err(PortError::new(revoked)), account: Account::default() },
+            Err(revoked) => return failed(PortError::new(revoked)),
         };
         let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
         let (result, usage) = hotcell_cells::send(&terms, request).await;
         budget_scope.spend(&usage);
         let reply = |reply: hotcell_cells::OwnReply| match String::from_utf8(reply.body) {
             Ok(body) => Ok(WebReply { status: reply.status, body }),
-            Err(_) => Err(PortError::new("the answer is not UTF-8 text")),
+            Err(_) => Err(PortError::new("the answer is not UTF-8 text").into()),
         };
-        WebReport { result: result.map_err(PortError::new).and_then(reply), account: Account::of(FILE_GRANTS, usage) }
+        let failure =
+            |SendFailure { reason, may_pass }: SendFailure| WebFailure { error: PortError::new(reason), may_pass };
+        WebReport { result: result.map_err(failure).and_then(reply), account: Account::of(FILE_GRANTS, usage) }
     }
 }
 
 /// The request as it goes over the wire: its query behind its address, its body as JSON or as a form.
 fn to_request(call: WebCall) -> Result<OwnRequest, String> {
-    let WebCall { method, url, query, mut headers, body } = call;
+    let WebCall { method, url, query, mut headers, body, time: _ } = call;
     let mut url = url::Url::parse(&url).map_err(|error| format!("`{url}` is no address: {error}"))?;
     if !query.is_empty() {
         url.query_pairs_mut().extend_pairs(query);

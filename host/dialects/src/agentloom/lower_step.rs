@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, ComputeAction, Expression, Gives,
+    Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, ComputeAction, Expression, Gives, Jitter,
     ModelSettings, PromptPart, RequestCap, Retry, RetryOn, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::{Key, Object, Value};
@@ -83,7 +83,8 @@ pub(super) fn retry(attempts: &Attempts, on: RetryOn) -> Retry {
         pause: Duration::from_secs(1),
         growth: attempts.base,
         longest_pause: attempts.longest,
-        jitter: attempts.jitter,
+        jitter: if attempts.jitter { Jitter::Quarter } else { Jitter::None },
+        time: None,
     }
 }
 

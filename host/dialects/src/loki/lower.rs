@@ -303,7 +303,7 @@ pub(super) fn at_once(attempts: u32) -> Retry {
         pause: Duration::ZERO,
         growth: 1.0,
         longest_pause: Duration::ZERO,
-        jitter: false,
+        ..Retry::default()
     }
 }
 

@@ -109,7 +109,14 @@ fn read_and_lower(document: &Document, choice: Choice<'_>, surroundings: &dyn Su
         loaded.hooks = source.hooks.clone();
         let remote = |agent: &schema::SubAgent| {
             let url = agent.url.as_ref()?;
-            Some(Remote { name: Arc::clone(&agent.declared.id.value), url: url.to_string(), span: url.span.clone() })
+            Some(Remote {
+                name: Arc::clone(&agent.declared.id.value),
+                url: url.to_string(),
+                headers: Vec::new(),
+                retry: None,
+                time: None,
+                span: url.span.clone(),
+            })
         };
         loaded.remotes = source.sub_agents.iter().filter_map(remote).collect();
     }

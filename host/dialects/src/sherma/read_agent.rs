@@ -373,7 +373,7 @@ fn on_error<'d>(
             pause: duration(first),
             growth: if strategy.as_deref() == Some("fixed") { 1.0 } else { 2.0 },
             longest_pause: duration(most),
-            jitter: false,
+            ..Retry::default()
         };
         fields.finish(|_| None);
         Some(Spanned { value: retry, span })

@@ -174,16 +174,23 @@ async fn request(
             forbidden: &action.forbidden,
             is_last: question.is_last,
             number: question.number,
+            time: action.retry.time,
         };
-        let (error, worth_it) = match ask(turn, asked).await {
-            Ok(reply) if action.needs_text && is_empty(&reply) => (NO_OUTPUT.to_owned(), true),
+        let (error, worth_it, status) = match ask(turn, asked).await {
+            Ok(reply) if action.needs_text && is_empty(&reply) => (NO_OUTPUT.to_owned(), true, None),
             Ok(reply) => return Ok((reply, model)),
             Err(Unanswered::Stopped(stop)) => return Err(stop),
-            Err(Unanswered::Refused(error)) => (error.to_string(), is_worth_it(&action.retry, &error)),
+            Err(Unanswered::Refused(error)) => {
+                let status = match &error {
+                    ModelError::Status { status, .. } => Some(*status),
+                    _ => None,
+                };
+                (error.to_string(), is_worth_it(&action.retry, &error), status)
+            }
         };
         let made = turn.attempts + 1 - first_attempt;
         if worth_it && made < action.retry.attempts {
-            turn.context.ports.clock.pause(pause(&action.retry, made)).await;
+            turn.context.ports.clock.pause(pause(&action.retry, made, status)).await;
         } else if model < last {
             model += 1;
             settings = models[model].or(&defaults);
@@ -209,20 +216,16 @@ fn is_worth_it(retry: &Retry, error: &ModelError) -> bool {
         RetryOn::Transient => error.is_transient(),
         RetryOn::Retryable => error.is_retryable(),
         RetryOn::Any => true,
-        RetryOn::Statuses(statuses) => match error {
-            ModelError::Status { status, .. } => statuses.contains(status),
+        RetryOn::Statuses(_) | RetryOn::Recoverable(_) => match error {
+            ModelError::Status { status, message } => retry.on.answer(*status, message),
             other => other.is_retryable(),
         },
     }
 }
 
-/// The pause after this many attempts.
-pub(super) fn pause(retry: &Retry, attempts: u32) -> Duration {
-    // Saturates where the clock would.
-    let factor = retry.growth.powi(i32::try_from(attempts.saturating_sub(1)).unwrap_or(i32::MAX));
-    let spread = if retry.jitter { 0.75 + fastrand::f64() / 2.0 } else { 1.0 };
-    let pause = Duration::try_from_secs_f64(retry.pause.as_secs_f64() * factor * spread);
-    pause.unwrap_or(Duration::MAX).min(retry.longest_pause)
+/// The pause after this many attempts, of which the last one was refused with this status, if with any.
+pub(super) fn pause(retry: &Retry, attempts: u32, status: Option<u16>) -> Duration {
+    retry.pause_after(attempts, status, fastrand::f64())
 }
 
 /// What the model is told.

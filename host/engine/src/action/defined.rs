@@ -1,7 +1,7 @@
 //! Tools that a graph defines itself: their inputs made ready, the work done by whoever does it.
 
 use hotcell_budget::Account;
-use hotcell_graph::ir::{NoValue, Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
+use hotcell_graph::ir::{NoValue, Retry, Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 use hotcell_graph::types::{pointer_step, schema_at, to_text};
 use hotcell_graph::value::{JsonError, parse_json};
 use hotcell_graph::{Object, State, Value};
@@ -16,7 +16,7 @@ use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
 use crate::event::Event;
 use crate::memory::Deed;
-use crate::ports::{PortError, WebCall, WebReply};
+use crate::ports::{PortError, WebCall, WebFailure, WebReply};
 use crate::turn::NodeTurn;
 use hotcell_journal::{ClientCall, Question};
 
@@ -158,10 +158,13 @@ async fn web(
             let result = loop {
                 let report = context.ports.web.send(call.clone(), context.budget_scope.clone()).await;
                 used += report.account;
-                let may_pass = report.result.as_ref().is_ok_and(|reply| passes(reply.status));
-                match request.retry.as_ref().filter(|retry| may_pass && attempt < retry.attempts) {
-                    Some(retry) => context.ports.clock.pause(pause(retry, attempt)).await,
-                    None => break report.result,
+                let helps = |retry: &&Retry| attempt < retry.attempts && is_worth_it(retry, &report.result);
+                match request.retry.as_ref().filter(helps) {
+                    Some(retry) => {
+                        let status = report.result.as_ref().ok().map(|reply| reply.status);
+                        context.ports.clock.pause(pause(retry, attempt, status)).await;
+                    }
+                    None => break report.result.map_err(|failure| failure.error),
                 }
                 attempt += 1;
             };
@@ -187,9 +190,12 @@ async fn web(
     })
 }
 
-/// Whether the reason for a status may be gone a moment later.
-fn passes(status: u16) -> bool {
-    matches!(status, 408 | 409 | 429) || (status >= 500 && status != 501)
+/// Whether another attempt may help after this answer.
+fn is_worth_it(retry: &Retry, result: &Result<WebReply, WebFailure>) -> bool {
+    match result {
+        Ok(reply) => reply.status >= 400 && retry.on.answer(reply.status, &reply.body),
+        Err(failure) => failure.may_pass,
+    }
 }
 
 /// Whether an address begins as one of these does: the same scheme and server, and a path that goes on from theirs.
@@ -268,6 +274,7 @@ fn prepare(request: &WebRequest, inputs: &Object) -> Result<WebCall, WebError> {
     };
     let body = value("the body", &request.body)?;
     Ok(WebCall {
+        time: request.retry.as_ref().and_then(|retry| retry.time),
         method: to_text(&value("the method", &request.method)?),
         url,
         query: entries("the query", &request.query)?,

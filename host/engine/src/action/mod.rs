@@ -152,7 +152,7 @@ async fn again(
 ) -> Result<Tried, Interruption> {
     match (performed, &node.retry) {
         (Err(Interruption::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts && !turn.gave_up => {
-            let pause = converse::pause(retry, turn.attempt());
+            let pause = converse::pause(retry, turn.attempt(), None);
             turn.try_again(reason).await?;
             turn.context.ports.clock.pause(pause).await;
             Ok(Tried::Again)

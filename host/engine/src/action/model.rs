@@ -1,6 +1,8 @@
 //! One request to a model, as an effect.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_budget::{Account, Cost, Usage};
 use hotcell_graph::ir::{Forbidden, ModelServer, ModelSettings, RecordedReply};
@@ -13,6 +15,7 @@ use hotcell_models::{
 };
 use thiserror::Error;
 
+use crate::clock;
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
@@ -39,6 +42,8 @@ pub(super) struct Asked<'a> {
     pub(super) is_last: &'a (dyn Fn(&Reply) -> bool + Send + Sync),
     /// How many requests were made before it, where replies are ready
     pub(super) number: usize,
+    /// How long it may take
+    pub(super) time: Option<Duration>,
 }
 
 /// Why a model gave no answer.
@@ -51,7 +56,7 @@ pub(super) enum Unanswered {
 
 /// One request to the model, as an effect.
 pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, Unanswered> {
-    let Asked { settings, messages, tools, choice, names, output_schema, forbidden, is_last, number } = asked;
+    let Asked { settings, messages, tools, choice, names, output_schema, forbidden, is_last, number, time } = asked;
     turn.emit(&Event::ModelRequested { node: &turn.node, model: settings.model.as_deref(), tools: names });
     let failed = |reason: String| Unanswered::Stopped(Interruption::Failed(reason));
     let model = match &settings.model {
@@ -80,7 +85,7 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         },
         _ => None,
     };
-    let limits = Limits { forbidden, is_last };
+    let limits = Limits { forbidden, is_last, time };
     let node = turn.node.clone();
     let mut gave_up = false;
     let gives_up = &mut gave_up;
@@ -110,6 +115,7 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
 struct Limits<'a> {
     forbidden: &'a Forbidden,
     is_last: &'a (dyn Fn(&Reply) -> bool + Send + Sync),
+    time: Option<Duration>,
 }
 
 /// Why a request has no answer.
@@ -164,10 +170,19 @@ async fn complete(
             context.ports.clock.pause(ready.latency).await;
             of_recording(ready)
         }
-        None => match context.ports.model.complete(request, on_text).await {
-            Ok(reply) => reply,
-            Err(error) => return Ok(refusal(&error)?),
-        },
+        None => {
+            let work = context.ports.model.complete(request, on_text);
+            let answer = match limits.time {
+                Some(limit) => clock::timeout(&*context.ports.clock, limit, pin!(work))
+                    .await
+                    .unwrap_or(Err(ModelError::TimedOut { after: limit })),
+                None => work.await,
+            };
+            match answer {
+                Ok(reply) => reply,
+                Err(error) => return Ok(refusal(&error)?),
+            }
+        }
     };
     let (input_tokens, output_tokens) = (reply.usage.input, reply.usage.output);
     let known = ready.and_then(|ready| ready.cost_usd);

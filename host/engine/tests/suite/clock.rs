@@ -8,9 +8,12 @@ use hotcell_budget::Account;
 use hotcell_engine::{
     CallError, CallReport, Clock, Engine, ManualClock, Outcome, Ports, RunReport, ScriptCall, Scripts,
 };
-use hotcell_graph::ir::{Arrived, Graph, Join, JoinWhen, Retry, RetryOn, Unmet};
+use hotcell_graph::ir::{
+    Action, AgentLoop, Arrived, CallAction, CallTarget, Graph, Join, JoinWhen, ModelSettings, Retry, RetryOn, Unmet,
+};
 use hotcell_graph::{Reducer, Value};
 use hotcell_journal::{MemoryStore, RunStore};
+use hotcell_models::{Finish, Model, ModelError, OnText, Reply, Request, TokenUsage};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::request;
@@ -44,12 +47,30 @@ async fn to_the_end(clock: &ManualClock, begun: SystemTime) -> Vec<f64> {
     }
 }
 
+/// A model that answers after five hours.
+struct SlowModel(ManualClock);
+
+#[async_trait]
+impl Model for SlowModel {
+    async fn complete(&self, _: Request, _: Option<OnText<'_>>) -> Result<Reply, ModelError> {
+        self.0.pause(5 * HOUR).await;
+        Ok(Reply {
+            content: "late".into(),
+            tool_calls: Vec::new(),
+            finish: Finish::Stop,
+            usage: TokenUsage::default(),
+            provider_state: None,
+        })
+    }
+}
+
 /// Runs a graph to its end. Gives the times that it waited for, too.
 async fn run(graph: Graph, store: Arc<dyn RunStore>) -> (RunReport, Vec<f64>) {
     let begun = SystemTime::UNIX_EPOCH + 1000 * HOUR;
     let clock = ManualClock::at(begun);
     let scripts = Arc::new(Slow(clock.clone()));
-    let ports = Ports { scripts, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
+    let model = Arc::new(SlowModel(clock.clone()));
+    let ports = Ports { scripts, model, clock: Arc::new(clock.clone()), ..Arc::new(World::default()).ports() };
     let graph = Arc::new(graph);
     let run =
         tokio::spawn(async move { Engine::new(ports, store).start(request(&graph), CancellationToken::new()).await });
@@ -103,7 +124,7 @@ async fn pauses_and_times_of_nodes_are_on_the_clock() {
         })
     };
     let retry =
-        Retry { attempts: 3, on: RetryOn::Any, pause: HOUR, growth: 2.0, longest_pause: 9 * HOUR, jitter: false };
+        Retry { attempts: 3, on: RetryOn::Any, pause: HOUR, growth: 2.0, longest_pause: 9 * HOUR, ..Retry::default() };
     let (report, due) = run(one("0 fails", Some(retry)), Arc::new(MemoryStore::default())).await;
     assert_eq!(due, [1.0, 3.0]);
     assert!(matches!(report.outcome, Outcome::Failed { .. }), "{:?}", report.outcome);
@@ -178,4 +199,25 @@ async fn runs_wait_before_a_graph_that_is_full() {
             assert_eq!(run.await.expect("whole").expect("it ran").outcome, completed("made"));
         }
     }
+}
+
+#[tokio::test]
+async fn requests_to_models_have_a_time_of_their_own() {
+    let built = |time: Option<Duration>| {
+        let retry = Retry { attempts: 2, pause: HOUR, longest_pause: HOUR, time, ..Retry::default() };
+        let settings = ModelSettings { model: Some("openai:slow".into()), ..ModelSettings::default() };
+        let agent = AgentLoop { settings, retry, ..AgentLoop::default() };
+        let target = CallTarget::Loop(Arc::new(agent.into_graph()));
+        let call = CallAction { target, contract: None, failure_prefix: None, bind: "output" };
+        graph(&["ask", "done"], |ids| {
+            let action = Action::Call(Box::new(call.clone()));
+            vec![node(ids, "ask", action, &[("said", "{{output}}")], &["done"]), end(ids, "done", "{{said}}")]
+        })
+    };
+    check(built(None), completed("late"), &[5.0]).await;
+    check(built(Some(6 * HOUR)), completed("late"), &[5.0]).await;
+    let (report, due) = run(built(Some(2 * HOUR)), Arc::new(MemoryStore::default())).await;
+    assert_eq!(due, [2.0, 3.0, 5.0]);
+    let Outcome::Failed { error, .. } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(error.contains("timed out"), "{error}");
 }

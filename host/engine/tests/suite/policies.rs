@@ -29,7 +29,7 @@ fn quiet(sharing: Sharing, output: &str) -> Scheduling {
 
 fn again(attempts: u32) -> Option<Retry> {
     let pause = Duration::from_millis(1);
-    Some(Retry { attempts, on: RetryOn::Any, pause, growth: 1.0, longest_pause: pause, jitter: false })
+    Some(Retry { attempts, on: RetryOn::Any, pause, growth: 1.0, longest_pause: pause, ..Retry::default() })
 }
 
 #[tokio::test]

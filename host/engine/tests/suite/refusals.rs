@@ -43,7 +43,7 @@ fn guarded(action: &Action, on_failure: impl Fn(&NodeIds) -> OnFailure) -> Graph
         work.on_failure = on_failure(ids);
         let pause = Duration::from_millis(1);
         work.retry =
-            Some(Retry { attempts: 3, on: RetryOn::Any, pause, growth: 1.0, longest_pause: pause, jitter: false });
+            Some(Retry { attempts: 3, on: RetryOn::Any, pause, growth: 1.0, longest_pause: pause, ..Retry::default() });
         vec![
             work,
             script(ids, "after", "after", &[("said", "after")], &["done"]),

@@ -1,10 +1,10 @@
 //! Nodes that take part in a conversation which is kept in the state (see [`crate::conversation`]).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::{
-    CallLimits, Expression, Forbidden, KeptArguments, ModelSettings, NestedLoop, Submit, Tool, ToolChoice, Window,
+    CallLimits, Expression, Forbidden, KeptArguments, ModelSettings, NestedLoop, Retry, Submit, Tool, ToolChoice,
+    Window,
 };
 use crate::conversation::Speaker;
 use crate::todo::TodoTool;
@@ -90,50 +90,6 @@ impl PromptPart {
     /// The messages of a list.
     pub fn messages(name: impl Into<String>, list: Expression) -> Self {
         PromptPart { name: name.into(), said: Said::Messages(list) }
-    }
-}
-
-/// How often a request to a model is made.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Retry {
-    /// How many requests are made at most
-    pub attempts: u32,
-    /// Which refusals are worth another attempt
-    pub on: RetryOn,
-    /// The pause before the second attempt
-    pub pause: Duration,
-    /// How many times as long as the one before each pause is
-    pub growth: f64,
-    /// The longest pause
-    pub longest_pause: Duration,
-    /// Whether a pause is up to a quarter shorter or longer, so that those who were refused together do not come again together
-    pub jitter: bool,
-}
-
-/// Which refusals are worth another attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RetryOn {
-    /// Those that speak of a trouble that passes: too many requests, time that ran out, a lost connection
-    Transient,
-    /// Beside these, all that say the fault is the server's, and 408 and 409
-    Retryable,
-    /// All
-    Any,
-    /// Those with these statuses of HTTP, and where there was no answer at all
-    Statuses(Arc<[u16]>),
-}
-
-impl Default for Retry {
-    /// Five more attempts where it may help.
-    fn default() -> Self {
-        Retry {
-            attempts: 6,
-            on: RetryOn::Retryable,
-            pause: Duration::from_millis(500),
-            growth: 2.0,
-            longest_pause: Duration::from_secs(8),
-            jitter: false,
-        }
     }
 }
 

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_cells::Grants;
-use hotcell_dialects::Remote;
 use hotcell_dialects::leafmesh::MeshSettings;
 use hotcell_dialects::sherma::{Child, Choice};
 use hotcell_dialects::{Dialect, loki, recognise};
@@ -222,10 +221,10 @@ pub(crate) fn load_one(
     let members = loaded.members.into_iter().map(member).collect();
     let mut remotes = Vec::with_capacity(loaded.remotes.len());
     let granted = (settings.grants_of_file(FILE_GRANTS), permissions.clone());
-    for Remote { name, url, span } in &loaded.remotes {
-        match remote::callee(name, url, span, granted.clone(), &callee, context.clock().clone()) {
-            Ok(remote) => remotes.push((name.clone(), remote)),
-            Err(reason) => diagnostics.push(Diagnostic::error(reason).at(span)),
+    for remote in &loaded.remotes {
+        match remote::callee(remote, granted.clone(), &callee, context.clock().clone()) {
+            Ok(found) => remotes.push((remote.name.clone(), found)),
+            Err(reason) => diagnostics.push(Diagnostic::error(reason).at(&remote.span)),
         }
     }
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {

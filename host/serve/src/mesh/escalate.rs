@@ -125,7 +125,8 @@ async fn tell(
             };
             let headers = headers.0.clone();
             let body = Some(GraphValue::from(&body));
-            let call = WebCall { method: method.clone(), url: url.clone(), query: Vec::new(), headers, body };
+            let call =
+                WebCall { method: method.clone(), url: url.clone(), query: Vec::new(), headers, body, time: None };
             let reply = mesh.agent.send(call).await.map_err(|error| error.to_string())?;
             match (200..300).contains(&reply.status) {
                 true => Ok(()),

@@ -107,6 +107,7 @@ async fn once(
         headers.push(("x-tenant-id".to_owned(), session.key.tenant.clone()));
     }
     let call = WebCall {
+        time: None,
         method: "POST".to_owned(),
         url: url.to_owned(),
         query: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use hotcell_loopback::{Loopback, Script, Site};
+use hotcell_loopback::{Loopback, Script, Site, WebAnswer, WebRequest, WebServer};
 use hotcell_runtime::{Host, HostOptions, JournalChoice, Nobody, Outcome, RunInput};
 use serde_json::{Value, json};
 
@@ -173,4 +173,63 @@ fn files_of_a_skill_at_an_address_stay_below_it() {
     let desk = Desk::of("agent.yaml", &talker(&format!("skills: [{{id: s, url: '{url}'}}]")));
     granted(&desk, &site);
     assert!(desk.refusal().contains("it leads out of its folder"), "{}", desk.refusal());
+}
+
+/// An agent at an address, as a configuration of the Open Agent Specification names it.
+fn configured(url: &str, connection: &Value) -> Desk {
+    let mut connection = connection.clone();
+    for (name, value) in [("component_type", "A2AConnectionConfig"), ("id", "way"), ("name", "way")] {
+        connection[name] = value.into();
+    }
+    let agent = json!({
+        "agentspec_version": "26.1.2", "component_type": "A2AAgent", "id": "clerk", "name": "clerk", "agent_url": url,
+        "connection_config": connection,
+    });
+    Desk::of("agent.json", &agent.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_to_an_agent_at_an_address_are_made_as_its_connection_says() {
+    let asked: Sent = Arc::default();
+    let seen = asked.clone();
+    let answer = move |request: &WebRequest| {
+        let body = match &*request.path {
+            "/clerk/.well-known/agent-card.json" => json!({ "name": "clerk", "url": "/rpc" }),
+            "/away/.well-known/agent-card.json" => json!({ "url": "http://127.0.0.1:9/rpc" }),
+            "/rpc" => {
+                let mut seen = seen.lock().unwrap();
+                seen.push(serde_json::from_slice(&request.body).unwrap());
+                // Nothing there answers with the status 404.
+                (seen.len() > 1).then(|| task("completed", "booked"))?
+            }
+            _ => return None,
+        };
+        Some(WebAnswer { status: 200, body: body.to_string(), is_json: true, headers: Vec::new() })
+    };
+    let site = WebServer::start(answer).unwrap();
+    let origin = format!("http://127.0.0.1:{}", site.port());
+    let model = || Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
+    let run = async |path: &str, connection: Value| {
+        let desk = configured(&format!("{origin}/{path}"), &connection);
+        desk.settings(&format!("[grants.agent]\nhttp = ['{origin}', 'http://127.0.0.1:9']"));
+        let (model, given) = (model(), RunInput { input: Some("book a room".to_owned()), ..RunInput::default() });
+        desk.start(&desk.host(&model), given, Arc::new(Nobody)).await.unwrap()
+    };
+    let policy = |statuses: Value| json!({ "max_attempts": 2, "initial_retry_delay": 0, "max_retry_delay": 0, "recoverable_statuses": statuses });
+
+    let headers = json!({ "Authorization": "Bearer 0123456789" });
+    let report = run("clerk", json!({ "headers": headers, "retry_policy": policy(json!({})) })).await;
+    assert!(error(&report).contains("status 404"), "{}", error(&report));
+    assert_eq!(asked.lock().unwrap().len(), 1, "nobody said that this may be tried again");
+    asked.lock().unwrap().clear();
+    let report = run("clerk", json!({ "headers": headers, "retry_policy": policy(json!({ "404": [] })) })).await;
+    assert_eq!(output(&report), "booked");
+    let sent = site.requests();
+    let last = sent.last().unwrap();
+    assert!(last.headers.contains(&("authorization".to_owned(), "Bearer 0123456789".to_owned())), "{last:?}");
+    assert_eq!(asked.lock().unwrap().len(), 2);
+
+    // What is written for one server goes to no other.
+    let report = run("away", json!({ "headers": headers })).await;
+    assert!(error(&report).contains("another server"), "{}", error(&report));
 }

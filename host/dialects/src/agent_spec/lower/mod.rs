@@ -9,6 +9,7 @@ mod data;
 mod flow;
 mod model;
 mod node;
+mod retries;
 mod steps;
 mod team;
 mod template;

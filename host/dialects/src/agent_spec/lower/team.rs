@@ -6,12 +6,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
     Action, CallAction, Callable, CapOrigin, Expression, Graph, Next, Node, NodeIds, Slot, Submit, Update, VisitCap,
 };
-use hotcell_graph::types::Type;
+use hotcell_graph::types::{Type, to_text};
 use hotcell_graph::{Key, List, Object, Value};
 
 use super::agent::{free_name, spoken_by};
@@ -335,7 +336,7 @@ impl<'c> Lowering<'c> {
             return Some(known.1.name.clone());
         }
         let connection = self.component(agent.child("connection_config")?);
-        for field in ["headers", "key_file", "cert_file", "ssl_ca_cert", "retry_policy"] {
+        for field in ["key_file", "cert_file", "ssl_ca_cert"] {
             if connection.fields.contains_key(field) && !is_empty(connection, field) {
                 self.refuse_field(
                     connection,
@@ -353,7 +354,21 @@ impl<'c> Lowering<'c> {
         }
         let url = agent.text("agent_url").unwrap_or_default().to_owned();
         let name = Key::from(format!("{} ({url})", agent.shown));
-        self.remotes.push((id, Remote { name: name.clone(), url, span: agent.span.clone() }));
+        let headers = connection.value("headers").and_then(Value::as_object);
+        let header = |(name, value): (&Key, &Value)| (name.to_string(), to_text(value));
+        let time = match connection.value("timeout") {
+            Some(Value::Number(seconds)) => Duration::try_from_secs_f64(seconds.to_f64()).ok(),
+            _ => None,
+        };
+        let remote = Remote {
+            name: name.clone(),
+            url,
+            headers: headers.into_iter().flat_map(|headers| headers.iter()).map(header).collect(),
+            retry: self.retry(connection),
+            time,
+            span: agent.span.clone(),
+        };
+        self.remotes.push((id, remote));
         Some(name)
     }
 

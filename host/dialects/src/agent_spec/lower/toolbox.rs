@@ -1,21 +1,13 @@
-//! Tools that an MCP server tells of, and what is done again when it fails.
-
-use std::time::Duration;
+//! Tools that an MCP server tells of.
 
 use hotcell_graph::Value;
-use hotcell_graph::ir::{Callable, Retry, RetryOn};
+use hotcell_graph::ir::Callable;
 
 use super::Lowering;
 use super::agent::free_name;
 use super::tool::{confirms, spoken};
-use crate::agent_spec::model::{Component, ComponentId};
+use crate::agent_spec::model::ComponentId;
 use crate::surroundings::ServerState;
-
-/// Statuses on which a request may be made again, beside those of servers that failed.
-const PASSING: &[&str] = &["408", "409", "429"];
-
-/// The field with what is tried again.
-const RETRIES: &str = "retry_policy";
 
 impl Lowering<'_> {
     /// Adds the functions of an MCP server to what a model may call. The server is asked what it has.
@@ -84,67 +76,6 @@ impl Lowering<'_> {
                 description: description.map(str::to_owned),
                 confirm: asks,
             });
-        }
-    }
-
-    /// The retries that a component asks for.
-    pub(super) fn retry(&mut self, component: &Component) -> Option<Retry> {
-        let policy = component.value(RETRIES).and_then(Value::as_object)?;
-        let number = |name: &str, default: f64| match policy.get(name) {
-            Some(Value::Number(number)) => number.to_f64(),
-            _ => default,
-        };
-        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        let factor = number("backoff_factor", 2.0);
-        if factor != 1.0 && factor != 2.0 {
-            self.refuse_field(
-                component,
-                RETRIES,
-                format!("a `backoff_factor` of {factor} is not supported: 1 and 2 are"),
-            );
-        }
-        if policy.get("request_timeout").is_some_and(|value| *value != Value::Null) {
-            self.refuse_field(
-                component,
-                RETRIES,
-                "`request_timeout` of a `retry_policy` is not supported: the limits of the host hold",
-            );
-        }
-        if policy.get("service_error_retry_on_any_5xx") == Some(&Value::Bool(false)) {
-            let message =
-                "`service_error_retry_on_any_5xx: false` is not supported: failures of a server are tried again";
-            self.refuse_field(component, RETRIES, message);
-        }
-        let statuses = policy.get("recoverable_statuses").and_then(Value::as_object);
-        for (status, _) in statuses.into_iter().flat_map(|statuses| statuses.iter()) {
-            if !PASSING.contains(&&**status) && !status.starts_with('5') {
-                let all = PASSING.join(", ");
-                self.refuse_field(
-                    component,
-                    RETRIES,
-                    format!("the status {status} cannot be tried again: {all} and those from 500 on can"),
-                );
-            }
-        }
-        Some(Retry {
-            attempts: 1 + number("max_attempts", 2.0).clamp(0.0, 100.0) as u32,
-            on: RetryOn::Retryable,
-            pause: seconds(number("initial_retry_delay", 1.0)),
-            growth: factor.clamp(1.0, 100.0),
-            jitter: false,
-            longest_pause: seconds(number("max_retry_delay", 8.0)),
-        })
-    }
-
-    /// Says that nothing is tried again here.
-    pub(super) fn no_retries(&mut self, component: &Component) {
-        if component.value(RETRIES).is_some_and(|value| *value != Value::Null) {
-            let kind = &component.component_type;
-            self.refuse_field(
-                component,
-                RETRIES,
-                format!("`retry_policy` of `{kind}` is not supported: models, `RemoteTool` and `ApiNode` have it"),
-            );
         }
     }
 }
