@@ -68,3 +68,19 @@ fn a_plugin_that_is_dear_to_compile_is_refused_by_name() {
         "cannot load `scripts/dear.wasm`: it has 101 loops in each other, more than the 100 that are accepted";
     assert!(told.starts_with("exit code: 2") && told.contains(expected), "{told}");
 }
+
+#[test]
+fn a_folder_without_a_file_of_the_usual_name_says_which_agents_are_in_it() {
+    let desk = Desk::new();
+    let told = desk.told(&["check", "."]);
+    let expected = "there is no `graph.yaml`, `config.yaml` or `agent.yaml` in `.`";
+    let help = "give the folder that holds an agent, or its file itself";
+    assert!(told.starts_with("exit code: 2") && told.contains(expected) && told.contains(help), "{told}");
+    let mesh = "agents:\n  a: {agent_type: human}\nentry_points:\n  - {name: e, target: a}\n";
+    desk.write("mesh.yaml", mesh);
+    desk.write("notes.yaml", "colour: blue\n");
+    assert!(desk.told(&["check", "."]).contains("give the file itself: `./mesh.yaml`"));
+    desk.write("deeper/graph.yaml", GRAPH);
+    let told = desk.told(&["run", "."]);
+    assert!(told.contains("one of its agents: `./mesh.yaml`, `./deeper`"), "{told}");
+}

@@ -10,9 +10,12 @@ use hotcell_files::Entry;
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile};
 
 use crate::agent::{ComponentsFile, LoadFailure};
+use crate::discover::discover;
 use crate::folder::{AGENT_FILE, CONFIG_FILE, GRAPH_FILE, both_files};
 use crate::revision::sources::Sources;
 
+/// Agents that are named where none was meant exactly.
+const MOST_SHOWN: usize = 5;
 /// Bytes that a graph file may have.
 const MAX_SOURCE: u64 = 16 << 20;
 
@@ -39,8 +42,9 @@ pub(crate) fn locate(sources: &Sources, path: &Path, project: Option<&Path>) -> 
         }
         let mut names = [GRAPH_FILE, CONFIG_FILE, AGENT_FILE].into_iter().map(Path::new);
         let name = names.find(|name| inside.entry(name) != Entry::Missing).ok_or_else(|| {
-            Diagnostic::error(format!("there is neither `{GRAPH_FILE}` nor `{CONFIG_FILE}` in `{}`", path.display()))
-                .help("give the folder that holds an agent, or its file itself")
+            let message =
+                format!("there is no `{GRAPH_FILE}`, `{CONFIG_FILE}` or `{AGENT_FILE}` in `{}`", path.display());
+            Diagnostic::error(message).help(instead_of(path, project))
         })?;
         found = path.join(name);
         folder = path;
@@ -54,6 +58,22 @@ pub(crate) fn locate(sources: &Sources, path: &Path, project: Option<&Path>) -> 
         false => folder.display().to_string(),
     };
     Ok(Located { file, shown: found.display().to_string(), shown_folder })
+}
+
+/// What a person may have meant by a folder that has no file of an agent under its usual name.
+fn instead_of(folder: &Path, project: Option<&Path>) -> String {
+    // What a file names is not looked for elsewhere.
+    let found = if project.is_none() { discover(folder) } else { Vec::new() };
+    let mut shown: Vec<String> =
+        found.iter().take(MOST_SHOWN).map(|agent| format!("`{}`", agent.path.display())).collect();
+    if found.len() > MOST_SHOWN {
+        shown.push(format!("{} more", found.len() - MOST_SHOWN));
+    }
+    match &*shown {
+        [] => "give the folder that holds an agent, or its file itself".to_owned(),
+        [one] => format!("give the file itself: {one}"),
+        all => format!("give the file or folder of one of its agents: {}", all.join(", ")),
+    }
 }
 
 /// The text of a file that [`locate`] found. What takes its place meanwhile cannot lead elsewhere.
