@@ -24,5 +24,5 @@ mod usage;
 pub use account::{Account, BudgetScope, CostCap, CostExceeded, Overdrawn, RunBudget};
 pub use budget::Budget;
 pub use limit::Limit;
-pub use quantity::{Bytes, Cost, Fuel};
+pub use quantity::{Bytes, Cost, Fuel, JOURNAL_BYTES};
 pub use usage::Usage;

@@ -63,6 +63,9 @@ impl Bytes {
     }
 }
 
+/// What a run may write to its journal, where the operator says nothing else.
+pub const JOURNAL_BYTES: Bytes = Bytes(1 << 30);
+
 impl From<usize> for Bytes {
     fn from(count: usize) -> Self {
         Self(count as u64)

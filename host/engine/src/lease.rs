@@ -6,10 +6,8 @@ use async_trait::async_trait;
 use hotcell_journal::{Entry, JournalError, RecordedCall, RunId, RunWriter};
 use tokio::sync::oneshot;
 
-/// Bytes that a run may write to its journal.
-pub(crate) const MAX_WRITTEN: u64 = 1 << 30;
-/// Bytes of recordings that a process keeps of a run; of further calls none is kept.
-const MAX_RECORDED: u64 = 256 << 20;
+/// The part of what a run may write that a process may add to it in recordings; of further calls none is kept.
+const RECORDED: u64 = 4;
 
 /// A writer that tells when it is gone. Turns that were stopped hold it until their tasks are taken apart, and as long the run
 /// belongs to nobody else.
@@ -52,7 +50,7 @@ impl RunWriter for Lease {
 
     fn record(&self, call: RecordedCall) {
         let more = call.body.len() as u64;
-        if self.recorded.fetch_add(more, Ordering::Relaxed).saturating_add(more) <= MAX_RECORDED {
+        if self.recorded.fetch_add(more, Ordering::Relaxed).saturating_add(more) <= self.most / RECORDED {
             self.writer.record(call);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, BudgetScope, Usage};
+use hotcell_budget::{Account, BudgetScope, Bytes, JOURNAL_BYTES, Usage};
 use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{
@@ -19,7 +19,7 @@ use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
 use crate::event::Event;
 use crate::gates::Gates;
-use crate::lease::{Lease, MAX_WRITTEN};
+use crate::lease::Lease;
 use crate::memory::{Moved, Remembered};
 use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
@@ -40,7 +40,7 @@ pub struct Engine {
     ports: Ports,
     store: Arc<dyn RunStore>,
     revision: Option<String>,
-    most_written: u64,
+    most_written: Bytes,
     gates: Gates,
 }
 
@@ -80,7 +80,7 @@ pub struct RunReport {
 impl Engine {
     /// An engine that uses these ports and this store of runs.
     pub fn new(ports: Ports, store: Arc<dyn RunStore>) -> Self {
-        Engine { ports, store, revision: None, most_written: MAX_WRITTEN, gates: Gates::default() }
+        Engine { ports, store, revision: None, most_written: JOURNAL_BYTES, gates: Gates::default() }
     }
 
     /// The same engine, by which runs that go on are moved to this revision, which the store has to keep. [`Engine::fits`] says
@@ -91,9 +91,9 @@ impl Engine {
         self
     }
 
-    /// The same engine, with which a run may write so many bytes to its journal; otherwise it is a gibibyte.
+    /// The same engine, with which a run may write so many bytes to its journal; otherwise they are [`JOURNAL_BYTES`].
     #[must_use]
-    pub fn writing_at_most(mut self, bytes: u64) -> Self {
+    pub fn writing_at_most(mut self, bytes: Bytes) -> Self {
         self.most_written = bytes;
         self
     }
@@ -282,7 +282,7 @@ impl Engine {
         let state = initial_state(&graph, given)?;
         let resumed = !history.entries.is_empty();
         let worked = history.worked;
-        let (lease, gone) = Lease::new(writer, &history.entries, self.most_written);
+        let (lease, gone) = Lease::new(writer, &history.entries, self.most_written.0);
         let (remembered, completed, spent) = Remembered::of(history.entries);
         let context = Arc::new(self.context(Arc::new(lease), &graph, variables, remembered, spent));
         let run = context.run.clone();

@@ -48,7 +48,10 @@ pub enum JournalError {
     #[error("run `{0}` was taken over by another process; this one adds nothing to it any more")]
     Fenced(RunId),
     /// The run has written more than a run may
-    #[error("the run has written more than {} to its journal, and no run may", Bytes(*.most))]
+    #[error(
+        "the run has written more than {} to its journal, and may not write more (`journal_bytes` under `[run]` in `hotcell.toml`)",
+        Bytes(*.most)
+    )]
     Full {
         /// Bytes that a run may write
         most: u64,

@@ -33,6 +33,7 @@
 //!
 //! [run]
 //! strict = true                      # a run fails for whoever started it if a node failed and nothing handles that
+//! journal_bytes = 67108864           # what a run may write to its journal
 //!
 //! [secrets]                          # where values come from; otherwise HOTCELL_SECRET_NAME in the environment
 //! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
@@ -42,7 +43,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotcell_budget::Budget;
+use hotcell_budget::{Budget, Bytes, JOURNAL_BYTES};
 use hotcell_cells::{Grants, RecordTerms, Secrets, digest};
 use hotcell_files::{FileError, Folder};
 use serde::Deserialize;
@@ -108,6 +109,13 @@ struct CallerSettings {
 #[serde(default, deny_unknown_fields)]
 struct RunSettings {
     strict: bool,
+    journal_bytes: Option<u64>,
+}
+
+impl RunSettings {
+    fn journal_bytes(&self) -> Bytes {
+        self.journal_bytes.map_or(JOURNAL_BYTES, Bytes)
+    }
 }
 
 /// Where Python tools find packages.
@@ -292,7 +300,7 @@ impl Settings {
         let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
         let given = !self.grants.is_empty() || !self.secrets.is_empty();
         let given = given || !self.python.path.is_empty() || !self.callers.allow.is_empty();
-        let given = given || self.record != RecordSettings::default();
+        let given = given || self.record != RecordSettings::default() || self.run.journal_bytes() > JOURNAL_BYTES;
         given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
     }
 
@@ -337,6 +345,12 @@ impl Settings {
         }
         for (limit, value) in &self.ceiling {
             all.push(format!("no call has more than {value} as its `{limit}`, not even one of your own plugins"));
+        }
+        if self.run.journal_bytes() > JOURNAL_BYTES {
+            all.push(format!(
+                "a run may write {} to its journal, and not only {JOURNAL_BYTES}",
+                self.run.journal_bytes()
+            ));
         }
         for caller in &self.callers.allow {
             all.push(format!("the agent in `{}` may call this one with what is granted here", caller.display()));
@@ -387,6 +401,12 @@ impl Settings {
     /// grants nothing.
     pub fn is_strict(&self) -> bool {
         self.run.strict
+    }
+
+    /// What a run may write to its journal. Without trust it is never more than by default.
+    pub fn journal_bytes(&self) -> Bytes {
+        let bytes = self.run.journal_bytes();
+        if self.distrusted { bytes.min(JOURNAL_BYTES) } else { bytes }
     }
 
     /// What an import path means, if the operator says so.
@@ -537,6 +557,24 @@ mod tests {
         assert!(strict.is_strict() && !strict.wish_for_something() && strict.distrusted().is_strict());
         assert!(!settings("").unwrap().is_strict());
         assert!(settings("[run]\nstrct = true\n").unwrap_err().contains("unknown field `strct`"));
+    }
+
+    #[test]
+    fn without_trust_a_run_writes_less_to_its_journal_and_never_more() {
+        let bytes = |text: &str| {
+            let settings = settings(text).unwrap();
+            let (wishes, trusted) = (settings.wish_for_something(), settings.journal_bytes());
+            assert_eq!(settings.wishes().is_empty(), !wishes, "{text}");
+            (wishes, trusted, settings.distrusted().journal_bytes())
+        };
+        let (less, more) = (Bytes::mib(1), Bytes(1 << 40));
+        assert_eq!(bytes(""), (false, JOURNAL_BYTES, JOURNAL_BYTES));
+        assert_eq!(bytes("[run]\njournal_bytes = 1048576\n"), (false, less, less));
+        assert_eq!(bytes("[run]\njournal_bytes = 1099511627776\n"), (true, more, JOURNAL_BYTES));
+        for wrong in ["-1", "'much'", "1.5"] {
+            let error = settings(&format!("[run]\njournal_bytes = {wrong}\n")).unwrap_err();
+            assert!(error.contains("journal_bytes"), "{error}");
+        }
     }
 
     #[test]

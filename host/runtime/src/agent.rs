@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hotcell_budget::{BudgetScope, RunBudget, Usage};
+use hotcell_budget::{BudgetScope, Bytes, RunBudget, Usage};
 use hotcell_cells::Grants;
 use hotcell_dialects::Dialect;
 use hotcell_dialects::leafmesh::MeshSettings;
@@ -38,6 +38,8 @@ pub struct Agent {
     pub style: Option<&'static str>,
     /// Whether a run of it fails for whoever started it if a node failed and nothing handles that (`[run] strict`)
     pub strict: bool,
+    /// What a run of it may write to its journal (`[run] journal_bytes`)
+    pub journal_bytes: Bytes,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
     /// Where it comes from, for whoever loads it again

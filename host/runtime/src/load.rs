@@ -101,6 +101,7 @@ fn load_located(
         style: one.style,
         names: one.names,
         strict: one.said.settings().is_strict(),
+        journal_bytes: one.said.settings().journal_bytes(),
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,

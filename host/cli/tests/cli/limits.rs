@@ -39,3 +39,25 @@ fn files_that_scripts_hold_open_leave_enough_for_the_run() {
     assert!(told.contains("too-many-handles: all guests together may have 300 files open"), "{told}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "still here\n", "{told}");
 }
+
+#[test]
+fn a_run_writes_to_its_journal_what_the_folder_allows_and_no_more() {
+    let graph = "name: x\nversion: \"1.0\"\nstart: big\nnodes:\n  big: { type: script, script: scripts/big.py, next: done }\n  done: { type: end, output: done }\n";
+    let desk = Desk::with(graph, &[("big.py", "import json\nprint(json.dumps({'x': 'x' * 100_000}))\n")]);
+    assert!(desk.told(&["run", "."]).starts_with("exit code: 0"));
+    // Also where nobody trusts the folder, and when it is tried again.
+    desk.write("hotcell.toml", "[run]\njournal_bytes = 50000\n");
+    let full =
+        "the run has written more than [BYTES] to its journal, and may not write more (`journal_bytes` under `[run]`";
+    let told = desk.told(&["run", "."]);
+    assert!(told.starts_with("exit code: 1") && told.contains(full), "{told}");
+    let failed = desk.runs()[0].id.to_string();
+    let told = desk.told(&["runs", "retry", &failed]);
+    assert!(told.starts_with("exit code: 1") && told.contains(full), "{told}");
+    // A higher limit counts where somebody trusts it.
+    desk.write("hotcell.toml", "[run]\njournal_bytes = 4000000000\n");
+    let told = desk.told(&["trust", ".", "--yes"]);
+    assert!(told.contains("a run may write [BYTES] to its journal, and not only [BYTES]"), "{told}");
+    let told = desk.told(&["runs", "retry", &failed, "--revision", "current"]);
+    assert!(told.starts_with("exit code: 0"), "{told}");
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::common::journal::request;
 use crate::common::{World, end, graph, pass};
+use hotcell_budget::Bytes;
 use hotcell_engine::{Engine, Outcome};
 use hotcell_graph::ir::{Expression, Graph, Update};
 use hotcell_journal::{MemoryStore, RunStore as _};
@@ -76,16 +77,16 @@ fn filling() -> Graph {
 #[tokio::test]
 async fn a_run_writes_so_much_to_its_journal_and_then_fails() {
     let store = Arc::new(MemoryStore::default());
-    let engine = Engine::new(Arc::new(World::default()).ports(), store.clone()).writing_at_most(2_000_000);
+    let engine = Engine::new(Arc::new(World::default()).ports(), store.clone()).writing_at_most(Bytes(2_000_000));
     let graph = Arc::new(filling());
     let report = engine.start(request(&graph), CancellationToken::new()).await.unwrap();
-    let full = "the run has written more than 1.9 MiB to its journal, and no run may";
-    assert_eq!(report.outcome, Outcome::Failed { node: None, error: full.to_owned() });
+    let is_full = |outcome: &Outcome| matches!(outcome, Outcome::Failed { node: None, error } if error.starts_with("the run has written more than 1.9 MiB to its journal"));
+    assert!(is_full(&report.outcome), "{:?}", report.outcome);
     let entries = store.history(&report.run).await.unwrap().whole().unwrap();
     assert!((15..25).contains(&entries.len()), "{}", entries.len());
     assert!(entries.last().unwrap().fact.is_rest());
     // Neither another process nor another attempt has room again.
     let again = engine.retry(&report.run, graph, CancellationToken::new()).await.unwrap();
-    assert_eq!(again.outcome, Outcome::Failed { node: None, error: full.to_owned() });
+    assert!(is_full(&again.outcome), "{:?}", again.outcome);
     assert!(store.history(&report.run).await.unwrap().whole().unwrap().len() < entries.len() + 5);
 }

@@ -240,7 +240,8 @@ impl Host {
             web: agent.own.web.clone(),
             clock: self.clock().clone(),
         };
-        Engine::new(ports, self.0.journal.clone()).behind(self.0.gates.of(agent.source()))
+        let engine = Engine::new(ports, self.0.journal.clone()).behind(self.0.gates.of(agent.source()));
+        engine.writing_at_most(agent.journal_bytes)
     }
 
     /// Sends the answer to an open question of a run: the one of this id, or the only one there is. A run that is being worked
