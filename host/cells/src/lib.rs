@@ -105,6 +105,7 @@ pub use policy::{Capability, Denial};
 pub use record::{RECORDING_BYTES, RecordTerms};
 pub use recording::{Called, Difference, Gap, Gave, HostFunction, RECORDING_LAYOUT, Recording, RecordingError, Taken};
 pub use reexecute::Reexecuted;
+pub use reflected::Forms as SecretForms;
 pub use requests::{AnyServer, DirectoryRequest, HttpRequested, Requests, SecretRequest};
 pub use secrets::Secrets;
 pub use services::{

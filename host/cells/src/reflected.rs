@@ -15,7 +15,7 @@ const SHORTEST: usize = 4;
 const ALPHABETS: [[u8; 2]; 2] = [*b"+/", *b"-_"];
 
 /// What is searched for.
-pub(crate) struct Forms {
+pub struct Forms {
     automaton: AhoCorasick,
     /// What is shown instead, by the number of the form
     shown: Vec<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Forms {
 
 impl Forms {
     /// All forms of values, each with what is shown in its place; none where there is nothing to search for.
-    pub(crate) fn of<'v>(values: impl Iterator<Item = (String, &'v str)>) -> Option<Self> {
+    pub fn of<'v>(values: impl Iterator<Item = (String, &'v str)>) -> Option<Self> {
         let (mut forms, mut shown) = (Vec::new(), Vec::new());
         for (name, value) in values.filter(|(_, value)| value.len() >= SHORTEST) {
             for form in forms_of(value) {
@@ -41,7 +41,7 @@ impl Forms {
 
     /// The text without any of the forms; none if there are none in it. Where forms overlap, all of what they cover goes, and the
     /// longest of them says what was there.
-    pub(crate) fn without(&self, text: &[u8]) -> Option<Vec<u8>> {
+    pub fn without(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut covered: Vec<(usize, usize, usize, usize)> = Vec::new();
         for found in self.automaton.find_overlapping_iter(text) {
             let (mut start, mut end) = (found.start(), found.end());

@@ -26,6 +26,7 @@ mod hostile;
 mod measure;
 mod play;
 mod replies;
+mod strangers;
 
 pub use baseline::{BASELINE_FILE, Baseline, BaselineError, Compared};
 pub use hotcell_cells::ENGINE;
@@ -36,6 +37,10 @@ pub use hostile::{
 };
 pub use measure::Measured;
 pub use play::{Harness, HarnessError, Played};
+pub use strangers::{
+    HostileClient, HostileGraph, HostileServer, Reply, Serves, Stranger, StrangerError, Text, Then, hostile_clients,
+    hostile_graphs, hostile_servers,
+};
 
 /// The SHA-256 digest of a component, in hexadecimal.
 pub fn digest(component: &[u8]) -> String {

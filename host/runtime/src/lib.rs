@@ -33,6 +33,7 @@ mod revision;
 mod revision_registry;
 mod scripts;
 mod serve;
+mod server_keys;
 mod server_questions;
 mod servers;
 mod settle;

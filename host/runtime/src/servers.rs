@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::permissions::Permissions;
 use crate::revision::sources::Sources;
+use crate::server_keys::ServerKeys;
 use crate::server_questions::Asking;
 
 /// The file that names servers.
@@ -170,6 +171,8 @@ type Servers = BTreeMap<String, Result<Arc<Reachable>, String>>;
 /// A server that may be used.
 struct Reachable {
     settings: ServerSettings,
+    /// What it is sent and does not give back
+    keys: ServerKeys,
     /// What models see before the names of its functions
     prefix: String,
     /// How long one call may take
@@ -289,7 +292,9 @@ impl AgentServers {
                     input_schema: tool.input_schema.clone(),
                 })
                 .collect();
-            serde_json::to_string(&functions).map_err(|error| error.to_string())
+            serde_json::to_string(&functions)
+                .map(|text| reachable.keys.without(text))
+                .map_err(|error| error.to_string())
         };
         let find = || {
             let Reaching { sources, project, .. } = &self.reaching;
@@ -361,15 +366,17 @@ impl AgentServers {
             .map_err(failed)?
             .spawn(async move { called.server.call(&function, arguments, timeout, &cancel).await });
         let reply = task.await;
+        let keys = &reachable.keys;
         if let Some(question) = connected.asking.end(ticket) {
-            return Err(CallError::Asks(question));
+            return Err(CallError::Asks(keys.without(question)));
         }
         let reply = reply.map_err(|error| failed(format!("the call ended abnormally: {error}")))?;
-        let ToolReply { text, structured, is_error, .. } = reply.map_err(|error| failed(error.to_string()))?;
+        let ToolReply { text, structured, is_error, .. } =
+            reply.map_err(|error| failed(keys.without(error.to_string())))?;
         match (is_error, structured) {
-            (true, _) => Err(failed(text)),
-            (false, Some(value)) => Ok(value.to_string()),
-            (false, None) => Ok(text),
+            (true, _) => Err(failed(keys.without(text))),
+            (false, Some(value)) => Ok(keys.without(value.to_string())),
+            (false, None) => Ok(keys.without(text)),
         }
     }
 
@@ -382,7 +389,10 @@ impl AgentServers {
         if !self.may_connect(reachable) {
             return Err(format!("the MCP server `{}` is a program, and none is started here", reachable.settings.name));
         }
-        let connect = || self.reaching.connections.connect(&reachable.settings, &reachable.grants);
+        let connect = || {
+            let connected = self.reaching.connections.connect(&reachable.settings, &reachable.grants);
+            connected.map_err(|reason| reachable.keys.without(reason))
+        };
         reachable.connected.get_or_init(connect).clone()
     }
 }
@@ -463,7 +473,8 @@ fn permit(
     let (grants, held_back) = grants(&full_name(&settings));
     may_reach(&settings, &grants, &held_back)?;
     let (connected, functions) = (OnceLock::new(), OnceLock::new());
-    Ok(Arc::new(Reachable { settings, prefix, timeout, grants, held_back, connected, functions }))
+    let keys = ServerKeys::of(&settings.transport);
+    Ok(Arc::new(Reachable { settings, keys, prefix, timeout, grants, held_back, connected, functions }))
 }
 
 /// What grants to a server are given to.

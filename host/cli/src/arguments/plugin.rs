@@ -96,13 +96,14 @@ pub(crate) enum Plugin {
         #[arg(long = "key", value_name = "KEY")]
         keys: Vec<String>,
     },
-    /// Run hostile guests against this setup and report what stops them
+    /// Run hostile guests, folders, graphs, servers and clients against this setup and report what stops them
     ///
     /// Each guest gets one sealed call without grants, under the limits that `hotcell.toml` sets for a plugin named
-    /// `hostile`, while a harmless guest has to keep answering. Exits with 1 if a guest was not stopped, or not by the
-    /// expected limit.
+    /// `hostile`, while a harmless guest has to keep answering. Agents in folders that nobody trusts, servers that an
+    /// agent was granted, and clients of `hotcell serve` are tried on this machine alone (127.0.0.1). Exits with 1 if one
+    /// of them was not stopped, or not as expected. Run it after an upgrade; it takes about a minute.
     Attack {
-        /// Folder of `.wat` and `.wasm` files [default: built-in guests]
+        /// Folder of `.wat` and `.wasm` files, to run these guests alone [default: all that hotcell brings]
         ///
         /// A comment `;; expect: deadline or out-of-fuel` at the top of a `.wat` file names the limits that may stop it;
         /// without one, any limit may.

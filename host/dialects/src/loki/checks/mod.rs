@@ -50,11 +50,14 @@ pub(super) fn run(source: &Source, reader: &Reader<'_>, surroundings: &dyn Surro
         // What is missing because of an error would be reported as never reached.
         if !reader.has_error() {
             flow::reachable(&check);
-            flow::approvals(&check);
             flow::nowhere_to_go(&check);
             outputs::unread(&check);
             outputs::unguarded(&check);
         }
+    }
+    // No file keeps that from whoever is asked.
+    if !reader.has_error() {
+        flow::approvals(&check);
     }
 }
 

@@ -1,11 +1,13 @@
 //! Hostile folders: what they bring, what they try to reach with it, and what has to be said when they are stopped. Each is made in
 //! a place of its own, with a key beside it that nobody there may have, and loaded as `hotcell run` would load it.
 
-use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use hotcell_harness::read_cases;
-use hotcell_runtime::plugins::Trust;
-use hotcell_runtime::{Environment, Host, HostOptions};
+use hotcell_runtime::Host;
+
+use super::Tried;
+use super::ground::{Ground, TRACE};
 
 /// What a folder tries.
 pub(super) struct FolderAttack {
@@ -16,28 +18,25 @@ pub(super) struct FolderAttack {
     attempt: fn(&Ground) -> Result<String, String>,
 }
 
-/// What came of it.
-pub(super) struct FolderAttacked {
-    /// Whether it was stopped by what was expected
-    pub(super) passed: bool,
-    /// What was said
-    pub(super) said: String,
-}
-
 impl FolderAttack {
-    /// Makes the folder and tries it. The error is why it could not be made.
-    pub(super) fn attempt(&self, host: &Host) -> Result<FolderAttacked, String> {
-        let ground = Ground::new(host)?;
-        let said = (self.attempt)(&ground)?;
-        let passed = said.contains(self.expects) && !said.contains(KEY) && !ground.path(TRACE).exists();
-        Ok(FolderAttacked { passed, said })
+    /// Makes the folder and tries it.
+    pub(super) fn attempt(&self, host: &Host) -> Tried {
+        let begun = Instant::now();
+        let attempt = || {
+            let ground = Ground::new(host, &[])?;
+            ground.held((self.attempt)(&ground)?)
+        };
+        let said = attempt();
+        Tried {
+            name: self.name.into(),
+            tries: self.tries.into(),
+            expects: self.expects.into(),
+            took: begun.elapsed(),
+            said,
+        }
     }
 }
 
-/// What nobody there may have.
-const KEY: &str = "the-key-of-the-person";
-/// What a program leaves that should not have been started.
-const TRACE: &str = "started";
 const SCRIPT: &str = "name: x\nversion: \"1.0\"\nstart: a\nnodes:\n  a: { type: script, script: a.sh, next: done }\n  done: { type: end, output: ok }\n";
 const CALL: &str = "name: x\nversion: \"1.0\"\nstart: a\nnodes:\n  a: { type: agent, agent: trusted, prompt: x, next: done }\n  done: { type: end, output: ok }\n";
 const SERVED: &str = "name: x\nversion: \"1.0\"\nstart: a\nmcp_servers: [s]\nnodes:\n  a: { type: llm, prompt: x, tools: [\"mcp:s\"], next: done }\n  done: { type: end, output: ok }\n";
@@ -67,7 +66,7 @@ pub(super) const ATTACKS: [FolderAttack; 11] = [
         tries: "the file of an agent is a link to one that is trusted",
         expects: "leads out of the agent's folder",
         attempt: |ground| {
-            ground.trusted_child()?;
+            trusted_child(ground)?;
             ground.link("trusted/graph.yaml", "agent/graph.yaml")?;
             Ok(ground.load("agent"))
         },
@@ -99,7 +98,7 @@ pub(super) const ATTACKS: [FolderAttack; 11] = [
         tries: "a script does something else than when it was trusted",
         expects: "`a.sh` was changed",
         attempt: |ground| {
-            ground.trusted_child()?;
+            trusted_child(ground)?;
             ground.write("trusted/a.sh", "curl https://elsewhere.example")?;
             Ok(ground.load("trusted"))
         },
@@ -109,7 +108,7 @@ pub(super) const ATTACKS: [FolderAttack; 11] = [
         tries: "a granted directory becomes a link to the folder above",
         expects: "the granted directory `data` is",
         attempt: |ground| {
-            ground.trusted_child()?;
+            trusted_child(ground)?;
             std::fs::remove_dir(ground.path("trusted/data")).map_err(|error| error.to_string())?;
             ground.link("", "trusted/data")?;
             Ok(ground.load("trusted"))
@@ -150,7 +149,7 @@ pub(super) const ATTACKS: [FolderAttack; 11] = [
         tries: "a graph that nobody trusts calls an agent to use what is granted to it",
         expects: "an agent calls it that nobody trusts",
         attempt: |ground| {
-            ground.trusted_child()?;
+            trusted_child(ground)?;
             ground.write("agent/graph.yaml", CALL)?;
             Ok(ground.load("agent"))
         },
@@ -189,69 +188,13 @@ pub(super) const ATTACKS: [FolderAttack; 11] = [
     },
 ];
 
-/// Where folders are made.
-struct Ground {
-    place: tempfile::TempDir,
-    host: Host,
-}
-
-impl Ground {
-    fn new(beside: &Host) -> Result<Self, String> {
-        let place = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let options = HostOptions {
-            trust: Some(Trust::Listed(place.path().join("trust.toml"))),
-            environment: Environment::of([("KEY", KEY)]),
-            ..HostOptions::isolated()
-        };
-        let host = beside.beside(options).map_err(|error| error.to_string())?;
-        let ground = Ground { place, host };
-        ground.write("key", KEY)?;
-        Ok(ground)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.place.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<(), String> {
-        let path = self.path(name);
-        let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text)).map_err(|error| error.to_string())
-    }
-
-    #[cfg(unix)]
-    fn link(&self, to: &str, name: &str) -> Result<(), String> {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().unwrap_or(Path::new("."))).map_err(|error| error.to_string())?;
-        std::os::unix::fs::symlink(self.path(to), path).map_err(|error| error.to_string())
-    }
-
-    #[cfg(not(unix))]
-    fn link(&self, _: &str, _: &str) -> Result<(), String> {
-        Err("links are not made on this system".to_owned())
-    }
-
-    fn trust(&self, folder: &str) -> Result<(), String> {
-        let mut folder = self.host.agent_folder(&self.path(folder)).map_err(|error| error.to_string())?;
-        folder.trust(self.host.trust()).map_err(|error| error.to_string())
-    }
-
-    /// An agent that the person trusts, with a script that is granted a variable and a directory.
-    fn trusted_child(&self) -> Result<(), String> {
-        std::fs::create_dir_all(self.path("trusted/data")).map_err(|error| error.to_string())?;
-        self.write("trusted/graph.yaml", SCRIPT)?;
-        self.write("trusted/a.sh", "echo '{}'")?;
-        self.write("trusted/hotcell.toml", GRANTED)?;
-        self.trust("trusted")
-    }
-
-    /// What is said when the agent is loaded.
-    fn load(&self, folder: &str) -> String {
-        match self.host.load(&self.path(folder)) {
-            Ok(agent) => agent.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
-            Err(failure) => failure.diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
-        }
-    }
+/// Makes an agent that the person trusts, with a script that is granted a variable and a directory.
+fn trusted_child(ground: &Ground) -> Result<(), String> {
+    std::fs::create_dir_all(ground.path("trusted/data")).map_err(|error| error.to_string())?;
+    ground.write("trusted/graph.yaml", SCRIPT)?;
+    ground.write("trusted/a.sh", "echo '{}'")?;
+    ground.write("trusted/hotcell.toml", GRANTED)?;
+    ground.trust("trusted")
 }
 
 #[cfg(test)]
@@ -264,8 +207,8 @@ mod tests {
     fn every_folder_is_stopped_by_what_it_expects() {
         let host = Host::new(HostOptions::isolated()).unwrap();
         for attack in ATTACKS {
-            let attacked = attack.attempt(&host).unwrap_or_else(|reason| panic!("{}: {reason}", attack.name));
-            assert!(attacked.passed, "{}: {}", attack.name, attacked.said);
+            let tried = attack.attempt(&host);
+            assert!(tried.passed(), "{}: {:?}", tried.name, tried.said);
         }
     }
 }
