@@ -50,7 +50,7 @@ pub(crate) fn result(report: &RunReport, exit: Exit) -> Value {
         }
         Outcome::Stopped { reason } => line["error"] = reason.as_str().into(),
         Outcome::Waiting { questions } => line["questions"] = json!(questions),
-        Outcome::Interrupted | Outcome::Cancelled => {}
+        Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => {}
     }
     line
 }
@@ -100,6 +100,7 @@ fn status(outcome: &Outcome) -> &'static str {
         Outcome::Stopped { .. } => "stopped",
         Outcome::Waiting { .. } => "waiting",
         Outcome::Interrupted => "interrupted",
+        Outcome::Paused => "paused",
         Outcome::Cancelled => "cancelled",
     }
 }

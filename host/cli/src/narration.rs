@@ -177,6 +177,7 @@ impl Narrator {
                 self.warn(&format!("graph waits for a person: {questions} without an answer"));
             }
             Event::RunInterrupted { .. } => self.warn("graph interrupted"),
+            Event::RunPaused { .. } => self.warn("graph paused"),
             // Questions and answers are told by whoever asks; text of a model is told when it is the result.
             _ => {}
         }

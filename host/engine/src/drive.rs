@@ -137,6 +137,8 @@ pub(crate) struct Drive {
     failure_kind: Option<String>,
     /// Nodes of this graph that failed and after which it went on, with what they said
     failed: Vec<(String, String)>,
+    /// Whether somebody wants it to rest when the nodes that run are done
+    is_pausing: bool,
     /// How long its turns took in earlier processes, where that is not known of the run
     worked: Duration,
     pub(crate) timings: Timings,
@@ -160,6 +162,7 @@ impl Drive {
             is_refused: false,
             failure_kind: None,
             failed: Vec::new(),
+            is_pausing: false,
             worked: Duration::ZERO,
             timings: Timings::new(&graph),
             context,
@@ -218,7 +221,7 @@ impl Drive {
             Outcome::Completed { output } => ("completed", "output", output),
             Outcome::Failed { error, .. } => ("failed", "error", error),
             Outcome::Stopped { reason } => ("stopped", "error", reason),
-            Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => return,
+            Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => return,
         };
         let context = self.context.clone();
         let event = || {
@@ -317,7 +320,13 @@ impl Drive {
                 Err(error) => return Ok(Halt::At(self.explain(error), self.schedule.state())),
             }
             let exceeded = self.context.budget_scope.within_cost(Cost::default()).err();
+            // Nodes that only wait for somebody begin again when the run is resumed, as after an interruption.
+            if self.is_pausing && self.in_flight <= self.context.idle.turns() {
+                self.running.clear();
+                return Ok(Halt::At(Outcome::Paused, self.schedule.state()));
+            }
             while exceeded.is_none()
+                && !self.is_pausing
                 && self.has_place()
                 && let Some(start) = self.queue.pop_front()
             {
@@ -472,6 +481,7 @@ impl Drive {
         for Entry { place, fact } in news {
             match fact {
                 Fact::Cancelled => return Ok(true),
+                Fact::PauseAsked => self.is_pausing = true,
                 Fact::Answered { number, text } => {
                     let turn = place.turn();
                     self.context.remembered().answer(place, number, text);
@@ -752,6 +762,7 @@ impl Drive {
             Outcome::Failed { node, error } => Fact::Ended { result: Err(error.clone()), node: node.clone() },
             Outcome::Stopped { reason } => Fact::Stopped { reason: reason.clone() },
             Outcome::Waiting { .. } => Fact::Waiting,
+            Outcome::Paused => Fact::Paused,
             // Nothing ends with it: giving the run free says that nobody works on it.
             Outcome::Interrupted | Outcome::Cancelled => return Ok(()),
         };
@@ -792,6 +803,10 @@ impl Drive {
                 self.emit(&Event::RunWaiting { run, questions });
             }
             Outcome::Interrupted => self.emit(&Event::RunInterrupted { run }),
+            Outcome::Paused => {
+                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] paused");
+                self.emit(&Event::RunPaused { run });
+            }
             Outcome::Cancelled => {
                 tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] cancelled");
                 self.emit(&Event::RunCancelled { run });

@@ -193,6 +193,11 @@ pub enum Event<'a> {
         /// The run
         run: &'a RunId,
     },
+    /// Somebody paused the run; it goes on when somebody resumes it
+    RunPaused {
+        /// The run
+        run: &'a RunId,
+    },
     /// Work was stopped; the run can be resumed
     RunInterrupted {
         /// The run

@@ -101,6 +101,8 @@ pub enum Outcome {
     },
     /// Work was stopped; it can be resumed
     Interrupted,
+    /// Somebody paused it between two nodes; it goes on when somebody resumes it
+    Paused,
     /// Somebody ended it for good
     Cancelled,
 }

@@ -73,6 +73,8 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
             "revised"
         }
         Fact::Waiting => "waiting",
+        Fact::PauseAsked => "pause-asked",
+        Fact::Paused => "paused",
         Fact::Cancelled => "cancelled",
         Fact::Ended { result, node } => {
             match result {
@@ -198,6 +200,8 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
         "retried" => Ok(Fact::Retried),
         "revised" => Ok(Fact::Revised { digest: text("digest").ok_or("the digest is missing")? }),
         "waiting" => Ok(Fact::Waiting),
+        "pause-asked" => Ok(Fact::PauseAsked),
+        "paused" => Ok(Fact::Paused),
         "cancelled" => Ok(Fact::Cancelled),
         "ended" => Ok(Fact::Ended {
             result: match (text("output"), text("error")) {

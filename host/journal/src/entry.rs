@@ -137,6 +137,10 @@ pub enum Fact {
     },
     /// Nothing can go on before a question is answered
     Waiting,
+    /// Somebody wants the run to rest when the nodes that run are done
+    PauseAsked,
+    /// The run rests because somebody wanted that, and goes on when somebody says so
+    Paused,
     /// Somebody ended the run for good
     Cancelled,
     /// The run came to a cap after which it goes no further, and has not failed
@@ -183,6 +187,8 @@ impl Fact {
                 | Self::TimerFired { .. }
                 | Self::Expired { .. }
                 | Self::Waiting
+                | Self::PauseAsked
+                | Self::Paused
                 | Self::Cancelled => 0,
             }
     }

@@ -386,6 +386,7 @@ impl RunStore for MemoryStore {
             }
             match (&entry.fact, run.owned) {
                 (Fact::Cancelled, false) => run.append(entry),
+                (Fact::PauseAsked, false) => run.append(Entry::of_run(Fact::Paused)),
                 _ => run.mail.push(entry),
             }
         }
@@ -476,7 +477,7 @@ impl RunStore for MemoryStore {
 
     async fn with_messages(&self) -> Result<Vec<RunId>, JournalError> {
         let runs = self.runs();
-        let waits = |run: &Run| !run.owned && !run.status().is_final() && !run.mail.is_empty();
+        let waits = |run: &Run| !run.owned && run.status().goes_on_by_itself() && !run.mail.is_empty();
         let has = |id: &&RunId| runs.by_id.get(*id).is_some_and(|run| waits(&locked(run)));
         Ok(runs.order.iter().filter(has).cloned().collect())
     }
@@ -486,7 +487,7 @@ impl RunStore for MemoryStore {
         let is_due = |id: &&RunId| {
             runs.by_id.get(*id).is_some_and(|run| {
                 let run = locked(run);
-                !run.owned && !run.status().is_final() && run.timers().into_values().any(|at| at <= now)
+                !run.owned && run.status().goes_on_by_itself() && run.timers().into_values().any(|at| at <= now)
             })
         };
         Ok(runs.order.iter().filter(is_due).cloned().collect())

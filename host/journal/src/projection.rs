@@ -21,6 +21,8 @@ pub enum RunStatus {
     Interrupted,
     /// It waits for a person
     Waiting,
+    /// A person stopped it for now; it goes on when somebody resumes it
+    Paused,
     /// It ended with a result
     Completed,
     /// It stopped with an error
@@ -33,10 +35,11 @@ pub enum RunStatus {
 
 impl RunStatus {
     /// Every status.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Running,
         Self::Interrupted,
         Self::Waiting,
+        Self::Paused,
         Self::Completed,
         Self::Failed,
         Self::Stopped,
@@ -49,6 +52,7 @@ impl RunStatus {
             RunStatus::Running => "running",
             RunStatus::Interrupted => "interrupted",
             RunStatus::Waiting => "waiting",
+            RunStatus::Paused => "paused",
             RunStatus::Completed => "completed",
             RunStatus::Failed => "failed",
             RunStatus::Stopped => "stopped",
@@ -59,6 +63,12 @@ impl RunStatus {
     /// The status of that word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
+    /// Whether a run that nobody works on goes on when something comes that it waits for; otherwise it has ended, or somebody has to
+    /// resume it.
+    pub(crate) fn goes_on_by_itself(self) -> bool {
+        !self.is_final() && self != RunStatus::Paused
     }
 
     /// Whether nothing more can happen to the run.
@@ -79,13 +89,14 @@ impl Fact {
         Some(match self {
             Fact::Started(_) | Fact::Resumed | Fact::Retried => RunStatus::Running,
             Fact::Waiting => RunStatus::Waiting,
+            Fact::Paused => RunStatus::Paused,
             Fact::Cancelled => RunStatus::Cancelled,
             Fact::Stopped { .. } => RunStatus::Stopped,
             Fact::Ended { result: Ok(_), .. } => RunStatus::Completed,
             Fact::Ended { result: Err(_), .. } => RunStatus::Failed,
             Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Attempt { .. } => return None,
             Fact::TimerSet { .. } | Fact::TimerFired { .. } | Fact::Revised { .. } => return None,
-            Fact::Asked { .. } | Fact::Answered { .. } | Fact::Expired { .. } => return None,
+            Fact::PauseAsked | Fact::Asked { .. } | Fact::Answered { .. } | Fact::Expired { .. } => return None,
         })
     }
 
@@ -105,7 +116,7 @@ impl Fact {
 
     /// Whether whoever works on the run rests after this.
     pub fn is_rest(&self) -> bool {
-        matches!(self, Fact::Waiting | Fact::Cancelled | Fact::Stopped { .. } | Fact::Ended { .. })
+        matches!(self, Fact::Waiting | Fact::Paused | Fact::Cancelled | Fact::Stopped { .. } | Fact::Ended { .. })
     }
 
     /// The result or the error that a run ended with.

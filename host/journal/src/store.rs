@@ -278,8 +278,9 @@ pub trait RunStore: Send + Sync {
     /// come after what it ended with.
     async fn take(&self, run: &RunId, fact: Fact) -> Result<Taken, JournalError>;
 
-    /// Sends an answer ([`Fact::Answered`]) or a cancellation ([`Fact::Cancelled`]) to a run. It is committed when this
-    /// returns: the run receives it if it is being worked on, and finds it when it is taken otherwise.
+    /// Sends an answer ([`Fact::Answered`]), a cancellation ([`Fact::Cancelled`]) or the wish that it pauses ([`Fact::PauseAsked`]) to a
+    /// run. It is committed when this returns: the run receives it if it is being worked on, and finds it when it is taken
+    /// otherwise. A run that nobody works on is paused at once ([`Fact::Paused`]).
     ///
     /// Only the first answer to a question is taken: [`JournalError::NotAsked`] is for all others, [`JournalError::Expired`] for
     /// those to a question whose time was found to be over.
@@ -312,10 +313,10 @@ pub trait RunStore: Send + Sync {
     /// The latest run of a source in a thread, if there is one.
     async fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError>;
 
-    /// Runs that rest, and to which something was sent since.
+    /// Runs that rest, and to which something was sent since. Those that are paused go on when somebody says so, not by themselves.
     async fn with_messages(&self) -> Result<Vec<RunId>, JournalError>;
 
-    /// Runs that nobody works on, and one of whose timers ([`Fact::TimerSet`]) or questions ([`Question::expires`]) is due:
+    /// Runs that nobody works on, that are not paused, and one of whose timers ([`Fact::TimerSet`]) or questions ([`Question::expires`]) is due:
     /// whoever serves runs goes on with them.
     ///
     /// [`Question::expires`]: crate::Question::expires
@@ -370,10 +371,10 @@ pub(crate) fn may_take(run: &RunId, status: RunStatus, fact: &Fact) -> Result<()
     }
 }
 
-/// Whether this has to be sent to a run that stands like that: a second cancellation is no error, and nothing.
+/// Whether this has to be sent to a run that stands like that: a second cancellation or pause is no error, and nothing.
 pub(crate) fn may_send(run: &RunId, status: RunStatus, entry: &Entry) -> Result<bool, JournalError> {
     match (status, &entry.fact) {
-        (RunStatus::Cancelled, Fact::Cancelled) => Ok(false),
+        (RunStatus::Cancelled, Fact::Cancelled) | (RunStatus::Paused, Fact::PauseAsked) => Ok(false),
         (RunStatus::Cancelled, _) => Err(JournalError::Cancelled(run.clone())),
         (status, _) if status.is_final() => Err(JournalError::Ended { run: run.clone(), status }),
         _ => Ok(true),

@@ -146,7 +146,12 @@ impl Taking {
     fn resume(&self, run: RunId) {
         let taking = self.clone();
         self.runs.spawn(async move {
-            let report = taking.host.resume(run.as_str(), taking.session.clone()).await;
+            let report = match taking.host.wake(run.as_str(), taking.session.clone()).await {
+                Ok(Some(report)) => Ok(report),
+                // The answer is kept until somebody resumes the run.
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
             // Whoever works on it has the answer.
             if !matches!(report, Err(HostError::Run(RunError::Journal(JournalError::Busy(_))))) {
                 (taking.told)(&run, &report);

@@ -191,6 +191,10 @@ impl ToolCatalog {
                     "run {run} waits for a person, who can answer with `hotcell runs answer {run} '...' --resume`: {asked}"
                 ))
             }
+            Outcome::Paused => Called::failed(format!(
+                "run {run} was paused by a person, who can go on with it with `hotcell runs resume {run}`",
+                run = report.run
+            )),
             Outcome::Interrupted => Called::failed(format!("run {} was stopped; it can be resumed", report.run)),
             Outcome::Cancelled => Called::failed(format!("run {} was cancelled", report.run)),
         }

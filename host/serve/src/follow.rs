@@ -45,7 +45,7 @@ impl Follower {
                 RunStatus::Running => false,
                 // It was said, and whoever works on the run has yet to notice.
                 RunStatus::Cancelled => self.is_cancelled || is_free,
-                RunStatus::Waiting | RunStatus::Interrupted => live.is_none(),
+                RunStatus::Waiting | RunStatus::Paused | RunStatus::Interrupted => live.is_none(),
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Stopped => true,
             };
             if rests {
@@ -53,7 +53,7 @@ impl Follower {
             }
             let grown = self.store.grown(&self.run, self.after);
             match (status, live) {
-                (RunStatus::Waiting | RunStatus::Interrupted, Some(live)) => tokio::select! {
+                (RunStatus::Waiting | RunStatus::Paused | RunStatus::Interrupted, Some(live)) => tokio::select! {
                     grown = grown => grown?,
                     () = live.done.cancelled() => {}
                 },

@@ -186,10 +186,12 @@ impl Runs {
             let run = hold.run.clone();
             let told = Told::going_on(hold, working);
             let session = Session { people: told.clone(), observer: told.clone(), cancel };
-            let resumed = host.resume(run.as_str(), session).await;
+            let resumed = host.wake(run.as_str(), session).await;
             rested.notify_one();
             match resumed {
-                Ok(report) => told.reported(report),
+                Ok(Some(report)) => told.reported(report),
+                // What came for a run that is paused is kept until somebody resumes it.
+                Ok(None) => {}
                 // Whoever works on it has what was sent to it; one that has ended needs nothing.
                 Err(HostError::Run(RunError::Journal(JournalError::Busy(_)) | RunError::Ended { .. })) => {}
                 Err(error) => tracing::error!(target: "hotcell::serve", %run, %error, "a run cannot go on"),

@@ -104,7 +104,7 @@ pub(crate) enum StatusView {
     Error,
     /// It has a result
     Success,
-    /// It waits for an answer, or was cancelled
+    /// It waits for an answer, is paused, or was cancelled
     Interrupted,
 }
 
@@ -113,7 +113,7 @@ impl StatusView {
         match status {
             RunStatus::Running => StatusView::Running,
             RunStatus::Interrupted => StatusView::Pending,
-            RunStatus::Waiting | RunStatus::Cancelled => StatusView::Interrupted,
+            RunStatus::Waiting | RunStatus::Paused | RunStatus::Cancelled => StatusView::Interrupted,
             RunStatus::Completed => StatusView::Success,
             RunStatus::Failed | RunStatus::Stopped => StatusView::Error,
         }
@@ -143,7 +143,7 @@ pub(crate) struct RunView {
     pub(crate) updated_at: String,
     /// How it stands
     pub(crate) status: StatusView,
-    /// How it stands, in hotcell's own words: `running`, `interrupted`, `waiting`, `completed`, `failed`, `stopped`, `cancelled`
+    /// How it stands, in hotcell's own words: `running`, `interrupted`, `waiting`, `paused`, `completed`, `failed`, `stopped`, `cancelled`
     pub(crate) standing: &'static str,
     /// The beginning of its result, or why there is none
     pub(crate) outcome: Option<String>,
@@ -296,6 +296,8 @@ fn fact(numbered: &NumberedEntry) -> (&'static str, Value) {
         }
         Fact::Expired { number } => ("expired", json!({ "question_id": format!("{place}:{number}") })),
         Fact::Waiting => ("waiting", json!({})),
+        Fact::PauseAsked => ("pause_asked", json!({})),
+        Fact::Paused => ("paused", json!({})),
         Fact::Cancelled => ("cancelled", json!({})),
         Fact::Stopped { reason } => ("stopped", json!({ "reason": reason })),
         Fact::Ended { result: Ok(output), .. } => ("ended", json!({ "output": output })),

@@ -237,7 +237,7 @@ pub(crate) fn outcome(observed: &mut Observed, report: RunReport, world: &World)
             (Status::Failed, None, Some(world.shorten(&error)))
         }
         Outcome::Waiting { .. } => (Status::Interrupted, None, None),
-        Outcome::Interrupted | Outcome::Cancelled => return Err(PlayError::Interrupted),
+        Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => return Err(PlayError::Interrupted),
     };
     Ok(())
 }

@@ -104,6 +104,14 @@ pub(crate) enum Runs {
     },
     /// Receive callbacks of connectors (`mode: callback`) and resume their runs
     Listen(Listen),
+    /// Pause a run until it is resumed
+    ///
+    /// A run that is being worked on finishes the nodes that run, and rests before the next ones. Answers that come
+    /// meanwhile are kept. Nothing but `hotcell runs resume` goes on with it, not even a server that serves its agent.
+    Pause {
+        /// Run id, or a unique prefix of it
+        run: String,
+    },
     /// Cancel a run permanently
     Cancel {
         /// Run id, or a unique prefix of it

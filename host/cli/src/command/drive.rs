@@ -189,7 +189,8 @@ impl<'a> Drive<'a> {
             Outcome::Cancelled => {
                 self.context.screen.warning(&format!("run {} was cancelled by another process", report.run));
             }
-            Outcome::Interrupted => self.tell_how_to_resume(report),
+            Outcome::Interrupted => self.tell_how_to_resume(report, "was interrupted"),
+            Outcome::Paused => self.tell_how_to_resume(report, "was paused"),
         }
         Ok(exit)
     }
@@ -245,13 +246,13 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn tell_how_to_resume(&self, report: &RunReport) {
+    fn tell_how_to_resume(&self, report: &RunReport, what: &str) {
         let screen = &self.context.screen;
         if !self.context.keeps_runs() {
             screen.line(&screen.paint(WARNING, "the run is lost, because `--journal memory` keeps nothing"));
             return;
         }
-        screen.line(&format!("run {} was interrupted; everything committed is kept. Resume it with", report.run));
+        screen.line(&format!("run {} {what}; everything committed is kept. Resume it with", report.run));
         let command = self.context.runs_command(&format!("resume {}", report.run));
         screen.line(&format!("  {}", screen.paint(STRONG, &command)));
     }
@@ -291,7 +292,7 @@ fn exit_of(outcome: &Outcome) -> Exit {
         Outcome::Completed { .. } => Exit::Done,
         Outcome::Failed { .. } | Outcome::Stopped { .. } => Exit::Failed,
         Outcome::Waiting { .. } => Exit::Waiting,
-        Outcome::Interrupted | Outcome::Cancelled => Exit::Interrupted,
+        Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => Exit::Interrupted,
     }
 }
 

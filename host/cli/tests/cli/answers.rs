@@ -1,6 +1,6 @@
 //! People: answers of the command line, and answers that come later from another process.
 
-use crate::desk::Desk;
+use crate::desk::{Desk, completed};
 
 const APPROVAL: &str = r#"name: approval
 version: "1.0"
@@ -146,4 +146,43 @@ fn a_run_that_works_is_cancelled_by_another_process() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", desk.describe(&output));
     assert_eq!(desk.record(&run).status, hotcell_journal::RunStatus::Cancelled);
+}
+
+#[test]
+fn a_run_that_works_is_paused_between_two_nodes_until_it_is_resumed() {
+    let (desk, child, run) = busy();
+    let told = desk.told(&["runs", "pause", &run]);
+    assert!(told.contains("pauses when the nodes that run are done") && told.contains("runs resume"), "{told}");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", desk.describe(&output));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("was paused; everything committed is kept"), "{said}");
+    assert_eq!(desk.record(&run).status, hotcell_journal::RunStatus::Paused);
+    // The node that ran was not cut off, and nothing began after it.
+    let nodes: Vec<String> =
+        completed(&desk.entries(&run.as_str().to_owned().into())).iter().map(|(_, turn)| turn.node.clone()).collect();
+    assert!(nodes.contains(&"long".to_owned()) && !nodes.contains(&"join".to_owned()), "{nodes:?}");
+    let listed = desk.told(&["runs", "list", "--status", "paused"]);
+    assert!(listed.contains("paused") && desk.told(&["runs", "show", &run]).contains("paused"), "{listed}");
+    // An answer is kept; it does not go on with the run.
+    let told = desk.told(&["runs", "answer", &run, "yes"]);
+    assert!(told.contains("resume it with"), "{told}");
+    assert_eq!(desk.record(&run).status, hotcell_journal::RunStatus::Paused);
+    let told = desk.told(&["runs", "resume", &run]);
+    assert!(told.starts_with("exit code: 0\n--- stdout\nyes\n") && !told.contains("▸ long"), "{told}");
+    let told = desk.told(&["runs", "pause", &run]);
+    assert!(told.starts_with("exit code: 2") && told.contains("completed"), "{told}");
+}
+
+#[test]
+fn a_run_that_waits_is_paused_at_once() {
+    let (desk, mut child, run) = busy();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let told = desk.told(&["runs", "pause", &run]);
+    assert!(told.contains("paused run") && told.starts_with("exit code: 0"), "{told}");
+    let watched = desk.told(&["runs", "watch", &run]);
+    assert!(watched.contains("is paused; resume it with"), "{watched}");
+    assert!(desk.told(&["runs", "pause", &run]).starts_with("exit code: 0"), "once more is no error");
+    assert!(desk.told(&["runs", "resume", &run, "--answer", "yes"]).contains("yes"));
 }

@@ -40,7 +40,9 @@ pub(super) async fn drive(context: RunContext, state: State) -> Driven {
         // Whoever calls it goes on after a refusal no more than the graph itself.
         Outcome::Failed { error, .. } if is_refused => Err(Interruption::Refused(error)),
         Outcome::Failed { error, .. } | Outcome::Stopped { reason: error } => Err(Interruption::Failed(error)),
-        Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Cancelled => Err(Interruption::Waiting),
+        Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => {
+            Err(Interruption::Waiting)
+        }
     };
     Driven { result, failure_kind, state, account }
 }

@@ -364,6 +364,11 @@ impl RunStore for SqliteStore {
                 known.entries.extend(unread(&transaction, number).map_err(&written)?);
                 answerable(run, &known.entries, &entry, question, true)?;
             }
+            let entry = match entry.fact {
+                // No node runs that would have to be waited for.
+                Fact::PauseAsked if owner.is_none() => Entry::of_run(Fact::Paused),
+                _ => entry,
+            };
             rows::send(&transaction, number, &entry).map_err(&written)?;
             if entry.fact == Fact::Cancelled {
                 let cancelled = RunStatus::Cancelled.as_str();
@@ -371,12 +376,11 @@ impl RunStore for SqliteStore {
                     .prepare_cached("UPDATE runs SET status = ?2, updated = ?3 WHERE number = ?1")
                     .and_then(|mut statement| statement.execute((number, cancelled, microseconds(SystemTime::now()))))
                     .map_err(&written)?;
-                if owner.is_none() {
-                    // Nobody will receive it.
-                    let (known, mut tail) = history(&transaction, number, run).map_err(&written)?;
-                    rows::receive(&transaction, number, &mut tail, known.worked, SystemTime::now())
-                        .map_err(&written)?;
-                }
+            }
+            if let (Fact::Cancelled | Fact::Paused, None) = (&entry.fact, &owner) {
+                // Nobody will receive it.
+                let (known, mut tail) = history(&transaction, number, run).map_err(&written)?;
+                rows::receive(&transaction, number, &mut tail, known.worked, SystemTime::now()).map_err(&written)?;
             }
             transaction.commit().map_err(&written)?;
             owner
@@ -446,7 +450,7 @@ impl RunStore for SqliteStore {
                 .collect()
         })?;
         let rests = |(_, status, owner): &(String, String, Option<String>)| {
-            RunStatus::from_word(status).is_some_and(|status| !status.is_final())
+            RunStatus::from_word(status).is_some_and(RunStatus::goes_on_by_itself)
                 && !owner.as_ref().is_some_and(|owner| self.shared.is_alive(owner))
         };
         Ok(rows.into_iter().filter(rests).map(|(id, ..)| RunId::from(id)).collect())
@@ -457,7 +461,7 @@ impl RunStore for SqliteStore {
             connection
                 .prepare_cached(
                     "SELECT DISTINCT runs.id, runs.owner FROM timers JOIN runs ON runs.number = timers.run
-                     WHERE timers.at <= ?1 ORDER BY timers.at",
+                     WHERE timers.at <= ?1 AND runs.status <> 'paused' ORDER BY timers.at",
                 )?
                 .query_map([microseconds(now)], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect()

@@ -207,7 +207,11 @@ pub(super) fn unread(connection: &Connection, number: i64) -> rusqlite::Result<V
 /// Stores what is sent to a run. `false` if the question has an answer.
 pub(super) fn send(connection: &Connection, number: i64, entry: &Entry) -> rusqlite::Result<bool> {
     let (kind, body) = encode(&entry.fact);
-    let subject = answers(entry).unwrap_or_else(|| kind.to_owned());
+    let subject = match entry.fact {
+        // What happens again and again in the life of a run.
+        Fact::PauseAsked | Fact::Paused => format!("{kind} {}", microseconds(SystemTime::now())),
+        _ => answers(entry).unwrap_or_else(|| kind.to_owned()),
+    };
     let sent = connection
         .prepare_cached("INSERT OR IGNORE INTO mail (run, subject, place, kind, body) VALUES (?1, ?2, ?3, ?4, ?5)")?
         .execute(params![number, subject, entry.place.as_str(), kind, body])?;

@@ -398,3 +398,43 @@ async fn one_run_alone_is_removed() {
         assert!(store.find(kept.as_str()).await.is_ok() && store.find(goes.as_str()).await.is_err());
     }
 }
+
+#[tokio::test]
+async fn a_run_is_paused_again_and_again_and_goes_on_when_somebody_resumes_it() {
+    for store in Desk::new().stores() {
+        let mut writer = asking(&*store).await;
+        let run = writer.run().clone();
+        let pause = async || store.send(&run, Entry::of_run(Fact::PauseAsked)).await.expect("sent");
+        let status = async || store.find(run.as_str()).await.expect("found").status;
+        for _ in 0..2 {
+            pause().await;
+            assert_eq!(status().await, RunStatus::Running, "the nodes that run are done first");
+            let unread = writer.append(vec![Entry::of_run(Fact::Paused)]).await;
+            assert!(matches!(unread, Err(JournalError::Unread(_))), "{unread:?}");
+            assert_eq!(writer.receive().await.expect("received"), [Entry::of_run(Fact::PauseAsked)]);
+            writer.append(vec![Entry::of_run(Fact::Paused)]).await.expect("rests");
+            assert_eq!(status().await, RunStatus::Paused);
+            pause().await;
+            drop(writer);
+            Taken { writer, .. } = store.take(&run, Fact::Resumed).await.expect("taken");
+            assert_eq!(status().await, RunStatus::Running);
+        }
+        let set = Entry::of_run(Fact::TimerSet { node: "a".into(), at: SystemTime::UNIX_EPOCH });
+        writer.append(vec![set]).await.expect("added");
+        drop(writer);
+        // Nobody works on it: it is paused at once, and nothing that comes goes on with it.
+        assert_eq!(status().await, RunStatus::Interrupted);
+        pause().await;
+        assert_eq!(status().await, RunStatus::Paused);
+        store.send(&run, answered(1, 0, "x")).await.expect("kept");
+        assert!(store.with_messages().await.expect("read").is_empty());
+        assert!(store.due(SystemTime::now()).await.expect("read").is_empty());
+        let query = RunQuery { statuses: vec![RunStatus::Paused], limit: 9, ..RunQuery::default() };
+        assert_eq!(store.list(&query).await.expect("read").runs.len(), 1);
+        let Taken { writer, history } = store.take(&run, Fact::Resumed).await.expect("taken");
+        assert!(history.entries.contains(&answered(1, 0, "x")));
+        writer.append(vec![done("x")]).await.expect("ended");
+        let late = store.send(&run, Entry::of_run(Fact::PauseAsked)).await;
+        assert!(matches!(late, Err(JournalError::Ended { .. })), "{late:?}");
+    }
+}

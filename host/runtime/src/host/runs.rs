@@ -104,6 +104,14 @@ impl Host {
         self.resume_with(run, &RevisionChoice::Own, session).await
     }
 
+    /// Goes on with a run for which something came, as [`Host::resume`] does; nothing where somebody paused it.
+    pub async fn wake(&self, run: &str, session: Session) -> Result<Option<RunReport>, HostError> {
+        if self.0.journal.find(run).await?.status == RunStatus::Paused {
+            return Ok(None);
+        }
+        self.resume(run, session).await.map(Some)
+    }
+
     /// Goes on with a run as [`Host::resume`] does, with this choice of a revision.
     pub async fn resume_with(
         &self,
@@ -284,6 +292,21 @@ impl Host {
         let fact = Fact::Answered { number: open.number, text: text.to_owned() };
         self.0.journal.send(&record.id, Entry { place: open.place.clone(), fact }).await?;
         Ok(open)
+    }
+
+    /// Has a run rest until somebody resumes it: at once where nobody works on it, otherwise when the nodes that run are done. What comes
+    /// for it meanwhile is kept. Gives how it stands now.
+    pub async fn pause(&self, run: &str) -> Result<RunRecord, HostError> {
+        let record = self.0.journal.find(run).await?;
+        // It may have ended since it was read.
+        match self.0.journal.send(&record.id, Entry::of_run(Fact::PauseAsked)).await {
+            Err(JournalError::Ended { run, status }) => return Err(RunError::Ended { run, status }.into()),
+            Err(JournalError::Cancelled(run)) => {
+                return Err(RunError::Ended { run, status: RunStatus::Cancelled }.into());
+            }
+            other => other?,
+        }
+        Ok(self.0.journal.find(record.id.as_str()).await?)
     }
 
     /// Ends a run for good. Whoever works on it stops.

@@ -156,6 +156,7 @@ fn status_of(outcome: &Outcome) -> RunStatus {
         Outcome::Waiting { .. } => RunStatus::Waiting,
         Outcome::Stopped { .. } => RunStatus::Stopped,
         Outcome::Interrupted => RunStatus::Interrupted,
+        Outcome::Paused => RunStatus::Paused,
         Outcome::Cancelled => RunStatus::Cancelled,
     }
 }

@@ -124,6 +124,7 @@ pub(super) fn word(status: RunStatus) -> &'static str {
         RunStatus::Stopped => "stopped",
         RunStatus::Waiting => "waiting_human",
         RunStatus::Cancelled => "cancelled",
+        RunStatus::Paused => "paused",
         RunStatus::Running | RunStatus::Interrupted => "accepted",
     }
 }

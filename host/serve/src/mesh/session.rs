@@ -79,7 +79,7 @@ pub(super) async fn standing(server: &Server, session: &Session) -> Result<Stand
     for open in server.store().open_runs(Some(session.number))? {
         let Ok(record) = server.runs().find(open.run.as_str()).await else { continue };
         match record.status {
-            RunStatus::Running | RunStatus::Interrupted | RunStatus::Waiting => {
+            RunStatus::Running | RunStatus::Interrupted | RunStatus::Paused | RunStatus::Waiting => {
                 let questions = server.runs().questions(&open.run).await?;
                 is_busy |= record.status != RunStatus::Waiting || questions.is_empty();
                 asks.extend(

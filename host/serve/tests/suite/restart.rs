@@ -1,6 +1,8 @@
 //! Servers that end and begin again: nothing is lost, and nothing is done twice.
 
-use hotcell_runtime::{Entry, EntryPath, Fact, Question, RunStore};
+use std::sync::Arc;
+
+use hotcell_runtime::{CancellationToken, Entry, EntryPath, Fact, Nobody, Outcome, Question, RunStore, Session};
 use serde_json::json;
 
 use crate::desk::{ASK, Desk, ECHO, Events, SLOW, ok, problem};
@@ -117,4 +119,27 @@ async fn runs_of_agents_that_are_not_served_are_out_of_reach() {
     assert_eq!(ids(&ok(desk.get("/runs")).await["runs"]), [&*own]);
     assert_eq!(ids(&ok(desk.post("/runs/search", json!({}))).await), [&*own]);
     assert_eq!(ids(&ok(desk.get("/inbox")).await["items"]), [&*own]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_paused_stays_paused() {
+    let mut desk = Desk::with(&[SLOW]).await;
+    let run = desk.begin(json!({ "input": "x" })).await;
+    desk.model.was_asked(1).await;
+    assert_eq!(desk.host().pause(&run).await.unwrap().status.as_str(), "running");
+    desk.model.answers(1);
+    desk.stands(&run, "paused").await;
+    assert_eq!(ok(desk.get(&format!("/runs/{run}"))).await["status"], "interrupted");
+    assert_eq!(desk.model.requests().len(), 1, "the next node was not begun");
+    // A server that is started goes on with what was cut off, and not with what a person paused.
+    desk.stop().await;
+    let desk = desk.again().await;
+    ok(desk.get("/health")).await;
+    desk.stands(&run, "paused").await;
+    let host = desk.host();
+    desk.model.answers(1);
+    let session = Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
+    assert!(host.wake(&run, session.clone()).await.unwrap().is_none());
+    let report = host.resume(&run, session).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: "reply1 reply2".to_owned() });
 }

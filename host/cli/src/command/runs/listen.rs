@@ -58,6 +58,7 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
                 Ok(Outcome::Stopped { reason }) => format!("stopped: {}", one_line(reason, SHOWN)),
                 Ok(Outcome::Failed { error, .. }) => format!("failed: {}", one_line(error, SHOWN)),
                 Ok(Outcome::Waiting { .. }) => "was answered and waits again".to_owned(),
+                Ok(Outcome::Paused) => "was answered and is paused".to_owned(),
                 Ok(Outcome::Interrupted) => "was answered and stopped; it can be resumed".to_owned(),
                 Ok(Outcome::Cancelled) => "was answered and cancelled".to_owned(),
                 Err(error) => format!("was answered and cannot be resumed: {}", one_line(&error.to_string(), SHOWN)),

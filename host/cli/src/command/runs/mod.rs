@@ -33,6 +33,7 @@ pub(super) fn perform(context: &Context, arguments: Runs) -> Result<Exit, Failur
             answer(context, run, question.as_deref(), &text, resume.then_some(revision))
         }
         Runs::Listen(arguments) => listen::perform(context, arguments),
+        Runs::Pause { run } => pause(context, &run),
         Runs::Cancel { run } => cancel(context, &run),
     }
 }
@@ -74,6 +75,16 @@ fn answer(
         return resume(context, run, revision, Session::default());
     }
     context.screen.line(&format!("resume it with: {}", context.runs_command(&format!("resume {run}"))));
+    Ok(Exit::Done)
+}
+
+fn pause(context: &Context, run: &str) -> Result<Exit, Failure> {
+    let record = wait(context.host(HostArguments::default())?.pause(run))?;
+    match record.status {
+        RunStatus::Paused => print(&format!("paused run {}", record.id))?,
+        _ => print(&format!("run {} pauses when the nodes that run are done", record.id))?,
+    }
+    context.screen.line(&format!("resume it with: {}", context.runs_command(&format!("resume {}", record.id))));
     Ok(Exit::Done)
 }
 

@@ -91,6 +91,11 @@ fn end(context: &Context, record: &RunRecord, entries: &[Entry]) -> Result<Exit,
             screen.line(&format!("answer with: {}", context.runs_command(&format!("answer {} '...'", record.id))));
             Ok(Exit::Waiting)
         }
+        RunStatus::Paused => {
+            let command = context.runs_command(&format!("resume {}", record.id));
+            screen.line(&format!("run {} is paused; resume it with: {command}", record.id));
+            Ok(Exit::Interrupted)
+        }
         status => {
             screen.line(&format!("run {} is {status}", record.id));
             Ok(Exit::Interrupted)
