@@ -40,9 +40,7 @@ pub(crate) const AGENT_FILE: &str = "agent.yaml";
 /// Agents beside an agent that names none, in the order of their names.
 const MAX_AGENTS_BESIDE: usize = 200;
 /// The files of a folder that define its agent's own tools.
-const OWN_TOOLS: [&str; 2] = ["tools.sh", "tools.py"];
-/// The same in a language that is not supported.
-const OWN_TYPESCRIPT: &str = "tools.ts";
+const OWN_TOOLS: [&str; 3] = ["tools.sh", "tools.py", "tools.ts"];
 /// The shipped plugin whose granted folder is where an agent without tools of its own works.
 const BUILT_IN_FOLDERS: [&str; 2] = ["fs", "execute_command"];
 /// Bytes of a text that a source names.
@@ -310,12 +308,6 @@ impl Surroundings for AgentSurroundings<'_> {
                 }
                 tools.push(OwnTool { name, full_name });
             }
-        }
-        if tools.is_empty() && self.script(OWN_TYPESCRIPT) == FileState::Present {
-            return Err(format!(
-                "`{OWN_TYPESCRIPT}` is not supported: an agent's own tools are read from `{}`",
-                OWN_TOOLS.join("` and `")
-            ));
         }
         Ok(tools)
     }

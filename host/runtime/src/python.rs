@@ -28,7 +28,13 @@ use crate::settle::{into_report, settle};
 
 /// What the cells run: it loads the file, and describes or calls its functions. Each with what the full names of its tools begin
 /// with, `py:file/function`, which is also the extension of the files.
-const HARNESSES: [(&str, &str); 2] = [("py:", include_str!("python/tool.py")), ("sh:", include_str!("shell_tool.sh"))];
+const HARNESSES: [(&str, &str); 3] = [
+    ("py:", include_str!("python/tool.py")),
+    ("sh:", include_str!("shell_tool.sh")),
+    ("ts:", include_str!("typescript_tool.js")),
+];
+/// The extension of files whose harness stands behind their own text, as their cell has no files that it could import.
+const BEHIND: &str = "ts";
 
 /// What the text that runs is called where it shows: it is no file of the agent.
 const HARNESS: &str = "hotcell-harness";
@@ -209,6 +215,11 @@ impl PythonTools {
         if !file.ends_with(".py") {
             wanted["file"] = file.into();
             wanted["source"] = source.into();
+            if extension(file) == BEHIND {
+                // What runs is part of a revision, so that a call can be executed again.
+                let unknown = || format!("the revision has no text of `{file}`");
+                context.sources().answer(&format!("script {file}"), unknown, || Ok(behind(source)))?;
+            }
             return match self.describe_file(context, &script.terms, &script, file, wanted.clone())? {
                 Description::Tools(tools) => Ok(PythonFile { script, packages: Vec::new(), tools, wanted }),
                 Description::Needs(_) => Err(format!("`{file}` cannot be described")),
@@ -246,7 +257,7 @@ impl PythonTools {
         let answer = context.sources().answer(&format!("functions {file} {told}"), unknown, || {
             self.describe_now(context, terms, script, file, &wanted)
         })?;
-        serde_json::from_str(&answer).map_err(|error| format!("`{file}` cannot be described: {error}"))
+        serde_json::from_str(answer_of(file, &answer)).map_err(|error| format!("`{file}` cannot be described: {error}"))
     }
 
     /// What the cell says of the functions of a file, as JSON.
@@ -325,7 +336,7 @@ impl PythonTools {
         };
         let report = self.cells.run_script(&loaded.script.cell, call).await;
         let mut report = into_report(&file, report, budget_scope, site);
-        report.result = report.result.and_then(|answer| match serde_json::from_str(&answer) {
+        report.result = report.result.and_then(|answer| match serde_json::from_str(answer_of(&file, &answer)) {
             Ok(Outcome::Value(value)) => Ok(value.to_string()),
             Ok(Outcome::Asks(question)) => Err(CallError::Asks(question)),
             Ok(Outcome::Error(reason)) => Err(CallError::Failed(reason)),
@@ -356,9 +367,12 @@ pub(crate) fn harness_of(wanted: &str) -> Option<&'static str> {
     texts.find(|text| hotcell_cells::digest(text.as_bytes()) == wanted)
 }
 
+fn extension(file: &str) -> &str {
+    file.rsplit('.').next().unwrap_or_default()
+}
+
 fn full_name(file: &str, function: &str) -> String {
-    let extension = file.rsplit('.').next().unwrap_or_default();
-    format!("{extension}:{file}/{function}")
+    format!("{}:{file}/{function}", extension(file))
 }
 
 /// The folder in which functions work, as they see it: the first that was granted to them.
@@ -366,17 +380,29 @@ pub(crate) fn working_folder(grants: &Grants) -> &str {
     grants.fs.first().map_or("/tmp", |granted| &granted.guest)
 }
 
+/// A text with its harness behind it.
+fn behind(source: &str) -> String {
+    let harness = HARNESSES.iter().find(|(prefix, _)| prefix.strip_suffix(':') == Some(BEHIND));
+    format!("{source}\n{}", harness.map_or("", |(_, harness)| harness))
+}
+
+/// The answer of a harness: the last line, where the file itself may write before it.
+fn answer_of<'a>(file: &str, output: &'a str) -> &'a str {
+    match extension(file) {
+        BEHIND => output.trim_end().rsplit('\n').next().unwrap_or_default(),
+        _ => output,
+    }
+}
+
 fn script_call(file: &str, wanted: &Value, terms: Terms) -> Result<ScriptCall, String> {
-    let extension = file.rsplit('.').next().unwrap_or_default();
-    let harness = HARNESSES.iter().find(|(prefix, _)| prefix.strip_suffix(':') == Some(extension));
+    let harness = HARNESSES.iter().find(|(prefix, _)| prefix.strip_suffix(':') == Some(extension(file)));
     let Some((_, harness)) = harness else {
-        return Err(format!("`{file}` can have no tools: it is no `.py` and no `.sh`"));
+        return Err(format!("`{file}` can have no tools: it is no `.py`, no `.sh` and no `.ts`"));
     };
-    Ok(ScriptCall {
+    let (file_name, source) = match wanted["source"].as_str() {
+        Some(source) if extension(file) == BEHIND => (file.to_owned(), behind(source)),
         // The text that runs is the harness, which names the file itself.
-        file_name: HARNESS.to_owned(),
-        source: Some((*harness).into()),
-        state: Arc::new(Wanted(wanted.to_string().into())),
-        terms,
-    })
+        _ => (HARNESS.to_owned(), (*harness).to_owned()),
+    };
+    Ok(ScriptCall { file_name, source: Some(source.into()), state: Arc::new(Wanted(wanted.to_string().into())), terms })
 }

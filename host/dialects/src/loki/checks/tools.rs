@@ -129,9 +129,11 @@ fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
     let declared = source.global_tools.iter().map(|declared| tool_name(declared));
     let help = match closest(name, declared.chain(own.iter().map(|own| &*own.name))) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "a node can only use tools that `global_tools` or `mcp_servers` list, or that the agent's own `tools.sh` or \
-                 `tools.py` defines"
-            .to_owned(),
+        None => {
+            "a node can only use tools that `global_tools` or `mcp_servers` list, or that the agent's own `tools.sh`, \
+                 `tools.py` or `tools.ts` defines"
+                .to_owned()
+        }
     };
     Some(Diagnostic::error(format!("the tool `{}` is not among the graph's tools", &**tool)).help(help))
 }

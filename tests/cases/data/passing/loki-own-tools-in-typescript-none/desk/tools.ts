@@ -1,0 +1,3 @@
+function add(a: number): number {
+  return a;
+}
