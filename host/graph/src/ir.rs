@@ -6,6 +6,7 @@
 mod agent_loop;
 mod call;
 mod composed;
+mod condense;
 mod contract;
 mod conversation;
 mod expression;
@@ -36,6 +37,7 @@ pub use agent_loop::{
 };
 pub use call::{CallAction, CallTarget, Gives, Results};
 pub use composed::{Barred, Composed, Fit, Way, WayCase};
+pub use condense::{Condense, Condensed};
 pub use contract::{Contract, FITTING, ReadValueAction, TEXT};
 pub use conversation::{
     AnswerCallsAction, Callable, ConverseAction, DelegateTool, FailureRecord, LoadSkillsAction, OwnSteps, PromptPart,

@@ -1,5 +1,6 @@
 //! Asking a model within a conversation that is kept in the state.
 
+mod condense;
 mod window;
 
 use std::ops::Range;
@@ -55,6 +56,9 @@ pub(super) async fn perform(
         writes.push(Write { key: own.summary.clone(), value: new.to_value() });
         prompt = Prompt::of(action, Some(&new), state)?;
         summary = Some(new);
+    }
+    for condense in &action.condense {
+        condense::perform(turn, graph, condense, &mut prompt, state, &mut writes).await?;
     }
     if let Some(window) = &action.window
         && window.trim == Trim::LeaveOut

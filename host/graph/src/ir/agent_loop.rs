@@ -10,8 +10,8 @@ use std::time::Duration;
 use regex::Regex;
 
 use super::{
-    Action, AnswerCallsAction, Callable, ConverseAction, Ends, Expression, Graph, Join, ModelSettings, Next, Node,
-    NodeIndex, OnFailure, OwnSteps, PromptPart, Retry, Skills, Update,
+    Action, AnswerCallsAction, Callable, Condense, ConverseAction, Ends, Expression, Graph, Join, ModelSettings, Next,
+    Node, NodeIndex, OnFailure, OwnSteps, PromptPart, Retry, Skills, Update,
 };
 use crate::conversation::Speaker;
 use crate::diagnostic::Span;
@@ -55,6 +55,8 @@ pub struct AgentLoop {
     pub conversation: Key,
     /// How much of the conversation the model is told
     pub window: Option<Window>,
+    /// What of the conversation the model is told in fewer words, one after the other
+    pub condense: Vec<Condense>,
     /// What the model may call
     pub tools: Vec<Callable>,
     /// What holds for its calls of tools
@@ -100,6 +102,7 @@ impl Default for AgentLoop {
             prompt: Vec::new(),
             conversation: SAID.into(),
             window: None,
+            condense: Vec::new(),
             tools: Vec::new(),
             calls: CallLimits::default(),
             choice: None,
@@ -324,6 +327,7 @@ impl AgentLoop {
             retry: self.retry.clone(),
             prompt: self.prompt.clone(),
             window: self.window,
+            condense: self.condense.clone(),
             tools: self.tools.clone(),
             arguments: self.arguments,
             output_schema: self.reply_schema.clone(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    CallLimits, Expression, Forbidden, KeptArguments, ModelSettings, NestedLoop, Retry, Submit, Tool, ToolChoice,
-    Window,
+    CallLimits, Condense, Expression, Forbidden, KeptArguments, ModelSettings, NestedLoop, Retry, Submit, Tool,
+    ToolChoice, Window,
 };
 use crate::conversation::Speaker;
 use crate::todo::TodoTool;
@@ -24,6 +24,8 @@ pub struct ConverseAction {
     pub prompt: Vec<PromptPart>,
     /// How much of its lists of messages the model is told
     pub window: Option<Window>,
+    /// What of the first of its lists of messages the model is told in fewer words, one after the other
+    pub condense: Vec<Condense>,
     /// What the model may call; whoever calls it is a node of its own
     pub tools: Vec<Callable>,
     /// What is kept of arguments

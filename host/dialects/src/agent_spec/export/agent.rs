@@ -152,6 +152,9 @@ impl<'g> Exporter<'g> {
         if converse.retry.attempts > 1 {
             self.difference(node, REPEATED);
         }
+        if !converse.condense.is_empty() {
+            self.problem(node, "tells its model of a conversation in summaries");
+        }
         let answered = answers.map(|answers| &answers.tools[..]).unwrap_or_default();
         if converse.tools.iter().any(|tool| !answered.contains(tool)) {
             self.problem(node, "offers tools that nobody answers for, and an agent does for all of its own");

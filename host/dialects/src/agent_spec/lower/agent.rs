@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, Callable, CapOrigin, Expression, Graph, LoopPlaces, ModelSettings, Next, Node,
-    NodeIds, PromptPart, Retry, Submit, Tool, Update, VisitCap,
+    Action, AgentLoop, AskAction, Callable, CapOrigin, Condense, Expression, Graph, LoopPlaces, ModelSettings, Next,
+    Node, NodeIds, PromptPart, Retry, Submit, Tool, Update, VisitCap,
 };
 use hotcell_graph::{Key, List, Object, Value};
 
@@ -37,6 +37,8 @@ pub(super) struct Parts<'c> {
     /// Whether a failure of a tool is one of the agent
     pub(super) fatal: bool,
     pub(super) rounds: VisitCap,
+    /// What its model is told in fewer words
+    pub(super) condense: Vec<Condense>,
 }
 
 impl<'c> Lowering<'c> {
@@ -72,14 +74,7 @@ impl<'c> Lowering<'c> {
         for id in agent.children("toolboxes").unwrap_or_default() {
             self.toolbox(&mut offered, *id);
         }
-        for id in agent.children("transforms").unwrap_or_default() {
-            let transform = self.component(*id);
-            let kind = &transform.component_type;
-            self.refuse(
-                transform,
-                format!("`{kind}` in `transforms` cannot be run: messages reach the model as they are"),
-            );
-        }
+        let condense = self.transforms(agent);
         let is = |field: &str, value: bool| matches!(agent.value(field), Some(Value::Bool(given)) if *given == value);
         let never = agent.text("caller_input_mode") == Some("never");
         if &*agent.component_type == "ExtendedAgent" {
@@ -102,6 +97,7 @@ impl<'c> Lowering<'c> {
             asks: !(self.is_alone || never || is("human_in_the_loop", false)),
             fatal: is("raise_exceptions", true),
             rounds,
+            condense,
         })
     }
 
@@ -240,6 +236,7 @@ impl<'c> Lowering<'c> {
             tools: parts.offered.clone(),
             tool_failure_is_fatal: parts.fatal,
             retry: parts.retry.clone(),
+            condense: parts.condense.clone(),
             bind: ANSWER,
             ..AgentLoop::default()
         }

@@ -15,13 +15,14 @@ mod team;
 mod template;
 mod tool;
 mod toolbox;
+mod transforms;
 mod wayflow;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::ir::{Graph, Results};
+use hotcell_graph::ir::{Action, Graph, Results};
 use hotcell_graph::{Key, Reducer, Value};
 
 use super::model::{Component, ComponentId, Configuration, Field, Property};
@@ -205,6 +206,14 @@ impl OwnKeys {
         graph.open_state = inputs.iter().map(|input| input.title.clone()).collect();
         graph.open_state.push(self.conversation.clone());
         graph.results = Some(self.results.clone());
-        graph.kept = Some(kept.into_iter().chain([self.conversation.clone()]).collect());
+        let condensed: Vec<Key> = graph
+            .nodes()
+            .flat_map(|(_, node)| match &node.action {
+                Action::Converse(converse) => converse.condense.iter().map(|condense| condense.key.clone()).collect(),
+                _ => Vec::new(),
+            })
+            .collect();
+        graph.initial_state.extend(condensed.iter().map(|key| (key.clone(), Value::Null)));
+        graph.kept = Some(kept.into_iter().chain(condensed).chain([self.conversation.clone()]).collect());
     }
 }

@@ -51,22 +51,26 @@ pub(super) fn to_summarize(window: &Window, prompt: &Prompt, summary: Option<&Su
     if let Some(summary) = summary {
         text.push_str(&format!("Summary of what was before:\n{}\n\n", summary.text));
     }
-    for message in places[..count].iter().map(|place| &prompt.messages[*place]) {
-        let speaker = match message.role {
-            Role::System => "System",
-            Role::User => "User",
-            Role::Assistant => "Assistant",
-            Role::Tool => "Tool",
-        };
-        text.push_str(&format!("{speaker}: {}\n", message.content));
-        for call in &message.tool_calls {
-            text.push_str(&format!("({speaker} calls {} with {})\n", call.name, call.arguments));
-        }
-    }
+    text.extend(places[..count].iter().map(|place| told(&prompt.messages[*place])));
     Some(Task {
         messages: vec![Message::system(SUMMARIZER), Message::user(text)],
         count: count + summary.map_or(0, |summary| summary.messages),
     })
+}
+
+/// A message as material: who said what, and which tools they called.
+pub(super) fn told(message: &Message) -> String {
+    let speaker = match message.role {
+        Role::System => "System",
+        Role::User => "User",
+        Role::Assistant => "Assistant",
+        Role::Tool => "Tool",
+    };
+    let mut text = format!("{speaker}: {}\n", message.content);
+    for call in &message.tool_calls {
+        text.push_str(&format!("({speaker} calls {} with {})\n", call.name, call.arguments));
+    }
+    text
 }
 
 /// Leaves out the oldest messages of lists until the rest fits the window, or nothing but the last message and what belongs to
