@@ -72,6 +72,8 @@ pub(crate) const SOURCES: [Source; 4] = [
             "plugins/audit/src",
             "plugins/calculator/Cargo.toml",
             "plugins/calculator/src",
+            "plugins/channels/Cargo.toml",
+            "plugins/channels/src",
             "plugins/dates/Cargo.toml",
             "plugins/dates/src",
             "plugins/diff/Cargo.toml",
@@ -102,8 +104,21 @@ pub(crate) const SOURCES: [Source; 4] = [
 
 /// The plugins in the image `plugins`, by the names of their folders and components.
 #[allow(dead_code, reason = "only the program that makes the images needs it")]
-pub(crate) const PLUGINS: [&str; 12] =
-    ["audit", "calculator", "dates", "diff", "fetch", "files", "fs", "guard", "json", "regex", "table", "webhook"];
+pub(crate) const PLUGINS: [&str; 13] = [
+    "audit",
+    "calculator",
+    "channels",
+    "dates",
+    "diff",
+    "fetch",
+    "files",
+    "fs",
+    "guard",
+    "json",
+    "regex",
+    "table",
+    "webhook",
+];
 
 impl Source {
     /// The digest of everything that the image is made from: paths and contents, in the order of the paths.
