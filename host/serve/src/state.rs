@@ -1,5 +1,6 @@
 //! What everything that is answered has in common.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -8,6 +9,7 @@ use std::time::Duration;
 use hotcell_http::{Hosts, Limits};
 use hotcell_runtime::{CancellationToken, Clock, LoadFailure};
 use tokio::sync::broadcast;
+use url::Url;
 use utoipa::openapi::OpenApi;
 
 use crate::access::Access;
@@ -40,6 +42,9 @@ pub struct ServeSettings {
     pub largest_body: usize,
     /// How long the body of a request may take to arrive
     pub body_within: Duration,
+    /// Where servers of chat providers are that are not at `https://NAME`, by their names: for tests. Whoever runs the server says
+    /// so; no file of an agent and no variable does
+    pub vendor_addresses: BTreeMap<String, Url>,
 }
 
 impl Default for ServeSettings {
@@ -55,6 +60,7 @@ impl Default for ServeSettings {
             requests_per_second: 1000,
             largest_body: 4 << 20,
             body_within: Duration::from_secs(30),
+            vendor_addresses: BTreeMap::new(),
         }
     }
 }

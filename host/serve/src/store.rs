@@ -19,7 +19,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 4] = [
+const LAYOUTS: [&str; 5] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -61,6 +61,22 @@ const LAYOUTS: [&str; 4] = [
          cost_usd REAL NOT NULL, PRIMARY KEY (run, entry)
      ) WITHOUT ROWID;
      CREATE INDEX mesh_spent_by_time ON mesh_spent (at);",
+    "CREATE TABLE mesh_heard (id BLOB PRIMARY KEY, until INTEGER NOT NULL) WITHOUT ROWID;
+     CREATE INDEX mesh_heard_by_time ON mesh_heard (until);
+     CREATE TABLE mesh_messages (
+         number INTEGER PRIMARY KEY, seat TEXT NOT NULL, provider TEXT NOT NULL, at INTEGER NOT NULL, message TEXT NOT NULL,
+         becomes TEXT
+     );
+     CREATE TABLE mesh_chats (
+         seat TEXT NOT NULL, provider TEXT NOT NULL, chat TEXT NOT NULL, thread TEXT NOT NULL, session TEXT NOT NULL,
+         address TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (seat, provider, chat, thread)
+     );
+     CREATE INDEX mesh_chats_of_session ON mesh_chats (session);
+     CREATE TABLE mesh_asked (
+         number INTEGER PRIMARY KEY, request TEXT NOT NULL UNIQUE, seat TEXT NOT NULL, provider TEXT NOT NULL,
+         chat TEXT NOT NULL, thread TEXT NOT NULL, message TEXT NOT NULL, at INTEGER NOT NULL
+     );
+     CREATE INDEX mesh_asked_in_chat ON mesh_asked (seat, provider, chat);",
 ];
 
 /// Why the server's file cannot be used.

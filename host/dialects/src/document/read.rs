@@ -375,6 +375,8 @@ fn meant(node: &Node) -> Cow<'_, Kind> {
 
 /// Names in backticks, separated by commas.
 fn names(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    // A field may have been looked for more than once.
+    let first = |(place, name): &(usize, &&str)| !names[..*place].contains(*name);
+    let quoted: Vec<String> = names.iter().enumerate().filter(first).map(|(_, name)| format!("`{name}`")).collect();
     quoted.join(", ")
 }

@@ -15,6 +15,7 @@ mod prompt_keys;
 mod read;
 mod read_agent;
 mod read_blocks;
+mod read_channels;
 mod read_connector;
 mod read_evolution;
 mod read_human;
@@ -40,6 +41,7 @@ use reading::Reading;
 
 pub use cron::{Cron, LocalMinute};
 pub use read_agent::fields_of_type;
+pub use read_channels::channels_tool;
 pub use settings::{
     AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, EscalationTarget, Hidden, HumanInterface,
     HumanSettings, ManagerSettings, MeshSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,
@@ -84,6 +86,14 @@ pub fn load(file: &Arc<SourceFile>, surroundings: &dyn Surroundings) -> Loaded {
     let mut reading = Reading::new(&reader, surroundings);
     let mut loaded = read::mesh(&mut reading).and_then(|mesh| {
         checks::mesh(&mesh, &reading);
+        let has_channels = mesh
+            .agents
+            .iter()
+            .any(|agent| matches!(&agent.body, schema::Body::Human(human) if !human.channels.is_empty()));
+        if has_channels && let Err(reason) = surroundings.declare_component(&read_channels::component()) {
+            let root = reader.span(document.root.place);
+            reader.report(Diagnostic::warning(format!("channels cannot be used: {reason}")).at(&root));
+        }
         let graph = lower::mesh(&mesh, &reading.all_later(), &reader.span(document.root.place), surroundings)?;
         Some((graph, settings::of(&mesh)))
     });

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use hotcell_graph::{Object, Value};
 
+use super::read_channels;
 use super::reading::{Reading, is_on};
 use super::schema::{Human, Interface};
-use super::settings::{ChannelSettings, Hidden, WebhookSettings};
+use super::settings::{Hidden, WebhookSettings};
 use crate::document::Need::Optional;
 use crate::document::{Entry, Fields, Node, SourceText};
 
@@ -26,8 +27,6 @@ pub(super) const FIELDS: &[&str] = &[
     "webhook_config",
     "channels",
 ];
-/// How people can be reached by channels.
-pub(super) const PROVIDERS: [&str; 5] = ["slack", "telegram", "discord", "whatsapp", "teams"];
 /// How long people have where nothing is said, and at most.
 const TIMEOUT: u32 = 300;
 const MOST_TIMEOUT: u32 = 30 * 24 * 60 * 60;
@@ -65,7 +64,7 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     reading.not_yet(fields, "human_escalation_triggers");
     let operator_ids = fields.texts("operator_ids", Optional).unwrap_or_default();
     let webhook = webhook_config(reading, fields);
-    let channels = channels(reading, fields);
+    let channels = read_channels::channels(reading, fields, interface);
     let has_url = webhook.as_ref().is_some_and(|webhook| webhook.outbound_url.is_some());
     let has_channel = fields.entry("channels", Optional).is_some_and(|entry| is_on(&entry.value));
     check_interface(reading, fields, interface, has_url || has_channel);
@@ -117,45 +116,6 @@ pub(super) fn text_values<'d>(
         Some((entry.key.to_string(), text.to_string()))
     };
     entries.iter().filter_map(value).collect()
-}
-
-/// The channels, in the order of the file.
-fn channels<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<ChannelSettings> {
-    let mut channels = Vec::new();
-    let Some((entries, _)) = fields.map("channels", Optional) else { return channels };
-    for entry in entries {
-        if !PROVIDERS.contains(&&*entry.key) {
-            let near = hotcell_graph::closest(&entry.key, PROVIDERS);
-            let help = near.map_or_else(
-                || format!("channels are `{}`", PROVIDERS.join("`, `")),
-                |near| format!("did you mean `{near}`?"),
-            );
-            let message = format!("`{}` is no channel", entry.key);
-            reading.reader.report(fields.error(message, &reading.reader.span(entry.key_place)).help(help));
-            continue;
-        }
-        let what = format!("the channel `{}`", entry.key);
-        let Some(mut of_one) = reading.fields_of(fields, &entry.value, what) else { continue };
-        for name in ["bot_token", "signing_secret", "app_token"] {
-            if let Some(text) = of_one.text(name, Optional)
-                && let Some(node) = of_one.node(name, Optional)
-            {
-                reading.secret(&of_one, name, &text, node);
-            }
-        }
-        of_one.texts("listen_channels", Optional);
-        for name in ["post_channel", "verify_token", "service_url", "connection"] {
-            of_one.text(name, Optional);
-        }
-        for name in ["operators_only", "socket_mode"] {
-            of_one.flag(name, Optional);
-        }
-        // Others are for the provider.
-        if let Value::Object(settings) = entry.value.to_value() {
-            channels.push(ChannelSettings { provider: entry.key.to_string(), settings: Hidden(settings) });
-        }
-    }
-    channels
 }
 
 fn check_interface<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, interface: Interface, is_reached: bool) {

@@ -1,7 +1,8 @@
 //! Reading the manager: who watches a mesh, and who is told when something goes wrong.
 
 use super::read::MOST_SECONDS;
-use super::read_human::{PROVIDERS, check_url, text_values};
+use super::read_channels::PROVIDERS;
+use super::read_human::{check_url, text_values};
 use super::reading::{LONGEST, Reading};
 use super::schema::{Manager, Mesh, Summarizer};
 use super::settings::{EscalationTarget, Hidden, ManagerSettings};

@@ -195,13 +195,29 @@ pub struct WebhookSettings {
     pub inbound_auth_token: Option<Hidden<String>>,
 }
 
-/// A channel, with its settings as they are in the file.
+/// A channel of a chat provider (`channels`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChannelSettings {
     /// `slack`, `telegram`, `discord`, `whatsapp` or `teams`
     pub provider: String,
-    /// Its settings: `bot_token`, `signing_secret`, `listen_channels`, `post_channel` and what else the provider takes
-    pub settings: Hidden<Object>,
+    /// What it posts with: the token of the bot; for Teams, the id of the app
+    pub bot_token: Option<Hidden<String>>,
+    /// What posts of the provider are verified with; for Teams, the password of the app
+    pub signing_secret: Option<Hidden<String>>,
+    /// What the provider says when it checks the address (WhatsApp)
+    pub verify_token: Option<Hidden<String>>,
+    /// Chats that are heard; empty for all
+    pub listen_channels: Vec<String>,
+    /// Where questions are posted to that belong to no conversation; for WhatsApp, the number that they are sent from
+    pub post_channel: Option<String>,
+    /// Where the provider's service is, as long as no post has said it (Teams)
+    pub service_url: Option<String>,
+    /// People by what they are called here: who they are at the provider
+    pub operators: Vec<(String, String)>,
+    /// Whether nobody else is heard
+    pub operators_only: bool,
+    /// What else the provider takes: `api_version`, `tenant_id`, `bot_username`
+    pub more: Vec<(String, String)>,
 }
 
 /// When an agent wakes up.

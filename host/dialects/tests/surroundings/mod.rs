@@ -1,8 +1,8 @@
 //! The world that the tests pretend to be in.
 
 use hotcell_dialects::{
-    AgentFolder, ComponentState, DeclaredNode, DeclaredServer, FileState, KnowledgeBase, OwnTool, PluginNodeState,
-    ServerState, Surroundings, ToolState,
+    AgentFolder, ComponentState, DeclaredComponent, DeclaredNode, DeclaredServer, FileState, KnowledgeBase, OwnTool,
+    PluginNodeState, ServerState, Surroundings, ToolState,
 };
 use hotcell_graph::Value;
 use hotcell_graph::ir::PluginNodeKind;
@@ -11,6 +11,10 @@ use hotcell_graph::ir::PluginNodeKind;
 pub(crate) struct Fake;
 
 impl Surroundings for Fake {
+    fn declare_component(&self, _component: &DeclaredComponent) -> Result<(), String> {
+        Ok(())
+    }
+
     fn script(&self, path: &str) -> FileState {
         state_by_name(path)
     }

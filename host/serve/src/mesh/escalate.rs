@@ -2,13 +2,14 @@
 //! vain, and after so many questions in a row that nobody answered. Each happens once in a session.
 
 use futures::future::join_all;
-use hotcell_graph::{Lookup, Object as GraphObject, Template, Value as GraphValue};
+use hotcell_graph::{Lookup, Object as GraphObject, Path, Template, Value as GraphValue};
 use hotcell_runtime::WebCall;
 use hotcell_runtime::leafmesh::state::{BUDGET, CONTRACT, FAN_IN};
 use hotcell_runtime::leafmesh::{EscalationTarget, ManagerSettings};
 use serde_json::{Map, Value, json};
 
 use super::begin::{At, Task, begin};
+use super::channels;
 use super::events::{self, ERROR, TIMEOUT};
 use super::meshes::Mesh;
 use super::store::Session;
@@ -31,7 +32,7 @@ pub(super) async fn after(server: &Server, mesh: &Mesh, session: &Session, event
         return Ok(());
     }
     join_all(manager.targets.iter().map(async |target| {
-        if let Err(reason) = tell(server, mesh, session, target, event).await {
+        if let Err(reason) = tell(server, mesh, session, target, (cause, event)).await {
             tracing::warn!(target: "hotcell::serve", session = session.key.id, reason, "somebody could not be told of a failure");
         }
     }))
@@ -98,7 +99,13 @@ fn variables(session: &Session, event: &Value) -> Variables {
 /// A text, or everything in a value that is one, with its variables put in.
 fn filled(value: &GraphValue, variables: &Variables) -> Value {
     match value {
-        GraphValue::Text(text) => Template::parse(text).expand_lenient(variables).into(),
+        GraphValue::Text(text) => {
+            let template = Template::parse(text);
+            for name in template.references().filter_map(Path::root).filter(|name| variables.0.get(name).is_none()) {
+                tracing::warn!(target: "hotcell::serve", name, "a text about a failure names something that is not there");
+            }
+            template.expand_lenient(variables).into()
+        }
         GraphValue::List(items) => items.iter().map(|item| filled(item, variables)).collect(),
         GraphValue::Object(entries) => {
             let entry =
@@ -114,7 +121,7 @@ async fn tell(
     mesh: &Mesh,
     session: &Session,
     target: &EscalationTarget,
-    event: &Value,
+    (cause, event): (&str, &Value),
 ) -> Result<(), String> {
     let variables = variables(session, event);
     match target {
@@ -148,8 +155,11 @@ async fn tell(
             let task = Task { key: session.key.clone(), kind: "escalation", at, is_beside: true };
             begin(server, mesh, task, false).await.map(drop).map_err(|refused| refused.reason())
         }
-        EscalationTarget::Channel { provider, .. } => {
-            Err(format!("hotcell does not write to channels yet, so not to `{provider}` either"))
+        EscalationTarget::Channel { provider, channel_id, message } => {
+            let text = filled(&GraphValue::from(message.as_deref().unwrap_or(MESSAGE)), &variables);
+            let about = format!("{} {cause}", session.key.id);
+            let to = (provider.as_str(), channel_id.as_deref());
+            channels::report(server, mesh, to, text.as_str().unwrap_or_default(), &about).await
         }
     }
 }

@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::channels::{Kept, Keys};
 use super::score::Scores;
 use super::senders::Senders;
 use super::store::SessionKey;
@@ -60,6 +61,12 @@ pub(super) struct Doing {
     pub(super) tended: Mutex<HashMap<RunId, u64>>,
     /// Held while somebody is told of a failure
     pub(super) telling: Locks<String>,
+    /// Held while a message of a chat is acted on
+    pub(super) chats: Locks<String>,
+    /// What is kept of replies of chat providers
+    pub(super) kept: Kept,
+    /// The keys that tokens of Teams are signed with
+    pub(super) keys: Keys,
     /// Cancelled when its agents wake up at other times
     pub(super) waking: Mutex<CancellationToken>,
     /// Held while its settings are changed

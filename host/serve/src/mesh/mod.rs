@@ -5,6 +5,7 @@
 //! is done once, whoever works on the run and however often the server ends in between.
 
 mod begin;
+mod channels;
 mod escalate;
 mod events;
 mod feed;
@@ -43,6 +44,9 @@ pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
         tracing::error!(target: "hotcell::serve", reason = problem.detail, "changes of the mesh cannot be read");
     }
     tend::take_up(server).await?;
+    if let Err(problem) = channels::take_up(server) {
+        tracing::error!(target: "hotcell::serve", reason = problem.detail, "messages of channels cannot be read");
+    }
     schedule::begin_all(server);
     Ok(())
 }
@@ -63,6 +67,7 @@ pub(crate) fn routes() -> OpenApiRouter<Server> {
         .merge(score::routes())
         .merge(system::routes())
         .merge(yaml::routes())
+        .merge(channels::routes())
 }
 
 /// The variable with the secret of signatures.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::Value as GraphValue;
-use hotcell_runtime::leafmesh::{HumanInterface, WebhookSettings};
+use hotcell_runtime::leafmesh::{HumanInterface, HumanSettings, WebhookSettings};
 use hotcell_runtime::{OpenQuestion, RunId, WebCall};
 use serde_json::{Value, json};
 
+use super::channels::{self, Failed};
 use super::events::{self, ERROR};
 use super::meshes::Mesh;
 use super::session::Ask;
@@ -19,26 +20,33 @@ use crate::view::time;
 
 /// The fact that says that a question was posted, or given up.
 const POSTED: &str = "posted";
+/// How often and how late what no channel took is tried again, where `webhook_config` says nothing.
+const RETRIES: u32 = 3;
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// Posts a question to the person who is asked, if that is how the person is reached, and it was not done before.
 pub(super) fn post(server: &Server, mesh: &Arc<Mesh>, session: &Session, run: &RunId, open: OpenQuestion) {
     let ask = Ask { run: run.clone(), open };
     let Some(human) = mesh.settings.agent(ask.seat()).and_then(|agent| agent.human.as_ref()) else { return };
-    let Some(webhook) = human.webhook.clone().filter(|_| human.interface == HumanInterface::Webhook) else { return };
+    let has_url = human.webhook.as_ref().is_some_and(|webhook| webhook.outbound_url.is_some());
+    let is_posted = has_url || !human.channels.is_empty();
+    if human.interface != HumanInterface::Webhook || !is_posted {
+        return;
+    }
+    let human = human.clone();
     if !mesh.doing.posting.begin(&ask.request_id()) {
         return;
     }
     let (server, mesh, session) = (server.clone(), mesh.clone(), session.clone());
     server.clone().meshes().tasks.spawn(async move {
-        let work = deliver(&server, &mesh, &session, &ask, &webhook);
+        let work = deliver(&server, &mesh, &session, &ask, &human);
         // What is not delivered before the server ends is delivered at its next start.
         server.closing().run_until_cancelled(work).await;
         mesh.doing.posting.end(&ask.request_id());
     });
 }
 
-async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask, webhook: &WebhookSettings) {
-    let Some(url) = &webhook.outbound_url else { return };
+async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask, human: &HumanSettings) {
     let fact = format!("{POSTED}:{}", ask.request_id());
     match server.store().mesh_fact(&fact) {
         Ok(None) => {}
@@ -46,13 +54,14 @@ async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask
         Err(error) => return tracing::error!(target: "hotcell::serve", %error, "a question cannot be posted"),
     }
     let _working = server.clock().working();
-    let body = GraphValue::from(&body(server, mesh, session, ask));
+    let webhook = human.webhook.as_ref();
+    let (retries, pause) = webhook.map_or((RETRIES, PAUSE), |webhook| (webhook.max_retries, webhook.retry_delay));
     let mut failure = None;
-    for attempt in 0..=webhook.max_retries {
+    for attempt in 0..=retries {
         if attempt > 0 {
-            server.clock().pause(webhook.retry_delay).await;
+            server.clock().pause(pause).await;
         }
-        match once(server, mesh, session, webhook, url, &body).await {
+        match once(server, mesh, session, ask, human, attempt == 0).await {
             Ok(()) => {
                 failure = None;
                 break;
@@ -81,14 +90,32 @@ async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask
     }
 }
 
-/// Why a post failed.
-struct Failed {
-    reason: String,
-    /// Whether it would fail again
-    is_final: bool,
+/// Posts to the channels, and where all of them fail to the address.
+async fn once(
+    server: &Server,
+    mesh: &Mesh,
+    session: &Session,
+    ask: &Ask,
+    human: &HumanSettings,
+    is_first: bool,
+) -> Result<(), Failed> {
+    let webhook = human.webhook.as_ref();
+    let url = webhook.and_then(|webhook| Some((webhook, webhook.outbound_url.as_deref()?)));
+    if !human.channels.is_empty() && (is_first || url.is_none()) {
+        match (channels::ask(server, mesh, session, ask, human).await, url) {
+            (Err(failed), Some(_)) => {
+                let (agent, reason) = (ask.seat(), failed.reason);
+                tracing::warn!(target: "hotcell::serve", agent, reason, "no channel took a question; it goes to `outbound_url`");
+            }
+            (posted, _) => return posted,
+        }
+    }
+    let Some((webhook, url)) = url else { return Ok(()) };
+    let body = GraphValue::from(&body(server, mesh, session, ask));
+    to_address(server, mesh, session, webhook, url, &body).await
 }
 
-async fn once(
+async fn to_address(
     server: &Server,
     mesh: &Mesh,
     session: &Session,

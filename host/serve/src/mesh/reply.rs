@@ -17,6 +17,14 @@ pub(super) enum Refused {
 }
 
 impl Refused {
+    /// The status that it is answered with.
+    pub(super) fn status(&self) -> u16 {
+        match self {
+            Refused::Problem(problem) => problem.status,
+            Refused::Documented(status, _) => status.as_u16(),
+        }
+    }
+
     /// Why, for a log.
     pub(super) fn reason(self) -> String {
         match self {

@@ -61,7 +61,7 @@ pub fn play(directory: &Path, stage: &Stage) -> Result<Vec<Mismatch>, PlayError>
     let warnings = lines(&agent.warnings.iter().collect::<Vec<_>>(), &world);
 
     let said = server::Said::default();
-    let settings = settings(&world);
+    let settings = settings(&world, outside.port())?;
     let setup = Setup { stage: stage.host.clone(), options, settings };
     let steps = own.steps.as_deref().unwrap_or_default();
     let played = stage.runtime.block_on(async {
@@ -140,11 +140,26 @@ fn options(case: &CaseFile, world: &World, model: &Loopback, clock: &ManualClock
     }
 }
 
-fn settings(world: &World) -> ServeSettings {
-    ServeSettings {
+/// The servers of providers, which are all the outside server of the case.
+const VENDORS: [&str; 7] = [
+    "api.telegram.org",
+    "discord.com",
+    "graph.facebook.com",
+    "login.botframework.com",
+    "login.microsoftonline.com",
+    "slack.com",
+    "smba.trafficmanager.net",
+];
+
+fn settings(world: &World, outside: u16) -> Result<ServeSettings, PlayError> {
+    let address: url::Url = format!("http://127.0.0.1:{outside}")
+        .parse()
+        .map_err(|error| PlayError::Host(format!("the outside server has no address: {error}")))?;
+    Ok(ServeSettings {
         folders: vec![world.entry().to_owned()],
         file: Some(world.beside("serve.db")),
         drain: DRAIN,
+        vendor_addresses: VENDORS.map(|name| (name.to_owned(), address.clone())).into(),
         ..ServeSettings::default()
-    }
+    })
 }
