@@ -480,7 +480,10 @@ impl Drive {
         let mut again: Vec<Turn> = Vec::new();
         for Entry { place, fact } in news {
             match fact {
-                Fact::Cancelled => return Ok(true),
+                Fact::Cancelled => {
+                    self.context.remembered().is_cancelled = true;
+                    return Ok(true);
+                }
                 Fact::PauseAsked => self.is_pausing = true,
                 Fact::Answered { number, text } => {
                     let turn = place.turn();

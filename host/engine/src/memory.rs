@@ -70,6 +70,8 @@ pub(crate) struct Remembered {
     pub(crate) attempts: HashMap<EntryPath, u32>,
     /// Nodes that failed and after which the run went on, in their order
     pub(crate) failures: Vec<NodeFailure>,
+    /// Whether somebody cancelled the run: what was begun outside is called off then
+    pub(crate) is_cancelled: bool,
     /// Until when nodes wait, by the graph that they are nodes of
     timers: HashMap<(EntryPath, String), SystemTime>,
     /// Where the questions are asked today that an older version asked elsewhere

@@ -196,6 +196,16 @@ impl NodeTurn {
         Err(Interruption::Waiting)
     }
 
+    /// What came by a callback that is waited for no longer than that; none if its time was over.
+    pub(crate) async fn callback_until(
+        &mut self,
+        question: Question,
+        wait: Option<Duration>,
+    ) -> Result<Option<String>, Interruption> {
+        let nobody = Box::pin(async { (Account::default(), None) });
+        self.ask_until(question, wait, Some(nobody)).await
+    }
+
     /// The number of the next question, and how it stands if it was put before.
     fn next_answer(&mut self) -> (u32, Option<AnswerState>) {
         let number = self.next_number();

@@ -10,6 +10,7 @@ mod condense;
 mod contract;
 mod conversation;
 mod expression;
+mod job;
 mod map;
 mod model;
 mod nested;
@@ -44,6 +45,7 @@ pub use conversation::{
     Said, Skill, SkillTool, SkillWords, Skills, SpreadAction, Team,
 };
 pub use expression::{Expression, NoValue};
+pub use job::JobAction;
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
 pub use model::{ModelServer, ModelSettings};
 pub use nested::NestedLoop;
@@ -262,6 +264,8 @@ pub enum Action {
     Call(Box<CallAction>),
     /// Calls a tool that the graph defines
     Tool(Box<ToolAction>),
+    /// Has work done outside that takes its time
+    Job(Box<JobAction>),
     /// Evaluates an expression: its value is the answer
     Compute(ComputeAction),
     /// Fails with this text: stands for what the source names and does not define, so that only a run that comes here

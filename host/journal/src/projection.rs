@@ -182,24 +182,47 @@ pub enum CallbackState {
     Open(Box<OpenQuestion>),
     /// It has come
     Answered,
+    /// It did not come in time
+    Expired,
 }
 
 /// How a run with these entries stands with the callback of that session.
 pub fn callback_state(entries: &[Entry], session: &str) -> CallbackState {
-    let given = |entry: &&Entry| {
-        matches!(&entry.fact, Fact::Effect { kind, answer, .. }
-            if kind == CALLBACK && answer.as_text().is_some_and(|known| is_same(known, session)))
-    };
-    let Some(begun) = entries.iter().find(given) else { return CallbackState::Unknown };
+    let Some(begun) = entries.iter().find(|entry| begins(entry, session)) else { return CallbackState::Unknown };
     let at_place = |entry: &Entry| entry.place == begun.place;
     if let Some(open) = open_questions(entries).into_iter().find(|open| open.place == begun.place) {
         return CallbackState::Open(Box::new(open));
+    }
+    if entries.iter().any(|entry| at_place(entry) && matches!(entry.fact, Fact::Expired { .. })) {
+        return CallbackState::Expired;
     }
     let is_about_it = |fact: &Fact| !matches!(fact, Fact::Effect { .. } | Fact::Failed { .. });
     match entries.iter().any(|entry| at_place(entry) && is_about_it(&entry.fact)) {
         true => CallbackState::Answered,
         false => CallbackState::Early,
     }
+}
+
+impl Question {
+    /// In whose name a callback is waited for, if nobody is asked and one is.
+    pub fn callback(&self) -> Option<&str> {
+        self.context.as_ref()?.as_object()?.get(CALLBACK)?.as_text()
+    }
+}
+
+/// The name in which the callback of that session is waited for, or was; none if the run has none, or does not wait yet.
+pub fn callback_of(entries: &[Entry], session: &str) -> Option<String> {
+    let begun = entries.iter().find(|entry| begins(entry, session))?;
+    entries.iter().find_map(|entry| match &entry.fact {
+        Fact::Asked { question, .. } if entry.place == begun.place => question.callback().map(str::to_owned),
+        _ => None,
+    })
+}
+
+/// Whether an entry is the beginning of a session.
+fn begins(entry: &Entry, session: &str) -> bool {
+    matches!(&entry.fact, Fact::Effect { kind, answer, .. }
+        if kind == CALLBACK && answer.as_text().is_some_and(|known| is_same(known, session)))
 }
 
 /// A node that failed and after which its run went on.

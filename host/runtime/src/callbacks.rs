@@ -42,6 +42,9 @@ pub enum CallbackError {
     /// It has come before
     #[error("this was answered before")]
     Answered,
+    /// It did not come in time
+    #[error("it comes too late")]
+    Expired,
     /// The run is over
     #[error("the run is over")]
     Ended,
@@ -54,7 +57,8 @@ impl From<JournalError> for CallbackError {
     fn from(error: JournalError) -> Self {
         match error {
             JournalError::NoSuchRun(_) | JournalError::Ambiguous(..) => CallbackError::Unknown,
-            JournalError::NotAsked { .. } | JournalError::Expired { .. } => CallbackError::Answered,
+            JournalError::NotAsked { .. } => CallbackError::Answered,
+            JournalError::Expired { .. } => CallbackError::Expired,
             JournalError::Ended { .. } | JournalError::Cancelled(_) => CallbackError::Ended,
             other => CallbackError::Journal(other),
         }
@@ -77,6 +81,7 @@ impl Host {
         let open = match callback_state(&self.journal().history(&record.id).await?.whole()?, session) {
             CallbackState::Unknown => return Err(CallbackError::Unknown),
             CallbackState::Answered => return Err(CallbackError::Answered),
+            CallbackState::Expired => return Err(CallbackError::Expired),
             CallbackState::Early => return Err(CallbackError::Early),
             CallbackState::Open(_) if record.status.is_final() => return Err(CallbackError::Ended),
             CallbackState::Open(open) => open,
@@ -201,6 +206,7 @@ impl Taking {
             CallbackError::Unknown => StatusCode::NOT_FOUND,
             CallbackError::Early => StatusCode::SERVICE_UNAVAILABLE,
             CallbackError::Answered | CallbackError::Ended => StatusCode::CONFLICT,
+            CallbackError::Expired => StatusCode::GONE,
             CallbackError::Journal(error) => {
                 tracing::error!(%error, "an answer could not be kept");
                 let reason = "the answer could not be kept; send it again";

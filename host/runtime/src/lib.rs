@@ -62,7 +62,7 @@ pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
 pub use hotcell_journal::{
     ClientCall, Completed, Entry, EntryPage, EntryPath, Fact, History, JournalError, NodeFailure, NumberedEntry,
     OpenQuestion, PruneReport, Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore,
-    RunSummary, SqliteStore, failures, open_questions,
+    RunSummary, SqliteStore, callback_of, failures, open_questions,
 };
 pub use hotcell_mcp as mcp;
 pub use hotcell_models::{Price, Prices};

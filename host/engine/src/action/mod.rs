@@ -7,6 +7,7 @@ mod call;
 mod compute;
 mod converse;
 mod defined;
+mod job;
 mod look_up;
 mod map;
 mod model;
@@ -225,6 +226,7 @@ async fn perform(turn: &mut NodeTurn, graph: &Graph, node: &Node, state: &State)
         Action::ReadValue(action) => read_value::perform(action, state),
         Action::Call(action) => call::perform(turn, node, action, state).await,
         Action::Tool(action) => defined::perform(turn, action, state).await,
+        Action::Job(action) => job::perform(turn, action, state).await,
         Action::Compute(action) => compute::perform(turn, action, state),
     }
 }
@@ -235,8 +237,8 @@ async fn in_time<W>(clock: &Arc<dyn Clock>, node: &Node, work: Pin<&mut W>) -> O
 where
     W: Future<Output = Result<Performed, Interruption>>,
 {
-    // A person may think as long as they like, and what limits a script ends it with an error of its own.
-    let is_limited = !matches!(node.action, Action::Ask(_) | Action::Script(_));
+    // A person may think as long as they like, and what limits a script or a job ends it with an error of its own.
+    let is_limited = !matches!(node.action, Action::Ask(_) | Action::Script(_) | Action::Job(_));
     match node.timeout.filter(|_| is_limited) {
         None => Some(work.await),
         Some(limit) => clock::timeout(&**clock, limit, work).await,

@@ -119,15 +119,13 @@ pub(super) async fn call_to_the_end(
                 async move {
                     let mut used = Account::default();
                     let wanted = ToolRequest { tool, spoken, arguments, answers, state, site };
-                    let called = {
-                        let call = pin!(call(&context, &mut used, &node, wanted));
-                        match limit {
-                            None => call.await,
-                            Some(limit) => {
-                                clock::timeout(&*context.ports.clock, limit, call).await.unwrap_or_else(|| {
-                                    Called::error(format!("it took longer than {} s", limit.as_secs_f64()))
-                                })
-                            }
+                    let called = match limit {
+                        None => call(&context, &mut used, &node, wanted).await,
+                        Some(limit) => {
+                            let called = call_within(&context, &mut used, &node, wanted, limit).await;
+                            called.unwrap_or_else(|| {
+                                Called::error(format!("it took longer than {} s", limit.as_secs_f64()))
+                            })
                         }
                     };
                     (used, Ok(called.into_value()))
@@ -146,6 +144,18 @@ pub(super) async fn call_to_the_end(
             None => return Ok(Ok(entry("value").unwrap_or_default())),
         }
     }
+}
+
+/// Calls a tool that may take no longer than `limit`; none if it does.
+pub(super) async fn call_within(
+    context: &RunContext,
+    account: &mut Account,
+    node: &Key,
+    wanted: ToolRequest<'_>,
+    limit: Duration,
+) -> Option<Called> {
+    let call = pin!(call(context, account, node, wanted));
+    clock::timeout(&*context.ports.clock, limit, call).await
 }
 
 /// Calls a tool for a node. What it used is added to the account; a hook that refuses is an error of the call.

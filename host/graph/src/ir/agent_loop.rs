@@ -219,10 +219,29 @@ impl Pattern {
         Pattern { expression: Regex::new(text).ok(), literal: Some(text.to_owned()) }
     }
 
+    /// A text with other words wherever it has it.
+    pub fn without(&self, text: &str, instead: &str) -> String {
+        let text = match &self.literal {
+            Some(literal) if !literal.is_empty() => text.replace(literal, instead),
+            _ => text.to_owned(),
+        };
+        match &self.expression {
+            Some(expression) => expression.replace_all(&text, regex::NoExpand(instead)).into_owned(),
+            None => text,
+        }
+    }
+
     /// Whether a text has it.
     pub fn is_in(&self, text: &str) -> bool {
         self.literal.as_deref().is_some_and(|literal| text.contains(literal))
             || self.expression.as_ref().is_some_and(|expression| expression.is_match(text))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        let source = |pattern: &Pattern| pattern.expression.as_ref().map(|expression| expression.as_str().to_owned());
+        self.literal == other.literal && source(self) == source(other)
     }
 }
 

@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Expression, NoValue, Recall};
+use super::{Expression, NoValue, Pattern, Recall};
 use crate::json_schema::{JsonSchema, SchemaProblem};
 use crate::python::ObjectCondition;
 use crate::suggest::closest;
 use crate::template::Lookup;
 use crate::value::{Key, List, Object, Value, parse_json};
 
+/// What stands for what was taken out of a text.
+const REDACTED: &str = "[redacted]";
 /// How many misfits of one value are told.
 const MOST_MISFITS: usize = 20;
 
@@ -22,6 +24,10 @@ pub enum Composed {
     Only(Expression, Vec<Key>),
     /// The entries of an object under all other keys
     Without(Expression, Vec<Key>),
+    /// The entries of an object whose names do not begin with `_`, and those under these keys
+    Public(Expression, Vec<Key>),
+    /// A value without what of its texts fits one of these patterns
+    Redacted(Expression, Vec<Pattern>),
     /// The last item of a list
     Last(Expression),
     /// The last items of a list, at most so many
@@ -164,6 +170,14 @@ impl Composed {
                 }
                 Value::Object(object)
             }
+            Composed::Public(of, kept) => {
+                let object = object_of(of, scope)?;
+                let is_public = |key: &Key| !key.starts_with('_') || kept.contains(key);
+                Value::Object(
+                    object.iter().filter(|(key, _)| is_public(key)).map(|(k, v)| (k.clone(), v.clone())).collect(),
+                )
+            }
+            Composed::Redacted(of, patterns) => redacted(&of.evaluate(scope)?, patterns),
             Composed::Last(of) => {
                 let list = list_of(of, scope)?;
                 let last = list.len().checked_sub(1).and_then(|last| list.get(last)).cloned();
@@ -311,6 +325,21 @@ fn quoted(names: &[&str]) -> String {
     if names.is_empty() { "none".to_owned() } else { format!("`{}`", names.join("`, `")) }
 }
 
+/// A value without what of its texts fits one of these patterns.
+fn redacted(value: &Value, patterns: &[Pattern]) -> Value {
+    match value {
+        Value::Text(text) => {
+            let clean = patterns.iter().fold(text.to_string(), |text, pattern| pattern.without(&text, REDACTED));
+            Value::text(clean)
+        }
+        Value::List(list) => Value::List(list.iter().map(|item| redacted(item, patterns)).collect()),
+        Value::Object(object) => {
+            Value::Object(object.iter().map(|(key, value)| (key.clone(), redacted(value, patterns))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
 fn object_of(of: &Expression, scope: &dyn Lookup) -> Result<Object, NoValue> {
     match of.evaluate(scope)? {
         Value::Object(object) => Ok(object),
@@ -368,7 +397,7 @@ mod tests {
     use crate::state::State;
 
     fn state() -> State {
-        let seed = r#"{"one":{"a":1,"b":{"c":2}},"two":{"a":3,"d":null},
+        let seed = r#"{"hidden":{"_a":1,"_b":2,"c":"+43 1 and +43 2"},"one":{"a":1,"b":{"c":2}},"two":{"a":3,"d":null},
             "came":[{"from":"x","output":{"n":1}},{"output":{"n":2}},{"from":"y","output":{"n":3}}],
             "copies":[{"l":[1],"n":1,"t":"a"},null,{"l":[2],"n":2.5,"t":"b","m":true}],
             "words":["a","b"],"text":"```json\n{\"k\": 1}\n```","prose":"hello {\"k\"}"}"#;
@@ -400,6 +429,11 @@ mod tests {
             (Composed::Overlaid(vec![key("one"), key("two")]), Ok(r#"{"a":3,"b":{"c":2},"d":null}"#)),
             (Composed::Only(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"b":{"c":2}}"#)),
             (Composed::Without(key("one"), vec!["b".into(), "z".into()]), Ok(r#"{"a":1}"#)),
+            (Composed::Public(key("hidden"), vec!["_b".into()]), Ok(r#"{"_b":2,"c":"+43 1 and +43 2"}"#)),
+            (
+                Composed::Redacted(key("hidden"), vec![Pattern::new(r"\+\d+ \d").unwrap()]),
+                Ok(r#"{"_a":1,"_b":2,"c":"[redacted] and [redacted]"}"#),
+            ),
             (Composed::Last(key("came")), Ok(r#"{"from":"y","output":{"n":3}}"#)),
             (Composed::Contains(key("words"), Expression::Value("b".into())), Ok("true")),
             (Composed::Contains(key("words"), Expression::Value("z".into())), Ok("false")),
