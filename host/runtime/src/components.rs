@@ -37,8 +37,10 @@ pub(crate) struct AgentComponents {
 
 /// A component as a file has set it up.
 struct SetUp {
+    /// Who used what for it
+    name: String,
     carried: Arc<Carried>,
-    /// All but what is granted
+    /// All but what is granted, in the name of the file: what is denied is to be granted to that
     terms: Terms,
     /// What it may have at most
     bound: Grants,
@@ -107,9 +109,10 @@ impl AgentComponents {
             budget,
             listener: Some(log_of(&full_name)),
             record: settings.record(&component.component),
-            ..Terms::new(full_name)
+            ..Terms::new(FILE_GRANTS)
         };
         let set_up = SetUp {
+            name: full_name,
             carried,
             terms,
             bound,
@@ -138,16 +141,15 @@ impl AgentComponents {
             Ok(prepared) => prepared,
             Err(reason) => return CallReport::failed(reason),
         };
-        let name = terms.plugin.clone();
         let (arguments, answers) = (call.arguments.to_owned(), call.answers.to_vec());
         let of_cell = hotcell_cells::ToolCall { tool: tool.to_owned(), arguments, answers, terms };
-        into_report(&name, self.cells.call_tool(&cell, of_cell).await, &call.budget_scope, &call.site)
+        into_report(&set_up.name, self.cells.call_tool(&cell, of_cell).await, &call.budget_scope, &call.site)
     }
 
     /// The compiled component and the terms of one call.
     fn prepare(&self, set_up: &SetUp, budget: &BudgetScope, site: &CallSite) -> Result<(Cell, Terms), String> {
         let load = || {
-            let cell = self.cells.load(&set_up.terms.plugin, &set_up.carried.component);
+            let cell = self.cells.load(&set_up.name, &set_up.carried.component);
             cell.map_err(|error| error.to_string())
         };
         let cell = set_up.cell.get_or_init(load).clone()?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_runtime::{
-    Agent, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, RunError, RunId, RunInput, RunQuery,
-    RunRecord, RunStatus, RunStore, Session, open_questions,
+    Agent, CallbackError, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, RunError, RunId,
+    RunInput, RunQuery, RunRecord, RunStatus, RunStore, Session, open_questions,
 };
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
@@ -219,6 +219,19 @@ impl Runs {
         let answered = self.host.answer(run.as_str(), question, text).await?;
         self.resume(hold);
         Ok(answered)
+    }
+
+    /// Sends what came by a callback to a run that waits for it, which goes on.
+    pub(crate) async fn answer_callback(&self, run: &RunId, session: &str, body: &str) -> Result<(), CallbackError> {
+        let hold = self.in_hand.take(run);
+        self.host.answer_callback(session, body).await?;
+        self.resume(hold);
+        Ok(())
+    }
+
+    /// Whether somebody works on a run here.
+    pub(crate) fn is_live(&self, run: &RunId) -> bool {
+        self.live(run).is_some()
     }
 
     /// Ends when a run has given control back since this was called last.

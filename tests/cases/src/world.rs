@@ -150,6 +150,23 @@ impl World {
         write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())
     }
 
+    /// Has components ask the case's web server in the place of their vendors'.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written.
+    pub fn stand_in_for(&self, vendors: &[&str], port: u16) -> Result<(), WorldError> {
+        let folder = self.entry.parent().unwrap_or(&self.entry);
+        let mut settings = read_settings(folder)?;
+        if let toml::Value::Table(plugins) = settings.entry("plugins").or_insert_with(|| toml::Table::new().into()) {
+            for vendor in vendors {
+                let base = toml::Table::from_iter([("base_url".to_owned(), format!("http://127.0.0.1:{port}").into())]);
+                plugins
+                    .insert((*vendor).to_owned(), toml::Table::from_iter([("config".to_owned(), base.into())]).into());
+            }
+        }
+        write(&folder.join("hotcell.toml"), settings.to_string().as_bytes())
+    }
+
     /// Installs the functions of agents, which ask a server of this machine what to do, and tools that tell it of their calls.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh
 use super::shapes::{Field, Shape};
 use super::state::{
     BROUGHT, CALL, CALLED, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT, ERRORS, FAN_IN, FEED, FROM,
-    HISTORY, OUTPUT, OUTPUTS, SESSION_ID, SPENT, post_node,
+    HISTORY, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT, post_node,
 };
 use super::wait::Wait;
 use super::{lower_agent, lower_feed};
@@ -74,7 +74,8 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     nodes.extend(mesh.agents.iter().filter_map(|agent| lower_feed::post(agent, mesh, &ids)));
     let mut graph = Graph::new(mesh.name.as_str(), nodes, START)?;
     graph.input_key = Some(TEXT.into());
-    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY, EARLIER_FEED, SPENT].map(Key::from).into();
+    graph.open_state =
+        [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY, EARLIER_FEED, SPENT, SERVED].map(Key::from).into();
     graph.initial_state =
         vec![(OUTPUTS.into(), Object::default().into()), (OUTPUT.into(), Value::Null), (FEED.into(), list([]))];
     graph.kept = Some(Vec::new());

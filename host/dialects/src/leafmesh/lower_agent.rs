@@ -13,7 +13,7 @@ use super::lower_feed;
 use super::lower_work::{self, Work};
 use super::schema::Agent;
 use super::shapes;
-use super::state::{CONTRACT, HISTORY, SPENT};
+use super::state::{CONTRACT, HISTORY, SERVED, SPENT};
 use crate::surroundings::Surroundings;
 
 /// What it is called with, and what it gives.
@@ -66,6 +66,9 @@ pub(super) fn action(agent: &Agent, given: Expression, bind: &'static str, surro
                 let spent = or_else(key(SPENT), Object::default());
                 inputs.push((SPENT.into(), or_else(entry(spent, &agent.name), Object::default())));
             }
+            if agent.body.connector().is_some() {
+                inputs.push((SERVED.into(), or_else(key(SERVED), Object::default())));
+            }
             inputs.push((INPUT.into(), given));
             // One that gives nothing ends its branch.
             call(graph, inputs, Gives::Needed(vec![OUTPUT.into()]), bind)
@@ -82,6 +85,7 @@ fn handed_on(given: Expression) -> Vec<(Key, Expression)> {
         by_itself(HISTORY, list([])),
         by_itself(MEMORY, list([])),
         by_itself(SPENT, Object::default().into()),
+        by_itself(SERVED, Object::default().into()),
     ]
 }
 

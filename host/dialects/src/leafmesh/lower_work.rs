@@ -13,12 +13,12 @@ use serde_json::json;
 
 use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
 use super::lower_agent::{ANSWER, INPUT, MEMORY, RAW, RERUN};
-use super::lower_feed;
 use super::models;
-use super::schema::{Agent, Body, Human, Interface, Llm, Tools};
+use super::schema::{Agent, Body, Connector, Human, Interface, Llm, Tools};
 use super::settings::HumanInterface;
 use super::shapes;
 use super::state::{BUDGET, HISTORY, SPENT, SPENT_COST, SPENT_TOKENS};
+use super::{lower_connector, lower_feed};
 use crate::surroundings::{Surroundings, ToolState};
 
 /// What stands for the text of a model or a person that is no JSON object.
@@ -58,6 +58,8 @@ impl Onward {
 /// The steps of an agent; the error is why it cannot work.
 pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
     match &agent.body {
+        Body::Programmatic { integration: Some(connector) } => connected(agent, connector, surroundings),
+        Body::External(Some(connector)) if !connector.is_function() => connected(agent, connector, surroundings),
         Body::Programmatic { .. } | Body::External(_) => {
             let action = function(agent, key(INPUT), surroundings)?;
             Ok(vec![step("function", action, key(ANSWER))])
@@ -77,6 +79,19 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
         }
         Body::Human(human) => Ok(person(agent, human, surroundings)),
     }
+}
+
+/// Has another system work; a function with the name of the agent makes of the result what it likes.
+fn connected(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
+    let action = lower_connector::action(agent, connector, surroundings)?;
+    let given = composed(Composed::ObjectOf(key(ANSWER), lower_connector::TEXT.into()));
+    let mut asks = step("connector", action, given);
+    if surroundings.tool(&agent.name) == ToolState::Missing {
+        return Ok(vec![asks]);
+    }
+    let said = composed(Composed::Overlaid(vec![key(INPUT), object([(LLM_RESPONSE, key(RAW))])]));
+    asks.next = Some(Onward::To("function"));
+    Ok(vec![asks, step("function", function(agent, said, surroundings)?, key(ANSWER))])
 }
 
 /// Fails where the models of an agent have used up what they may use in the month.

@@ -8,6 +8,7 @@ mod cron;
 mod interpolate;
 mod lower;
 mod lower_agent;
+mod lower_connector;
 mod lower_feed;
 mod lower_work;
 mod models;

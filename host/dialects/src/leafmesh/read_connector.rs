@@ -1,15 +1,25 @@
 //! Reading how an agent reaches another system: `framework` or `integration`, and `connector_config`.
 
-use super::read_human::check_url;
+use hotcell_graph::ir::Pattern;
+use hotcell_graph::value::Number;
+use hotcell_graph::{Key, Object, Value};
+
+use super::read_human::{check_address, check_url};
 use super::reading::{LONGEST, Reading};
-use super::schema::{AgentType, Connector};
+use super::schema::{AgentType, Connector, Policy};
+use super::settings::Hidden;
 use crate::document::Need::Optional;
-use crate::document::{Fields, Kind};
+use crate::document::{Fields, Kind, Place};
 
 /// What external agents may be.
 const FRAMEWORKS: [&str; 9] = ["crewai", "langgraph", "autogen", "a2a", "mcp", "zapier", "composio", "n8n", "custom"];
 /// What programmatic agents may use.
 const INTEGRATIONS: [&str; 4] = ["zapier", "composio", "n8n", "mcp"];
+/// The one that is a function.
+pub(super) const CUSTOM: &str = "custom";
+/// Entries and bytes that `request_form` may have.
+const MOST_FORM: usize = 50;
+const LONGEST_FORM: usize = 16 << 10;
 /// Those of later versions of the documentation.
 const LATER: [&str; 27] = [
     "hermes",
@@ -41,8 +51,8 @@ const LATER: [&str; 27] = [
     "box",
 ];
 
-/// A setting of a connector: its name, what it is, and whether it has to be there, perhaps in one of these variables.
-struct Setting(&'static str, Type, Option<&'static [&'static str]>);
+/// A setting of a connector: its name, what it is, whether it has to be there, and the variables that stand in for it.
+struct Setting(&'static str, Type, bool, &'static [&'static str]);
 
 #[derive(Clone, Copy, PartialEq)]
 enum Type {
@@ -58,74 +68,78 @@ enum Type {
 }
 
 const POLLS: [Setting; 2] =
-    [Setting("poll_interval", Type::Seconds, None), Setting("max_poll_seconds", Type::Seconds, None)];
+    [Setting("poll_interval", Type::Seconds, false, &[]), Setting("max_poll_seconds", Type::Seconds, false, &[])];
 
 fn settings(connector: &str) -> Vec<Setting> {
     use Type::{Flag, List, Map, Retired, Seconds, Secret, Text, Url};
     let own: Vec<Setting> = match connector {
         "crewai" => vec![
-            Setting("endpoint", Url, Some(&["CREWAI_ENDPOINT"])),
-            Setting("api_key", Secret, None),
-            Setting("user_api_key", Secret, None),
-            Setting("http_timeout", Seconds, None),
+            Setting("endpoint", Url, true, &["CREWAI_ENDPOINT"]),
+            Setting("api_key", Secret, false, &["CREWAI_API_KEY"]),
+            Setting("user_api_key", Secret, false, &["CREWAI_USER_API_KEY"]),
+            Setting("http_timeout", Seconds, false, &[]),
         ],
         "langgraph" => vec![
-            Setting("endpoint", Url, Some(&["LANGGRAPH_ENDPOINT", "LANGCHAIN_ENDPOINT"])),
-            Setting("api_key", Secret, None),
-            Setting("graph_id", Text, None),
-            Setting("http_timeout", Seconds, None),
+            Setting("endpoint", Url, true, &["LANGGRAPH_ENDPOINT", "LANGCHAIN_ENDPOINT"]),
+            Setting("api_key", Secret, false, &["LANGCHAIN_API_KEY", "LANGGRAPH_API_KEY"]),
+            Setting("graph_id", Text, false, &[]),
+            Setting("http_timeout", Seconds, false, &[]),
         ],
         "autogen" => vec![
-            Setting("endpoint", Url, Some(&["AUTOGEN_ENDPOINT"])),
-            Setting("api_key", Secret, None),
-            Setting("workflow_id", Text, None),
-            Setting("api_style", Text, None),
-            Setting("timeout", Seconds, None),
+            Setting("endpoint", Url, true, &["AUTOGEN_ENDPOINT"]),
+            Setting("api_key", Secret, false, &["AUTOGEN_API_KEY"]),
+            Setting("workflow_id", Text, false, &[]),
+            Setting("api_style", Text, false, &[]),
+            Setting("timeout", Seconds, false, &[]),
         ],
         "a2a" => vec![
-            Setting("url", Url, Some(&["A2A_AGENT_URL"])),
-            Setting("auth_token", Secret, None),
-            Setting("auth_scheme", Text, None),
-            Setting("http_timeout", Seconds, None),
+            Setting("url", Url, true, &["A2A_AGENT_URL"]),
+            Setting("auth_token", Secret, false, &["A2A_AUTH_TOKEN"]),
+            Setting("auth_scheme", Text, false, &[]),
+            Setting("http_timeout", Seconds, false, &[]),
         ],
         "mcp" => vec![
-            Setting("tool_name", Text, Some(&[])),
-            Setting("transport", Text, None),
-            Setting("timeout", Seconds, None),
-            Setting("command", Text, None),
-            Setting("args", List, None),
-            Setting("env", Map, None),
-            Setting("url", Url, None),
-            Setting("auth_token", Secret, None),
+            Setting("tool_name", Text, true, &[]),
+            Setting("transport", Text, false, &[]),
+            Setting("timeout", Seconds, false, &[]),
+            Setting("command", Text, false, &[]),
+            Setting("args", List, false, &[]),
+            Setting("env", Map, false, &[]),
+            Setting("url", Url, false, &[]),
+            Setting("auth_token", Secret, false, &[]),
         ],
         "zapier" => vec![
-            Setting("connection", Text, None),
-            Setting("action", Text, None),
-            Setting("mcp_key", Secret, None),
-            Setting("mcp_endpoint", Url, None),
-            Setting("vault_connection", Text, None),
-            Setting("timeout", Seconds, None),
-            Setting("api_key", Retired, None),
-            Setting("prefer_mcp", Flag, None),
-            Setting("instructions", Retired, None),
+            Setting("connection", Text, false, &[]),
+            Setting("action", Text, false, &[]),
+            Setting("mcp_key", Secret, false, &["ZAPIER_MCP_KEY"]),
+            Setting("mcp_endpoint", Url, false, &[]),
+            Setting("vault_connection", Text, false, &[]),
+            Setting("timeout", Seconds, false, &[]),
+            Setting("api_key", Retired, false, &[]),
+            Setting("prefer_mcp", Flag, false, &[]),
+            Setting("instructions", Retired, false, &[]),
         ],
         "composio" => vec![
-            Setting("action", Text, Some(&[])),
-            Setting("entity_id", Text, None),
-            Setting("api_key", Secret, None),
-            Setting("connected_account_id", Text, None),
-            Setting("version", Text, None),
-            Setting("timeout", Seconds, None),
+            Setting("action", Text, true, &[]),
+            Setting("entity_id", Text, false, &["COMPOSIO_ENTITY_ID"]),
+            Setting("api_key", Secret, false, &["COMPOSIO_API_KEY"]),
+            Setting("connected_account_id", Text, false, &[]),
+            Setting("version", Text, false, &[]),
+            Setting("timeout", Seconds, false, &[]),
         ],
         "n8n" => vec![
-            Setting("webhook_url", Url, Some(&["N8N_WEBHOOK_URL"])),
-            Setting("auth_token", Secret, None),
-            Setting("timeout", Seconds, None),
+            Setting("webhook_url", Url, true, &["N8N_WEBHOOK_URL"]),
+            Setting("auth_token", Secret, false, &["N8N_AUTH_TOKEN"]),
+            Setting("timeout", Seconds, false, &[]),
         ],
         _ => Vec::new(),
     };
-    let polls = matches!(connector, "crewai" | "langgraph" | "autogen" | "a2a");
-    own.into_iter().chain(POLLS.into_iter().filter(|_| polls)).collect()
+    own.into_iter().chain(POLLS.into_iter().filter(|_| is_polled(connector))).collect()
+}
+
+/// Whether a connector is asked until it is done.
+pub(super) fn is_polled(connector: &str) -> bool {
+    matches!(connector, "crewai" | "langgraph" | "autogen" | "a2a")
 }
 
 /// The connector of an agent, if it has one.
@@ -139,83 +153,155 @@ pub(super) fn connector<'r, 'd>(
         _ => ("integration", &INTEGRATIONS),
     };
     let name = fields.text(field, Optional);
-    policy(reading, fields);
-    fields.map("request_form", Optional);
-    reading.not_yet(fields, "request_form");
+    let policy = policy(reading, fields);
+    let request_form = request_form(reading, fields);
     let Some(name) = name else {
         if agent_type == AgentType::External {
             let error = fields.error("the agent has no `framework`", &reading.reader.span(fields.owner().place));
             reading.reader.report(error.help(format!("it is one of `{}`", FRAMEWORKS.join("`, `"))));
         }
-        if let Some(entry) = fields.entry("connector_config", Optional) {
-            let message = format!("`connector_config` without `{field}` configures nothing");
-            let error = fields.error(message, &reading.reader.span(entry.key_place));
-            reading.reader.report(error.help(format!("write `{field}`, one of `{}`", known.join("`, `"))));
+        for of_connector in ["connector_config", "external_policy", "request_form"] {
+            if let Some(entry) = fields.entry(of_connector, Optional) {
+                let message = format!("`{of_connector}` without `{field}` configures nothing");
+                let error = fields.error(message, &reading.reader.span(entry.key_place));
+                reading.reader.report(error.help(format!("write `{field}`, one of `{}`", known.join("`, `"))));
+            }
         }
         return None;
     };
-    if LATER.contains(&&*name) && agent_type == AgentType::External {
+    let mut connector = Connector {
+        name,
+        settings: Object::default(),
+        secrets: Hidden(Vec::new()),
+        servers: Vec::new(),
+        policy,
+        request_form,
+    };
+    if LATER.contains(&&*connector.name) && agent_type == AgentType::External {
         fields.map("connector_config", Optional);
         if let Some(entry) = fields.entry(field, Optional) {
-            reading.later_because(fields, entry, &format!(": `{}`", &*name));
+            reading.later_because(fields, entry, &format!(": `{}`", &*connector.name));
         }
-        return Some(Connector { name });
+        return Some(connector);
     }
-    if !known.contains(&&*name) {
-        let error = fields.unknown_word(field, &name, known);
+    if !known.contains(&&*connector.name) {
+        let error = fields.unknown_word(field, &connector.name, known);
         reading.reader.report(error);
         fields.map("connector_config", Optional);
         return None;
     }
-    if &*name != "custom"
-        && let Some(entry) = fields.entry(field, Optional)
-    {
-        reading.later_because(fields, entry, &format!(": `{}`", &*name));
+    if &*connector.name == CUSTOM {
+        for of_connector in ["external_policy", "request_form"] {
+            reading.no_effect(
+                fields,
+                of_connector,
+                "an agent with `framework: custom` is a function, and nothing is sent",
+            );
+        }
+    }
+    if let ("autogen", Some(entry)) = (&*connector.name, fields.entry("request_form", Optional)) {
+        let error = fields.error("`autogen` takes no `request_form`", &reading.reader.span(entry.key_place));
+        reading.reader.report(error.help("give the agent these values as its input"));
     }
     match reading.block(fields, "connector_config") {
         Some(mut config) => {
-            read_config(reading, &mut config, &name);
-            if &*name == "custom" { drop(config) } else { config.finish_open() }
+            read_config(reading, &mut config, &mut connector);
+            if &*connector.name == CUSTOM { drop(config) } else { config.finish_open() }
         }
         None => {
-            let missing = settings(&name).into_iter().filter(|setting| is_missing(reading, setting));
-            for Setting(setting, ..) in missing {
-                report_missing(reading, fields, setting, &name);
+            for setting in settings(&connector.name) {
+                if !stand_in(reading, &setting, &mut connector, fields) && setting.2 {
+                    report_missing(reading, fields, &setting, &connector.name);
+                }
             }
-            if &*name == "zapier" {
-                report_missing(reading, fields, "action", &name);
+            if &*connector.name == "zapier" {
+                report_missing(reading, fields, &Setting("action", Type::Text, true, &[]), &connector.name);
             }
         }
     }
-    Some(Connector { name })
+    Some(connector)
 }
 
-/// Whether a setting that was left out has to be there.
-fn is_missing(reading: &Reading<'_, '_>, Setting(_, _, needed): &Setting) -> bool {
-    let is_set = |name: &&&str| reading.surroundings.variable(name).is_some_and(|value| !value.is_empty());
-    needed.is_some_and(|variables| !variables.iter().any(|name| is_set(&name)))
+/// What is sent beside the input.
+fn request_form<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<Value> {
+    let (entries, _) = fields.map("request_form", Optional)?;
+    let value = fields.node("request_form", Optional)?.to_value();
+    let refuse = |message: String, place: Place| {
+        reading.reader.report(fields.error(message, &reading.reader.span(place)));
+    };
+    if entries.len() > MOST_FORM || value.to_json().len() > LONGEST_FORM {
+        let message = format!("`request_form` may have {MOST_FORM} entries and {LONGEST_FORM} bytes");
+        refuse(message, fields.owner().place);
+    }
+    let fits = |name: &str| {
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'));
+        is_name && (1..=64).contains(&name.len()) && !name.starts_with('_')
+    };
+    for entry in entries.iter().filter(|entry| !fits(&entry.key)) {
+        let rule = "letters, digits, `_`, `.` and `-`, no `_` first, 64 at most";
+        refuse(format!("`{}` cannot be a name in `request_form`: {rule}", entry.key), entry.key_place);
+    }
+    Some(value)
 }
 
-fn report_missing(reading: &Reading<'_, '_>, fields: &Fields<'_, '_>, setting: &str, connector: &str) {
-    let message = format!("`connector_config` has no `{setting}`, which `{connector}` needs");
+/// Takes what a variable says for a setting that is left out; `false` if none does.
+fn stand_in<'r, 'd>(
+    reading: &Reading<'r, 'd>,
+    setting: &Setting,
+    connector: &mut Connector,
+    fields: &Fields<'r, 'd>,
+) -> bool {
+    let Setting(name, kind, _, variables) = setting;
+    let value = variables.iter().find_map(|variable| {
+        let value = reading.surroundings.variable(variable)?.trim().to_owned();
+        (!value.is_empty()).then_some(value)
+    });
+    let Some(value) = value else { return false };
+    if *kind == Type::Url {
+        check_address(reading, fields, name, (&value, &reading.reader.span(fields.owner().place)));
+    }
+    take(connector, name, *kind, &value);
+    true
+}
+
+/// Takes note of the text of a setting.
+fn take(connector: &mut Connector, name: &'static str, kind: Type, text: &str) {
+    match kind {
+        Type::Secret => connector.secrets.0.push((name.to_owned(), text.to_owned())),
+        Type::Url => {
+            connector.servers.push(text.to_owned());
+            connector.settings.insert(name, Value::from(text));
+        }
+        _ => connector.settings.insert(name, Value::from(text)),
+    }
+}
+
+fn report_missing(reading: &Reading<'_, '_>, fields: &Fields<'_, '_>, setting: &Setting, connector: &str) {
+    let message = format!("`connector_config` has no `{}`, which `{connector}` needs", setting.0);
     let error = fields.error(message, &reading.reader.span(fields.owner().place));
-    let variables = settings(connector).into_iter().find(|known| known.0 == setting).and_then(|known| known.2);
-    let help = match variables.and_then(|variables| variables.first()) {
+    let help = match setting.3.first() {
         Some(variable) => format!("write it, or set the variable `{variable}`"),
         None => "write it".to_owned(),
     };
     reading.reader.report(error.help(help));
 }
 
-fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, connector: &str) {
-    config.word("mode", &["sync", "callback"]);
-    reading.seconds(config, "callback_timeout", LONGEST);
-    for setting in settings(connector) {
-        let Setting(name, kind, _) = setting;
+fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, connector: &mut Connector) {
+    if let Some(mode) = config.word("mode", &["sync", "callback"]) {
+        connector.settings.insert("mode", mode.into());
+    }
+    seconds(reading, config, "callback_timeout", connector);
+    for setting in settings(&connector.name) {
+        let Setting(name, kind, is_needed, _) = setting;
         let is_there = match kind {
-            Type::Text => config.text(name, Optional).is_some_and(|text| !text.trim().is_empty()),
-            Type::Url | Type::Secret => url_or_secret(reading, config, name, kind),
-            Type::Seconds => reading.seconds(config, name, LONGEST).is_some(),
+            Type::Text | Type::Url | Type::Secret => match text_of(reading, config, name, kind) {
+                Some(text) => {
+                    take(connector, name, kind, &text);
+                    true
+                }
+                None => false,
+            },
+            Type::Seconds => seconds(reading, config, name, connector),
             Type::Flag => config.flag(name, Optional).is_some(),
             Type::List => config.list(name, Optional).is_some(),
             Type::Map => config.map(name, Optional).is_some(),
@@ -228,12 +314,12 @@ fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, c
                 continue;
             }
         };
-        if !is_there && is_missing(reading, &setting) {
-            report_missing(reading, config, name, connector);
+        if !is_there && !stand_in(reading, &setting, connector, config) && is_needed {
+            report_missing(reading, config, &setting, &connector.name);
         }
     }
-    match connector {
-        "mcp" => mcp(reading, config),
+    match &*connector.name {
+        "mcp" => mcp(reading, config, connector),
         "zapier" => {
             let named = ["connection", "action"].iter().any(|name| config.text(name, Optional).is_some());
             if !named {
@@ -241,9 +327,15 @@ fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, c
                 let error = config.error(message, &reading.reader.span(config.owner().place));
                 reading.reader.report(error.help("write at least one of them"));
             }
+            if let Some(entry) = config.entry("vault_connection", Optional) {
+                reading.later_because(config, entry, ": there is no vault");
+            }
         }
         "autogen" => {
-            config.word("api_style", &["predict", "studio_ws", "generic"]);
+            let style = config.word("api_style", &["predict", "studio_ws", "generic"]);
+            if let (Some("studio_ws"), Some(entry)) = (style, config.entry("api_style", Optional)) {
+                reading.later_because(config, entry, ": `studio_ws`");
+            }
         }
         "n8n" => {
             if let Some(url) = config.text("webhook_url", Optional).filter(|url| url.contains("/webhook-test/")) {
@@ -257,25 +349,46 @@ fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, c
     }
 }
 
-fn url_or_secret<'d>(reading: &Reading<'_, 'd>, config: &mut Fields<'_, 'd>, name: &'static str, kind: Type) -> bool {
-    let Some(text) = config.text(name, Optional) else { return false };
-    match kind {
-        Type::Url => check_url(reading, config, name, &text),
-        _ => {
-            if let Some(node) = config.node(name, Optional) {
-                let raw = reading.reader.document().raw(node.place);
-                if reading.is_production && !text.is_empty() && !raw.contains("${") {
-                    let message = format!("`{name}` is written out in the file");
-                    let error = config.error(message, &reading.reader.span(node.place));
-                    reading.reader.report(error.help("take it from the environment: `${NAME}`"));
-                }
-            }
-        }
+/// A number of seconds among the settings.
+fn seconds<'r, 'd>(
+    reading: &Reading<'r, 'd>,
+    config: &mut Fields<'r, 'd>,
+    name: &'static str,
+    connector: &mut Connector,
+) -> bool {
+    let given = reading.seconds(config, name, LONGEST);
+    if let Some(value) = given.and_then(|given| Number::from_f64(given.as_secs_f64())) {
+        connector.settings.insert(name, Value::Number(value));
     }
-    !text.trim().is_empty()
+    given.is_some()
 }
 
-fn mcp<'d>(reading: &Reading<'_, 'd>, config: &mut Fields<'_, 'd>) {
+/// The text of a setting; none if it is left out or empty.
+fn text_of<'d>(
+    reading: &Reading<'_, 'd>,
+    config: &mut Fields<'_, 'd>,
+    name: &'static str,
+    kind: Type,
+) -> Option<String> {
+    let text = config.text(name, Optional)?;
+    if kind == Type::Url {
+        check_url(reading, config, name, &text);
+    }
+    if kind == Type::Secret
+        && let Some(node) = config.node(name, Optional)
+    {
+        let raw = reading.reader.document().raw(node.place);
+        if reading.is_production && !text.is_empty() && !raw.contains("${") {
+            let message = format!("`{name}` is written out in the file");
+            let error = config.error(message, &reading.reader.span(node.place));
+            reading.reader.report(error.help("take it from the environment: `${NAME}`"));
+        }
+    }
+    let text = text.trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+fn mcp<'d>(reading: &Reading<'_, 'd>, config: &mut Fields<'_, 'd>, connector: &mut Connector) {
     let needed = match config.word("transport", &["stdio", "http"]) {
         Some("http") => "url",
         _ => "command",
@@ -291,28 +404,47 @@ fn mcp<'d>(reading: &Reading<'_, 'd>, config: &mut Fields<'_, 'd>) {
             reading.reader.wrong_type(item, "an item of `args`", "a text", config.owner());
         }
     }
+    if needed == "command" {
+        if let (Some("callback"), Some(entry)) = (connector.text("mode"), config.entry("mode", Optional)) {
+            let error =
+                config.error("a program answers at once: there is no callback", &reading.reader.span(entry.key_place));
+            reading.reader.report(error.help("write `mode: sync`, or `transport: http`"));
+        }
+        for name in ["args", "env"] {
+            if let Some(node) = config.node(name, Optional) {
+                connector.settings.insert(name, node.to_value());
+            }
+        }
+    }
 }
 
 /// What an agent may do with another system.
-fn policy<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    let Some(entry) = fields.entry("external_policy", Optional) else { return };
-    if let Some(mut of_one) = reading.block(fields, "external_policy") {
-        for host in of_one.texts("allowed_hosts", Optional).unwrap_or_default() {
-            if host.contains("://") || host.contains('/') {
-                let error = of_one.error(format!("`{}` is no name of a host", &*host), &host.span);
-                reading.reader.report(error.help("write names such as `api.example.com` or `*.example.com`"));
-            }
+fn policy<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Policy {
+    let mut policy = Policy::default();
+    let Some(mut of_one) = reading.block(fields, "external_policy") else { return policy };
+    for host in of_one.texts("allowed_hosts", Optional).unwrap_or_default() {
+        let name = host.strip_prefix("*.").unwrap_or(&host);
+        let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-')) && !name.is_empty();
+        if !is_name {
+            let error = of_one.error(format!("`{}` is no name of a host", &*host), &host.span);
+            reading.reader.report(error.help("write names such as `api.example.com` or `*.example.com`"));
+        } else {
+            policy.allowed_hosts.push(host.to_string());
         }
-        of_one.between("max_response_bytes", 1, u32::MAX);
-        of_one.between("quarantine_after", 1, u32::MAX);
-        of_one.texts("send_fields", Optional);
-        for pattern in of_one.texts("redact", Optional).unwrap_or_default() {
-            if let Err(problem) = hotcell_graph::ir::Pattern::new(&pattern) {
+    }
+    policy.max_response_bytes = of_one.between("max_response_bytes", 1, u32::MAX);
+    policy.quarantine_after = of_one.between("quarantine_after", 1, u32::MAX);
+    let fields_of = of_one.texts("send_fields", Optional);
+    policy.send_fields = fields_of.map(|names| names.iter().map(|name| Key::from(&**name)).collect());
+    for pattern in of_one.texts("redact", Optional).unwrap_or_default() {
+        match Pattern::new(&pattern) {
+            Ok(known) => policy.redact.push(known),
+            Err(problem) => {
                 let error = of_one.error(format!("`{}` is no regular expression", &*pattern), &pattern.span);
                 reading.reader.report(error.help(problem.lines().last().unwrap_or_default().trim().to_owned()));
             }
         }
-        of_one.finish(|_| None);
     }
-    reading.later(fields, entry);
+    of_one.finish(|_| None);
+    policy
 }

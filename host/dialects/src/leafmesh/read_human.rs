@@ -143,19 +143,29 @@ fn check_interface<'d>(reading: &Reading<'_, 'd>, fields: &mut Fields<'_, 'd>, i
 
 /// Reports an address that cannot be posted to: outside of this machine it takes `https`.
 pub(super) fn check_url(reading: &Reading<'_, '_>, fields: &Fields<'_, '_>, name: &str, url: &SourceText) {
+    check_address(reading, fields, name, (url, &url.span));
+}
+
+/// The same for one that stands somewhere else.
+pub(super) fn check_address(
+    reading: &Reading<'_, '_>,
+    fields: &Fields<'_, '_>,
+    name: &str,
+    (url, span): (&str, &hotcell_graph::diagnostic::Span),
+) {
     let text = url.trim();
     if text.is_empty() || super::interpolate::names_vault(text) {
         return;
     }
     let Some((scheme, rest)) = text.split_once("://").filter(|(_, rest)| !rest.is_empty()) else {
-        let error = fields.error(format!("`{name}` is no address: `{text}`"), &url.span);
+        let error = fields.error(format!("`{name}` is no address: `{text}`"), span);
         reading.reader.report(error.help("write it in full: `https://host/path`"));
         return;
     };
     if scheme == "https" || (scheme == "http" && is_local(rest)) {
         return;
     }
-    let error = fields.error(format!("`{name}` must begin with `https://`, not `{scheme}://`"), &url.span);
+    let error = fields.error(format!("`{name}` must begin with `https://`, not `{scheme}://`"), span);
     reading.reader.report(error.help("only this machine is spoken to without encryption"));
 }
 

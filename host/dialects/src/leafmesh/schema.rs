@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{CallLimits, ToolChoice};
+use hotcell_graph::ir::{CallLimits, Pattern, ToolChoice};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, List, Object, Value};
 
 use super::settings::{
-    BudgetSettings, ChannelSettings, ManagerSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,
+    BudgetSettings, ChannelSettings, Hidden, ManagerSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,
 };
 use super::shapes::{Field, Shape};
 use super::wait::Wait;
@@ -178,6 +178,14 @@ pub(super) enum Body {
 }
 
 impl Body {
+    /// How it reaches another system, if it does.
+    pub(super) fn connector(&self) -> Option<&Connector> {
+        match self {
+            Body::Programmatic { integration: connector } | Body::External(connector) => connector.as_ref(),
+            Body::Llm(_) | Body::Human(_) => None,
+        }
+    }
+
     pub(super) fn agent_type(&self) -> AgentType {
         match self {
             Body::Llm(_) => AgentType::Llm,
@@ -240,6 +248,44 @@ pub(super) enum Interface {
 pub(super) struct Connector {
     /// `n8n`, `crewai` and so on
     pub(super) name: SourceText,
+    /// Its settings, but for secrets
+    pub(super) settings: Object,
+    /// Secrets by their names
+    pub(super) secrets: Hidden<Vec<(String, String)>>,
+    /// Addresses that the settings name
+    pub(super) servers: Vec<String>,
+    pub(super) policy: Policy,
+    /// What is sent beside the input
+    pub(super) request_form: Option<Value>,
+}
+
+impl Connector {
+    /// A setting that is a text.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.settings.get(name)?.as_text()
+    }
+
+    /// Whether it is a function and nothing is sent.
+    pub(super) fn is_function(&self) -> bool {
+        &*self.name == super::read_connector::CUSTOM
+    }
+
+    /// Whether it is a program of this machine.
+    pub(super) fn is_program(&self) -> bool {
+        &*self.name == "mcp" && self.text("transport") != Some("http")
+    }
+}
+
+/// What an agent may do with another system (`external_policy`).
+#[derive(Debug, Default)]
+pub(super) struct Policy {
+    pub(super) allowed_hosts: Vec<String>,
+    pub(super) max_response_bytes: Option<u32>,
+    pub(super) quarantine_after: Option<u32>,
+    /// The entries of the input that are sent; all where nothing is said
+    pub(super) send_fields: Option<Vec<Key>>,
+    /// What is taken out of texts that are sent
+    pub(super) redact: Vec<Pattern>,
 }
 
 /// An entry point.

@@ -10,6 +10,7 @@ use hotcell_graph::{Object, Value};
 
 use super::cron::Cron;
 use super::lower::way;
+use super::lower_connector;
 use super::schema::{Agent, Body, Communication, EntryPoint, Interface, Mesh};
 use super::state::ENTRY_NOUN;
 
@@ -115,6 +116,8 @@ pub struct AgentSettings {
     pub model: Option<String>,
     /// The name of its connector (`framework`, `integration`)
     pub connector: Option<String>,
+    /// The tool that lets its connector work again after it was shut off, if it has one that can be
+    pub release: Option<String>,
     /// How a person is reached, for one that is a person
     pub human: Option<HumanSettings>,
     /// What its models may use in a month
@@ -361,12 +364,15 @@ fn entry_point(entry: &EntryPoint, mesh: &Mesh) -> EntrySettings {
 }
 
 fn agent(agent: &Agent) -> AgentSettings {
-    let (kind, connector) = match &agent.body {
-        Body::Llm(_) => (AgentKind::Llm, None),
-        Body::Human(_) => (AgentKind::Human, None),
-        Body::Programmatic { integration } => (AgentKind::Programmatic, integration.as_ref()),
-        Body::External(connector) => (AgentKind::External, connector.as_ref()),
+    let kind = match &agent.body {
+        Body::Llm(_) => AgentKind::Llm,
+        Body::Human(_) => AgentKind::Human,
+        Body::Programmatic { .. } => AgentKind::Programmatic,
+        Body::External(_) => AgentKind::External,
     };
+    let connector = agent.body.connector();
+    let component = connector.filter(|connector| !connector.is_function() && !connector.is_program());
+    let component = component.map(|connector| lower_connector::component(&agent.name, connector));
     let human = match &agent.body {
         Body::Human(human) => Some(HumanSettings {
             interface: human.interface.into(),
@@ -387,6 +393,7 @@ fn agent(agent: &Agent) -> AgentSettings {
         answers_first: agent.communication == Communication::Dual,
         model,
         connector: connector.map(|connector| connector.name.to_string()),
+        release: component.map(|component| component.tool("release")),
         human,
         budget: agent.budget,
         history: agent.history,

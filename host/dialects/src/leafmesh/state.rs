@@ -49,6 +49,15 @@ pub fn post_node(agent: &str) -> String {
     format!("({agent} is posted)")
 }
 
+/// What whoever serves the mesh says of itself, for connectors: an object with [`CALLBACKS`] and [`SCOPE`]
+pub const SERVED: &str = "(served)";
+/// The address below which results of connectors arrive: `/AGENT/TOKEN` is added
+pub const CALLBACKS: &str = "callbacks";
+/// What sets a session apart from all others, whoever began them
+pub const SCOPE: &str = "scope";
+
+/// The kind of failure of an agent whose connector takes too long
+pub const CONNECTOR_TIMEOUT: &str = "ConnectorTimeout";
 /// The kind of failure of an agent that does not give what it declares, after all its attempts
 pub const CONTRACT: &str = "YieldContractFailure";
 /// The kind of failure of an agent that waits for others in vain

@@ -226,8 +226,8 @@ impl Job<'_, '_> {
         let arguments = self.arguments(given).to_json();
         let (node, site, seen) = (self.turn.node.clone(), self.turn.site(), self.seen.clone());
         let limit = self.left().map_or(self.action.step, |left| left.min(self.action.step));
-        // What is called off may take as long as any call.
-        let limit = if tool == "cancel" || limit.is_zero() { self.action.step } else { limit };
+        // What is called off, and what has come, may take as long as any call.
+        let limit = if matches!(tool, "cancel" | "receive") || limit.is_zero() { self.action.step } else { limit };
         let outcome = self
             .turn
             .effect(deed, |context| async move {

@@ -4,7 +4,7 @@ use hotcell_graph::ir::Barred;
 use hotcell_graph::{Key, Object as GraphObject, Value as GraphValue};
 use hotcell_runtime::RunInput;
 use hotcell_runtime::leafmesh::state::{
-    CALL, CALLED, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_POINT, HISTORY, SESSION_ID, SPENT,
+    CALL, CALLBACKS, CALLED, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_POINT, HISTORY, SCOPE, SERVED, SESSION_ID, SPENT,
 };
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -86,6 +86,8 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     let mut set = |name: &str, value: &Value| state.insert(Key::from(name), GraphValue::from(value));
     set(SESSION_ID, &json!(key.id));
     set(HISTORY, &Value::Array(turns));
+    let callbacks = format!("{}/callback", server.base_url());
+    set(SERVED, &json!({ CALLBACKS: callbacks, SCOPE: format!("{}/{}", key.tenant, key.id) }));
     for (name, value) in [(EARLIER_FEED, feed), (SPENT, spent)] {
         if let Some(value) = value {
             set(name, &value);

@@ -5,6 +5,7 @@
 //! is done once, whoever works on the run and however often the server ends in between.
 
 mod begin;
+mod callback;
 mod channels;
 mod escalate;
 mod events;
@@ -65,6 +66,7 @@ pub(crate) fn routes() -> OpenApiRouter<Server> {
         .merge(people::routes())
         .merge(rerun::routes())
         .merge(score::routes())
+        .merge(callback::routes())
         .merge(system::routes())
         .merge(yaml::routes())
         .merge(channels::routes())

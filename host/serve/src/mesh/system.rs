@@ -1,7 +1,7 @@
 //! The mesh as a whole: whether it takes work, who is in it, and what posts to it are signed with.
 
 use axum::Json;
-use axum::extract::{Extension, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use hotcell_http::Peer;
 use hotcell_runtime::leafmesh::AgentSettings;
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use super::reply::{Refused, documented};
 use super::secret;
-use crate::problem::Problem;
+use crate::problem::{Problem, shown as shown_text};
 use crate::state::Server;
 use crate::store::StoreError;
 
@@ -27,6 +27,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
         .routes(routes!(stop))
         .routes(routes!(resume))
         .routes(routes!(agents))
+        .routes(routes!(release))
         .routes(routes!(webhook_secret))
 }
 
@@ -95,6 +96,24 @@ async fn agents(State(server): State<Server>) -> Result<Json<Value>, Problem> {
     let mesh = &server.meshes().only()?;
     let agents: Vec<Value> = mesh.settings.agents.iter().map(shown).collect();
     Ok(Json(json!({ "agents": agents })))
+}
+
+/// Let an agent work again that was shut off
+///
+/// An agent whose connector fails again and again is shut off: it fails without asking anybody, until somebody releases it.
+#[utoipa::path(
+    post, path = "/api/agents/{name}/release", tag = "Mesh", security(("key" = ["operate"])),
+    params(("name" = String, Path, description = "The agent")), responses((status = 200, body = Value))
+)]
+async fn release(State(server): State<Server>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
+    let mesh = &server.meshes().only()?;
+    let agent = mesh.settings.agent(&name);
+    let agent = agent.ok_or_else(|| Problem::not_found(format!("there is no agent `{}`", shown_text(&name))))?;
+    if let Some(tool) = &agent.release {
+        let released = mesh.agent.call_component(tool, "{}").await;
+        released.map_err(|reason| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, reason))?;
+    }
+    Ok(Json(json!({ "name": name, "status": "released" })))
 }
 
 /// Show what posts to the mesh are signed with

@@ -31,10 +31,12 @@ async fn every_route_says_which_role_it_needs_and_few_need_none() {
         }
     }
     open.sort();
-    // Channels and webhooks look at signatures in place of keys.
+    // Channels, callbacks and webhooks look at signatures or tokens in place of keys.
     assert_eq!(
         open,
         [
+            "/callback/{agent}",
+            "/callback/{agent}/{token}",
             "/channels/discord/{agent}/interactions",
             "/channels/slack/{agent}/events",
             "/channels/teams/{agent}/messages",

@@ -25,6 +25,8 @@ use crate::observed::{ModelExchange, Observed};
 use crate::stage::Stage;
 use crate::world::World;
 
+/// The components that know themselves where their vendors are.
+const VENDORS: [&str; 2] = ["composio", "zapier"];
 /// What stands for the port of the outside servers in the texts of a case.
 const PORT: &str = "{HTTP_PORT}";
 /// How long runs get when the server is told to stop: those that wait for the clock would never end.
@@ -44,6 +46,7 @@ pub fn play(directory: &Path, stage: &Stage) -> Result<Vec<Mismatch>, PlayError>
     outside.set(own.http.clone());
     let world = World::build(&CaseFile { tools: Default::default(), ..common.clone() }, directory)?;
     world.prepare_for_web(outside.port())?;
+    world.stand_in_for(&VENDORS, outside.port())?;
     let functions = Functions::start(own.agents.clone(), clock.clone())?;
     world.install_functions(&own.agents.keys().collect::<Vec<_>>(), &common.tools, functions.port())?;
 
