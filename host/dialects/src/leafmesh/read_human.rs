@@ -1,5 +1,6 @@
 //! Reading what only people have.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hotcell_graph::{Object, Value};
@@ -177,5 +178,23 @@ fn is_local(rest: &str) -> bool {
         Some(inner) => inner.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    host == "localhost" || host == "::1" || host.starts_with("127.")
+    // A name that begins like an address of this machine is one of anybody.
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_local;
+
+    #[test]
+    fn only_this_machine_is_this_machine() {
+        for rest in ["127.0.0.1:80/a", "127.1.2.3", "localhost:1", "[::1]:8080/x", "u:p@127.0.0.1/"] {
+            assert!(is_local(rest), "{rest}");
+        }
+        for rest in
+            ["127.evil.example", "127.0.0.1.evil.example/", "localhost.evil.example", "127.0.0.1@evil.example", ""]
+        {
+            assert!(!is_local(rest), "{rest}");
+        }
+    }
 }

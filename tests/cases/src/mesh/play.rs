@@ -26,7 +26,7 @@ use crate::stage::Stage;
 use crate::world::World;
 
 /// The components that know themselves where their vendors are.
-const VENDORS: [&str; 2] = ["composio", "zapier"];
+const OWN_VENDORS: [&str; 2] = ["composio", "zapier"];
 /// What stands for the port of the outside servers in the texts of a case.
 const PORT: &str = "{HTTP_PORT}";
 /// How long runs get when the server is told to stop: those that wait for the clock would never end.
@@ -46,7 +46,7 @@ pub fn play(directory: &Path, stage: &Stage) -> Result<Vec<Mismatch>, PlayError>
     outside.set(own.http.clone());
     let world = World::build(&CaseFile { tools: Default::default(), ..common.clone() }, directory)?;
     world.prepare_for_web(outside.port())?;
-    world.stand_in_for(&VENDORS, outside.port())?;
+    world.stand_in_for(&OWN_VENDORS, outside.port())?;
     let functions = Functions::start(own.agents.clone(), clock.clone())?;
     world.install_functions(&own.agents.keys().collect::<Vec<_>>(), &common.tools, functions.port())?;
 
@@ -144,7 +144,7 @@ fn options(case: &CaseFile, world: &World, model: &Loopback, clock: &ManualClock
 }
 
 /// The servers of providers, which are all the outside server of the case.
-const VENDORS: [&str; 7] = [
+const PROVIDERS: [&str; 7] = [
     "api.telegram.org",
     "discord.com",
     "graph.facebook.com",
@@ -162,7 +162,7 @@ fn settings(world: &World, outside: u16) -> Result<ServeSettings, PlayError> {
         folders: vec![world.entry().to_owned()],
         file: Some(world.beside("serve.db")),
         drain: DRAIN,
-        vendor_addresses: VENDORS.map(|name| (name.to_owned(), address.clone())).into(),
+        vendor_addresses: PROVIDERS.map(|name| (name.to_owned(), address.clone())).into(),
         ..ServeSettings::default()
     })
 }
