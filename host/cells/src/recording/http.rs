@@ -28,6 +28,8 @@ pub(super) struct HttpNotes {
 struct Exchange {
     /// Method and address
     line: String,
+    /// The headers
+    begun: blake3::Hasher,
     /// Headers, then the pieces of the body
     said: blake3::Hasher,
     gave: Reply,
@@ -64,6 +66,13 @@ enum End {
     Broken(Code),
 }
 
+impl Exchange {
+    /// How much of the body was sent of a request that failed is chance, or nothing at all if it was denied.
+    fn known_by(&self) -> &blake3::Hasher {
+        if matches!(self.gave.head, Some(Err(_))) { &self.begun } else { &self.said }
+    }
+}
+
 impl HttpNotes {
     pub(super) fn size(&self) -> usize {
         self.size
@@ -72,7 +81,7 @@ impl HttpNotes {
     pub(super) fn taken(self) -> impl Iterator<Item = Taken> {
         self.exchanges.into_iter().map(|exchange| Taken {
             from: HostFunction::Http,
-            asked: asked(&exchange.line, &exchange.said),
+            asked: asked(&exchange.line, exchange.known_by()),
             gave: serde_json::to_value(&exchange.gave).unwrap_or_default(),
         })
     }
@@ -123,7 +132,7 @@ pub(crate) async fn record<F: Future<Output = Sent>>(
     let (line, said) = line(&request);
     let number = recorder.http(|notes, _| {
         notes.size += line.len() + 64;
-        notes.exchanges.push(Exchange { line, said, gave: Reply::default() });
+        notes.exchanges.push(Exchange { line, begun: said.clone(), said, gave: Reply::default() });
         notes.exchanges.len() - 1
     });
     let (parts, body) = request.into_parts();
@@ -146,7 +155,8 @@ pub(crate) async fn record<F: Future<Output = Sent>>(
 
 /// What came of a request when the call was recorded. The request is read to its end first.
 pub(crate) async fn play(player: Arc<Player>, request: Request<WasiBody>) -> Sent {
-    let (line, mut said) = line(&request);
+    let (line, begun) = line(&request);
+    let mut said = begun.clone();
     let mut body = request.into_body();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
@@ -154,7 +164,8 @@ pub(crate) async fn play(player: Arc<Player>, request: Request<WasiBody>) -> Sen
         }
     }
     let gone = |_| Error::InternalError(None);
-    let reply: Reply = player.take(HostFunction::Http, &asked(&line, &said)).map_err(gone)?;
+    let reply: Reply =
+        player.take_one_of(HostFunction::Http, [&asked(&line, &said), &asked(&line, &begun)]).map_err(gone)?;
     let Reply { head, pieces, end } = reply;
     let Some(head) = head else {
         // Nothing had come when the call ended.

@@ -72,8 +72,18 @@ impl Player {
     /// # Errors
     /// When nothing of the kind is left.
     pub(crate) fn take<T: DeserializeOwned>(&self, from: HostFunction, asked: &str) -> Result<T, NotRecorded> {
-        let wanted = || crate::text::one_line(&from.describe(asked), 300);
-        let Some(value) = self.find(from, asked) else { return Err(self.miss(wanted())) };
+        self.take_one_of(from, [asked])
+    }
+
+    /// The same for what may have been noted under several names, the likeliest first.
+    pub(crate) fn take_one_of<T: DeserializeOwned, const N: usize>(
+        &self,
+        from: HostFunction,
+        names: [&str; N],
+    ) -> Result<T, NotRecorded> {
+        let wanted = || crate::text::one_line(&from.describe(names.first().copied().unwrap_or_default()), 300);
+        let found = names.into_iter().find_map(|asked| self.find(from, asked));
+        let Some(value) = found else { return Err(self.miss(wanted())) };
         serde_json::from_value(value).map_err(|_| self.miss(format!("{} in another form", wanted())))
     }
 
