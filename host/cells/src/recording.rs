@@ -193,6 +193,9 @@ pub enum Gap {
     Directories,
     /// hotcell itself failed
     Host,
+    /// A request of it failed, and when a guest learns of that depends on the machine. Never recorded: it is what is said of a call
+    /// that did something else when it was executed again.
+    FailedRequest,
 }
 
 impl fmt::Display for Gap {
@@ -200,6 +203,9 @@ impl fmt::Display for Gap {
         match self {
             Self::Private => {
                 f.write_str("`[record]` marks it as private, and only digests are kept of what is private")
+            }
+            Self::FailedRequest => {
+                f.write_str("a request of it failed, and when a guest learns of that depends on the machine")
             }
             Self::TooLarge { limit } => {
                 write!(f, "its recording is larger than {}; `max_bytes` under `[record]` allows more", Bytes(*limit))
@@ -320,6 +326,12 @@ impl Recording {
                 _ => Err(damaged(error)),
             },
         }
+    }
+
+    /// Whether a request of it failed. A guest learns of that while it still writes, or afterwards, as it happens: executed again, the
+    /// call may do something else.
+    pub fn has_failed_request(&self) -> bool {
+        self.taken.iter().any(|taken| matches!(taken.from, HostFunction::Http) && http::has_failed(&taken.gave))
     }
 
     /// What servers answered to requests of a component, in the order in which they were sent: method, address and reply. Requests

@@ -303,7 +303,12 @@ impl Host {
             In::Another(cell) => return self.execute(cell, None, recording).await,
         };
         match (finder.cell(recording).await, finder.source(recording).await) {
-            (Ok(cell), Ok(source)) => self.execute(&cell, source, recording).await,
+            (Ok(cell), Ok(source)) => match self.execute(&cell, source, recording).await {
+                Again::Wants(_) | Again::Different { .. } if recording.has_failed_request() => {
+                    Again::Left(Gap::FailedRequest)
+                }
+                again => again,
+            },
             (Err(reason), _) | (_, Err(reason)) => Again::Unusable(reason),
         }
     }

@@ -101,6 +101,11 @@ pub(super) fn reply_of(gave: &Value) -> Option<HttpReply> {
     Some(HttpReply { status, headers, body: pieces.into_iter().flat_map(|piece| piece.0).collect() })
 }
 
+/// Whether a request got no answer.
+pub(super) fn has_failed(gave: &Value) -> bool {
+    serde_json::from_value(gave.clone()).is_ok_and(|reply: Reply| matches!(reply.head, Some(Err(_))))
+}
+
 /// A request as it is found again.
 fn asked(line: &str, said: &blake3::Hasher) -> String {
     format!("{line} {}", &said.finalize().to_hex()[..16])
