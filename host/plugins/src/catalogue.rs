@@ -1,14 +1,16 @@
 //! Finding plugins: every component of some folders, and what it says about itself. Nothing is compiled or run.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use hotcell_cells::{Description, Survey, survey};
 use hotcell_files::{MAX_COMPONENT, MAX_TEXT};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::atomic::write_atomically;
 use crate::signature::signature_file;
@@ -32,7 +34,7 @@ pub struct Found {
     /// The file
     pub file: PathBuf,
     /// The plugin, or why it is none
-    pub plugin: Result<Plugin, String>,
+    pub plugin: Result<Plugin, PluginError>,
     /// Whether it says of itself that it has hooks: a run without it would not be guarded
     pub guards: bool,
 }
@@ -44,6 +46,40 @@ pub struct Plugin {
     pub survey: Survey,
     /// What it says about itself
     pub description: Description,
+}
+
+/// Why a file is no plugin that can be used. The texts do not repeat its path.
+#[derive(Clone, Debug, Error)]
+pub enum PluginError {
+    /// It cannot be read, or is no component: in words, because it is remembered from one look at it to the next
+    #[error("{0}")]
+    Survey(String),
+    /// It is a component that does not say what it offers
+    #[error("it does not say what it offers: scripts are named by the graph that runs them")]
+    Undescribed,
+    /// It cannot be looked for
+    #[error("{0}")]
+    Unreachable(#[source] Arc<io::Error>),
+    /// It is a link to a file of somebody else's
+    #[error("it is a link that leads out of its folder")]
+    LeadsOut,
+    /// It is a folder, a pipe or the like
+    #[error("it is no file")]
+    NoFile,
+    /// It is larger than is accepted
+    #[error("it has {size} bytes, more than the {MAX_COMPONENT} that are accepted")]
+    TooLarge {
+        /// Its size in bytes
+        size: u64,
+    },
+    /// Others claim its name
+    #[error("it claims the name `{name}`, and so does `{}`; remove one of them", .others.join("`, `"))]
+    Twin {
+        /// The name
+        name: String,
+        /// The files of the others
+        others: Vec<String>,
+    },
 }
 
 /// What it means to be told of runs at these points.
@@ -85,16 +121,16 @@ impl Plugin {
     /// Reads what one file says about itself.
     ///
     /// # Errors
-    /// When it cannot be read or is no plugin; the text says why.
-    pub fn read(file: &Path) -> Result<Self, String> {
+    /// When it cannot be read or is no plugin.
+    pub fn read(file: &Path) -> Result<Self, PluginError> {
         as_plugin(look_at(file))
     }
 
     /// Reads what a component says about itself that is no file.
     ///
     /// # Errors
-    /// When it is no plugin; the text says why.
-    pub fn of_bytes(component: &[u8]) -> Result<Self, String> {
+    /// When it is no plugin.
+    pub fn of_bytes(component: &[u8]) -> Result<Self, PluginError> {
         as_plugin(survey(component).map_err(|error| error.to_string()))
     }
 
@@ -114,11 +150,11 @@ impl Plugin {
 ///
 /// # Errors
 /// When a file cannot be read or written.
-pub fn install(file: &Path, place: &Path) -> std::io::Result<()> {
+pub fn install(file: &Path, place: &Path) -> io::Result<()> {
     let bytes = hotcell_files::read(file, MAX_COMPONENT)?;
     match hotcell_files::read(signature_file(file), MAX_TEXT) {
         Ok(signature) => write_atomically(&signature_file(place), &signature)?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => remove_if_there(&signature_file(place))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => remove_if_there(&signature_file(place))?,
         Err(error) => return Err(error),
     }
     write_atomically(place, &bytes)
@@ -128,7 +164,7 @@ pub fn install(file: &Path, place: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// When it cannot be written.
-pub fn install_bytes(component: &[u8], place: &Path) -> std::io::Result<()> {
+pub fn install_bytes(component: &[u8], place: &Path) -> io::Result<()> {
     remove_if_there(&signature_file(place))?;
     write_atomically(place, component)
 }
@@ -137,14 +173,14 @@ pub fn install_bytes(component: &[u8], place: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// When one of them is there and cannot be deleted.
-pub fn uninstall(file: &Path) -> std::io::Result<()> {
+pub fn uninstall(file: &Path) -> io::Result<()> {
     std::fs::remove_file(file)?;
     remove_if_there(&signature_file(file))
 }
 
-fn remove_if_there(file: &Path) -> std::io::Result<()> {
+fn remove_if_there(file: &Path) -> io::Result<()> {
     match std::fs::remove_file(file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
@@ -231,26 +267,27 @@ fn list(folder: &Path, jobs: &mut Vec<(PathBuf, Stamp)>, refused: &mut Vec<Found
     let inside = folder.canonicalize().ok();
     for file in files {
         let mut refuse =
-            |reason: String| refused.push(Found { file: file.clone(), plugin: Err(reason), guards: false });
+            |error: PluginError| refused.push(Found { file: file.clone(), plugin: Err(error), guards: false });
+        let unreachable = |error: io::Error| PluginError::Unreachable(Arc::new(error));
         // A link that leads elsewhere would make a file of somebody else's look like one of this folder.
         match (file.canonicalize(), &inside) {
             (Ok(real), Some(inside)) if real.starts_with(inside) => {}
             (Err(error), _) => {
-                refuse(error.to_string());
+                refuse(unreachable(error));
                 continue;
             }
             _ => {
-                refuse("it is a link that leads out of its folder".to_owned());
+                refuse(PluginError::LeadsOut);
                 continue;
             }
         }
         match std::fs::metadata(&file) {
-            Ok(metadata) if !metadata.is_file() => refuse("it is no file".to_owned()),
+            Ok(metadata) if !metadata.is_file() => refuse(PluginError::NoFile),
             Ok(metadata) if metadata.len() > MAX_COMPONENT => {
-                refuse(format!("it has {} bytes, more than the {MAX_COMPONENT} that are accepted", metadata.len()));
+                refuse(PluginError::TooLarge { size: metadata.len() });
             }
             Ok(metadata) => jobs.push((file, stamp(&metadata))),
-            Err(error) => refuse(error.to_string()),
+            Err(error) => refuse(unreachable(error)),
         }
     }
 }
@@ -269,11 +306,11 @@ fn look_at(file: &Path) -> Result<Survey, String> {
     survey(&bytes).map_err(|error| error.to_string())
 }
 
-fn as_plugin(survey: Result<Survey, String>) -> Result<Plugin, String> {
-    let survey = survey?;
+fn as_plugin(survey: Result<Survey, String>) -> Result<Plugin, PluginError> {
+    let survey = survey.map_err(PluginError::Survey)?;
     match survey.description.clone() {
         Some(description) => Ok(Plugin { survey, description }),
-        None => Err("it does not say what it offers: scripts are named by the graph that runs them".to_owned()),
+        None => Err(PluginError::Undescribed),
     }
 }
 
@@ -291,18 +328,10 @@ fn refuse_twins(found: &mut [Found]) {
         let guards = claimants.iter().any(|number| found[*number].guards);
         for number in claimants {
             found[number].guards = guards;
-            let others: Vec<&str> = files
-                .iter()
-                .filter(|file| **file != found[number].file.display().to_string())
-                .map(String::as_str)
-                .collect();
+            let own = found[number].file.display().to_string();
+            let others = files.iter().filter(|file| **file != own).cloned().collect();
             if let Ok(plugin) = &found[number].plugin {
-                let reason = format!(
-                    "it claims the name `{}`, and so does `{}`; remove one of them",
-                    plugin.description.name,
-                    others.join("`, `")
-                );
-                found[number].plugin = Err(reason);
+                found[number].plugin = Err(PluginError::Twin { name: plugin.description.name.clone(), others });
             }
         }
     }
@@ -325,8 +354,7 @@ fn write_index(file: &Path, known: HashMap<PathBuf, Remembered>, mut files: Hash
         }
     }
     let index = Index { form: INDEX_FORM, version: env!("CARGO_PKG_VERSION").to_owned(), files };
-    let written =
-        serde_json::to_vec(&index).map_err(std::io::Error::from).and_then(|bytes| write_atomically(file, &bytes));
+    let written = serde_json::to_vec(&index).map_err(io::Error::from).and_then(|bytes| write_atomically(file, &bytes));
     if let Err(error) = written {
         tracing::debug!(target: "hotcell::plugin", "cannot keep the index of plugins: {error}");
     }
@@ -338,7 +366,7 @@ mod tests {
     use crate::testing::{describe, tool_plugin};
 
     fn reasons(catalogue: &Catalogue) -> Vec<String> {
-        catalogue.found().iter().filter_map(|found| found.plugin.as_ref().err().cloned()).collect()
+        catalogue.found().iter().filter_map(|found| Some(found.plugin.as_ref().err()?.to_string())).collect()
     }
 
     #[test]

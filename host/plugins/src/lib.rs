@@ -22,7 +22,7 @@ mod toml_file;
 mod trust;
 mod versions;
 
-pub use catalogue::{Catalogue, Found, Plugin, install, install_bytes, uninstall};
+pub use catalogue::{Catalogue, Found, Plugin, PluginError, install, install_bytes, uninstall};
 pub use decisions::Decisions;
 pub use footprint::SERVERS_FILE;
 pub use grant::{EVERYTHING, GrantError, GrantOrder};
@@ -31,12 +31,14 @@ pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError}
 pub use lock::{LOCK_FILE, LockError};
 pub use record::RecordSettings;
 pub use settings::{
-    AGENT_GRANTS, KNOWLEDGE_GRANTS, SERVER_GRANTS, SETTINGS_FILE, Settings, SettingsError, parse_grants,
+    AGENT_GRANTS, GrantsForm, KNOWLEDGE_GRANTS, LimitError, NotPinned, SERVER_GRANTS, SETTINGS_FILE, Settings,
+    SettingsError, parse_grants,
 };
 pub use signature::{
-    KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, sign, signature_file, signer_by_text,
-    signer_of,
+    KeyPair, PublicKey, SIGNATURE_EXTENSION, SignatureError, SignaturePolicy, UnsignedError, sign, signature_file,
+    signer_by_text, signer_of,
 };
 pub use standing::{AgentFolder, FolderError, FolderRecord, Standing};
+pub use toml_file::TomlFileError;
 pub use trust::{Trust, TrustError};
-pub use versions::{SeenVersions, VERSIONS_FILE};
+pub use versions::{SeenVersions, VERSIONS_FILE, VersionError};

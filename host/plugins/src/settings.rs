@@ -177,6 +177,24 @@ pub enum SettingsError {
     },
 }
 
+/// A limit is not of its form; the text names it.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct LimitError(#[from] serde_json::Error);
+
+/// A file is not the one that is trusted any more.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{file}` was changed a moment ago, after it was found to be the one that is trusted; try again")]
+pub struct NotPinned {
+    /// The file, as the settings name it
+    pub file: String,
+}
+
+/// A text is not of the form of grants; the text says what is wrong and where.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(transparent)]
+pub struct GrantsForm(#[from] toml::de::Error);
+
 impl Settings {
     /// The text of a folder's settings, if it has any.
     pub(crate) fn text(folder: &Path) -> Result<Option<String>, SettingsError> {
@@ -263,12 +281,10 @@ impl Settings {
     /// somebody may have exchanged them.
     ///
     /// # Errors
-    /// When these are other bytes; the text says what to do.
-    pub fn check_pinned(&self, name: &str, bytes: &[u8]) -> Result<(), String> {
+    /// When these are other bytes.
+    pub fn check_pinned(&self, name: &str, bytes: &[u8]) -> Result<(), NotPinned> {
         match self.pinned.as_ref().and_then(|pinned| pinned.get(name)) {
-            Some(pinned) if *pinned != digest(bytes) => Err(format!(
-                "`{name}` was changed a moment ago, after it was found to be the one that is trusted; try again"
-            )),
+            Some(pinned) if *pinned != digest(bytes) => Err(NotPinned { file: name.to_owned() }),
             _ => Ok(()),
         }
     }
@@ -483,8 +499,8 @@ impl Settings {
     /// The limits of a script or plugin whose kind has the limits `base`, cut to the ceiling.
     ///
     /// # Errors
-    /// When a limit is not of its form; the text names it.
-    pub fn budget(&self, name: &str, base: Budget) -> Result<Budget, String> {
+    /// When a limit is not of its form.
+    pub fn budget(&self, name: &str, base: Budget) -> Result<Budget, LimitError> {
         let budget = match self.budget.get(name) {
             Some(table) if self.distrusted => overlay(base.clone(), table)?.clamp(&base),
             Some(table) => overlay(base, table)?,
@@ -493,7 +509,7 @@ impl Settings {
         Ok(budget.clamp(&self.ceiling()?))
     }
 
-    fn ceiling(&self) -> Result<Budget, String> {
+    fn ceiling(&self) -> Result<Budget, LimitError> {
         overlay(Budget::unlimited(), &self.ceiling)
     }
 }
@@ -506,19 +522,18 @@ pub(crate) fn is_for_agent_files(name: &str) -> bool {
 /// Grants in the form they have under `[grants.NAME]`.
 ///
 /// # Errors
-/// When the text is not of the form; the text says what and where.
-pub fn parse_grants(text: &str) -> Result<Grants, String> {
-    toml::from_str(text).map_err(|error| error.to_string())
+/// When the text is not of the form.
+pub fn parse_grants(text: &str) -> Result<Grants, GrantsForm> {
+    Ok(toml::from_str(text)?)
 }
 
 /// A budget with some of its limits replaced.
-fn overlay(base: Budget, table: &toml::Table) -> Result<Budget, String> {
-    let mut limits = serde_json::to_value(base).map_err(|error| error.to_string())?;
+fn overlay(base: Budget, table: &toml::Table) -> Result<Budget, LimitError> {
+    let mut limits = serde_json::to_value(base)?;
     for (name, value) in table {
-        let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
-        limits[name] = value;
+        limits[name] = serde_json::to_value(value)?;
     }
-    serde_json::from_value(limits).map_err(|error| error.to_string())
+    Ok(serde_json::from_value(limits)?)
 }
 
 #[cfg(test)]

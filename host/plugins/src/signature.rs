@@ -3,14 +3,14 @@
 //! The form is that of minisign (Ed25519 over a BLAKE2b digest), so its own tools and any other that speaks it can
 //! make and check these signatures too. Everything works offline.
 
-use std::io::Cursor;
+use std::io::{self, Cursor};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use thiserror::Error;
 
 use crate::atomic::write_atomically;
-use crate::versions::SeenVersions;
+use crate::versions::{SeenVersions, VersionError};
 
 /// What the file with a signature ends with, after the name of the component.
 pub const SIGNATURE_EXTENSION: &str = "minisig";
@@ -46,6 +46,23 @@ pub enum SignatureError {
         /// Why not
         cause: String,
     },
+}
+
+/// Why a plugin that needs a signature may not be used. The texts do not repeat its file.
+#[derive(Debug, Error)]
+pub enum UnsignedError {
+    /// The component cannot be read
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+    /// The component is not the one that was looked at
+    #[error("it was changed a moment ago; try again")]
+    ChangedMeanwhile,
+    /// It has no signature that counts
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
+    /// Its signature counts, and a newer version was used before
+    #[error(transparent)]
+    Version(#[from] VersionError),
 }
 
 /// Whose signatures count.

@@ -14,8 +14,8 @@ use crate::catalogue::{Catalogue, Plugin};
 use crate::footprint::Footprint;
 use crate::lock::{LOCK_FILE, Lock, LockError, Locked};
 use crate::record::RecordSettings;
-use crate::settings::{SETTINGS_FILE, Settings, SettingsError};
-use crate::signature::{SignaturePolicy, signer_of};
+use crate::settings::{LimitError, SETTINGS_FILE, Settings, SettingsError};
+use crate::signature::{SignaturePolicy, UnsignedError, signer_of};
 use crate::trust::{Pinned, Trust, TrustError};
 use crate::versions::is_older;
 
@@ -306,8 +306,8 @@ impl AgentFolder {
     /// its own plugins, and not for those of others: with no lines to log, a guard of the user's could not say what it saw.
     ///
     /// # Errors
-    /// When a limit is not of its form; the text names it.
-    pub fn budget(&self, component: &Path, name: &str, base: Budget) -> Result<Budget, String> {
+    /// When a limit is not of its form.
+    pub fn budget(&self, component: &Path, name: &str, base: Budget) -> Result<Budget, LimitError> {
         let own = real(component).starts_with(real(&self.path));
         if own || self.decision.by_operator { self.settings.budget(name, base) } else { Ok(base) }
     }
@@ -381,7 +381,8 @@ impl AgentFolder {
     pub fn standing(&self, file: &Path, plugin: &Plugin, signatures: &SignaturePolicy) -> Standing {
         let signed = match signatures.required {
             true => check_signature(file, &plugin.survey.digest, signatures).and_then(|()| {
-                signatures.versions.check(&plugin.description.name, plugin.description.version.as_deref())
+                let (name, version) = (&plugin.description.name, plugin.description.version.as_deref());
+                Ok(signatures.versions.check(name, version)?)
             }),
             false => Ok(()),
         };
@@ -399,9 +400,9 @@ impl AgentFolder {
     }
 
     /// Whether a plugin may be used here; `signed` is why its signature does not count, where it needs one.
-    pub fn standing_signed(&self, file: &Path, plugin: &Plugin, signed: Result<(), String>) -> Standing {
-        if let Err(reason) = signed {
-            return Standing::Refused { reason };
+    pub fn standing_signed(&self, file: &Path, plugin: &Plugin, signed: Result<(), UnsignedError>) -> Standing {
+        if let Err(error) = signed {
+            return Standing::Refused { reason: error.to_string() };
         }
         let name = &plugin.description.name;
         let grants = self.settings.grants(name);
@@ -446,10 +447,11 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// The signature has to be one of the very bytes that were looked at.
-fn check_signature(file: &Path, looked_at: &str, signatures: &SignaturePolicy) -> Result<(), String> {
-    let bytes = hotcell_files::read(file, hotcell_files::MAX_COMPONENT).map_err(|error| error.to_string())?;
+fn check_signature(file: &Path, looked_at: &str, signatures: &SignaturePolicy) -> Result<(), UnsignedError> {
+    let bytes = hotcell_files::read(file, hotcell_files::MAX_COMPONENT)?;
     if digest(&bytes) != looked_at {
-        return Err("it was changed a moment ago; try again".to_owned());
+        return Err(UnsignedError::ChangedMeanwhile);
     }
-    signer_of(file, &bytes, &signatures.keys).map(drop).map_err(|error| error.to_string())
+    signer_of(file, &bytes, &signatures.keys)?;
+    Ok(())
 }

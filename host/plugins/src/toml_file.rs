@@ -1,23 +1,38 @@
 //! Small files of the user's that hotcell itself writes, as TOML.
 
+use std::io;
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use thiserror::Error;
 
 use crate::atomic::write_atomically;
 
+/// Why such a file cannot be used. The texts do not repeat its path.
+#[derive(Debug, Error)]
+pub enum TomlFileError {
+    /// It cannot be read or written
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// What it says is not of its form
+    #[error(transparent)]
+    Form(#[from] toml::de::Error),
+    /// What it is to say cannot be written as TOML
+    #[error(transparent)]
+    Content(#[from] toml::ser::Error),
+}
+
 /// What a file says; the default where it is not there. The error is why it cannot be used.
-pub(crate) fn read<T: DeserializeOwned + Default>(file: &Path, largest: u64) -> Result<T, String> {
+pub(crate) fn read<T: DeserializeOwned + Default>(file: &Path, largest: u64) -> Result<T, TomlFileError> {
     match hotcell_files::read_text(file, largest) {
-        Ok(text) => toml::from_str(&text).map_err(|error| error.to_string()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(T::default()),
-        Err(error) => Err(error.to_string()),
+        Ok(text) => Ok(toml::from_str(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Writes a file, whole or not at all. The error is why it cannot be written.
-pub(crate) fn write<T: Serialize>(file: &Path, content: &T) -> Result<(), String> {
-    let text = toml::to_string(content).map_err(|error| error.to_string())?;
-    write_atomically(file, text.as_bytes()).map_err(|error| error.to_string())
+pub(crate) fn write<T: Serialize>(file: &Path, content: &T) -> Result<(), TomlFileError> {
+    Ok(write_atomically(file, toml::to_string(content)?.as_bytes())?)
 }

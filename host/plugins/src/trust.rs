@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::footprint::Footprint;
-use crate::toml_file;
+use crate::toml_file::{self, TomlFileError};
 
 /// Bytes that the list may have.
 const MAX_LIST: u64 = 64 << 20;
@@ -35,7 +35,8 @@ pub enum TrustError {
         /// The file
         path: PathBuf,
         /// Why not
-        cause: String,
+        #[source]
+        cause: TomlFileError,
     },
 }
 

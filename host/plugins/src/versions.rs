@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use semver::Version;
+use thiserror::Error;
 
-use crate::toml_file;
+use crate::toml_file::{self, TomlFileError};
 
 /// The name of the file in the user's configuration folder.
 pub const VERSIONS_FILE: &str = "plugin-versions.toml";
@@ -17,6 +18,42 @@ const MAX_TEXT: u64 = 4 << 20;
 /// The newest version of each plugin that was used, by name, in a file of the user's. Without a file nothing is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SeenVersions(Option<PathBuf>);
+
+/// Why a plugin may not be used in a version, or why that is not known or kept.
+#[derive(Debug, Error)]
+pub enum VersionError {
+    /// A newer version was used before
+    #[error(
+        "it is {}, and version {seen} was used before; `hotcell plugin grant {plugin} --allow-older` allows that",
+        in_words(.version.as_deref())
+    )]
+    Older {
+        /// The plugin
+        plugin: String,
+        /// Its version, if it says one
+        version: Option<String>,
+        /// The version that was used
+        seen: String,
+    },
+    /// The file with the versions cannot be read
+    #[error("cannot use `{file}`: {cause}", file = file.display())]
+    Read {
+        /// The file
+        file: PathBuf,
+        /// Why not
+        #[source]
+        cause: TomlFileError,
+    },
+    /// The file with the versions cannot be written
+    #[error("cannot write `{file}`: {cause}", file = file.display())]
+    Write {
+        /// The file
+        file: PathBuf,
+        /// Why not
+        #[source]
+        cause: TomlFileError,
+    },
+}
 
 impl SeenVersions {
     /// Those in this file, which need not be there.
@@ -28,13 +65,13 @@ impl SeenVersions {
     ///
     /// # Errors
     /// When a newer one was used, or the file cannot be read.
-    pub fn check(&self, name: &str, version: Option<&str>) -> Result<(), String> {
+    pub fn check(&self, name: &str, version: Option<&str>) -> Result<(), VersionError> {
         let Some(file) = &self.0 else { return Ok(()) };
         match read(file)?.get(name) {
-            Some(seen) if is_older(version, Some(seen)) => Err(format!(
-                "it is {}, and version {seen} was used before; `hotcell plugin grant {name} --allow-older` allows that",
-                in_words(version)
-            )),
+            Some(seen) if is_older(version, Some(seen)) => {
+                let (plugin, version) = (name.to_owned(), version.map(str::to_owned));
+                Err(VersionError::Older { plugin, version, seen: seen.clone() })
+            }
             _ => Ok(()),
         }
     }
@@ -43,7 +80,7 @@ impl SeenVersions {
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn note(&self, name: &str, version: Option<&str>) -> Result<(), String> {
+    pub fn note(&self, name: &str, version: Option<&str>) -> Result<(), VersionError> {
         let (Some(file), Some(version)) = (&self.0, version) else { return Ok(()) };
         match read(file)?.get(name) {
             Some(seen) if !is_older(Some(seen), Some(version)) => Ok(()),
@@ -55,14 +92,14 @@ impl SeenVersions {
     ///
     /// # Errors
     /// When the file cannot be read or written.
-    pub fn allow(&self, name: &str, version: Option<&str>) -> Result<(), String> {
+    pub fn allow(&self, name: &str, version: Option<&str>) -> Result<(), VersionError> {
         let Some(file) = &self.0 else { return Ok(()) };
         let mut seen = read(file)?;
         match version {
             Some(version) => seen.insert(name.to_owned(), version.to_owned()),
             None => seen.remove(name),
         };
-        toml_file::write(file, &seen).map_err(|cause| format!("cannot write `{}`: {cause}", file.display()))
+        toml_file::write(file, &seen).map_err(|cause| VersionError::Write { file: file.clone(), cause })
     }
 }
 
@@ -99,8 +136,8 @@ fn numbers(version: &str) -> Vec<u64> {
     version.split(|c: char| !c.is_ascii_digit()).filter_map(|digits| digits.parse().ok()).collect()
 }
 
-fn read(file: &Path) -> Result<BTreeMap<String, String>, String> {
-    toml_file::read(file, MAX_TEXT).map_err(|cause| format!("cannot use `{}`: {cause}", file.display()))
+fn read(file: &Path) -> Result<BTreeMap<String, String>, VersionError> {
+    toml_file::read(file, MAX_TEXT).map_err(|cause| VersionError::Read { file: file.to_owned(), cause })
 }
 
 #[cfg(test)]
@@ -131,17 +168,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join(VERSIONS_FILE);
         let seen = SeenVersions::in_file(file.clone());
-        assert_eq!(seen.check("p", Some("2.0.0")), Ok(()));
+        assert!(seen.check("p", Some("2.0.0")).is_ok());
         seen.note("p", Some("2.0.0")).unwrap();
         seen.note("p", Some("1.0.0")).unwrap();
-        let refused = seen.check("p", Some("1.0.0")).unwrap_err();
+        let refused = seen.check("p", Some("1.0.0")).unwrap_err().to_string();
         assert!(refused.starts_with("it is version 1.0.0, and version 2.0.0 was used before"), "{refused}");
-        assert!(seen.check("p", None).unwrap_err().starts_with("it is of no version"));
-        assert_eq!((seen.check("p", Some("2.0.0")), seen.check("other", None)), (Ok(()), Ok(())));
+        assert!(seen.check("p", None).unwrap_err().to_string().starts_with("it is of no version"));
+        assert!(seen.check("p", Some("2.0.0")).is_ok() && seen.check("other", None).is_ok());
         seen.allow("p", Some("1.0.0")).unwrap();
-        assert_eq!((seen.check("p", Some("1.0.0")), seen.check("p", Some("3"))), (Ok(()), Ok(())));
+        assert!(seen.check("p", Some("1.0.0")).is_ok() && seen.check("p", Some("3")).is_ok());
         // What cannot be read allows nothing.
         std::fs::write(&file, "p = 7").unwrap();
-        assert!(seen.check("p", Some("9.0.0")).is_err());
+        assert!(matches!(seen.check("p", Some("9.0.0")), Err(VersionError::Read { .. })));
     }
 }

@@ -10,12 +10,13 @@ use hotcell_dialects::Dialect;
 use hotcell_dialects::leafmesh::MeshSettings;
 use hotcell_engine::{CallError, CallSite, Callee, Hooks, Nobody, PortError, SharedState, ToolCall, WebCall, WebReply};
 use hotcell_graph::Key;
-use hotcell_graph::diagnostic::{Diagnostic, render};
+use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::ir::Graph;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::agent_registry::AgentRegistry;
+pub use crate::load_failure::LoadFailure;
 use crate::permissions::Permissions;
 use crate::revision::AgentRevision;
 
@@ -79,7 +80,7 @@ impl Agent {
     ///
     /// # Errors
     /// Why there is no answer.
-    pub async fn call_component(&self, tool: &str, arguments: &str) -> Result<String, String> {
+    pub async fn call_component(&self, tool: &str, arguments: &str) -> Result<String, OutsideCallError> {
         let call = ToolCall {
             name: tool,
             arguments,
@@ -90,10 +91,7 @@ impl Agent {
             hooks: Arc::new(Nobody),
             site: CallSite::outside(),
         };
-        self.own.tools.call(call).await.result.map_err(|error| match error {
-            CallError::Failed(reason) => reason,
-            CallError::Asks(question) => format!("it asks, and nobody can answer here: {question}"),
-        })
+        Ok(self.own.tools.call(call).await.result?)
     }
 
     /// What it says for whoever serves it, if it is a mesh of agents.
@@ -113,24 +111,23 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// Why an agent cannot be loaded: at least one of the diagnostics is an error.
-#[derive(Clone, Debug)]
-pub struct LoadFailure {
-    /// Everything that was found, warnings included
-    pub diagnostics: Vec<Diagnostic>,
+/// Why a call outside of any run gave no answer.
+#[derive(Debug, Error)]
+pub enum OutsideCallError {
+    /// It failed; the text says which limit, trap or error, and which grant would allow what was denied
+    #[error("{0}")]
+    Failed(String),
+    /// It asks a person
+    #[error("it asks, and nobody can answer here: {0}")]
+    Asks(String),
 }
 
-impl std::error::Error for LoadFailure {}
-
-impl fmt::Display for LoadFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&render(&self.diagnostics, false))
-    }
-}
-
-impl From<Diagnostic> for LoadFailure {
-    fn from(diagnostic: Diagnostic) -> Self {
-        LoadFailure { diagnostics: vec![diagnostic] }
+impl From<CallError> for OutsideCallError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Failed(reason) => OutsideCallError::Failed(reason),
+            CallError::Asks(question) => OutsideCallError::Asks(question),
+        }
     }
 }
 

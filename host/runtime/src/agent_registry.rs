@@ -8,11 +8,12 @@ use hotcell_graph::Key;
 
 use crate::hooks::Stacked;
 use crate::knowledge::AgentKnowledge;
+use crate::load_failure::LoadFailure;
 
 /// Agents by their names.
 #[derive(Default)]
 pub(crate) struct AgentRegistry {
-    agents: HashMap<Key, Result<Callee, String>>,
+    agents: HashMap<Key, Result<Callee, Arc<LoadFailure>>>,
     /// Those that do not admit whoever calls them: their events are none of the hooks' business that came with the caller
     behind_border: HashSet<Key>,
     knowledge: Vec<Arc<AgentKnowledge>>,
@@ -24,7 +25,7 @@ impl AgentRegistry {
     }
 
     /// Adds an agent, or why it cannot be called.
-    pub(crate) fn add(&mut self, name: Key, agent: Result<Callee, String>, knowledge: Arc<AgentKnowledge>) {
+    pub(crate) fn add(&mut self, name: Key, agent: Result<Callee, Arc<LoadFailure>>, knowledge: Arc<AgentKnowledge>) {
         self.agents.insert(name, agent);
         self.add_knowledge(knowledge);
     }

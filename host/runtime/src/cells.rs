@@ -1,14 +1,53 @@
 //! The cells of a process, and the interpreters that the binary carries, loaded when the first script needs them.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hotcell_cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent};
+use hotcell_cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, LoadError};
 use hotcell_interpreters::{Interpreter, Lookup, for_extension};
+use thiserror::Error;
 
 /// Is told when a component is compiled.
 pub(crate) type OnCompile = Arc<dyn Fn(&CompileEvent) + Send + Sync>;
+
+/// Why a cell that hotcell itself carries cannot be used.
+#[derive(Clone, Debug, Error)]
+pub enum CarriedError {
+    /// This hotcell was built without it
+    #[error("this hotcell was built without its {name} cell; run `{setup}` in its source and build it again")]
+    NotBuilt {
+        /// Its name
+        name: &'static str,
+        /// The command that sets up its build
+        setup: &'static str,
+    },
+    /// No interpreter runs files of that kind
+    #[error("files ending in `.{extension}` are no scripts; use .js, .ts, .py, .sh or .wasm")]
+    NoScript {
+        /// The extension of the file
+        extension: String,
+    },
+    /// It cannot be unpacked
+    #[error(transparent)]
+    Unpack(Arc<io::Error>),
+    /// It cannot be loaded
+    #[error(transparent)]
+    Load(Arc<LoadError>),
+}
+
+impl From<io::Error> for CarriedError {
+    fn from(error: io::Error) -> Self {
+        CarriedError::Unpack(Arc::new(error))
+    }
+}
+
+impl From<LoadError> for CarriedError {
+    fn from(error: LoadError) -> Self {
+        CarriedError::Load(Arc::new(error))
+    }
+}
 
 /// One WebAssembly engine and its interpreters, shared by all hosts of a process.
 #[derive(Clone)]
@@ -28,43 +67,32 @@ impl CellRuntime {
     }
 
     /// The interpreter for files of that extension. The error names what is supported or missing.
-    pub(crate) fn interpreter(&self, extension: &str) -> Result<Cell, String> {
-        let interpreter: &'static Interpreter = match for_extension(extension) {
-            Lookup::Found(interpreter) => interpreter,
-            Lookup::NotBuilt { name, setup } => {
-                return Err(format!(
-                    "this hotcell was built without its {name} cell; run `{setup}` in its source and build it again"
-                ));
-            }
-            Lookup::Unknown => {
-                return Err(format!("files ending in `.{extension}` are no scripts; use .js, .ts, .py, .sh or .wasm"));
-            }
-        };
-        self.load(interpreter)
+    pub(crate) fn interpreter(&self, extension: &str) -> Result<Cell, CarriedError> {
+        match for_extension(extension) {
+            Lookup::Found(interpreter) => self.load(interpreter),
+            Lookup::NotBuilt { name, setup } => Err(CarriedError::NotBuilt { name, setup }),
+            Lookup::Unknown => Err(CarriedError::NoScript { extension: extension.to_owned() }),
+        }
     }
 
     /// What this hotcell carries that has this digest: an interpreter. None if it carries nothing of the kind.
-    pub(crate) fn carried(&self, digest: &str) -> Option<Result<Cell, String>> {
+    pub(crate) fn carried(&self, digest: &str) -> Option<Result<Cell, CarriedError>> {
         let interpreter = hotcell_interpreters::all().iter().find(|one| one.wasm_digest == digest)?;
         Some(self.load(interpreter))
     }
 
-    fn load(&self, interpreter: &'static Interpreter) -> Result<Cell, String> {
+    fn load(&self, interpreter: &'static Interpreter) -> Result<Cell, CarriedError> {
         let mut loaded = self.interpreters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cell) = loaded.get(interpreter.name) {
             return Ok(cell.clone());
         }
-        let cell = self
-            .cells
-            .load_carried(interpreter.name, interpreter.wasm_digest, || interpreter.unpack())
-            .map_err(|error| error.to_string())?;
+        let cell = self.cells.load_carried(interpreter.name, interpreter.wasm_digest, || interpreter.unpack())?;
         loaded.insert(interpreter.name, cell.clone());
         Ok(cell)
     }
 
     /// The cell that reads documents which have to be parsed.
-    pub(crate) fn documents(&self) -> Result<Cell, String> {
-        let component = hotcell_interpreters::documents().map_err(|error| error.to_string())?;
-        self.cells.load("documents", &component).map_err(|error| error.to_string())
+    pub(crate) fn documents(&self) -> Result<Cell, CarriedError> {
+        Ok(self.cells.load("documents", &hotcell_interpreters::documents()?)?)
     }
 }

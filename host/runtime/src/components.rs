@@ -6,19 +6,22 @@
 //! secrets that the file hands it, towards those servers only and as placeholders, and a store of its own.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hotcell_budget::{Budget, BudgetScope};
-use hotcell_cells::{Cell, Cells, Grants, HttpGrant, HttpRequested, SecretGrant, Secrets, Terms};
+use hotcell_cells::{Cell, Cells, Grants, HttpGrant, HttpGrantError, HttpRequested, SecretGrant, Secrets, Terms};
 use hotcell_dialects::DeclaredComponent;
 use hotcell_engine::{CallReport, CallSite, ToolCall};
-use hotcell_plugins::{Owner, Plugin, Settings};
-use url::Url;
+use hotcell_plugins::{LimitError, Owner, Plugin, PluginError, Settings, StoresError};
+use thiserror::Error;
 
+use crate::address::{AddressError, parse_address};
 use crate::context::LoadContext;
 use crate::permissions::{FILE_GRANTS, Permissions};
+use crate::plugin_registry::{ComponentUnusable, NotPrepared};
 use crate::recordings;
 use crate::settle::{into_report, log_of};
 
@@ -47,7 +50,33 @@ struct SetUp {
     /// What was granted to the file
     of_file: Arc<Grants>,
     held_back: Arc<Grants>,
-    cell: OnceLock<Result<Cell, String>>,
+    cell: OnceLock<Result<Cell, ComponentUnusable>>,
+}
+
+/// Why a component that comes with hotcell cannot be set up as a file describes it.
+#[derive(Debug, Error)]
+pub(crate) enum SetUpError {
+    /// Those that come with hotcell cannot be unpacked
+    #[error(transparent)]
+    Unpack(#[from] io::Error),
+    /// None of that name comes with hotcell
+    #[error("no component `{0}` comes with hotcell")]
+    Missing(String),
+    /// It does not say what it offers
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
+    /// What stands for a server is no address of one
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// What stands for a server cannot be granted
+    #[error(transparent)]
+    Server(#[from] HttpGrantError),
+    /// It cannot have a store
+    #[error(transparent)]
+    Stores(#[from] StoresError),
+    /// What the settings say of its limits is not of its form
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
 /// A component that hotcell carries.
@@ -58,15 +87,15 @@ pub(crate) struct Carried {
 
 impl Carried {
     /// The one of that name. Each is looked at once in a process.
-    fn find(name: &str) -> Result<Arc<Self>, String> {
+    fn find(name: &str) -> Result<Arc<Self>, SetUpError> {
         static KNOWN: OnceLock<Mutex<HashMap<String, Arc<Carried>>>> = OnceLock::new();
         let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(carried) = known.get(name) {
             return Ok(carried.clone());
         }
-        let shipped = hotcell_interpreters::plugins().map_err(|error| error.to_string())?;
+        let shipped = hotcell_interpreters::plugins()?;
         let found = shipped.into_iter().find(|one| one.name == name);
-        let component = found.ok_or_else(|| format!("no component `{name}` comes with hotcell"))?.component;
+        let component = found.ok_or_else(|| SetUpError::Missing(name.to_owned()))?.component;
         let carried = Arc::new(Carried { plugin: Plugin::of_bytes(&component)?, component: component.into() });
         known.insert(name.to_owned(), carried.clone());
         Ok(carried)
@@ -93,7 +122,7 @@ impl AgentComponents {
     }
 
     /// Sets a component up as a file describes it. The error says why that cannot be.
-    pub(crate) fn declare(&self, component: &DeclaredComponent, place: &Place<'_>) -> Result<(), String> {
+    pub(crate) fn declare(&self, component: &DeclaredComponent, place: &Place<'_>) -> Result<(), SetUpError> {
         let Place { context, settings, project } = place;
         let carried = Carried::find(&component.component)?;
         let config = settings.config(&component.component);
@@ -105,7 +134,7 @@ impl AgentComponents {
         let terms = Terms {
             config,
             secrets: Secrets::new(component.secrets.iter().cloned()),
-            kv: Some(stores.map_err(|error| error.to_string())?),
+            kv: Some(stores?),
             budget,
             listener: Some(log_of(&full_name)),
             record: settings.record(&component.component),
@@ -139,7 +168,7 @@ impl AgentComponents {
         let Some((set_up, tool)) = found else { return CallReport::failed(format!("there is no `{}`", call.name)) };
         let (cell, terms) = match self.prepare(&set_up, &call.budget_scope, &call.site) {
             Ok(prepared) => prepared,
-            Err(reason) => return CallReport::failed(reason),
+            Err(error) => return CallReport::failed(error.to_string()),
         };
         let (arguments, answers) = (call.arguments.to_owned(), call.answers.to_vec());
         let of_cell = hotcell_cells::ToolCall { tool: tool.to_owned(), arguments, answers, terms };
@@ -147,17 +176,14 @@ impl AgentComponents {
     }
 
     /// The compiled component and the terms of one call.
-    fn prepare(&self, set_up: &SetUp, budget: &BudgetScope, site: &CallSite) -> Result<(Cell, Terms), String> {
-        let load = || {
-            let cell = self.cells.load(&set_up.name, &set_up.carried.component);
-            cell.map_err(|error| error.to_string())
-        };
+    fn prepare(&self, set_up: &SetUp, budget: &BudgetScope, site: &CallSite) -> Result<(Cell, Terms), NotPrepared> {
+        let load = || self.cells.load(&set_up.name, &set_up.carried.component).map_err(ComponentUnusable::from);
         let cell = set_up.cell.get_or_init(load).clone()?;
-        let of_file = self.permissions.grants(FILE_GRANTS, &set_up.of_file).map_err(|revoked| revoked.to_string())?;
+        let of_file = self.permissions.grants(FILE_GRANTS, &set_up.of_file)?;
         let mut terms = recordings::terms_at(&set_up.terms, site);
         terms.grants = Arc::new(within(&set_up.bound, &of_file));
         terms.held_back = Arc::new(within(&set_up.bound, &set_up.held_back));
-        terms.budget = budget.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
+        terms.budget = budget.clamp(&terms.budget)?;
         Ok((cell, terms))
     }
 }
@@ -175,7 +201,7 @@ fn within(bound: &Grants, of_file: &Grants) -> Grants {
 
 /// What a component may have at most: the servers that the file names, or its own where the file names none, secrets towards those
 /// and no others, and its store.
-fn bound(component: &DeclaredComponent, carried: &Carried, base_url: Option<&str>) -> Result<Grants, String> {
+fn bound(component: &DeclaredComponent, carried: &Carried, base_url: Option<&str>) -> Result<Grants, SetUpError> {
     let mut http: Vec<HttpGrant> = Vec::new();
     for address in component.servers.iter().map(String::as_str).chain(base_url.filter(|_| component.servers.is_empty()))
     {
@@ -189,8 +215,7 @@ fn bound(component: &DeclaredComponent, carried: &Carried, base_url: Option<&str
         http.extend(own);
     }
     for host in &component.further_hosts {
-        let grant = format!("https://{host}").parse::<HttpGrant>().map_err(|error| error.to_string())?;
-        http.push(grant);
+        http.push(format!("https://{host}").parse()?);
     }
     for server in &mut http {
         // Whether names may lead into private networks is the operator's to say.
@@ -209,13 +234,13 @@ fn bound(component: &DeclaredComponent, carried: &Carried, base_url: Option<&str
 }
 
 /// The server of an address.
-fn server(address: &str) -> Result<HttpGrant, String> {
-    let url: Url = address.parse().map_err(|error| format!("`{address}` is no address: {error}"))?;
+fn server(address: &str) -> Result<HttpGrant, SetUpError> {
+    let url = parse_address(address)?;
     let origin = url.origin();
     if !origin.is_tuple() || !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("`{address}` is not the address of a web server"));
+        return Err(AddressError::NoWebServer { address: address.to_owned() }.into());
     }
-    origin.ascii_serialization().parse::<HttpGrant>().map_err(|error| error.to_string())
+    Ok(origin.ascii_serialization().parse()?)
 }
 
 #[cfg(test)]
@@ -239,7 +264,7 @@ mod tests {
         ] {
             match (server(address).map(|grant| grant.to_string()), expected) {
                 (Ok(grant), Ok(expected)) => assert_eq!(grant, expected, "{address}"),
-                (Err(error), Err(part)) => assert!(error.contains(part), "{address}: {error}"),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{address}: {error}"),
                 (got, _) => panic!("{address}: {got:?}"),
             }
         }

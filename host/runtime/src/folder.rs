@@ -3,6 +3,7 @@
 mod named_tools;
 
 use std::path::{Component, Path, PathBuf};
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 
 use hotcell_budget::{Budget, Bytes};
@@ -16,6 +17,7 @@ use hotcell_files::{Entry, FileError};
 use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
 use jiff::tz::TimeZone;
+use thiserror::Error;
 use url::Url;
 
 use crate::components;
@@ -25,9 +27,9 @@ use crate::knowledge::{AgentKnowledge, MODEL_VARIABLE};
 use crate::permissions::{FILE_GRANTS, Permissions};
 use crate::plugin_nodes;
 use crate::plugin_registry::{NoTool, PluginRegistry};
-use crate::python::{Place, ProjectModules, PythonTools, working_folder};
+use crate::python::{FunctionError, Place, ProjectModules, PythonTools, working_folder};
 use crate::revision::sources::{SourceFolder, Sources};
-use crate::servers::{AgentServers, Granted};
+use crate::servers::{AgentServers, Granted, ThreadError};
 use crate::tools::{AgentTools, explain};
 
 /// The file that makes a folder a graph agent.
@@ -57,6 +59,35 @@ pub(crate) struct AgentSurroundings<'a> {
     /// What import paths of Python may mean
     modules: ProjectModules,
     reach: Reach<'a>,
+}
+
+/// Why there is no text at an address.
+#[derive(Debug, Error)]
+enum FetchError {
+    #[error("it is no address: {0}")]
+    NoAddress(#[source] url::ParseError),
+    #[error("its folder is no address: {0}")]
+    NoFolder(#[source] url::ParseError),
+    #[error("it leads out of its folder")]
+    LeadsOut,
+    #[error("the revision has no text of this address")]
+    NotKept,
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// It cannot be had; the text says why, and which grant would allow it
+    #[error("{0}")]
+    Refused(String),
+    #[error("it is not UTF-8 text")]
+    NotText(#[from] FromUtf8Error),
+}
+
+/// What the own tools of an agent are not.
+#[derive(Debug, Error)]
+enum OwnToolsError {
+    #[error(transparent)]
+    Function(#[from] FunctionError),
+    #[error("two tools are called `{name}`: `{first}` and `{second}`; rename one of them")]
+    Twice { name: String, first: String, second: String },
 }
 
 /// What an agent has within reach when it is loaded.
@@ -165,7 +196,7 @@ impl<'a> AgentSurroundings<'a> {
         let file = self.path_in_project(file);
         match self.reach.python.tool(&self.place(module), &file, function) {
             Ok(name) => Imported::Usable(name),
-            Err(reason) => Imported::Unusable(reason),
+            Err(error) => Imported::Unusable(error.to_string()),
         }
     }
 
@@ -185,32 +216,49 @@ impl<'a> AgentSurroundings<'a> {
     }
 
     /// The text at an address, if the operator granted its server to the file.
-    fn fetch(&self, url: &str, within: Option<&str>) -> Result<Arc<str>, String> {
+    fn fetch(&self, url: &str, within: Option<&str>) -> Result<Arc<str>, FetchError> {
         // Parsed, an address has no steps up any more.
-        let address = Url::parse(url).map_err(|error| format!("it is no address: {error}"))?;
+        let address = Url::parse(url).map_err(FetchError::NoAddress)?;
         if let Some(within) = within {
             let folder = format!("{}/", within.trim_end_matches('/'));
-            let folder = Url::parse(&folder).map_err(|error| format!("its folder is no address: {error}"))?;
+            let folder = Url::parse(&folder).map_err(FetchError::NoFolder)?;
             if !address.as_str().starts_with(folder.as_str()) {
-                return Err("it leads out of its folder".to_owned());
+                return Err(FetchError::LeadsOut);
             }
         }
-        let unknown = || "the revision has no text of this address".to_owned();
-        self.context.sources().answer(&format!("fetch {address}"), unknown, || self.fetch_now(&address)).map(Arc::from)
+        let subject = format!("fetch {address}");
+        let text = self.context.sources().answer(&subject, || FetchError::NotKept, || self.fetch_now(&address))?;
+        Ok(text.into())
     }
 
-    fn fetch_now(&self, address: &Url) -> Result<String, String> {
+    fn fetch_now(&self, address: &Url) -> Result<String, FetchError> {
         let address = address.clone();
         let budget = Budget { http_requests: 8, http_bytes: Bytes(MAX_TEXT), ..Budget::default() };
         let terms =
             Terms { grants: self.reach.settings.grants_of_file(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
-        let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
-        String::from_utf8(fetched.bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+        let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })?;
+        Ok(String::from_utf8(fetched.map_err(FetchError::Refused)?.bytes)?)
     }
 
     /// What is granted to a server that the agent's file describes.
     fn granted(&self, name: &str) -> Granted {
         (self.reach.settings.grants_of_file(name), self.reach.settings.held_back(name))
+    }
+
+    /// The tools that files of the agent's folder define, in their order.
+    fn tools_of_files(&self) -> Result<Vec<OwnTool>, OwnToolsError> {
+        let mut tools: Vec<OwnTool> = Vec::new();
+        for file in OWN_TOOLS.iter().filter(|file| self.script(file) == FileState::Present) {
+            let path = self.path_in_project(file);
+            for (name, full_name) in self.reach.python.all(&self.place(None), &path)? {
+                if let Some(twice) = tools.iter().find(|tool| tool.name == name) {
+                    let (first, second) = (twice.full_name.clone(), full_name);
+                    return Err(OwnToolsError::Twice { name, first, second });
+                }
+                tools.push(OwnTool { name, full_name });
+            }
+        }
+        Ok(tools)
     }
 
     fn agent_folder(&self, name: &str) -> Option<PathBuf> {
@@ -236,7 +284,7 @@ impl Surroundings for AgentSurroundings<'_> {
             Ok(_) => ToolState::Usable,
             Err(NoTool::Missing) => match self.reach.python.load_carried(&self.place(None), name) {
                 Some(Ok(())) => ToolState::Usable,
-                Some(Err(reason)) => ToolState::Unusable(reason),
+                Some(Err(error)) => ToolState::Unusable(error.to_string()),
                 None => ToolState::Missing,
             },
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
@@ -285,7 +333,8 @@ impl Surroundings for AgentSurroundings<'_> {
 
     fn declare_component(&self, component: &DeclaredComponent) -> Result<(), String> {
         let Reach { tools, settings, project, .. } = self.reach;
-        tools.components().declare(component, &components::Place { context: self.context, settings, project })
+        let place = components::Place { context: self.context, settings, project };
+        tools.components().declare(component, &place).map_err(|error| error.to_string())
     }
 
     fn node_types(&self, name: &str) -> Vec<String> {
@@ -297,19 +346,7 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
-        let mut tools: Vec<OwnTool> = Vec::new();
-        for file in OWN_TOOLS.iter().filter(|file| self.script(file) == FileState::Present) {
-            let path = self.path_in_project(file);
-            let found = self.reach.python.all(&self.place(None), &path)?;
-            for (name, full_name) in found {
-                if let Some(twice) = tools.iter().find(|tool| tool.name == name) {
-                    let (first, second) = (&twice.full_name, &full_name);
-                    return Err(format!("two tools are called `{name}`: `{first}` and `{second}`; rename one of them"));
-                }
-                tools.push(OwnTool { name, full_name });
-            }
-        }
-        Ok(tools)
+        self.tools_of_files().map_err(|error| error.to_string())
     }
 
     fn has_time_zone(&self, name: &str) -> bool {
@@ -402,7 +439,7 @@ impl Surroundings for AgentSurroundings<'_> {
 
     fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String> {
         if path.contains("://") {
-            return self.fetch(path, within);
+            return self.fetch(path, within).map_err(|error| error.to_string());
         }
         let said = |error: FileError| error.to_string();
         let file = self.folder.join(path);

@@ -11,7 +11,9 @@ use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Object, Value};
 use hotcell_plugins::{SETTINGS_FILE, Settings};
+use thiserror::Error;
 
+use crate::plugin_registry::NotPrepared;
 use crate::settle::settle;
 use crate::tools::AgentTools;
 
@@ -35,6 +37,29 @@ struct Hook {
     of_folder: bool,
     /// What it guards goes on when it fails
     optional: bool,
+}
+
+/// Why a hook does not say what is to become of an event.
+#[derive(Debug, Error)]
+enum HookError {
+    /// Its plugin is not there any more
+    #[error("it is gone")]
+    Gone,
+    /// It cannot be called
+    #[error(transparent)]
+    NotPrepared(#[from] NotPrepared),
+    /// Its call failed; the text says which limit, trap or error
+    #[error("{0}")]
+    Failed(String),
+    /// It asks a person
+    #[error("a hook cannot put questions, and it asked: {0}")]
+    Asks(String),
+    /// It changed what happens where that is only told
+    #[error("nothing may be changed at `{}`, and it wanted to", .0.name())]
+    NoChangesHere(HookPoint),
+    /// What it made of the event is none
+    #[error("it changed the event into something that is no JSON object")]
+    NoObject,
 }
 
 impl HookList {
@@ -120,10 +145,10 @@ impl AgentHooks {
         event: &Object,
         called: (&Arc<BudgetScope>, &CallSite),
         account: &mut Account,
-    ) -> Result<Verdict, String> {
+    ) -> Result<Verdict, HookError> {
         let (budget_scope, site) = called;
         let registry = self.tools.registry();
-        let registered = registry.plugin(&hook.plugin).ok_or("it is gone")?;
+        let registered = registry.plugin(&hook.plugin).ok_or(HookError::Gone)?;
         // A hook that were told of its own calls would never end.
         let nobody: Arc<dyn Hooks> = Arc::new(Nobody);
         let (cell, terms) = self.tools.prepare(registered, 0, budget_scope, (&nobody, site))?;
@@ -133,8 +158,8 @@ impl AgentHooks {
         let (result, used) = settle(&hook.plugin, report, budget_scope, site);
         *account += used;
         result.map_err(|error| match error {
-            CallError::Failed(reason) => reason,
-            CallError::Asks(question) => format!("a hook cannot put questions, and it asked: {question}"),
+            CallError::Failed(reason) => HookError::Failed(reason),
+            CallError::Asks(question) => HookError::Asks(question),
         })
     }
 }
@@ -158,26 +183,24 @@ impl Hooks for AgentHooks {
             let plugin = &hook.plugin;
             let event = changed.as_ref().unwrap_or(&event);
             let verdict = match self.tell_one(hook, point, event, (budget_scope, site), &mut account).await {
-                Ok(Verdict::Change(_)) if !point.takes_changes() => {
-                    Err(format!("nothing may be changed at `{}`, and it wanted to", point.name()))
-                }
+                Ok(Verdict::Change(_)) if !point.takes_changes() => Err(HookError::NoChangesHere(point)),
                 Ok(Verdict::Change(text)) => match parse_json(&text) {
                     Ok(Value::Object(object)) => {
                         changed = Some(object);
                         continue;
                     }
-                    _ => Err("it changed the event into something that is no JSON object".to_owned()),
+                    _ => Err(HookError::NoObject),
                 },
                 other => other,
             };
             match verdict {
                 Ok(Verdict::Refuse(reason)) => return (HookVerdict::Refuse(format!("`{plugin}`: {reason}")), account),
                 Ok(_) => {}
-                Err(reason) if hook.optional => {
-                    tracing::warn!(target: "hotcell::plugin", plugin, "hook at `{}` failed: {reason}", point.name());
+                Err(error) if hook.optional => {
+                    tracing::warn!(target: "hotcell::plugin", plugin, "hook at `{}` failed: {error}", point.name());
                 }
-                Err(reason) => {
-                    return (HookVerdict::Refuse(format!("the hook `{plugin}` failed: {reason}")), account);
+                Err(error) => {
+                    return (HookVerdict::Refuse(format!("the hook `{plugin}` failed: {error}")), account);
                 }
             }
         }

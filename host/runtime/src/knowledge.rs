@@ -406,7 +406,7 @@ struct InCell(CellRuntime);
 impl Extract for InCell {
     async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, String> {
         let failed = |error: std::io::Error| format!("cannot hand it to the cell that reads it: {error}");
-        let cell = self.0.documents()?;
+        let cell = self.0.documents().map_err(|error| error.to_string())?;
         let folder = tempfile::Builder::new().prefix("hotcell-document-").tempdir().map_err(failed)?;
         tokio::fs::write(folder.path().join("document"), bytes).await.map_err(failed)?;
         let format = match format {

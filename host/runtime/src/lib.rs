@@ -3,6 +3,7 @@
 //! This crate puts the others together and adds only what is about files: folders, `hotcell.toml`, plugins. A
 //! [`Host`] is set up once in a process; [`Host::load`] gives an [`Agent`] or diagnostics, [`Host::run`] runs it.
 
+mod address;
 mod agent;
 mod agent_registry;
 mod callbacks;
@@ -20,6 +21,7 @@ mod inspect;
 mod knowledge;
 mod live;
 mod load;
+mod load_failure;
 mod notices;
 mod permissions;
 mod plugin_nodes;
@@ -40,9 +42,10 @@ mod settle;
 mod tools;
 mod web;
 
-pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, Which};
+pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, OutsideCallError, Which};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
 pub use called::{PROMPT, called_with, input_schema};
+pub use cells::CarriedError;
 pub use discover::{Discovered, discover};
 pub use environment::Environment;
 pub use host::{
@@ -69,8 +72,10 @@ pub use hotcell_models::{Price, Prices};
 pub use hotcell_plugins as plugins;
 pub use inspect::{CostRange, InspectedLoop, InspectedTool, inspect};
 pub use live::{LiveCatalog, Make};
+pub use permissions::Revoked;
 pub use plugin_tools::PluginTools;
-pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally};
+pub use recordings::UnreadRecording;
+pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally, UnusableCall};
 pub use revision::RevisionError;
 pub use revision::kept::KeptError;
 pub use revision_registry::RevisionRegistry;

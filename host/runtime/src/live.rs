@@ -1,6 +1,7 @@
 //! An offering that follows its folders: what is added, replaced or removed counts from the next call on, and calls that
 //! are under way finish with what they began with.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, UNIX_EPOCH};
@@ -21,8 +22,8 @@ const DEPTH: usize = 3;
 /// Files that are looked at; further ones do not count.
 const MOST_FILES: usize = 10_000;
 
-/// Makes an offering from the folders as they are now.
-pub type Make = Arc<dyn Fn() -> BoxFuture<'static, Result<ToolCatalog, String>> + Send + Sync>;
+/// Makes an offering from the folders as they are now; the error is why that cannot be.
+pub type Make = Arc<dyn Fn() -> BoxFuture<'static, Result<ToolCatalog, Box<dyn Error + Send + Sync>>> + Send + Sync>;
 
 /// An offering that is made anew when its folders change.
 pub struct LiveCatalog {
@@ -52,7 +53,7 @@ impl LiveCatalog {
                         *shared.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(offering);
                         sender.send_modify(|version| *version += 1);
                     }
-                    Err(reason) => tracing::warn!(target: "hotcell::mcp", "what changed is not offered: {reason}"),
+                    Err(error) => tracing::warn!(target: "hotcell::mcp", "what changed is not offered: {error}"),
                 }
             }
         });

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use hotcell_cells::{Grants, Terms};
-use hotcell_plugins::{Decisions, LOCK_FILE, SETTINGS_FILE, Trust};
+use hotcell_plugins::{Decisions, FolderError, LOCK_FILE, SETTINGS_FILE, Trust};
 use thiserror::Error;
 
 /// What is granted to the file of an agent itself: variables of the environment that it may name, servers that it may ask.
@@ -22,7 +22,7 @@ pub(crate) struct Permissions {
 
 /// Why a call may not be made any more.
 #[derive(Clone, Debug, Error)]
-pub(crate) enum Revoked {
+pub enum Revoked {
     /// What was granted to a plugin was taken back
     #[error(
         "what was granted to `{name}` in `{folder}` was revoked after this began; grant it again, or go on with what the \
@@ -41,7 +41,8 @@ pub(crate) enum Revoked {
         /// Where
         folder: PathBuf,
         /// Why not
-        cause: Arc<str>,
+        #[source]
+        cause: Arc<FolderError>,
     },
 }
 
@@ -78,7 +79,7 @@ impl Permissions {
         }
         let now = Decisions::read(&self.folder, trust)
             .map(Arc::new)
-            .map_err(|error| Revoked::Unreadable { folder: self.folder.clone(), cause: error.to_string().into() });
+            .map_err(|error| Revoked::Unreadable { folder: self.folder.clone(), cause: Arc::new(error) });
         *looked = Some((stamps, now.clone()));
         Some(now)
     }

@@ -119,7 +119,7 @@ impl PluginNodes for AgentTools {
         let told = (&call.hooks, &call.site);
         let (cell, terms) = match self.prepare(found.registered, 0, &call.budget_scope, told) {
             Ok(prepared) => prepared,
-            Err(reason) => return failed(reason),
+            Err(error) => return failed(error.to_string()),
         };
         let cells = self.registry().cells();
         let (with, inputs) = (call.with.to_owned(), call.inputs.to_owned());

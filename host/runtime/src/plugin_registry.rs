@@ -1,5 +1,7 @@
 //! The plugins within reach of an agent, each compiled when it is first used.
 
+mod error;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +14,12 @@ use hotcell_cells::{
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_plugins::{
     AgentFolder, Catalogue, Former, Owner, Plugin, SignatureError, SignaturePolicy, Standing, StoresError,
-    signature_file, signer_by_text,
+    UnsignedError, signature_file, signer_by_text,
 };
 
 use crate::context::LoadContext;
 use crate::permissions::Permissions;
+pub(crate) use crate::plugin_registry::error::{ComponentUnusable, NoPluginNode, NoTool, NotPrepared};
 use crate::revision::sources::{PluginOfRevision, Sources};
 use crate::scripts::granted_variables;
 use crate::settle::log_of;
@@ -77,7 +80,7 @@ pub(crate) struct RegisteredPlugin {
     pub(crate) pinned: bool,
     /// The component, if it is not in the file any more
     component: Option<Arc<[u8]>>,
-    cell: OnceLock<Result<Cell, String>>,
+    cell: OnceLock<Result<Cell, ComponentUnusable>>,
 }
 
 /// A tool that was found by its name.
@@ -97,26 +100,6 @@ pub(crate) enum PluginNode<'s> {
     Node(&'s NodeDescription),
     Tool(&'s ToolDescription),
     Connector(&'s ConnectorDescription),
-}
-
-/// Why a full name stands for nothing that can be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoPluginNode {
-    /// There is nothing of that name; this one is near
-    Missing(Option<String>),
-    /// Its plugin may not be used; the text says why and what to do
-    Held(String),
-}
-
-/// Why a name is not that of a tool that can be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NoTool {
-    /// There is none
-    Missing,
-    /// Several plugins have one of that name; these are the full names
-    Ambiguous(Vec<String>),
-    /// Its plugin may not be used; the text says why and what to do
-    Held(String),
 }
 
 impl PluginRegistry {
@@ -360,22 +343,23 @@ impl PluginRegistry {
     }
 
     /// The compiled plugin. What is loaded are the bytes that were looked at when it was found, or nothing.
-    pub(crate) fn cell(&self, registered: &RegisteredPlugin) -> Result<Cell, String> {
+    pub(crate) fn cell(&self, registered: &RegisteredPlugin) -> Result<Cell, ComponentUnusable> {
         registered.cell.get_or_init(|| self.load(registered)).clone()
     }
 
-    fn load(&self, registered: &RegisteredPlugin) -> Result<Cell, String> {
+    fn load(&self, registered: &RegisteredPlugin) -> Result<Cell, ComponentUnusable> {
         let name = &registered.plugin.description.name;
         if let Some(component) = &registered.component {
-            return self.cells.load(name, component).map_err(|error| error.to_string());
+            return Ok(self.cells.load(name, component)?);
         }
-        let bytes = hotcell_files::read(&registered.file, hotcell_files::MAX_COMPONENT)
-            .map_err(|error| format!("cannot read plugin `{}`: {error}", registered.file.display()))?;
+        let file = &registered.file;
+        let unreadable = |error| ComponentUnusable::Unreadable { file: file.clone(), cause: Arc::new(error) };
+        let bytes = hotcell_files::read(file, hotcell_files::MAX_COMPONENT).map_err(unreadable)?;
         // Before anything else is done with them: a file that is half written is not worth a look.
         if digest(&bytes) != registered.plugin.survey.digest {
-            return Err(format!("plugin `{name}` was changed while it was in use; run the graph again"));
+            return Err(ComponentUnusable::Changed { plugin: name.clone() });
         }
-        self.cells.load(name, &bytes).map_err(|error| error.to_string())
+        Ok(self.cells.load(name, &bytes)?)
     }
 }
 
@@ -386,15 +370,16 @@ fn signed(
     file: &Path,
     component: Option<&[u8]>,
     signature: Option<&str>,
-) -> Result<(), String> {
+) -> Result<(), UnsignedError> {
     if !policy.required {
         return Ok(());
     }
-    let read = || hotcell_files::read(file, hotcell_files::MAX_COMPONENT).map_err(|error| error.to_string());
+    let read = || hotcell_files::read(file, hotcell_files::MAX_COMPONENT);
     let bytes = component.map_or_else(read, |component| Ok(component.to_vec()))?;
     let path = signature_file(file);
-    let text = signature.ok_or_else(|| SignatureError::Missing { path: path.clone() }.to_string())?;
-    signer_by_text(path, text, &bytes, &policy.keys).map(drop).map_err(|error| error.to_string())
+    let text = signature.ok_or_else(|| SignatureError::Missing { path: path.clone() })?;
+    signer_by_text(path, text, &bytes, &policy.keys)?;
+    Ok(())
 }
 
 /// A plugin's store; what keeps it from having one, or what it may have had before, is a warning.

@@ -1,6 +1,7 @@
 //! Functions of a script file as tools. The file is run in the cell of its language, as it is: there it is described, by its
 //! type hints and doc strings or by its comments, and there it is called. Nothing here reads its text.
 
+mod error;
 mod modules;
 mod packages;
 
@@ -19,6 +20,8 @@ use serde_json::{Value, json};
 
 use crate::context::LoadContext;
 use crate::permissions::Permissions;
+use crate::python::error::NoHarness;
+pub(crate) use crate::python::error::{FunctionError, ToolFileError};
 use crate::python::modules::Modules;
 pub(crate) use crate::python::modules::ProjectModules;
 use crate::python::packages::{Package, packages};
@@ -54,7 +57,7 @@ pub(crate) struct PythonTools {
 }
 
 /// By their paths, the files that can be used, and why others cannot.
-type Files = BTreeMap<String, Result<Arc<PythonFile>, String>>;
+type Files = BTreeMap<String, Result<Arc<PythonFile>, Arc<ToolFileError>>>;
 
 /// One file.
 struct PythonFile {
@@ -139,7 +142,7 @@ impl PythonTools {
         prefix(name).is_some()
     }
 
-    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Result<Arc<PythonFile>, String>>> {
+    fn files(&self) -> MutexGuard<'_, Files> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -158,46 +161,46 @@ impl PythonTools {
     }
 
     /// Loads such a tool, so that it can be described and called.
-    pub(crate) fn load_carried(&self, place: &Place<'_>, name: &str) -> Option<Result<(), String>> {
+    pub(crate) fn load_carried(&self, place: &Place<'_>, name: &str) -> Option<Result<(), Arc<ToolFileError>>> {
         let (_, file, _) = CARRIED.iter().find(|(carried, ..)| *carried == name)?;
         Some(self.file(place, file).map(|_| ()))
     }
 
     /// The full name of a function of a file; the file is loaded and described when it is first asked for.
-    pub(crate) fn tool(&self, place: &Place<'_>, file: &str, function: &str) -> Result<String, String> {
+    pub(crate) fn tool(&self, place: &Place<'_>, file: &str, function: &str) -> Result<String, FunctionError> {
         let loaded = self.file(place, file)?;
         match loaded.tools.get(function) {
             Some(Described::Tool { .. }) => Ok(full_name(file, function)),
-            Some(Described::Broken { error }) => Err(format!("`{function}` of `{file}` can be no tool: {error}")),
+            Some(Described::Broken { error }) => Err(broken(file, function, error)),
             None => {
                 let near = hotcell_graph::closest(function, loaded.tools.keys().map(String::as_str));
-                let near = near.map(|near| format!("; there is `{near}`")).unwrap_or_default();
-                Err(format!("`{file}` defines no function `{function}`{near}"))
+                let near = near.map(str::to_owned);
+                Err(FunctionError::Missing { function: function.to_owned(), file: file.to_owned(), near })
             }
         }
     }
 
     /// The names and the full names of all functions of a file that are tools, in its order.
-    pub(crate) fn all(&self, place: &Place<'_>, file: &str) -> Result<Vec<(String, String)>, String> {
+    pub(crate) fn all(&self, place: &Place<'_>, file: &str) -> Result<Vec<(String, String)>, FunctionError> {
         let loaded = self.file(place, file)?;
         let usable = |(function, described): (&String, &Described)| match described {
             Described::Tool { .. } => Ok((function.clone(), full_name(file, function))),
-            Described::Broken { error } => Err(format!("`{function}` of `{file}` can be no tool: {error}")),
+            Described::Broken { error } => Err(broken(file, function, error)),
         };
         let own = |described: &Described| !matches!(described, Described::Tool { own: false, .. });
         loaded.tools.iter().filter(|(_, described)| own(described)).map(usable).collect()
     }
 
-    fn file(&self, place: &Place<'_>, file: &str) -> Result<Arc<PythonFile>, String> {
+    fn file(&self, place: &Place<'_>, file: &str) -> Result<Arc<PythonFile>, Arc<ToolFileError>> {
         let known = self.files().get(file).cloned();
         known.unwrap_or_else(|| {
-            let loaded = self.load(place, file).map(Arc::new);
+            let loaded = self.load(place, file).map(Arc::new).map_err(Arc::new);
             self.files().insert(file.to_owned(), loaded.clone());
             loaded
         })
     }
 
-    fn load(&self, place: &Place<'_>, file: &str) -> Result<PythonFile, String> {
+    fn load(&self, place: &Place<'_>, file: &str) -> Result<PythonFile, ToolFileError> {
         let Place { context, folder, settings, .. } = place;
         let carried = CARRIED.iter().find(|(_, carried, _)| *carried == file);
         let script = match carried {
@@ -217,13 +220,13 @@ impl PythonTools {
             wanted["source"] = source.into();
             if extension(file) == BEHIND {
                 // What runs is part of a revision, so that a call can be executed again.
-                let unknown = || format!("the revision has no text of `{file}`");
+                let unknown = || ToolFileError::TextNotKept(file.to_owned());
                 context.sources().answer(&format!("script {file}"), unknown, || Ok(behind(source)))?;
             }
             return match self.describe_file(context, &script.terms, &script, file, wanted.clone())? {
                 Description::Tools(tools) => Ok(PythonFile { script, packages: Vec::new(), tools, wanted }),
-                Description::Needs(_) => Err(format!("`{file}` cannot be described")),
-                Description::Error(reason) => Err(format!("`{file}` cannot be loaded: {reason}")),
+                Description::Needs(_) => Err(ToolFileError::NeedsModules(file.to_owned())),
+                Description::Error(reason) => Err(ToolFileError::Load { file: file.to_owned(), reason }),
             };
         }
         let mut modules = Modules::of(file, place.module, source, place.modules)?;
@@ -237,10 +240,10 @@ impl PythonTools {
             match self.describe_file(context, &terms, &script, file, wanted.clone())? {
                 Description::Needs(names) => modules.look_for(&names)?,
                 Description::Tools(tools) => return Ok(PythonFile { script, packages, tools, wanted }),
-                Description::Error(reason) => return Err(format!("`{file}` cannot be loaded: {reason}")),
+                Description::Error(reason) => return Err(ToolFileError::Load { file: file.to_owned(), reason }),
             }
         }
-        Err(format!("`{file}` cannot be loaded: its imports lead on and on"))
+        Err(ToolFileError::Endless(file.to_owned()))
     }
 
     fn describe_file(
@@ -250,14 +253,15 @@ impl PythonTools {
         script: &LoadedScript,
         file: &str,
         wanted: Value,
-    ) -> Result<Description, String> {
+    ) -> Result<Description, ToolFileError> {
         // What it answers is part of a revision, each time for what it was told.
         let told = blake3::hash(wanted.to_string().as_bytes()).to_hex();
-        let unknown = || format!("the revision does not say which functions `{file}` has");
+        let unknown = || ToolFileError::FunctionsNotKept(file.to_owned());
         let answer = context.sources().answer(&format!("functions {file} {told}"), unknown, || {
             self.describe_now(context, terms, script, file, &wanted)
         })?;
-        serde_json::from_str(answer_of(file, &answer)).map_err(|error| format!("`{file}` cannot be described: {error}"))
+        serde_json::from_str(answer_of(file, &answer))
+            .map_err(|cause| ToolFileError::Description { file: file.to_owned(), cause })
     }
 
     /// What the cell says of the functions of a file, as JSON.
@@ -268,15 +272,15 @@ impl PythonTools {
         script: &LoadedScript,
         file: &str,
         wanted: &Value,
-    ) -> Result<String, String> {
+    ) -> Result<String, ToolFileError> {
         let call = script_call(file, wanted, recordings::terms_at(terms, &CallSite::outside()))?;
         let (cells, cell) = (self.cells.clone(), script.cell.clone());
         let report = context.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
         // Nobody runs yet: what describing costs is bounded by the file's own budget.
         let (answer, _) = settle(file, report, &BudgetScope::default(), &CallSite::outside());
         answer.map_err(|error| match error {
-            CallError::Failed(reason) => format!("`{file}` cannot be loaded: {reason}"),
-            CallError::Asks(_) => format!("`{file}` asks a question while it is loaded"),
+            CallError::Failed(reason) => ToolFileError::Load { file: file.to_owned(), reason },
+            CallError::Asks(_) => ToolFileError::Asks(file.to_owned()),
         })
     }
 
@@ -332,7 +336,7 @@ impl PythonTools {
         wanted["answers"] = (*answers).into();
         let call = match script_call(&file, &wanted, terms) {
             Ok(call) => call,
-            Err(reason) => return CallReport::failed(reason),
+            Err(error) => return CallReport::failed(error.to_string()),
         };
         let report = self.cells.run_script(&loaded.script.cell, call).await;
         let mut report = into_report(&file, report, budget_scope, site);
@@ -344,6 +348,10 @@ impl PythonTools {
         });
         report
     }
+}
+
+fn broken(file: &str, function: &str, reason: &str) -> FunctionError {
+    FunctionError::Broken { function: function.to_owned(), file: file.to_owned(), reason: reason.to_owned() }
 }
 
 /// Lets a call read folders with packages.
@@ -394,10 +402,10 @@ fn answer_of<'a>(file: &str, output: &'a str) -> &'a str {
     }
 }
 
-fn script_call(file: &str, wanted: &Value, terms: Terms) -> Result<ScriptCall, String> {
+fn script_call(file: &str, wanted: &Value, terms: Terms) -> Result<ScriptCall, NoHarness> {
     let harness = HARNESSES.iter().find(|(prefix, _)| prefix.strip_suffix(':') == Some(extension(file)));
     let Some((_, harness)) = harness else {
-        return Err(format!("`{file}` can have no tools: it is no `.py`, no `.sh` and no `.ts`"));
+        return Err(NoHarness { file: file.to_owned() });
     };
     let (file_name, source) = match wanted["source"].as_str() {
         Some(source) if extension(file) == BEHIND => (file.to_owned(), behind(source)),

@@ -1,7 +1,11 @@
 //! Recordings of calls on their way into the journal and out of it.
 
-use hotcell_cells::{Recording, Terms};
+use std::io;
+use std::str::Utf8Error;
+
+use hotcell_cells::{Recording, RecordingError, Terms};
 use hotcell_engine::CallSite;
+use thiserror::Error;
 
 /// Bytes above which a recording is compressed: below, that costs more than it gives.
 const COMPRESSED: usize = 2 << 10;
@@ -11,6 +15,20 @@ const EFFORT: i32 = 1;
 const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// Bytes that a recording has at most when it is unpacked.
 const UNPACKED: usize = 1 << 30;
+
+/// Why a recording that lies in the journal cannot be used.
+#[derive(Debug, Error)]
+pub enum UnreadRecording {
+    /// It cannot be unpacked
+    #[error("it is damaged: {0}")]
+    Packed(#[source] io::Error),
+    /// It is no text
+    #[error("it is damaged: {0}")]
+    NoText(#[from] Utf8Error),
+    /// It is no recording, or one of a newer version
+    #[error(transparent)]
+    Form(#[from] RecordingError),
+}
 
 /// The terms of a call that is made there: it is recorded if somebody keeps the recording.
 pub(crate) fn terms_at(terms: &Terms, site: &CallSite) -> Terms {
@@ -33,18 +51,16 @@ fn packed(recording: String) -> Vec<u8> {
     zstd::bulk::compress(recording.as_bytes(), EFFORT).unwrap_or_else(|_| recording.into_bytes())
 }
 
-/// Reads a recording as it lies in the journal. The error says why it cannot be read.
-pub(crate) fn read(body: &[u8]) -> Result<Recording, String> {
-    let damaged = |cause: &dyn std::fmt::Display| format!("it is damaged: {cause}");
+/// Reads a recording as it lies in the journal.
+pub(crate) fn read(body: &[u8]) -> Result<Recording, UnreadRecording> {
     let unpacked = match body.starts_with(&MAGIC) {
         true => {
             let bytes = zstd::bulk::Decompressor::upper_bound(body).unwrap_or(UNPACKED).min(UNPACKED);
-            Some(zstd::bulk::decompress(body, bytes).map_err(|error| damaged(&error))?)
+            Some(zstd::bulk::decompress(body, bytes).map_err(UnreadRecording::Packed)?)
         }
         false => None,
     };
-    let text = std::str::from_utf8(unpacked.as_deref().unwrap_or(body)).map_err(|error| damaged(&error))?;
-    Recording::read(text).map_err(|error| error.to_string())
+    Ok(Recording::read(std::str::from_utf8(unpacked.as_deref().unwrap_or(body))?)?)
 }
 
 #[cfg(test)]
@@ -61,7 +77,7 @@ mod tests {
         let body = packed(text.clone());
         assert!(body.len() < 1_000, "{}", body.len());
         let recording = read(&body).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(read(text.as_bytes()), Ok(recording));
+        assert_eq!(read(text.as_bytes()).unwrap(), recording);
     }
 
     #[test]
@@ -75,7 +91,7 @@ mod tests {
                 "a newer version of hotcell recorded it (layout 7, this version reads up to 1)",
             ),
         ] {
-            let error = read(body).err().unwrap_or_default();
+            let error = read(body).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");
         }
     }

@@ -2,16 +2,19 @@
 //! what it does otherwise.
 
 use std::collections::HashMap;
+use std::io;
+use std::str::Utf8Error;
 use std::sync::Arc;
 
 use hotcell_budget::Fuel;
-use hotcell_cells::{Cell, Difference, Gap, Recording, digest};
+use hotcell_cells::{Cell, Difference, Gap, LoadError, Recording, digest};
 use hotcell_journal::{EntryPath, JournalError, RunId, RunStore, StoredCall};
 use thiserror::Error;
 
-use crate::cells::CellRuntime;
+use crate::cells::{CarriedError, CellRuntime};
 use crate::components::Carried;
 use crate::host::Host;
+use crate::recordings::UnreadRecording;
 use crate::{python, recordings};
 
 /// How many recordings are read at a time.
@@ -46,8 +49,81 @@ pub enum ReexecuteError {
     },
 }
 
+/// Why a call cannot be executed again that could be, if everything were there.
+#[derive(Clone, Debug, Error)]
+pub enum UnusableCall {
+    /// The journal does not hold its recording as it was written
+    #[error("its recording cannot be used: it is damaged: {0}")]
+    Damaged(String),
+    /// Its recording cannot be used
+    #[error("its recording cannot be used: {0}")]
+    Recording(#[source] Arc<UnreadRecording>),
+    /// It was to be executed in a component, and ran in an interpreter
+    #[error("it is a call of a script that an interpreter runs, and no component")]
+    Script,
+    /// Another version of the interpreter ran it
+    #[error(
+        "the interpreter that ran it ({}) is not the one of this hotcell; use the version that ran it",
+        shown(.digest)
+    )]
+    OtherInterpreter {
+        /// The digest of the one that ran it
+        digest: String,
+    },
+    /// The interpreter cannot be used
+    #[error(transparent)]
+    Interpreter(#[from] CarriedError),
+    /// The component cannot be loaded
+    #[error(transparent)]
+    Load(Arc<LoadError>),
+    /// The script is no text
+    #[error(transparent)]
+    NoText(#[from] Utf8Error),
+    /// What ran is kept nowhere
+    #[error("nobody knows where its {what} ({}) was", shown(.digest))]
+    Nowhere {
+        /// What ran
+        what: &'static str,
+        /// Its digest
+        digest: String,
+    },
+    /// What ran is not where it was
+    #[error("its {what} ({}) is not at `{origin}` any more", shown(.digest))]
+    Gone {
+        /// What ran
+        what: &'static str,
+        /// Its digest
+        digest: String,
+        /// The file
+        origin: String,
+    },
+    /// What ran cannot be read
+    #[error("its {what} `{origin}` cannot be read: {cause}")]
+    Unreadable {
+        /// What ran
+        what: &'static str,
+        /// The file
+        origin: String,
+        /// Why not
+        #[source]
+        cause: Arc<io::Error>,
+    },
+    /// Something else is where it was
+    #[error("its {what} `{origin}` was changed: it was {} and is {} now", shown(.was), shown(.is))]
+    Changed {
+        /// What ran
+        what: &'static str,
+        /// The file
+        origin: String,
+        /// The digest of what ran
+        was: String,
+        /// The digest of what is there
+        is: String,
+    },
+}
+
 /// What came of a call that was executed again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Again {
     /// The same, to the byte and to the unit of fuel
     Same {
@@ -65,8 +141,8 @@ pub enum Again {
     Wants(String),
     /// Its recording does not hold what is needed, for a reason that lies in the call
     Left(Gap),
-    /// The recording or the component cannot be used; the text says why
-    Unusable(String),
+    /// The recording or the component cannot be used
+    Unusable(UnusableCall),
 }
 
 /// A recorded call and what came of executing it again.
@@ -133,25 +209,23 @@ impl Tally {
 pub struct Finder {
     journal: Arc<dyn RunStore>,
     runtime: CellRuntime,
-    cells: HashMap<String, Result<Cell, String>>,
-    sources: HashMap<String, Result<Arc<str>, String>>,
+    cells: HashMap<String, Result<Cell, UnusableCall>>,
+    sources: HashMap<String, Result<Arc<str>, UnusableCall>>,
 }
 
 impl Finder {
     /// The component of a recording.
-    async fn cell(&mut self, recording: &Recording) -> Result<Cell, String> {
+    async fn cell(&mut self, recording: &Recording) -> Result<Cell, UnusableCall> {
         let wanted = &recording.component;
         if let Some(known) = self.cells.get(wanted) {
             return known.clone();
         }
         let found = match (self.runtime.carried(wanted), &recording.source) {
-            (Some(carried), _) => carried,
-            (None, Some(_)) => Err(format!(
-                "the interpreter that ran it ({}) is not the one of this hotcell; use the version that ran it",
-                shown(wanted)
-            )),
+            (Some(carried), _) => carried.map_err(UnusableCall::from),
+            (None, Some(_)) => Err(UnusableCall::OtherInterpreter { digest: wanted.clone() }),
             (None, None) => self.bytes(recording, wanted, "component").await.and_then(|bytes| {
-                self.runtime.cells().load(&recording.plugin, &bytes).map_err(|error| error.to_string())
+                let loaded = self.runtime.cells().load(&recording.plugin, &bytes);
+                loaded.map_err(|error| UnusableCall::Load(Arc::new(error)))
             }),
         };
         self.cells.insert(wanted.clone(), found.clone());
@@ -159,7 +233,7 @@ impl Finder {
     }
 
     /// The script of a recording, where an interpreter ran one.
-    async fn source(&mut self, recording: &Recording) -> Result<Option<Arc<str>>, String> {
+    async fn source(&mut self, recording: &Recording) -> Result<Option<Arc<str>>, UnusableCall> {
         let Some(wanted) = &recording.source else { return Ok(None) };
         if let Some(known) = self.sources.get(wanted) {
             return known.clone().map(Some);
@@ -168,14 +242,14 @@ impl Finder {
             Ok(harness.into())
         } else {
             let bytes = self.bytes(recording, wanted, "script").await;
-            bytes.and_then(|bytes| String::from_utf8(bytes).map(Arc::from).map_err(|error| error.to_string()))
+            bytes.and_then(|bytes| Ok(std::str::from_utf8(&bytes)?.into()))
         };
         self.sources.insert(wanted.clone(), found.clone());
         found.map(Some)
     }
 
     /// What has this digest: kept in the journal, or in the file that it was loaded from.
-    async fn bytes(&self, recording: &Recording, wanted: &str, what: &str) -> Result<Vec<u8>, String> {
+    async fn bytes(&self, recording: &Recording, wanted: &str, what: &'static str) -> Result<Vec<u8>, UnusableCall> {
         if let Ok(bytes) = self.journal.artefact(wanted).await
             && digest(&bytes) == wanted
         {
@@ -184,26 +258,23 @@ impl Finder {
         match &recording.origin {
             Some(origin) => file_of(origin, wanted, what),
             // One that comes with hotcell lay nowhere.
-            None => Carried::of_digest(wanted)
-                .ok_or_else(|| format!("nobody knows where its {what} ({}) was", shown(wanted))),
+            None => Carried::of_digest(wanted).ok_or_else(|| UnusableCall::Nowhere { what, digest: wanted.to_owned() }),
         }
     }
 }
 
 /// A file that has to have this digest.
-fn file_of(origin: &str, wanted: &str, what: &str) -> Result<Vec<u8>, String> {
-    let bytes = match hotcell_files::read(origin, hotcell_files::MAX_COMPONENT) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(format!("its {what} ({}) is not at `{origin}` any more", shown(wanted)));
+fn file_of(origin: &str, wanted: &str, what: &'static str) -> Result<Vec<u8>, UnusableCall> {
+    let (origin, wanted) = (origin.to_owned(), wanted.to_owned());
+    match hotcell_files::read(&origin, hotcell_files::MAX_COMPONENT) {
+        Ok(bytes) => match digest(&bytes) {
+            found if found == wanted => Ok(bytes),
+            found => Err(UnusableCall::Changed { what, origin, was: wanted, is: found }),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(UnusableCall::Gone { what, digest: wanted, origin })
         }
-        Err(error) => return Err(format!("its {what} `{origin}` cannot be read: {error}")),
-    };
-    match digest(&bytes) {
-        found if found == wanted => Ok(bytes),
-        found => {
-            Err(format!("its {what} `{origin}` was changed: it was {} and is {} now", shown(wanted), shown(&found)))
-        }
+        Err(error) => Err(UnusableCall::Unreadable { what, origin, cause: Arc::new(error) }),
     }
 }
 
@@ -266,11 +337,12 @@ impl Host {
             after = last.number;
             let tally: &mut Tally = tally.get_or_insert_default();
             for StoredCall { number, place, name, body } in calls.into_iter().filter(&wanted) {
-                let recording = body.map_err(|cause| format!("it is damaged: {cause}"));
-                let recording = recording.and_then(|body| recordings::read(&body));
+                let recording = body
+                    .map_err(UnusableCall::Damaged)
+                    .and_then(|body| recordings::read(&body).map_err(|error| UnusableCall::Recording(Arc::new(error))));
                 let called = recording.as_ref().ok().map(|recording| recording.call.to_string());
                 let again = match recording {
-                    Err(reason) => Again::Unusable(format!("its recording cannot be used: {reason}")),
+                    Err(error) => Again::Unusable(error),
                     Ok(Recording { gap: Some(gap), .. }) => Again::Left(gap),
                     Ok(recording) => self.again(&mut component, &recording).await,
                 };
@@ -295,11 +367,7 @@ impl Host {
     async fn again(&self, component: &mut In<'_>, recording: &Recording) -> Again {
         let finder = match component {
             In::WhatRanIt(finder) => finder,
-            In::Another(_) if recording.source.is_some() => {
-                return Again::Unusable(
-                    "it is a call of a script that an interpreter runs, and no component".to_owned(),
-                );
-            }
+            In::Another(_) if recording.source.is_some() => return Again::Unusable(UnusableCall::Script),
             In::Another(cell) => return self.execute(cell, None, recording).await,
         };
         match (finder.cell(recording).await, finder.source(recording).await) {
@@ -309,7 +377,7 @@ impl Host {
                 }
                 again => again,
             },
-            (Err(reason), _) | (_, Err(reason)) => Again::Unusable(reason),
+            (Err(error), _) | (_, Err(error)) => Again::Unusable(error),
         }
     }
 
@@ -325,9 +393,9 @@ impl Host {
     /// Compiles a component for [`Host::replay`], and gives it with the name that its calls were recorded under, if it says one.
     ///
     /// # Errors
-    /// When it cannot be loaded; the text says why.
-    pub fn load_for_replay(&self, name: &str, bytes: &[u8]) -> Result<(Cell, Option<String>), String> {
-        let cell = self.context().cell_runtime().cells().load(name, bytes).map_err(|error| error.to_string())?;
+    /// When it cannot be loaded.
+    pub fn load_for_replay(&self, name: &str, bytes: &[u8]) -> Result<(Cell, Option<String>), LoadError> {
+        let cell = self.context().cell_runtime().cells().load(name, bytes)?;
         let named = cell.description().map(|description| description.name.clone());
         Ok((cell, named))
     }

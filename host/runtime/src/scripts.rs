@@ -1,17 +1,20 @@
 //! Script nodes: a file of the agent's folder, the cell that runs it, and the terms it runs on.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_budget::Budget;
-use hotcell_cells::{Cell, Cells, Grants, ScriptKind, StateView, Terms};
+use hotcell_cells::{Cell, Cells, Grants, LoadError, ScriptKind, StateView, Terms};
 use hotcell_engine::{CallError, CallReport, ScriptCall, Scripts, SharedState};
 use hotcell_files::FileError;
 use hotcell_graph::Key;
-use hotcell_plugins::Settings;
+use hotcell_plugins::{LimitError, NotPinned, Settings};
+use thiserror::Error;
 
+use crate::cells::CarriedError;
 use crate::context::LoadContext;
 use crate::environment::Environment;
 use crate::notices::unset_variable;
@@ -29,7 +32,7 @@ pub(crate) struct AgentScripts {
     cells: Cells,
     scripts: HashMap<String, LoadedScript>,
     /// Files that cannot be run, and why
-    broken: HashMap<String, String>,
+    broken: HashMap<String, ScriptError>,
     permissions: Arc<Permissions>,
 }
 
@@ -39,6 +42,47 @@ pub(crate) struct LoadedScript {
     /// The text, for interpreters
     pub(crate) source: Option<Arc<str>>,
     pub(crate) terms: Terms,
+}
+
+/// Why a file cannot be run as a script.
+#[derive(Debug, Error)]
+pub(crate) enum ScriptError {
+    /// It cannot be read
+    #[error("cannot read `{path}`: {cause}", path = path.display())]
+    Unreadable {
+        /// The file
+        path: PathBuf,
+        /// Why not
+        #[source]
+        cause: FileError,
+    },
+    /// It is not the file that is trusted
+    #[error(transparent)]
+    NotPinned(#[from] NotPinned),
+    /// It is compiled, and cannot be loaded
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It is compiled, and no script
+    #[error("`{file}` is no script: it exports neither `run-script` nor a WASI command")]
+    NoScript {
+        /// The file
+        file: String,
+    },
+    /// What interprets it cannot be used
+    #[error(transparent)]
+    Interpreter(#[from] CarriedError),
+    /// It is no text
+    #[error("`{file}` is not UTF-8 text: byte {} is wrong", .cause.utf8_error().valid_up_to())]
+    NotText {
+        /// The file
+        file: String,
+        /// Where not
+        #[source]
+        cause: FromUtf8Error,
+    },
+    /// What the settings say of its limits is not of its form
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
 /// Where the files of an agent are.
@@ -57,29 +101,29 @@ impl LoadedScript {
         place: Place<'_>,
         file: &str,
         settings: &Settings,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ScriptError> {
         let (cell_runtime, environment) = (context.cell_runtime(), context.environment());
         let path = place.folder.join(file);
         let read = |limit: u64| {
             let folder = context.sources().below(place.project);
-            let bytes = folder.read(&path, limit).map_err(|error| unreadable(&path, &error))?;
+            let bytes = folder.read(&path, limit);
+            let bytes = bytes.map_err(|cause| ScriptError::Unreadable { path: path.clone(), cause })?;
             settings.check_pinned(file, &bytes)?;
-            Ok::<_, String>(bytes)
+            Ok::<_, ScriptError>(bytes)
         };
         let extension =
             path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default();
         let (cell, source) = if extension == "wasm" {
             let bytes = read(MAX_COMPONENT)?;
-            let cell = cell_runtime.cells().load(file, &bytes).map_err(|error| error.to_string())?;
+            let cell = cell_runtime.cells().load(file, &bytes)?;
             if cell.script_kind().is_none() {
-                return Err(format!("`{file}` is no script: it exports neither `run-script` nor a WASI command"));
+                return Err(ScriptError::NoScript { file: file.to_owned() });
             }
             (cell, None)
         } else {
             let cell = cell_runtime.interpreter(&extension)?;
-            let text = String::from_utf8(read(MAX_SOURCE)?).map_err(|error| {
-                format!("`{file}` is not UTF-8 text: byte {} is wrong", error.utf8_error().valid_up_to())
-            })?;
+            let text = String::from_utf8(read(MAX_SOURCE)?);
+            let text = text.map_err(|cause| ScriptError::NotText { file: file.to_owned(), cause })?;
             (cell, Some(Arc::from(text)))
         };
         let mut script = Self::of(cell, source, file, settings, environment)?;
@@ -94,7 +138,7 @@ impl LoadedScript {
         extension: &str,
         source: &str,
         settings: &Settings,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ScriptError> {
         let cell = context.cell_runtime().interpreter(extension)?;
         Self::of(cell, Some(source.into()), name, settings, context.environment())
     }
@@ -105,7 +149,7 @@ impl LoadedScript {
         file: &str,
         settings: &Settings,
         environment: &Environment,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ScriptError> {
         let base = match cell.script_kind() {
             Some(ScriptKind::Interpreter) => Budget::interpreter(),
             // A compiled program gets the time its node has; fuel and memory are what bounds it.
@@ -132,9 +176,9 @@ impl AgentScripts {
         AgentScripts { cells, scripts: HashMap::new(), broken: HashMap::new(), permissions }
     }
 
-    /// Makes every run of `file` fail with `reason`.
-    pub(crate) fn leave_broken(&mut self, file: &str, reason: String) {
-        self.broken.insert(file.to_owned(), reason);
+    /// Makes every run of `file` fail with this error.
+    pub(crate) fn leave_broken(&mut self, file: &str, error: ScriptError) {
+        self.broken.insert(file.to_owned(), error);
     }
 
     /// Loads the script at `file`. The error says why it cannot be run.
@@ -144,7 +188,7 @@ impl AgentScripts {
         place: Place<'_>,
         file: &str,
         settings: &Settings,
-    ) -> Result<(), String> {
+    ) -> Result<(), ScriptError> {
         if self.scripts.contains_key(file) {
             return Ok(());
         }
@@ -168,16 +212,12 @@ pub(crate) fn granted_variables(grants: &Grants, environment: &Environment) -> V
     grants.env.iter().filter_map(|name| Some((name.clone(), environment.get(name)?))).collect()
 }
 
-fn unreadable(path: &Path, error: &FileError) -> String {
-    format!("cannot read `{}`: {error}", path.display())
-}
-
 #[async_trait]
 impl Scripts for AgentScripts {
     async fn run(&self, call: ScriptCall) -> CallReport {
         let Some(script) = self.scripts.get(&call.file) else {
-            let reason = self.broken.get(&call.file).map_or("it is not loaded", String::as_str);
-            return CallReport::failed(reason);
+            let reason = self.broken.get(&call.file).map(ScriptError::to_string);
+            return CallReport::failed(reason.unwrap_or_else(|| "it is not loaded".to_owned()));
         };
         let mut terms = recordings::terms_at(&script.terms, &call.site);
         if let Err(revoked) = self.permissions.narrow(&mut terms, false) {

@@ -56,8 +56,8 @@ impl ToolCatalog {
                 continue;
             }
             // Loaded now, so that a call never meets a file that was replaced in the meantime.
-            if let Err(reason) = registry.cell(registered) {
-                diagnostics.push(Diagnostic::warning(reason));
+            if let Err(error) = registry.cell(registered) {
+                diagnostics.push(Diagnostic::warning(error.to_string()));
                 continue;
             }
             for tool in &registered.plugin.description.tools {
@@ -211,8 +211,9 @@ impl Catalog for ToolCatalog {
         let all = || self.all().find(|offered| offered.name == name);
         let offered = all().ok_or_else(|| CatalogError::Unavailable(format!("there is no tool `{name}`")))?;
         // Told as the tool's own answer: a model can correct that, and never sees an error of the protocol.
-        if let Err(problem) = check(&offered.input_schema, &arguments) {
-            return Ok(Called::failed(format!("the arguments of `{name}` cannot be used: {problem}")));
+        let problems = misfits(&offered.input_schema, &arguments);
+        if !problems.is_empty() {
+            return Ok(Called::failed(format!("the arguments of `{name}` cannot be used: {}", problems.join("; "))));
         }
         if let Some((_, tools)) = self.plugins.iter().find(|(offered, _)| offered.name == name) {
             return Ok(self.call_plugin(name, tools, &arguments, &call).await);
@@ -247,11 +248,11 @@ fn tool_name(name: &str) -> String {
     name.trim().chars().map(plain).take(128).collect()
 }
 
-fn check(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> Result<(), String> {
+/// What of the arguments does not fit the schema.
+fn misfits(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> Vec<String> {
     // A plugin whose own schema is broken gets what it is sent.
-    let Ok(schema) = JsonSchema::compile(&Value::Object(schema.clone())) else { return Ok(()) };
-    let problems = schema.problems(&Value::Object(arguments.clone()), 5);
-    if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
+    let Ok(schema) = JsonSchema::compile(&Value::Object(schema.clone())) else { return Vec::new() };
+    schema.problems(&Value::Object(arguments.clone()), 5)
 }
 
 /// JSON of a plugin: an object is also the structured answer.

@@ -5,6 +5,7 @@
 //! service. Connections are shared by all agents of a host.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,11 +16,14 @@ use hotcell_cells::{Denial, Grants};
 use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
 use hotcell_engine::{CallError, CallReport};
 use hotcell_files::{FileError, Folder};
-use hotcell_mcp::{Limits, Server, ServerSettings, TlsSettings, ToolReply, Transport};
+use hotcell_mcp::{Limits, McpError, Server, ServerSettings, SettingsError, TlsSettings, ToolReply, Transport};
 use hotcell_models::ToolSpec;
+use hotcell_plugins::NotPinned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::permissions::Permissions;
@@ -37,6 +41,124 @@ pub(crate) type Granted = (Arc<Grants>, Arc<Grants>);
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Why work is not done on the threads of MCP servers.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum ThreadError {
+    /// There are no such threads
+    #[error("the thread for MCP servers cannot be started: {0}")]
+    Start(#[source] Arc<io::Error>),
+    /// The work panicked
+    #[error("it ended abnormally: {0}")]
+    Panicked(#[source] Arc<JoinError>),
+    /// The work panicked, and nobody says why
+    #[error("it ended abnormally")]
+    Ended,
+}
+
+/// Why a server cannot be used.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum ServerError {
+    /// The agent's own file says no address of it
+    #[error("the `url` of the MCP server `{server}` is no address: {cause}")]
+    Url {
+        /// The server
+        server: String,
+        /// Why not
+        #[source]
+        cause: url::ParseError,
+    },
+    /// The agent's own file names a file for it that cannot be used
+    #[error("the MCP server `{server}`: `{file}` cannot be used: {cause}")]
+    File {
+        /// The server
+        server: String,
+        /// The file
+        file: String,
+        /// Why not
+        #[source]
+        cause: Arc<FileError>,
+    },
+    /// The agent's own file names a file for it that lies elsewhere
+    #[error("the MCP server `{server}`: `{file}` lies outside of the agent's folder; {help}")]
+    FileOutside {
+        /// The server
+        server: String,
+        /// The file
+        file: String,
+        /// What would allow it
+        help: String,
+    },
+    /// Its address is of something else
+    #[error("the address of `{0}` is not one of a web server")]
+    NoWebServer(String),
+    /// It is not granted what it needs
+    #[error("the MCP server `{server}` may not be used here: {denial}")]
+    Denied {
+        /// The server
+        server: String,
+        /// What would have to be granted
+        denial: Denial,
+    },
+    /// It is a program
+    #[error("the MCP server `{0}` is a program, and none is started here")]
+    NotStarted(String),
+    /// It cannot be connected to: in words without the keys that it is sent, which the error itself may repeat
+    #[error("{0}")]
+    Unreachable(String),
+    /// What it says of its functions cannot be kept or read
+    #[error(transparent)]
+    Functions(Arc<serde_json::Error>),
+}
+
+impl From<serde_json::Error> for ServerError {
+    fn from(error: serde_json::Error) -> Self {
+        ServerError::Functions(Arc::new(error))
+    }
+}
+
+/// Why a server cannot be connected to.
+#[derive(Debug, Error)]
+enum ConnectError {
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    #[error(transparent)]
+    Server(#[from] McpError),
+}
+
+/// Why a file that names servers cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum ServersFileError {
+    /// It cannot be read
+    #[error("cannot read `{file}`: {cause}", file = file.display())]
+    Unreadable {
+        /// The file
+        file: PathBuf,
+        /// Why not
+        #[source]
+        cause: UnreadServers,
+    },
+    /// What it says cannot be used
+    #[error("`{file}`: {cause}", file = file.display())]
+    Form {
+        /// The file
+        file: PathBuf,
+        /// What is wrong
+        #[source]
+        cause: SettingsError,
+    },
+}
+
+/// Why the text of a file that names servers is not read.
+#[derive(Debug, Error)]
+pub(crate) enum UnreadServers {
+    /// It cannot be
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// It is not the one that is trusted
+    #[error(transparent)]
+    NotPinned(#[from] NotPinned),
+}
+
 /// The place of a server with these settings, which is used under these grants.
 type OpenServer = (ServerSettings, Arc<Grants>, Slot);
 
@@ -45,7 +167,7 @@ type OpenServer = (ServerSettings, Arc<Grants>, Slot);
 #[derive(Default)]
 pub(crate) struct Connections {
     open: Mutex<Vec<OpenServer>>,
-    runtime: OnceLock<Result<Runtime, String>>,
+    runtime: OnceLock<Result<Runtime, ThreadError>>,
 }
 
 /// The place of one server. Whoever connects to it holds it, so that others who want it wait for that, and nobody else.
@@ -57,10 +179,10 @@ struct Connected {
 }
 
 impl Connections {
-    fn runtime(&self) -> Result<&Runtime, String> {
+    fn runtime(&self) -> Result<&Runtime, ThreadError> {
         let make = || {
             let built = Builder::new_multi_thread().worker_threads(1).thread_name("hotcell-mcp").enable_all().build();
-            built.map_err(|error| format!("the thread for MCP servers cannot be started: {error}"))
+            built.map_err(|error| ThreadError::Start(Arc::new(error)))
         };
         self.runtime.get_or_init(make).as_ref().map_err(Clone::clone)
     }
@@ -69,25 +191,25 @@ impl Connections {
     pub(crate) fn wait_for<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, String> {
+    ) -> Result<T, ThreadError> {
         let (sender, receiver) = std::sync::mpsc::channel();
         self.runtime()?.spawn(async move {
             // Whoever waits for it may be gone; then what came of it is dropped.
             let _ = sender.send(work.await);
         });
-        receiver.recv().map_err(|_| "it ended abnormally".to_owned())
+        receiver.recv().map_err(|_| ThreadError::Ended)
     }
 
     /// Does work that blocks on a thread of its own.
     pub(crate) async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, String> {
-        self.runtime()?.spawn_blocking(work).await.map_err(|error| format!("it ended abnormally: {error}"))
+    ) -> Result<T, ThreadError> {
+        self.runtime()?.spawn_blocking(work).await.map_err(|error| ThreadError::Panicked(Arc::new(error)))
     }
 
     /// The server with these settings and grants; one that could not be reached is tried again the next time.
-    fn connect(&self, settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Arc<Connected>, String> {
+    fn connect(&self, settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Arc<Connected>, ConnectError> {
         let slot = self.slot(settings, grants);
         let mut connection = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(connected) = &*connection {
@@ -101,8 +223,7 @@ impl Connections {
                 Some(client) => Server::connect_through(client, wanted, events).await,
                 None => Server::connect(wanted, events).await,
             }
-        })?;
-        let connected = connected.map_err(|error| error.to_string())?;
+        })??;
         let connected = Arc::new(Connected { server: connected, asking });
         *connection = Some(connected.clone());
         Ok(connected)
@@ -133,7 +254,7 @@ impl Drop for Connections {
 pub(crate) struct ServersFile<'a> {
     pub(crate) file: PathBuf,
     /// Reads its text; nothing where there is no such file
-    pub(crate) text: &'a dyn Fn() -> Result<Option<String>, String>,
+    pub(crate) text: &'a dyn Fn() -> Result<Option<String>, UnreadServers>,
     /// What a server may use of the environment, as `${NAME}`
     pub(crate) variable: &'a dyn Fn(&str, &str) -> Option<String>,
 }
@@ -166,7 +287,7 @@ struct Function {
 }
 
 /// By their names, the servers that may be used, and why others may not.
-type Servers = BTreeMap<String, Result<Arc<Reachable>, String>>;
+type Servers = BTreeMap<String, Result<Arc<Reachable>, ServerError>>;
 
 /// A server that may be used.
 struct Reachable {
@@ -181,9 +302,9 @@ struct Reachable {
     grants: Arc<Grants>,
     /// What would be if the operator trusted it
     held_back: Arc<Grants>,
-    connected: OnceLock<Result<Arc<Connected>, String>>,
+    connected: OnceLock<Result<Arc<Connected>, ServerError>>,
     /// Its functions when it was first asked for them: what a model is told does not change any more
-    functions: OnceLock<Result<Arc<[Function]>, String>>,
+    functions: OnceLock<Result<Arc<[Function]>, ServerError>>,
 }
 
 impl AgentServers {
@@ -192,20 +313,20 @@ impl AgentServers {
         AgentServers { reaching, servers: Arc::default() }
     }
 
-    /// The servers that the files name, with what was granted to each. The text is what is wrong with a file.
+    /// The servers that the files name, with what was granted to each. The errors are what is wrong with files.
     pub(crate) fn new(
         reaching: Reaching,
         files: &[ServersFile<'_>],
         grants: impl Fn(&str) -> Granted,
-    ) -> (Self, Vec<String>) {
+    ) -> (Self, Vec<ServersFileError>) {
         let mut servers = BTreeMap::new();
         let mut problems = Vec::new();
         for ServersFile { file, text, variable } in files {
             let text = match text() {
                 Ok(Some(text)) => text,
                 Ok(None) => continue,
-                Err(error) => {
-                    problems.push(format!("cannot read `{}`: {error}", file.display()));
+                Err(cause) => {
+                    problems.push(ServersFileError::Unreadable { file: file.clone(), cause });
                     continue;
                 }
             };
@@ -221,7 +342,7 @@ impl AgentServers {
                             .or_insert_with(|| permit(settings, String::new(), CALL_TIMEOUT, &grants));
                     }
                 }
-                Err(error) => problems.push(format!("`{}`: {error}", file.display())),
+                Err(cause) => problems.push(ServersFileError::Form { file: file.clone(), cause }),
             }
         }
         (AgentServers { reaching, servers: Arc::new(Mutex::new(servers)) }, problems)
@@ -240,7 +361,7 @@ impl AgentServers {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, name: &str) -> Option<Result<Arc<Reachable>, String>> {
+    fn find(&self, name: &str) -> Option<Result<Arc<Reachable>, ServerError>> {
         self.all().get(name).cloned()
     }
 
@@ -253,13 +374,13 @@ impl AgentServers {
     pub(crate) fn state(&self, name: &str) -> ServerState {
         match self.find(name) {
             None => ServerState::Missing,
-            Some(Err(reason)) => ServerState::Unusable(reason),
+            Some(Err(error)) => ServerState::Unusable(error.to_string()),
             Some(Ok(reachable)) if !self.may_connect(&reachable) => ServerState::NotStarted,
             // Also for a revision, which knows the functions: who cannot be reached is said before the run goes on, and not told to
             // a model in the middle of it.
             Some(Ok(reachable)) => match self.connected(&reachable).and_then(|_| self.functions(&reachable)) {
                 Ok(functions) => ServerState::Usable(functions.iter().map(|function| function.name.clone()).collect()),
-                Err(reason) => ServerState::Unusable(reason),
+                Err(error) => ServerState::Unusable(error.to_string()),
             },
         }
     }
@@ -279,8 +400,8 @@ impl AgentServers {
     }
 
     /// The functions of a server. A revision knows those that were there when it was made.
-    fn functions(&self, reachable: &Reachable) -> Result<Arc<[Function]>, String> {
-        let ask = || -> Result<String, String> {
+    fn functions(&self, reachable: &Reachable) -> Result<Arc<[Function]>, ServerError> {
+        let ask = || -> Result<String, ServerError> {
             let connected = self.connected(reachable)?;
             let functions: Vec<Function> = connected
                 .server
@@ -292,19 +413,18 @@ impl AgentServers {
                     input_schema: tool.input_schema.clone(),
                 })
                 .collect();
-            serde_json::to_string(&functions)
-                .map(|text| reachable.keys.without(text))
-                .map_err(|error| error.to_string())
+            Ok(reachable.keys.without(serde_json::to_string(&functions)?))
         };
         let find = || {
             let Reaching { sources, project, .. } = &self.reaching;
             let subject = format!("server {} {}", project.display(), reachable.settings.name);
-            let answer = match sources.answer(&subject, String::new, ask) {
+            let answer = match sources.answer(&subject, || None, || ask().map_err(Some)) {
+                Ok(answer) => answer,
                 // Nobody had asked for them when it was made.
-                Err(reason) if reason.is_empty() => ask()?,
-                answer => answer?,
+                Err(None) => ask()?,
+                Err(Some(error)) => return Err(error),
             };
-            serde_json::from_str::<Vec<Function>>(&answer).map(Arc::from).map_err(|error| error.to_string())
+            Ok(serde_json::from_str::<Vec<Function>>(&answer)?.into())
         };
         reachable.functions.get_or_init(find).clone()
     }
@@ -326,7 +446,7 @@ impl AgentServers {
         let Some((server, function)) = split(name) else { return CallReport::failed(format!("there is no `{name}`")) };
         let reachable = match self.find(server) {
             Some(Ok(reachable)) => reachable,
-            Some(Err(reason)) => return CallReport::failed(reason),
+            Some(Err(error)) => return CallReport::failed(error.to_string()),
             None => return CallReport::failed(format!("the MCP server `{server}` is not configured")),
         };
         if let Err(overdrawn) = budget_scope.clamp(&Budget::default()) {
@@ -349,8 +469,9 @@ impl AgentServers {
         let failed = |reason: String| CallError::Failed(reason);
         let granted = self.reaching.permissions.grants(&full_name(&reachable.settings), &reachable.grants);
         let granted = granted.map_err(|revoked| failed(revoked.to_string()))?;
-        may_reach(&reachable.settings, &granted, &reachable.held_back).map_err(failed)?;
-        let connected = self.connected(reachable).map_err(failed)?;
+        let unusable = |error: ServerError| failed(error.to_string());
+        may_reach(&reachable.settings, &granted, &reachable.held_back).map_err(unusable)?;
+        let connected = self.connected(reachable).map_err(unusable)?;
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| failed(format!("the arguments are no object: {error}")))?;
         let ticket = connected.asking.begin(answers);
@@ -363,7 +484,7 @@ impl AgentServers {
             .reaching
             .connections
             .runtime()
-            .map_err(failed)?
+            .map_err(|error| failed(error.to_string()))?
             .spawn(async move { called.server.call(&function, arguments, timeout, &cancel).await });
         let reply = task.await;
         let keys = &reachable.keys;
@@ -385,13 +506,13 @@ impl AgentServers {
         self.reaching.starts_programs || !matches!(reachable.settings.transport, Transport::Stdio { .. })
     }
 
-    fn connected(&self, reachable: &Reachable) -> Result<Arc<Connected>, String> {
+    fn connected(&self, reachable: &Reachable) -> Result<Arc<Connected>, ServerError> {
         if !self.may_connect(reachable) {
-            return Err(format!("the MCP server `{}` is a program, and none is started here", reachable.settings.name));
+            return Err(ServerError::NotStarted(reachable.settings.name.clone()));
         }
         let connect = || {
             let connected = self.reaching.connections.connect(&reachable.settings, &reachable.grants);
-            connected.map_err(|reason| reachable.keys.without(reason))
+            connected.map_err(|error| ServerError::Unreachable(reachable.keys.without(error.to_string())))
         };
         reachable.connected.get_or_init(connect).clone()
     }
@@ -403,7 +524,7 @@ fn split(name: &str) -> Option<(&str, &str)> {
 }
 
 /// How a server that a file in `folder` describes is reached; the error is what is wrong with the description.
-fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Result<ServerSettings, String> {
+fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Result<ServerSettings, ServerError> {
     // Whoever wrote the agent's file does not choose among the keys of whoever runs it.
     let within = |name: &str| {
         match Folder::new(folder).real_path(Path::new(name)) {
@@ -416,9 +537,12 @@ fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Resul
             Err(FileError::Outside) => {
                 let directory = Path::new(name).parent().unwrap_or(Path::new(".")).to_string_lossy().into_owned();
                 let help = path_grant(&format!("{PREFIX}{}", server.name), &directory, "/keys");
-                Err(format!("the MCP server `{}`: `{name}` lies outside of the agent's folder; {help}", server.name))
+                Err(ServerError::FileOutside { server: server.name.clone(), file: name.to_owned(), help })
             }
-            Err(error) => Err(format!("the MCP server `{}`: `{name}` cannot be used: {error}", server.name)),
+            Err(cause) => {
+                let (server, file) = (server.name.clone(), name.to_owned());
+                Err(ServerError::File { server, file, cause: Arc::new(cause) })
+            }
         }
     };
     let transport = match &server.way {
@@ -429,9 +553,7 @@ fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Resul
             cwd: folder.as_ref().map(PathBuf::from),
         },
         ServerWay::Service { url, headers, events, tls } => {
-            let url = url
-                .parse()
-                .map_err(|error| format!("the `url` of the MCP server `{}` is no address: {error}", server.name))?;
+            let url = url.parse().map_err(|cause| ServerError::Url { server: server.name.clone(), cause })?;
             let tls = match tls {
                 Some(tls) => TlsSettings {
                     ca_file: Some(within(&tls.ca_file)?),
@@ -451,7 +573,7 @@ fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Resul
 }
 
 /// The way to a service: to addresses that the policy allows. A program has none.
-fn client(settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Option<hotcell_mcp::HttpClient>, String> {
+fn client(settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Option<hotcell_mcp::HttpClient>, McpError> {
     let (Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. }) = &settings.transport else {
         return Ok(None);
     };
@@ -460,7 +582,7 @@ fn client(settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Option<hotc
         let decision = decide_address(&grants, &url, "POST", address);
         decision.is_some_and(|decision| decision.is_allowed())
     };
-    hotcell_mcp::http_client_within(settings, Arc::new(allowed)).map(Some).map_err(|error| error.to_string())
+    hotcell_mcp::http_client_within(settings, Arc::new(allowed)).map(Some)
 }
 
 /// A server that may be used; the error says what would allow it.
@@ -469,7 +591,7 @@ fn permit(
     prefix: String,
     timeout: Duration,
     grants: &impl Fn(&str) -> Granted,
-) -> Result<Arc<Reachable>, String> {
+) -> Result<Arc<Reachable>, ServerError> {
     let (grants, held_back) = grants(&full_name(&settings));
     may_reach(&settings, &grants, &held_back)?;
     let (connected, functions) = (OnceLock::new(), OnceLock::new());
@@ -483,19 +605,20 @@ fn full_name(settings: &ServerSettings) -> String {
 }
 
 /// Asks the policy whether a server may be used; the error says what would allow it.
-fn may_reach(settings: &ServerSettings, granted: &Grants, held_back: &Grants) -> Result<(), String> {
+fn may_reach(settings: &ServerSettings, granted: &Grants, held_back: &Grants) -> Result<(), ServerError> {
     let name = full_name(settings);
     let decision = match &settings.transport {
         Transport::Stdio { .. } => decide(granted, &Request::Process),
-        Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. } => decide_url(granted, url, "POST")
-            .ok_or_else(|| format!("the address of `{name}` is not one of a web server"))?,
+        Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. } => {
+            decide_url(granted, url, "POST").ok_or_else(|| ServerError::NoWebServer(name.clone()))?
+        }
     };
     match decision {
         Decision::Allow => Ok(()),
         Decision::Deny(capability) => {
             let held_back = capability.is_in(held_back);
             let denial = Denial { held_back, ..Denial::new(name, capability) };
-            Err(format!("the MCP server `{}` may not be used here: {denial}", settings.name))
+            Err(ServerError::Denied { server: settings.name.clone(), denial })
         }
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::components::AgentComponents;
-use crate::plugin_registry::{FoundTool, NoTool, PluginRegistry, RegisteredPlugin};
+use crate::plugin_registry::{FoundTool, NoTool, NotPrepared, PluginRegistry, RegisteredPlugin};
 use crate::python::PythonTools;
 use crate::recordings;
 use crate::servers::AgentServers;
@@ -64,7 +64,7 @@ impl AgentTools {
         answers: &[String],
         depth: u32,
         called: (&Arc<BudgetScope>, Told<'_>),
-    ) -> Result<hotcell_cells::Report<String>, String> {
+    ) -> Result<hotcell_cells::Report<String>, NotPrepared> {
         let (budget_scope, told) = called;
         let (cell, terms) = self.prepare(found.registered, depth, budget_scope, told)?;
         let call = hotcell_cells::ToolCall {
@@ -84,11 +84,11 @@ impl AgentTools {
         depth: u32,
         budget_scope: &Arc<BudgetScope>,
         (hooks, site): Told<'_>,
-    ) -> Result<(Cell, Terms), String> {
+    ) -> Result<(Cell, Terms), NotPrepared> {
         let cell = self.registry.cell(registered)?;
         let mut terms = recordings::terms_at(&registered.terms, site);
-        self.registry.permissions().narrow(&mut terms, registered.pinned).map_err(|revoked| revoked.to_string())?;
-        terms.budget = budget_scope.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string())?;
+        self.registry.permissions().narrow(&mut terms, registered.pinned)?;
+        terms.budget = budget_scope.clamp(&terms.budget)?;
         terms.depth = depth;
         if terms.grants.llm || !terms.grants.tool.is_empty() {
             terms.services = Some(Arc::new(RunServices {
@@ -172,7 +172,7 @@ impl Tools for AgentTools {
         let called = (&call.budget_scope, (&call.hooks, &call.site));
         match self.call_found(found, call.arguments, call.answers, 0, called).await {
             Ok(report) => into_report(&plugin, report, &call.budget_scope, &call.site),
-            Err(reason) => CallReport::failed(reason),
+            Err(error) => CallReport::failed(error.to_string()),
         }
     }
 }
@@ -366,7 +366,7 @@ impl Services for RunServices {
         let called = self.tools.call_found(found, &arguments, &[], depth, called);
         let mut report = match Box::pin(called).await {
             Ok(report) => report,
-            Err(reason) => return ServiceReply { result: Err(ServiceError::Unavailable(reason)), usage },
+            Err(error) => return ServiceReply { result: Err(ServiceError::Unavailable(error.to_string())), usage },
         };
         self.budget_scope.spend(&report.usage);
         recordings::keep(&plugin, report.recording.take(), &self.site);

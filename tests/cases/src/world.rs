@@ -260,7 +260,7 @@ fn install_plugin(folder: &Path, name: &str, bytes: &[u8], own: toml::Table) -> 
     // Whoever runs the case lets its tools do what the case needs them for.
     let failed = |error: String| WorldError::Settings(error);
     let mut said = AgentFolder::open(folder, &Trust::Everything).map_err(|error| failed(error.to_string()))?;
-    let plugin = Plugin::read(&component).map_err(failed)?;
+    let plugin = Plugin::read(&component).map_err(|error| failed(error.to_string()))?;
     let grants = GrantOrder::default().grants(name, &plugin.description.capabilities, None);
     let granted = grants.and_then(|grants| said.grant(&plugin, &grants, &Trust::Everything));
     granted.map_err(|error| failed(error.to_string()))

@@ -59,7 +59,7 @@ impl<'a> Shown<'a> {
                 (ERROR, "asks more", format!("it asks {wanted}, which the recording does not hold"))
             }
             Again::Left(gap) => (WARNING, "left out", format!("it cannot be executed again: {gap}")),
-            Again::Unusable(reason) => (ERROR, "unusable", reason.clone()),
+            Again::Unusable(reason) => (ERROR, "unusable", reason.to_string()),
         };
         let colours = self.context.colours_output();
         let word = if colours { format!("{style}{word:<9}{style:#}") } else { format!("{word:<9}") };
@@ -159,7 +159,7 @@ fn as_json(run: &RunId, call: &CallReexecuted) -> Value {
         }
         Again::Unusable(reason) => {
             line["result"] = "unusable".into();
-            line["reason"] = reason.as_str().into();
+            line["reason"] = reason.to_string().into();
         }
     }
     line

@@ -197,7 +197,7 @@ mod tests {
         let asks = |capabilities: &str| {
             let description = format!(r#"{{ "contract": "0.2.0", "name": "x", "capabilities": {capabilities} }}"#);
             let component = hotcell_plugin_tests::described(&serde_json::from_str(&description).unwrap());
-            hotcell_runtime::plugins::Plugin::of_bytes(&component).unwrap_err()
+            hotcell_runtime::plugins::Plugin::of_bytes(&component).unwrap_err().to_string()
         };
         has_all("plugin.toml", "[capabilities]", &asks(r#"{ "zzz": 1 }"#));
         has_all("plugin.toml", "fs", &asks(r#"{ "fs": [{ "zzz": 1 }] }"#));

@@ -50,7 +50,7 @@ pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure
             let made = async move {
                 let mut told = Vec::new();
                 let made = catalog_of(&registry, &paths, &mut told).await;
-                made.map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)))
+                made.map_err(|failure| failure.message.unwrap_or_else(|| render(&told, false)).into())
             };
             made.boxed()
         });

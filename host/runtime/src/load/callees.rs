@@ -61,12 +61,11 @@ pub(crate) fn load_into(
                 family.add(name, Ok(child.callee), child.knowledge);
             }
             Err(failure) => {
-                let reason = failure.to_string();
                 // Where the caller is checked before it runs, what is wrong with an agent keeps the run from starting.
                 if of_checked {
-                    diagnostics.extend(failure.diagnostics);
+                    diagnostics.extend_from_slice(&failure.diagnostics);
                 }
-                family.add(name, Err(reason), Arc::new(AgentKnowledge::none()));
+                family.add(name, Err(Arc::new(failure)), Arc::new(AgentKnowledge::none()));
             }
         }
     }

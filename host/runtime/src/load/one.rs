@@ -167,10 +167,10 @@ pub(crate) fn load_one(
                 _ => continue,
             };
             match scripts.load(context, Place { project: settled, folder: &folder }, &script.file, settings) {
-                Err(reason) if checked => {
-                    diagnostics.push(Diagnostic::error(reason).at(&node.span).node(&*node.id));
+                Err(error) if checked => {
+                    diagnostics.push(Diagnostic::error(error.to_string()).at(&node.span).node(&*node.id));
                 }
-                Err(reason) => scripts.leave_broken(&script.file, reason),
+                Err(error) => scripts.leave_broken(&script.file, error),
                 Ok(()) => {}
             }
         }

@@ -112,10 +112,10 @@ fn servers(
             let pinned = settings.check_pinned(servers::SERVERS_FILE, text.as_bytes());
             // A revision goes on with a file that was changed, if it was trusted anew.
             let anew = || context.sources().is_kept() && permissions.pins_file(servers::SERVERS_FILE, text.as_bytes());
-            if pinned.is_ok() || anew() { Ok(Some(text)) } else { pinned.map(|()| None) }
+            if pinned.is_ok() || anew() { Ok(Some(text)) } else { Ok(pinned.map(|()| None)?) }
         }
         Err(FileError::Missing) => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.into()),
     };
     let users = || match context
         .users_servers()
@@ -123,7 +123,7 @@ fn servers(
     {
         None | Some(Err(FileError::Missing)) => Ok(None),
         Some(Ok(text)) => Ok(Some(text)),
-        Some(Err(error)) => Err(error.to_string()),
+        Some(Err(error)) => Err(error.into()),
     };
     let mut files = vec![ServersFile { file: folder.join(servers::SERVERS_FILE), text: &own, variable: &granted }];
     files.extend(context.users_servers().map(|file| ServersFile {
@@ -133,6 +133,6 @@ fn servers(
     }));
     let grants = |name: &str| (settings.grants(name), settings.held_back(name));
     let (servers, problems) = AgentServers::new(reaching, &files, grants);
-    diagnostics.extend(problems.into_iter().map(Diagnostic::error));
+    diagnostics.extend(problems.iter().map(|problem| Diagnostic::error(problem.to_string())));
     servers
 }

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hotcell_files::Entry;
+use hotcell_files::{Entry, FileError};
 use serde_json::{Value, json};
+use thiserror::Error;
 
 use crate::revision::sources::Sources;
 
@@ -45,6 +46,32 @@ pub(crate) struct Module {
     /// Its file, relative to the agent's folder; of a package without a file of its own, its folder
     pub(crate) file: String,
     pub(crate) is_package: bool,
+}
+
+/// Why a module that was found cannot be used.
+#[derive(Debug, Error)]
+pub(crate) enum ModuleError {
+    /// A link leads to something else
+    #[error("cannot read `{file}`: it leads out of the project")]
+    LeadsOut {
+        /// Its file, relative to the agent's folder
+        file: String,
+    },
+    /// Its file cannot be read
+    #[error("cannot read `{file}`: {cause}")]
+    Unreadable {
+        /// Its file, relative to the agent's folder
+        file: String,
+        /// Why not
+        #[source]
+        cause: FileError,
+    },
+    /// There is too much to import
+    #[error("what it imports has more than {MAX_TOGETHER} bytes, with `{name}`")]
+    TooMuch {
+        /// The module with which it is too much
+        name: String,
+    },
 }
 
 impl ProjectModules {
@@ -125,13 +152,13 @@ impl ProjectModules {
     }
 
     /// The text of a module that was found; empty for a package without a file.
-    pub(crate) fn text(&self, module: &Module) -> Result<String, String> {
-        let fail = |reason: String| format!("cannot read `{}`: {reason}", module.file);
-        let root = self.root_of(&module.file).ok_or_else(|| fail("it leads out of the project".to_owned()))?;
+    pub(crate) fn text(&self, module: &Module) -> Result<String, ModuleError> {
+        let name = || module.file.clone();
+        let root = self.root_of(&module.file).ok_or_else(|| ModuleError::LeadsOut { file: name() })?;
         let (root, file) = (self.sources.below(root), self.folder.join(&module.file));
         match root.entry(&file) {
             Entry::Folder => Ok(String::new()),
-            _ => root.read_text(&file, MAX_MODULE).map_err(|error| fail(error.to_string())),
+            _ => root.read_text(&file, MAX_MODULE).map_err(|cause| ModuleError::Unreadable { file: name(), cause }),
         }
     }
 }
@@ -148,7 +175,12 @@ pub(super) struct Modules<'a> {
 
 impl<'a> Modules<'a> {
     /// Those of a file with this text; it is the module `name`, or the one of its own name.
-    pub(super) fn of(file: &str, name: Option<&str>, text: &str, project: &'a ProjectModules) -> Result<Self, String> {
+    pub(super) fn of(
+        file: &str,
+        name: Option<&str>,
+        text: &str,
+        project: &'a ProjectModules,
+    ) -> Result<Self, ModuleError> {
         let stem = file.rsplit(['/', '\\']).next().and_then(|file| file.strip_suffix(".py")).unwrap_or(file);
         let name = name.unwrap_or(stem).to_owned();
         let parents: Vec<String> = name.match_indices('.').map(|(end, _)| name[..end].to_owned()).collect();
@@ -164,7 +196,7 @@ impl<'a> Modules<'a> {
     }
 
     /// Looks for modules that are needed, too.
-    pub(super) fn look_for(&mut self, names: &[String]) -> Result<(), String> {
+    pub(super) fn look_for(&mut self, names: &[String]) -> Result<(), ModuleError> {
         for name in names {
             let module = match self.project.find(name) {
                 Some(module) => {
@@ -178,7 +210,7 @@ impl<'a> Modules<'a> {
                 None => Value::Null,
             };
             if self.bytes > MAX_TOGETHER {
-                return Err(format!("what it imports has more than {MAX_TOGETHER} bytes, with `{name}`"));
+                return Err(ModuleError::TooMuch { name: name.clone() });
             }
             self.found.insert(name.clone(), module);
         }
@@ -249,7 +281,7 @@ mod tests {
         ];
         assert_eq!(found, expected.map(|file| file.map(str::to_owned)));
         let module = modules.find("examples.tools").unwrap();
-        assert_eq!(modules.text(&module), Ok("# examples/tools.py\n".to_owned()));
+        assert_eq!(modules.text(&module).unwrap(), "# examples/tools.py\n");
         assert_eq!(modules.searched("a.b").len(), 4);
     }
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use hotcell_cells::{Access, DirectoryGrant};
 use hotcell_plugins::{SETTINGS_FILE, Settings};
+use thiserror::Error;
 
 use crate::context::LoadContext;
 
@@ -22,16 +23,23 @@ pub(super) struct Package {
     pub(super) of_project: bool,
 }
 
+/// Somebody names a folder with packages that is not there.
+#[derive(Debug, Error)]
+#[error("`{said}` names `{folder}` for Python packages, and there is no such folder", folder = folder.display())]
+pub(crate) struct NoPackages {
+    /// The file or the variable of the environment that names it
+    said: &'static str,
+    folder: PathBuf,
+}
+
 /// The folders with packages.
-pub(super) fn packages(context: &LoadContext, settings: &Settings) -> Result<Vec<Package>, String> {
+pub(super) fn packages(context: &LoadContext, settings: &Settings) -> Result<Vec<Package>, NoPackages> {
     let of_user = context.environment().get(VARIABLE).unwrap_or_default();
     let of_user =
         std::env::split_paths(&of_user).filter(|path| !path.as_os_str().is_empty()).map(|path| (path, VARIABLE));
     let said = settings.python_path().iter().map(|path| (path.clone(), SETTINGS_FILE));
-    let grant = |(place, (path, said)): (usize, (PathBuf, &str))| {
-        let host = packages_of(&path).ok_or_else(|| {
-            format!("`{said}` names `{}` for Python packages, and there is no such folder", path.display())
-        })?;
+    let grant = |(place, (folder, said)): (usize, (PathBuf, &'static str))| {
+        let host = packages_of(&folder).ok_or(NoPackages { said, folder })?;
         let grant = DirectoryGrant::new(host, format!("/python-packages/{place}"), Access::Read);
         Ok(Package { grant, of_project: said == SETTINGS_FILE })
     };

@@ -111,7 +111,7 @@ async fn release(State(server): State<Server>, Path(name): Path<String>) -> Resu
     let agent = agent.ok_or_else(|| Problem::not_found(format!("there is no agent `{}`", shown_text(&name))))?;
     if let Some(tool) = &agent.release {
         let released = mesh.agent.call_component(tool, "{}").await;
-        released.map_err(|reason| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, reason))?;
+        released.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
     }
     Ok(Json(json!({ "name": name, "status": "released" })))
 }

@@ -17,6 +17,7 @@ use hotcell_harness::{
     hostile_clients, hostile_graphs, hostile_servers, read_attacks,
 };
 use hotcell_runtime::Host;
+use hotcell_runtime::plugins::LimitError;
 use tokio::runtime::Runtime;
 
 use self::ground::LONGEST;
@@ -39,7 +40,8 @@ pub(super) fn perform(context: &Context, hostile: Option<&Path>, folders: &Plugi
     }
     let desk = Desk::new(context, folders)?;
     let settings = desk.folder.settings();
-    let budget = |name| settings.budget(name, Budget::default()).map_err(Failure::refused);
+    let refused = |error: LimitError| Failure::refused(error.to_string());
+    let budget = |name| settings.budget(name, Budget::default()).map_err(refused);
     let siege = Siege::new(hotcell_runtime::cells_cache(), budget(ATTACK_NAME)?, budget(NEIGHBOUR_NAME)?)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -56,7 +56,10 @@ pub(super) fn build(context: &Context, project: &Path) -> Result<Exit, Failure> 
         // A script need not say anything about itself.
         Err(_) if built.exports.iter().any(|name| name.contains("run-script")) => print("  offers   a script")?,
         Err(reason) => {
-            return Err(Failure::failed(format!("what was built is no plugin: {}", one_line(&reason, 500))));
+            return Err(Failure::failed(format!(
+                "what was built is no plugin: {}",
+                one_line(&reason.to_string(), 500)
+            )));
         }
     }
     Ok(Exit::Done)

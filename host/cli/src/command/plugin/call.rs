@@ -92,8 +92,9 @@ fn component(context: &Context, named: &str) -> Result<Option<PathBuf>, Failure>
 }
 
 fn alone(context: &Context, file: &Path, call: &PluginCall) -> Result<(Component, PluginTools), Failure> {
-    let component = Component::read(file)
-        .map_err(|reason| Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason, 500))))?;
+    let component = Component::read(file).map_err(|reason| {
+        Failure::refused(format!("`{}` is no plugin: {}", file.display(), one_line(&reason.to_string(), 500)))
+    })?;
     let order = GrantOrder { nothing: !call.grant, ..GrantOrder::default() };
     let host =
         context.host(HostArguments { model: call.model.clone(), without_runs: true, ..HostArguments::default() })?;

@@ -44,7 +44,11 @@ pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Fail
     }
     if arguments.allow_older {
         let version = plugin.description.version.as_deref();
-        desk.host.signatures().versions.allow(&arguments.plugin, version).map_err(Failure::failed)?;
+        desk.host
+            .signatures()
+            .versions
+            .allow(&arguments.plugin, version)
+            .map_err(|error| Failure::failed(error.to_string()))?;
     }
     let trust = desk.host.trust().clone();
     desk.folder.grant(&plugin, &grants, &trust)?;

@@ -20,8 +20,9 @@ pub(super) fn perform(
     let desk = Desk::new(context, folders)?;
     let (file, component) = match Path::new(plugin) {
         path if path.extension().is_some_and(|extension| extension == "wasm") => {
-            let component = Component::read(path)
-                .map_err(|reason| Failure::refused(format!("`{plugin}` is no plugin: {}", one_line(&reason, 500))))?;
+            let component = Component::read(path).map_err(|reason| {
+                Failure::refused(format!("`{plugin}` is no plugin: {}", one_line(&reason.to_string(), 500)))
+            })?;
             (path.to_owned(), component)
         }
         _ => desk.find(plugin).map(|(file, component)| (file.to_owned(), component.clone()))?,

@@ -50,7 +50,7 @@ pub(super) fn perform(context: &Context, folders: &PluginFolders, as_json: bool)
             Err(reason) => {
                 let stem = found.file.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
                 table.row([one_line(&stem, 60), String::new(), "broken".to_owned(), String::new(), file]);
-                notes.push(format!("{}: {}", one_line(&stem, 60), one_line(reason, 500)));
+                notes.push(format!("{}: {}", one_line(&stem, 60), one_line(&reason.to_string(), 500)));
             }
         }
     }
@@ -83,7 +83,7 @@ fn lines(desk: &Desk) -> Result<Exit, Failure> {
                     "connector": plugin.description.connector.is_some(),
                 }))?;
             }
-            Err(reason) => events::line(&json!({ "file": file, "standing": "broken", "reason": reason }))?,
+            Err(reason) => events::line(&json!({ "file": file, "standing": "broken", "reason": reason.to_string() }))?,
         }
     }
     Ok(Exit::Done)

@@ -76,7 +76,11 @@ impl Desk {
             found.plugin.is_err() && found.file.file_stem().is_some_and(|stem| stem.to_string_lossy() == name)
         });
         if let Some((file, Err(reason))) = broken.map(|found| (&found.file, &found.plugin)) {
-            return Err(Failure::refused(format!("`{}` is broken: {}", file.display(), one_line(reason, 500))));
+            return Err(Failure::refused(format!(
+                "`{}` is broken: {}",
+                file.display(),
+                one_line(&reason.to_string(), 500)
+            )));
         }
         let names: Vec<&str> = self.catalogue.plugins().map(|(_, plugin)| plugin.description.name.as_str()).collect();
         let help = match hotcell_graph::closest(name, names.iter().copied()) {

@@ -21,7 +21,7 @@ pub(super) fn perform(context: &Context, arguments: &PluginReplay) -> Result<Exi
     let host = context.host(HostArguments::default())?;
     let loaded = host.load_for_replay(&file.to_string_lossy(), &bytes);
     context.screen.worked();
-    let (cell, named) = loaded.map_err(|error| Failure::refused(one_line(&error, 1_000)))?;
+    let (cell, named) = loaded.map_err(|error| Failure::refused(one_line(&error.to_string(), 1_000)))?;
     let plugin = arguments.of.clone().or(named).ok_or_else(|| {
         Failure::refused(format!("`{}` does not say its name", file.display()))
             .help("say whose calls are meant with `--of`: a script by its path in its agent's folder")

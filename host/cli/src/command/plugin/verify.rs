@@ -23,7 +23,7 @@ pub(super) fn perform(
             Ok(plugin) if only.is_none_or(|only| only == plugin.description.name) => plugin,
             Err(reason) if only.is_none() => {
                 wrong += 1;
-                print(&format!("{}: broken: {}", found.file.display(), one_line(reason, 500)))?;
+                print(&format!("{}: broken: {}", found.file.display(), one_line(&reason.to_string(), 500)))?;
                 continue;
             }
             _ => continue,

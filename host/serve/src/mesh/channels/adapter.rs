@@ -151,6 +151,7 @@ pub(super) async fn post(
 }
 
 async fn call<T: for<'de> Deserialize<'de>>(mesh: &Mesh, tool: &str, arguments: &Value) -> Result<T, String> {
-    let answer = mesh.agent.call_component(&channels_tool(tool), &arguments.to_string()).await?;
+    let answer = mesh.agent.call_component(&channels_tool(tool), &arguments.to_string()).await;
+    let answer = answer.map_err(|error| error.to_string())?;
     serde_json::from_str(&answer).map_err(|error| format!("what `{tool}` gave cannot be read: {error}"))
 }

@@ -1,0 +1,102 @@
+//! Why functions of files are no tools.
+
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::python::modules::ModuleError;
+use crate::python::packages::NoPackages;
+use crate::scripts::ScriptError;
+use crate::servers::ThreadError;
+
+/// Why a file has no functions that can be tools.
+#[derive(Debug, Error)]
+pub(crate) enum ToolFileError {
+    /// It is no script that can be run
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// A folder with packages is not there
+    #[error(transparent)]
+    Packages(#[from] NoPackages),
+    /// A module that it imports cannot be used
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// Its language has no tools
+    #[error(transparent)]
+    NoHarness(#[from] NoHarness),
+    /// Its cell cannot be called here
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// The revision does not hold its text
+    #[error("the revision has no text of `{0}`")]
+    TextNotKept(String),
+    /// The revision does not hold what its cell said of it
+    #[error("the revision does not say which functions `{0}` has")]
+    FunctionsNotKept(String),
+    /// It cannot be run; the reason is what its cell says
+    #[error("`{file}` cannot be loaded: {reason}")]
+    Load {
+        /// The file
+        file: String,
+        /// Why not
+        reason: String,
+    },
+    /// It names further modules, whatever it is given
+    #[error("`{0}` cannot be loaded: its imports lead on and on")]
+    Endless(String),
+    /// It asks a person while it is loaded
+    #[error("`{0}` asks a question while it is loaded")]
+    Asks(String),
+    /// What its cell says of it is no description
+    #[error("`{file}` cannot be described: {cause}")]
+    Description {
+        /// The file
+        file: String,
+        /// What is wrong with it
+        #[source]
+        cause: serde_json::Error,
+    },
+    /// Its cell wants modules for it, which its language has not
+    #[error("`{0}` cannot be described")]
+    NeedsModules(String),
+}
+
+/// The language of a file has no harness.
+#[derive(Debug, Error)]
+#[error("`{file}` can have no tools: it is no `.py`, no `.sh` and no `.ts`")]
+pub(crate) struct NoHarness {
+    /// The file
+    pub(super) file: String,
+}
+
+/// Why a function is no tool.
+#[derive(Debug, Error)]
+pub(crate) enum FunctionError {
+    /// The file cannot be used
+    #[error(transparent)]
+    File(#[from] Arc<ToolFileError>),
+    /// It cannot be described; the reason is what the cell says
+    #[error("`{function}` of `{file}` can be no tool: {reason}")]
+    Broken {
+        /// The function
+        function: String,
+        /// The file
+        file: String,
+        /// Why not
+        reason: String,
+    },
+    /// The file has none of that name
+    #[error("`{file}` defines no function `{function}`{}", there_is(.near.as_deref()))]
+    Missing {
+        /// The function
+        function: String,
+        /// The file
+        file: String,
+        /// A function that is called nearly so
+        near: Option<String>,
+    },
+}
+
+fn there_is(near: Option<&str>) -> String {
+    near.map(|near| format!("; there is `{near}`")).unwrap_or_default()
+}
