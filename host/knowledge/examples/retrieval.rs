@@ -15,7 +15,7 @@ use std::{
 use async_trait::async_trait;
 use hotcell_knowledge::{
     Build, EmbedError, Embedder, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
-    Settings, Signal,
+    OutsideError, Settings, Signal,
 };
 
 /// How often is asked.
@@ -70,22 +70,22 @@ struct Nothing;
 
 #[async_trait]
 impl Fetch for Nothing {
-    async fn get(&self, _: &str) -> Result<Fetched, String> {
-        Err(String::new())
+    async fn get(&self, _: &str) -> Result<Fetched, OutsideError> {
+        Err(OutsideError::new("nothing is outside"))
     }
 }
 
 #[async_trait]
 impl Loader for Nothing {
-    async fn load(&self, _: &str, _: &str) -> Result<String, String> {
-        Err(String::new())
+    async fn load(&self, _: &str, _: &str) -> Result<String, OutsideError> {
+        Err(OutsideError::new("nothing is outside"))
     }
 }
 
 #[async_trait]
 impl Extract for Nothing {
-    async fn text(&self, _: Format, _: Vec<u8>) -> Result<String, String> {
-        Err(String::new())
+    async fn text(&self, _: Format, _: Vec<u8>) -> Result<String, OutsideError> {
+        Err(OutsideError::new("nothing is outside"))
     }
 }
 

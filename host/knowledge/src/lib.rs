@@ -27,7 +27,7 @@ pub use build::{Build, BuildError, Progress, Report};
 pub use chunk::ChunkError;
 pub use embed::{EmbedError, Embedder};
 pub use local::{LocalEmbedder, LocalModelError};
-pub use outside::{Extract, Fetch, Fetched, Format, Loader, Outside};
+pub use outside::{Extract, Fetch, Fetched, Format, Loader, Outside, OutsideError};
 pub use remote::{Endpoint, Protocol, RemoteEmbedder, RemoteError, RemoteReranker};
 pub use rerank::{RerankError, Reranker};
 pub use retrieve::{KnowledgeBase, Passage, Retrieved, SearchError, Signal};

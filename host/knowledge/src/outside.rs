@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use thiserror::Error;
 
 /// A format that only foreign code reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,6 +32,18 @@ pub struct Fetched {
     pub bytes: Vec<u8>,
 }
 
+/// Why something outside is not to be had, as whoever offers it says.
+#[derive(Debug, Error)]
+#[error(transparent)]
+pub struct OutsideError(Box<dyn std::error::Error + Send + Sync>);
+
+impl OutsideError {
+    /// An error with its cause, or a text that says why.
+    pub fn new(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self(cause.into())
+    }
+}
+
 /// Gets what is at an address. Which addresses may be reached is decided behind it.
 #[async_trait]
 pub trait Fetch: Send + Sync {
@@ -38,8 +51,8 @@ pub trait Fetch: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why it could not be had, as text for a person.
-    async fn get(&self, url: &str) -> Result<Fetched, String>;
+    /// Why it could not be had.
+    async fn get(&self, url: &str) -> Result<Fetched, OutsideError>;
 }
 
 /// Reads a document with a loader that the operator named.
@@ -49,8 +62,8 @@ pub trait Loader: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why there is none, as text for a person.
-    async fn load(&self, loader: &str, path: &str) -> Result<String, String>;
+    /// Why there is none.
+    async fn load(&self, loader: &str, path: &str) -> Result<String, OutsideError>;
 }
 
 /// Turns documents that are no plain text into text, in a sealed cell.
@@ -60,8 +73,8 @@ pub trait Extract: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Why there is none, as text for a person.
-    async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, String>;
+    /// Why there is none.
+    async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, OutsideError>;
 }
 
 /// The world, as a build sees it.

@@ -3,6 +3,8 @@
 //! What a build needs of the world it gets from here, each under the rules of its kind: addresses through the same
 //! policy as a guest's requests, formats that have to be parsed in a sealed cell, loaders as tools of plugins.
 
+mod error;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,15 +21,17 @@ use hotcell_engine::{
 use hotcell_journal::Question;
 use hotcell_knowledge::{
     Build, Embedder, Endpoint, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, LocalEmbedder, Outside,
-    Progress as BuildProgress, Protocol, RemoteEmbedder, RemoteReranker, Reranker, Settings,
+    OutsideError, Progress as BuildProgress, Protocol, RemoteEmbedder, RemoteReranker, Reranker, Settings,
 };
-use hotcell_models::ModelName;
+use hotcell_models::{ModelError, ModelName};
 use serde_json::{Value, json};
 
 use crate::cells::CellRuntime;
 use crate::context::LoadContext;
 use crate::host::options::Progress;
-use crate::permissions::Permissions;
+use crate::knowledge::error::{ExtractError, LoaderError};
+pub use crate::knowledge::error::{KnowledgeError, KnowledgeProblem};
+use crate::permissions::{Permissions, Revoked};
 use crate::tools::AgentTools;
 
 /// What grants to a node that looks things up are given to, before the node's id.
@@ -92,13 +96,13 @@ impl AgentKnowledge {
     /// are asked for what the source leaves open.
     ///
     /// # Errors
-    /// Why a knowledge base cannot be used; names the node.
-    pub(crate) async fn prepare(&self, context: &LoadContext, people: &dyn People) -> Result<(), String> {
+    /// Why a knowledge base cannot be used.
+    pub(crate) async fn prepare(&self, context: &LoadContext, people: &dyn People) -> Result<(), KnowledgeError> {
         for source in &self.sources {
             if self.opened().contains_key(&source.node) {
                 continue;
             }
-            let named = |error: String| format!("the knowledge base of node `{}`: {error}", source.node);
+            let named = |cause| KnowledgeError { node: source.node.clone(), cause };
             let base = self.ready(context, source, people).await.map_err(named)?;
             self.opened().insert(source.node.clone(), Arc::new(base));
         }
@@ -115,17 +119,16 @@ impl AgentKnowledge {
         context: &LoadContext,
         source: &KnowledgeBaseSource,
         people: &dyn People,
-    ) -> Result<KnowledgeBase, String> {
+    ) -> Result<KnowledgeBase, KnowledgeProblem> {
         let file = Self::file(&self.folder, &source.node);
-        let said = |error: &dyn std::error::Error| error.to_string();
         if !file.exists() {
             let settings = complete(context, source, people).await?;
             self.build(context, source, settings, file.clone()).await?;
         }
-        let about = KnowledgeBase::about_file(&file).await.map_err(|error| said(&error))?;
+        let about = KnowledgeBase::about_file(&file).await?;
         let model = source.embedding_model.as_deref().unwrap_or(&about.embedding_model);
         let embedder = embedder(context, &self.folder, self.of_node(&source.node)?, model).await?;
-        let base = KnowledgeBase::open(&file, embedder).await.map_err(|error| said(&error))?;
+        let base = KnowledgeBase::open(&file, embedder).await?;
         Ok(match source.reranker_model.as_deref().or(about.reranker.as_deref()) {
             Some(model) => base.with_reranker(reranker(context, model)?),
             None => base,
@@ -133,11 +136,11 @@ impl AgentKnowledge {
     }
 
     /// What is granted to the knowledge base of a node at this moment.
-    fn of_node(&self, node: &str) -> Result<ByPolicy, String> {
+    fn of_node(&self, node: &str) -> Result<ByPolicy, Revoked> {
         let name = format!("{GRANT_PREFIX}{node}");
         let mut grants = self.grants.get(node).cloned().unwrap_or_default();
         if let Some(permissions) = &self.permissions {
-            grants = permissions.grants(&name, &grants).map_err(|revoked| revoked.to_string())?;
+            grants = permissions.grants(&name, &grants)?;
         }
         Ok(ByPolicy { name, grants })
     }
@@ -148,7 +151,7 @@ impl AgentKnowledge {
         source: &KnowledgeBaseSource,
         complete: Complete,
         file: PathBuf,
-    ) -> Result<(), String> {
+    ) -> Result<(), KnowledgeProblem> {
         let ByPolicy { name, grants } = self.of_node(&source.node)?;
         let embedder_policy = ByPolicy { name: name.clone(), grants: grants.clone() };
         let build = Build {
@@ -171,7 +174,7 @@ impl AgentKnowledge {
                 chunks: progress.chunks,
             });
         };
-        let report = build.run(&told).await.map_err(|error| error.to_string())?;
+        let report = build.run(&told).await?;
         context.progress(&Progress::Indexed {
             node: source.node.clone(),
             documents: report.documents,
@@ -208,26 +211,23 @@ async fn complete(
     context: &LoadContext,
     source: &KnowledgeBaseSource,
     people: &dyn People,
-) -> Result<Complete, String> {
+) -> Result<Complete, KnowledgeProblem> {
     let defaults = Settings::default();
     let fully_said = source.embedding_model.is_some() && source.chunk_size.is_some() && source.chunk_overlap.is_some();
     let node = source.node.as_str();
     if !fully_said && !context.is_interactive() {
-        return Err(
-            "it is not built; set `embedding_model`, `chunk_size` and `chunk_overlap` in the node, or run the \
-                    graph once on a terminal"
-                .to_owned(),
-        );
+        return Err(KnowledgeProblem::NotBuilt);
     }
     if !fully_said {
         let question = format!("The knowledge base of `{node}` is not built yet. Build it now?");
         let answer = ask(people, node, question, &["yes", "no"], Some("yes")).await?;
         if !answer.eq_ignore_ascii_case("yes") {
-            return Err("it is not built, and you chose not to build it".to_owned());
+            return Err(KnowledgeProblem::Declined);
         }
     }
-    let number = |text: &str, what: &str| {
-        text.trim().parse::<usize>().map_err(|_| format!("`{text}` is no number of tokens for the {what}"))
+    let number = |answer: &str, what: &'static str| {
+        let wrong = |cause| KnowledgeProblem::NoNumber { answer: answer.to_owned(), what, cause };
+        answer.trim().parse::<usize>().map_err(wrong)
     };
     let embedding_model = match &source.embedding_model {
         Some(model) => model.clone(),
@@ -270,7 +270,7 @@ async fn ask(
     text: String,
     options: &[&str],
     default: Option<&str>,
-) -> Result<String, String> {
+) -> Result<String, KnowledgeProblem> {
     let question = Question {
         node: node.to_owned(),
         text,
@@ -278,10 +278,10 @@ async fn ask(
         default: default.map(str::to_owned),
         ..Question::default()
     };
-    let answer = people.ask(&question).await.ok_or("it is not built, and nobody is there to be asked")?;
+    let answer = people.ask(&question).await.ok_or(KnowledgeProblem::Unanswered)?;
     match (answer.trim(), default) {
         ("", Some(default)) => Ok(default.to_owned()),
-        ("", None) => Err("it is not built, for want of an answer".to_owned()),
+        ("", None) => Err(KnowledgeProblem::EmptyAnswer),
         (answer, _) => Ok(answer.to_owned()),
     }
 }
@@ -292,7 +292,7 @@ async fn embedder(
     folder: &Path,
     policy: ByPolicy,
     name: &str,
-) -> Result<Arc<dyn Embedder>, String> {
+) -> Result<Arc<dyn Embedder>, KnowledgeProblem> {
     // Directories are relative to the agent's folder, so one name may mean several.
     let directory = name.strip_prefix(LOCAL).map(|directory| policy.model(folder, directory)).transpose()?;
     let key = directory.as_ref().map_or_else(|| name.to_owned(), |directory| directory.display().to_string());
@@ -300,24 +300,24 @@ async fn embedder(
         return Ok(known);
     }
     let embedder: Arc<dyn Embedder> = match directory {
-        Some(directory) => Arc::new(LocalEmbedder::open(name, directory).await.map_err(|error| error.to_string())?),
+        Some(directory) => Arc::new(LocalEmbedder::open(name, directory).await?),
         None => {
             let (client, endpoint) = endpoint(context, name)?;
-            Arc::new(RemoteEmbedder::new(client, Protocol::OpenAi, endpoint).map_err(|error| error.to_string())?)
+            Arc::new(RemoteEmbedder::new(client, Protocol::OpenAi, endpoint)?)
         }
     };
     context.keep_embedder(&key, embedder.clone());
     Ok(embedder)
 }
 
-fn reranker(context: &LoadContext, name: &str) -> Result<Arc<dyn Reranker>, String> {
+fn reranker(context: &LoadContext, name: &str) -> Result<Arc<dyn Reranker>, KnowledgeProblem> {
     let (client, endpoint) = endpoint(context, name)?;
-    Ok(Arc::new(RemoteReranker::new(client, endpoint).map_err(|error| error.to_string())?))
+    Ok(Arc::new(RemoteReranker::new(client, endpoint)?))
 }
 
-fn endpoint(context: &LoadContext, name: &str) -> Result<(hotcell_models::HttpClient, Endpoint), String> {
-    let parsed: ModelName = name.parse().map_err(|error: hotcell_models::ModelError| error.to_string())?;
-    let server = context.providers().server(&parsed).map_err(|error| error.to_string())?;
+fn endpoint(context: &LoadContext, name: &str) -> Result<(hotcell_models::HttpClient, Endpoint), ModelError> {
+    let parsed: ModelName = name.parse()?;
+    let server = context.providers().server(&parsed)?;
     let key = server.key.map(|key| key.expose().to_owned());
     Ok((server.client, Endpoint { key, ..Endpoint::new(name, server.model, server.base_url) }))
 }
@@ -331,19 +331,19 @@ struct ByPolicy {
 impl ByPolicy {
     /// The directory of an embedding model on this machine, which the operator has to have granted: its files are read by
     /// native code, and the name comes from an agent's file or from a knowledge base that somebody else made.
-    fn model(&self, folder: &Path, directory: &str) -> Result<PathBuf, String> {
+    fn model(&self, folder: &Path, directory: &str) -> Result<PathBuf, KnowledgeProblem> {
         let place = folder.join(directory);
         if decide_host_path(&self.grants, &place).is_allowed() {
             return Ok(place);
         }
         let help = path_grant(&self.name, directory, "/model");
-        Err(format!("its embedding model lies in a directory that is not granted; {help}"))
+        Err(KnowledgeProblem::ModelNotGranted { help })
     }
 }
 
 #[async_trait]
 impl Fetch for ByPolicy {
-    async fn get(&self, url: &str) -> Result<Fetched, String> {
+    async fn get(&self, url: &str) -> Result<Fetched, OutsideError> {
         let budget = Budget {
             http_requests: 16,
             http_bytes: Bytes(64 << 20),
@@ -351,7 +351,7 @@ impl Fetch for ByPolicy {
             ..Budget::default()
         };
         let terms = Terms { grants: self.grants.clone(), budget, ..Terms::new(self.name.clone()) };
-        let fetched = hotcell_cells::fetch(&terms, url).await?;
+        let fetched = hotcell_cells::fetch(&terms, url).await.map_err(OutsideError::new)?;
         Ok(Fetched { content_type: fetched.content_type, bytes: fetched.bytes })
     }
 }
@@ -361,13 +361,17 @@ struct ByTool(Option<Arc<AgentTools>>);
 
 #[async_trait]
 impl Loader for ByTool {
-    async fn load(&self, loader: &str, path: &str) -> Result<String, String> {
+    async fn load(&self, loader: &str, path: &str) -> Result<String, OutsideError> {
+        self.call(loader, path).await.map_err(OutsideError::new)
+    }
+}
+
+impl ByTool {
+    async fn call(&self, loader: &str, path: &str) -> Result<String, LoaderError> {
         let arguments = json!({ "path": path }).to_string();
-        let tools = self.0.as_ref().ok_or("there are no tools here")?;
+        let tools = self.0.as_ref().ok_or(LoaderError::NoTools)?;
         if tools.describe(loader).is_none() {
-            return Err(format!(
-                "there is no tool `{loader}` that could load it; put its plugin into the plugins folder"
-            ));
+            return Err(LoaderError::Missing(loader.to_owned()));
         }
         let call = ToolCall {
             name: loader,
@@ -381,8 +385,8 @@ impl Loader for ByTool {
         };
         match tools.call(call).await.result {
             Ok(text) => Ok(text_of(&text)),
-            Err(CallError::Failed(reason)) => Err(reason),
-            Err(CallError::Asks(question)) => Err(format!("a loader cannot put questions, and it asked: {question}")),
+            Err(CallError::Failed(reason)) => Err(LoaderError::Failed(reason)),
+            Err(CallError::Asks(question)) => Err(LoaderError::Asks(question)),
         }
     }
 }
@@ -404,11 +408,16 @@ struct InCell(CellRuntime);
 
 #[async_trait]
 impl Extract for InCell {
-    async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, String> {
-        let failed = |error: std::io::Error| format!("cannot hand it to the cell that reads it: {error}");
-        let cell = self.0.documents().map_err(|error| error.to_string())?;
-        let folder = tempfile::Builder::new().prefix("hotcell-document-").tempdir().map_err(failed)?;
-        tokio::fs::write(folder.path().join("document"), bytes).await.map_err(failed)?;
+    async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, OutsideError> {
+        self.call(format, bytes).await.map_err(OutsideError::new)
+    }
+}
+
+impl InCell {
+    async fn call(&self, format: Format, bytes: Vec<u8>) -> Result<String, ExtractError> {
+        let cell = self.0.documents()?;
+        let folder = tempfile::Builder::new().prefix("hotcell-document-").tempdir()?;
+        tokio::fs::write(folder.path().join("document"), bytes).await?;
         let format = match format {
             Format::Pdf => "pdf",
             Format::Html => "html",
@@ -425,7 +434,7 @@ impl Extract for InCell {
             terms,
         };
         let report = self.0.cells().call_tool(&cell, call).await;
-        report.result.map(|answer| text_of(&answer)).map_err(|error| error.to_string())
+        Ok(text_of(&report.result?))
     }
 }
 

@@ -71,6 +71,7 @@ pub use hotcell_mcp as mcp;
 pub use hotcell_models::{Price, Prices};
 pub use hotcell_plugins as plugins;
 pub use inspect::{CostRange, InspectedLoop, InspectedTool, inspect};
+pub use knowledge::{KnowledgeError, KnowledgeProblem};
 pub use live::{LiveCatalog, Make};
 pub use permissions::Revoked;
 pub use plugin_tools::PluginTools;

@@ -16,6 +16,8 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::outside::{Format, OutsideError};
+
 pub(crate) use kind::Kind;
 pub(crate) use named::Named;
 pub(crate) use read::{Raw, read};
@@ -160,31 +162,34 @@ pub enum DocumentError {
         format: String,
     },
     /// An address gave nothing.
-    #[error("document `{document}` could not be fetched: {reason}")]
+    #[error("document `{document}` could not be fetched: {cause}")]
     Fetch {
         /// The document.
         document: String,
         /// Why not.
-        reason: String,
+        #[source]
+        cause: OutsideError,
     },
     /// A loader gave nothing.
-    #[error("document `{document}` could not be loaded by `{loader}`: {reason}")]
+    #[error("document `{document}` could not be loaded by `{loader}`: {cause}")]
     Load {
         /// The document.
         document: String,
         /// The loader.
         loader: String,
         /// Why not.
-        reason: String,
+        #[source]
+        cause: OutsideError,
     },
     /// The text could not be taken out of it.
-    #[error("document `{document}` gives no text as {format}: {reason}")]
+    #[error("document `{document}` gives no text as {format}: {cause}")]
     Extract {
         /// The document.
         document: String,
         /// Its format.
-        format: crate::Format,
+        format: Format,
         /// Why not.
-        reason: String,
+        #[source]
+        cause: OutsideError,
     },
 }

@@ -37,13 +37,13 @@ pub(crate) async fn read(document: &Document, limit: u64, outside: &Outside) -> 
         }
         Origin::Url(url) => {
             let fetched = outside.fetch.get(url).await;
-            let fetched = fetched.map_err(|reason| DocumentError::Fetch { document: name(), reason })?;
+            let fetched = fetched.map_err(|cause| DocumentError::Fetch { document: name(), cause })?;
             let path = url::Url::parse(url).map(|url| url.path().to_owned()).unwrap_or_default();
             let kind = Kind::of_content(&fetched.content_type, &path);
             (kind.map_err(|format| DocumentError::Format { document: name(), format })?, fetched.bytes, false)
         }
         Origin::Loader { name: loader, path } => {
-            let failed = |reason| DocumentError::Load { document: name(), loader: loader.clone(), reason };
+            let failed = |cause| DocumentError::Load { document: name(), loader: loader.clone(), cause };
             let text = outside.loader.load(loader, path).await.map_err(failed)?;
             // What a loader gives is text already, also of a PDF.
             let kind = Kind::of_path(path).filter(|kind| !matches!(kind, Kind::Foreign(_)));
@@ -72,7 +72,7 @@ impl Raw {
         let (kind, text) = match kind {
             Kind::Foreign(format) => {
                 let text = outside.extract.text(format, bytes).await;
-                let failed = |reason| DocumentError::Extract { document: shown.clone(), format, reason };
+                let failed = |cause| DocumentError::Extract { document: shown.clone(), format, cause };
                 // What comes of a web page has the marks of Markdown.
                 let kind = if format == Format::Html { Kind::Markdown } else { Kind::Text };
                 (kind, text.map_err(failed)?)

@@ -6,7 +6,9 @@
 use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
-use hotcell_knowledge::{Build, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, Outside, Settings, Signal};
+use hotcell_knowledge::{
+    Build, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, Outside, OutsideError, Settings, Signal,
+};
 use tempfile::TempDir;
 
 const SIGNALS: [Signal; 3] = [Signal::Words, Signal::Vectors, Signal::Both];
@@ -16,22 +18,22 @@ struct Nothing;
 
 #[async_trait]
 impl Fetch for Nothing {
-    async fn get(&self, _: &str) -> Result<Fetched, String> {
-        Err("nothing is fetched here".to_owned())
+    async fn get(&self, _: &str) -> Result<Fetched, OutsideError> {
+        Err(OutsideError::new("nothing is fetched here"))
     }
 }
 
 #[async_trait]
 impl Loader for Nothing {
-    async fn load(&self, _: &str, _: &str) -> Result<String, String> {
-        Err("nothing is loaded here".to_owned())
+    async fn load(&self, _: &str, _: &str) -> Result<String, OutsideError> {
+        Err(OutsideError::new("nothing is loaded here"))
     }
 }
 
 #[async_trait]
 impl Extract for Nothing {
-    async fn text(&self, _: Format, _: Vec<u8>) -> Result<String, String> {
-        Err("nothing is extracted here".to_owned())
+    async fn text(&self, _: Format, _: Vec<u8>) -> Result<String, OutsideError> {
+        Err(OutsideError::new("nothing is extracted here"))
     }
 }
 

@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use hotcell_knowledge::{
-    Build, BuildError, EmbedError, Embedder, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, Outside, Report,
-    Settings,
+    Build, BuildError, EmbedError, Embedder, Extract, Fetch, Fetched, Format, KnowledgeBase, Loader, Outside,
+    OutsideError, Report, Settings,
 };
 
 /// Texts with the same words have the same vector. It counts what it embeds and can stop answering.
@@ -88,7 +88,7 @@ pub(crate) struct World;
 
 #[async_trait]
 impl Fetch for World {
-    async fn get(&self, url: &str) -> Result<Fetched, String> {
+    async fn get(&self, url: &str) -> Result<Fetched, OutsideError> {
         let found = |content_type: &str, text: &str| {
             Ok(Fetched { content_type: content_type.to_owned(), bytes: text.as_bytes().to_vec() })
         };
@@ -97,28 +97,30 @@ impl Fetch for World {
             "https://a.example/notes.md" => found("text/plain", "# Notes\n\nThe narwhal has a tusk."),
             "https://a.example/picture" => found("image/png", "?"),
             "https://a.example/large" => found("text/plain", &"word ".repeat(1000)),
-            other => Err(format!("`{other}` was not granted")),
+            other => Err(OutsideError::new(format!("`{other}` was not granted"))),
         }
     }
 }
 
 #[async_trait]
 impl Loader for World {
-    async fn load(&self, loader: &str, path: &str) -> Result<String, String> {
+    async fn load(&self, loader: &str, path: &str) -> Result<String, OutsideError> {
         match loader {
             "notes" => Ok(format!("The {path} is loaded.")),
-            other => Err(format!("there is no loader `{other}`")),
+            other => Err(OutsideError::new(format!("there is no loader `{other}`"))),
         }
     }
 }
 
 #[async_trait]
 impl Extract for World {
-    async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, String> {
+    async fn text(&self, format: Format, bytes: Vec<u8>) -> Result<String, OutsideError> {
         let text = String::from_utf8_lossy(&bytes);
         match format {
             Format::Html => Ok(text.replace("<h1>", "# ").replace("</h1>", "")),
-            Format::Pdf => text.strip_prefix("%PDF ").map(str::to_owned).ok_or_else(|| "it is damaged".to_owned()),
+            Format::Pdf => {
+                text.strip_prefix("%PDF ").map(str::to_owned).ok_or_else(|| OutsideError::new("it is damaged"))
+            }
         }
     }
 }

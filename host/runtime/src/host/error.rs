@@ -9,6 +9,7 @@ use hotcell_models::ModelError;
 use thiserror::Error;
 
 use crate::agent::LoadFailure;
+use crate::knowledge::KnowledgeError;
 use crate::revision::RevisionError;
 use crate::revision::kept::KeptError;
 
@@ -116,8 +117,8 @@ pub enum HostError {
         open: Vec<Question>,
     },
     /// A knowledge base cannot be used
-    #[error("{0}")]
-    Knowledge(String),
+    #[error(transparent)]
+    Knowledge(#[from] KnowledgeError),
     /// Somebody stopped the work before the run began
     #[error("stopped before the run began; what is built of its knowledge bases is kept")]
     Stopped,

@@ -217,7 +217,7 @@ impl Host {
             tokio::select! {
                 biased;
                 () = session.cancel.cancelled() => return Err(HostError::Stopped),
-                ready = knowledge.prepare(self.context(), &*session.people) => ready.map_err(HostError::Knowledge)?,
+                ready = knowledge.prepare(self.context(), &*session.people) => ready?,
             }
         }
         Ok(())

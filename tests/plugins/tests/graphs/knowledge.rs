@@ -27,7 +27,7 @@ async fn ask(desk: &Desk, question: &str) -> Result<String, String> {
     let given = RunInput { input: Some(question.to_owned()), ..RunInput::default() };
     match host.run(&agent, given, session).await {
         Ok(report) => Ok(output(&report)),
-        Err(HostError::Knowledge(error)) => Err(error),
+        Err(HostError::Knowledge(error)) => Err(error.to_string()),
         Err(other) => panic!("{other}"),
     }
 }
