@@ -15,7 +15,7 @@ use wasmtime_wasi_http::Error;
 
 use crate::denials::Denials;
 use crate::egress::{Egress, get_whole};
-use crate::fetch::{OF_THE_CONNECTION, compose};
+use crate::fetch::{OF_THE_CONNECTION, RequestError, compose};
 use crate::recording::{Blob, short_digest};
 use crate::text::one_line;
 
@@ -190,7 +190,7 @@ impl Request {
         async move {
             let exchange = match exchange {
                 Ok(exchange) => exchange,
-                Err(problem) => return Outcome::Invalid(problem),
+                Err(problem) => return Outcome::Invalid(problem.to_string()),
             };
             let answer = match timeout {
                 Some(timeout) => {
@@ -205,9 +205,9 @@ impl Request {
         }
     }
 
-    fn compose(self) -> Result<http::Request<wasmtime_wasi_http::WasiBody>, String> {
-        let shown = one_line(&self.url, 500);
-        let mut url = url::Url::parse(&self.url).map_err(|error| format!("`{shown}` is no address: {error}"))?;
+    fn compose(self) -> Result<http::Request<wasmtime_wasi_http::WasiBody>, RequestError> {
+        let wrong = |cause| RequestError::Address { url: one_line(&self.url, 500), cause };
+        let mut url = url::Url::parse(&self.url).map_err(wrong)?;
         url.set_fragment(None);
         let length = self.body.len();
         let headers = self.headers.iter().filter(|(name, value)| !goes_without_saying(name, value, &url, length));
@@ -308,7 +308,7 @@ mod tests {
         ] {
             let refused = request("http://x.org/", &[(name, value)]).compose();
             let problem = refused.err().unwrap_or_else(|| panic!("`{name}: {value}` is sent"));
-            assert_eq!(problem, format!("the header `{name}` belongs to the connection and cannot be set"));
+            assert_eq!(problem.to_string(), format!("the header `{name}` belongs to the connection and cannot be set"));
         }
     }
 
@@ -324,7 +324,7 @@ mod tests {
             (Request { method: "a b".to_owned(), ..request("http://x.org/", &[]) }, "`a b` is no HTTP method"),
         ];
         for (request, expected) in cases {
-            assert_eq!(request.compose().err().as_deref(), Some(expected));
+            assert_eq!(request.compose().unwrap_err().to_string(), expected);
         }
     }
 }

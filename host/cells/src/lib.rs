@@ -94,7 +94,7 @@ pub use description::{
     HookDescription, NodeDescription, ToolDescription,
 };
 pub use engine::{ENGINE, PrecompileError, precompile};
-pub use fetch::{Fetched, OwnReply, OwnRequest, SendFailure, fetch, send};
+pub use fetch::{FetchError, Fetched, OwnReply, OwnRequest, RequestError, SendError, fetch, send};
 pub use grants::{
     Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme, SecretGrant,
 };

@@ -74,9 +74,8 @@ enum FetchError {
     NotKept,
     #[error(transparent)]
     Thread(#[from] ThreadError),
-    /// It cannot be had; the text says why, and which grant would allow it
-    #[error("{0}")]
-    Refused(String),
+    #[error(transparent)]
+    Fetch(#[from] hotcell_cells::FetchError),
     #[error("it is not UTF-8 text")]
     NotText(#[from] FromUtf8Error),
 }
@@ -236,8 +235,8 @@ impl<'a> AgentSurroundings<'a> {
         let budget = Budget { http_requests: 8, http_bytes: Bytes(MAX_TEXT), ..Budget::default() };
         let terms =
             Terms { grants: self.reach.settings.grants_of_file(FILE_GRANTS), budget, ..Terms::new(FILE_GRANTS) };
-        let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })?;
-        Ok(String::from_utf8(fetched.map_err(FetchError::Refused)?.bytes)?)
+        let fetched = self.context.connections().wait_for(async move { fetch(&terms, address.as_str()).await })??;
+        Ok(String::from_utf8(fetched.bytes)?)
     }
 
     /// What is granted to a server that the agent's file describes.

@@ -3,11 +3,13 @@
 //! To a run such an agent is a graph of its own, of three nodes: one sends, one asks the person where the agent needs an
 //! answer, one ends. So what it said and what it is waiting for is in the journal, like everything else.
 
+mod error;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use hotcell_budget::{Account, Budget, Bytes, Usage};
+use hotcell_budget::{Account, Budget, BudgetScope, Bytes, Usage};
 use hotcell_cells::policy::{Decision, decide_url};
 use hotcell_cells::{Denial, Grants, OwnRequest, Terms, fetch, send};
 use hotcell_dialects::Remote;
@@ -25,7 +27,10 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use url::Url;
 
+use crate::address::{AddressError, parse_address};
 use crate::permissions::{FILE_GRANTS, Permissions};
+pub(crate) use crate::remote::error::NotReachable;
+use crate::remote::error::{AnswerError, CardError, ExchangeError, RemoteError, TaskError};
 
 /// Where agents describe themselves, the newer place first.
 const CARDS: [&str; 2] = [".well-known/agent-card.json", ".well-known/agent.json"];
@@ -57,16 +62,16 @@ pub(crate) fn callee(
     (grants, permissions): (Arc<Grants>, Arc<Permissions>),
     ports: &Callee,
     clock: Arc<dyn Clock>,
-) -> Result<Callee, String> {
+) -> Result<Callee, NotReachable> {
     let Remote { name, url, headers, retry, time, span } = remote;
-    let url: Url = url.parse().map_err(|error| format!("`{url}` is no address: {error}"))?;
+    let url = parse_address(url)?;
     match decide_url(&grants, &url, "POST") {
         Some(Decision::Allow) => {}
         Some(Decision::Deny(capability)) => {
-            let denial = Denial::new(FILE_GRANTS, capability);
-            return Err(format!("the agent `{name}` may not be reached from here: {denial}"));
+            let denial = Box::new(Denial::new(FILE_GRANTS, capability));
+            return Err(NotReachable::Denied { name: name.clone(), denial });
         }
-        None => return Err(format!("`{url}` is not the address of a web server")),
+        None => return Err(AddressError::NoWebServer { address: url.to_string() }.into()),
     }
     let budget = Budget { http_requests: 200, http_bytes: Bytes(64 << 20), wall_clock: PATIENCE, ..Budget::default() };
     let terms = Terms { grants, budget, ..Terms::new(FILE_GRANTS) };
@@ -81,7 +86,7 @@ pub(crate) fn callee(
         endpoint: OnceCell::new(),
         clock,
     };
-    let graph = graph(name, span).ok_or("its graph cannot be made")?;
+    let graph = graph(name, span).ok_or(NotReachable::NoGraph)?;
     Ok(Callee {
         at_once: None,
         graph: Arc::new(graph),
@@ -139,17 +144,14 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
 impl PluginNodes for RemoteAgent {
     async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport {
         let begun = Instant::now();
-        let mut terms = self.terms.clone();
-        let allowed = self.permissions.narrow(&mut terms, false).map_err(|revoked| revoked.to_string());
-        let budget = call.budget_scope.clamp(&terms.budget).map_err(|overdrawn| overdrawn.to_string());
-        let result = match allowed.and(budget) {
-            Ok(budget) => self.send(call.inputs, Terms { budget, ..terms }).await,
-            Err(reason) => Err(reason),
+        let result = match self.terms_now(&call.budget_scope) {
+            Ok(terms) => self.send(call.inputs, terms).await,
+            Err(error) => Err(error),
         };
         let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
         call.budget_scope.spend(&usage);
         let account = Account::of(format!("a2a:{}", self.name), usage);
-        PluginNodeReport { result: result.map_err(CallError::Failed), account }
+        PluginNodeReport { result: result.map_err(|error| CallError::Failed(error.to_string())), account }
     }
 }
 
@@ -188,8 +190,16 @@ struct Parts {
 }
 
 impl RemoteAgent {
-    async fn send(&self, inputs: &str, terms: Terms) -> Result<PluginNodeAnswer, String> {
-        let sent: Sent = serde_json::from_str(inputs).map_err(|error| error.to_string())?;
+    /// The terms of a call as things stand.
+    fn terms_now(&self, budget_scope: &BudgetScope) -> Result<Terms, RemoteError> {
+        let mut terms = self.terms.clone();
+        self.permissions.narrow(&mut terms, false)?;
+        terms.budget = budget_scope.clamp(&terms.budget)?;
+        Ok(terms)
+    }
+
+    async fn send(&self, inputs: &str, terms: Terms) -> Result<PluginNodeAnswer, RemoteError> {
+        let sent: Sent = serde_json::from_str(inputs).map_err(RemoteError::Inputs)?;
         let endpoint = self.endpoint.get_or_try_init(|| self.find(&terms)).await?;
         let mut message = json!({
             "kind": "message", "role": "user", "messageId": id(), "parts": [{ "kind": "text", "text": sent.request }],
@@ -205,46 +215,47 @@ impl RemoteAgent {
         let mut pause = PAUSES.0;
         while let (Some("submitted" | "working"), Some(task)) = (reply.state(), &reply.id) {
             if self.clock.elapsed().saturating_sub(begun) >= terms.budget.wall_clock {
-                return Err(format!("it was not done after {} s", terms.budget.wall_clock.as_secs()));
+                return Err(RemoteError::NotDone(terms.budget.wall_clock));
             }
             self.clock.pause(pause).await;
             pause = (pause * 2).min(PAUSES.1);
             reply = self.request(&terms, endpoint, "tasks/get", json!({ "id": task })).await?;
         }
-        reply.into_answer()
+        Ok(reply.into_answer()?)
     }
 
     /// The address that takes requests: the one that the agent's description names.
-    async fn find(&self, terms: &Terms) -> Result<Url, String> {
+    async fn find(&self, terms: &Terms) -> Result<Url, RemoteError> {
         let mut base = self.url.clone();
         if !base.path().ends_with('/') {
             base.set_path(&format!("{}/", base.path()));
         }
         let mut reasons = Vec::new();
         for place in CARDS {
-            let card = base.join(place).map_err(|error| error.to_string())?;
+            let card = base.join(place).map_err(ExchangeError::from)?;
             match self.card(terms, &card).await {
                 Ok(text) => {
-                    let wrong = |problem: String| format!("the description of the agent at `{card}` {problem}");
-                    let described: Value =
-                        serde_json::from_slice(&text).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-                    let endpoint = endpoint(&described, &self.url).map_err(wrong)?;
-                    // Headers are for the server that the configuration names.
-                    if !self.headers.is_empty() && endpoint.origin() != self.url.origin() {
-                        return Err(wrong(format!(
-                            "leads to `{endpoint}`, another server, to which the headers do not go"
-                        )));
-                    }
-                    return Ok(endpoint);
+                    return self.endpoint_of(&text).map_err(|cause| RemoteError::Card { card: card.into(), cause });
                 }
-                Err(reason) => reasons.push(reason),
+                Err(error) => reasons.push(error),
             }
         }
-        Err(format!("no agent describes itself there: {}", reasons.join("; ")))
+        Err(RemoteError::NoCard(reasons))
+    }
+
+    /// The address that a description names.
+    fn endpoint_of(&self, text: &[u8]) -> Result<Url, CardError> {
+        let described: Value = serde_json::from_slice(text).map_err(CardError::Form)?;
+        let endpoint = endpoint(&described, &self.url)?;
+        // Headers are for the server that the configuration names.
+        if !self.headers.is_empty() && endpoint.origin() != self.url.origin() {
+            return Err(CardError::AnotherServer(endpoint.into()));
+        }
+        Ok(endpoint)
     }
 
     /// The text of a description. With headers, it has to be there, so that they go nowhere else.
-    async fn card(&self, terms: &Terms, card: &Url) -> Result<Vec<u8>, String> {
+    async fn card(&self, terms: &Terms, card: &Url) -> Result<Vec<u8>, ExchangeError> {
         match (self.headers.is_empty(), &self.retry) {
             (true, None) => Ok(fetch(terms, card.as_str()).await?.bytes),
             _ => self.exchange(terms, "GET", card, Vec::new()).await,
@@ -252,15 +263,21 @@ impl RemoteAgent {
     }
 
     /// One request over JSON-RPC.
-    async fn request(&self, terms: &Terms, endpoint: &Url, method: &str, parameters: Value) -> Result<Reply, String> {
+    async fn request(
+        &self,
+        terms: &Terms,
+        endpoint: &Url,
+        method: &'static str,
+        parameters: Value,
+    ) -> Result<Reply, RemoteError> {
         let body = json!({ "jsonrpc": "2.0", "id": id(), "method": method, "params": parameters });
         let answer = self.exchange(terms, "POST", endpoint, body.to_string().into_bytes()).await?;
-        result(&answer, endpoint, method)
+        Ok(result(&answer, endpoint, method)?)
     }
 
     /// The answer to one request, which is made again as the agent's connection says. Redirects are not followed: what is sent is
     /// for whoever was named, and nobody else.
-    async fn exchange(&self, terms: &Terms, method: &str, url: &Url, body: Vec<u8>) -> Result<Vec<u8>, String> {
+    async fn exchange(&self, terms: &Terms, method: &str, url: &Url, body: Vec<u8>) -> Result<Vec<u8>, ExchangeError> {
         let mut terms = terms.clone();
         terms.budget.wall_clock = terms.budget.wall_clock.min(self.time);
         let mut headers = self.headers.clone();
@@ -270,23 +287,26 @@ impl RemoteAgent {
         let request = OwnRequest { method: method.to_owned(), url: url.to_string(), headers, body };
         let mut attempt = 1;
         loop {
-            let (reason, status, helps) = match send(&terms, request.clone()).await.0 {
+            let (error, status, helps) = match send(&terms, request.clone()).await.0 {
                 Ok(reply) => match (reply.status, reply.location) {
                     (200..300, _) => return Ok(reply.body),
                     (300..400, Some(place)) => {
-                        return Err(format!("`{url}` sends on to `{place}`; name that address instead"));
+                        return Err(ExchangeError::SendsOn { url: url.to_string(), place });
                     }
                     (status, _) => {
                         let text = String::from_utf8_lossy(&reply.body);
                         let helps = self.retry.as_ref().is_some_and(|retry| retry.on.answer(status, &text));
-                        (format!("`{url}` answered with the status {status}"), Some(status), helps)
+                        (ExchangeError::Status { url: url.to_string(), status }, Some(status), helps)
                     }
                 },
-                Err(failure) => (failure.reason, None, failure.may_pass),
+                Err(error) => {
+                    let helps = error.may_pass();
+                    (ExchangeError::Send(error), None, helps)
+                }
             };
             match self.retry.as_ref().filter(|retry| helps && attempt < retry.attempts) {
                 Some(retry) => self.clock.pause(retry.pause_after(attempt, status, fastrand::f64())).await,
-                None => return Err(reason),
+                None => return Err(error),
             }
             attempt += 1;
         }
@@ -294,7 +314,7 @@ impl RemoteAgent {
 }
 
 /// The address in an agent's description; one that is not said is where the agent is.
-fn endpoint(card: &Value, own: &Url) -> Result<Url, String> {
+fn endpoint(card: &Value, own: &Url) -> Result<Url, CardError> {
     let url_of = |interface: &Value| interface["url"].as_str().map(str::to_owned);
     let is_ours = |interface: &&Value| interface["transport"] == "JSONRPC";
     let url = match card["preferredTransport"].as_str() {
@@ -302,33 +322,32 @@ fn endpoint(card: &Value, own: &Url) -> Result<Url, String> {
         Some(other) => {
             let others = card["additionalInterfaces"].as_array().into_iter().flatten();
             let found = others.into_iter().find(is_ours).and_then(url_of);
-            Some(found.ok_or_else(|| format!("offers `{other}` and no JSON-RPC, which is what is spoken here"))?)
+            Some(found.ok_or_else(|| CardError::NoJsonRpc(other.to_owned()))?)
         }
     };
     match url {
-        Some(url) => own.join(&url).map_err(|error| format!("names the address `{url}`: {error}")),
-        None if card.get("supportedInterfaces").is_some() => {
-            Err("is that of version 1 of the protocol; versions 0.2 and 0.3 are spoken here".to_owned())
-        }
+        Some(url) => own.join(&url).map_err(|cause| CardError::Address { url, cause }),
+        None if card.get("supportedInterfaces").is_some() => Err(CardError::TooNew),
         None => Ok(own.clone()),
     }
 }
 
 /// What an agent answered over JSON-RPC.
-fn result(answer: &[u8], endpoint: &Url, method: &str) -> Result<Reply, String> {
+fn result(answer: &[u8], endpoint: &Url, method: &'static str) -> Result<Reply, AnswerError> {
+    let endpoint = || endpoint.to_string();
     let mut answer: Value =
-        serde_json::from_slice(answer).map_err(|error| format!("`{endpoint}` did not answer in JSON: {error}"))?;
+        serde_json::from_slice(answer).map_err(|cause| AnswerError::NoJson { endpoint: endpoint(), cause })?;
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
-        let message = error["message"].as_str().unwrap_or("no reason was given");
-        return Err(format!("`{endpoint}` refused `{method}`: {message} ({})", error["code"]));
+        let message = error["message"].as_str().unwrap_or("no reason was given").to_owned();
+        let code = error["code"].to_string();
+        return Err(AnswerError::Refused { endpoint: endpoint(), method, message, code });
     }
     let result = answer["result"].take();
-    let neither = || format!("`{endpoint}` answered `{method}` with neither a message nor a task");
     // Fields may be left out, but what has none of these is something else.
     if !result["status"].is_object() && !result["parts"].is_array() {
-        return Err(neither());
+        return Err(AnswerError::Neither { endpoint: endpoint(), method });
     }
-    serde_json::from_value(result).map_err(|error| format!("{}: {error}", neither()))
+    serde_json::from_value(result).map_err(|cause| AnswerError::Form { endpoint: endpoint(), method, cause })
 }
 
 impl Reply {
@@ -337,7 +356,7 @@ impl Reply {
     }
 
     /// What the graph goes on with.
-    fn into_answer(self) -> Result<PluginNodeAnswer, String> {
+    fn into_answer(self) -> Result<PluginNodeAnswer, TaskError> {
         let said = self.status.as_ref().and_then(|status| status.message.as_ref()).map(|message| text(&message.parts));
         let said = said.transpose()?.unwrap_or_default();
         let (text, branch) = match self.state() {
@@ -345,13 +364,8 @@ impl Reply {
             None => (text(&self.parts)?, DONE),
             Some(DONE) => (self.result(said)?, DONE),
             Some(ASKS) => (said, ASKS),
-            Some("auth-required") => {
-                return Err(format!("it wants somebody to sign in first, which is not done from here: {said}"));
-            }
-            Some(state) => {
-                let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-                return Err(format!("its task is {state}{said}"));
-            }
+            Some("auth-required") => return Err(TaskError::SignIn(said)),
+            Some(state) => return Err(TaskError::State { state: state.to_owned(), said }),
         };
         let task = self.id.filter(|_| self.status.is_some()).or(self.task_id);
         let outputs = json!({ "text": text, "task": task, "context": self.context_id }).to_string();
@@ -359,7 +373,7 @@ impl Reply {
     }
 
     /// The result of a task: what it made, else what it said at the end.
-    fn result(&self, said: String) -> Result<String, String> {
+    fn result(&self, said: String) -> Result<String, TaskError> {
         let made = self.artifacts.iter().map(|artifact| text(&artifact.parts)).collect::<Result<Vec<_>, _>>()?;
         if !made.is_empty() {
             return Ok(made.join("\n"));
@@ -373,11 +387,11 @@ impl Reply {
 }
 
 /// The text of parts: texts as they are, data as JSON.
-fn text(parts: &[Value]) -> Result<String, String> {
+fn text(parts: &[Value]) -> Result<String, TaskError> {
     let one = |part: &Value| match (part["kind"].as_str().or(part["type"].as_str()), part["text"].as_str()) {
         (None | Some("text"), Some(text)) => Ok(text.to_owned()),
         (Some("data"), _) => Ok(part["data"].to_string()),
-        (kind, _) => Err(format!("it answered with a `{}`, and only texts and data are taken", kind.unwrap_or("part"))),
+        (kind, _) => Err(TaskError::Part(kind.unwrap_or("part").to_owned())),
     };
     Ok(parts.iter().map(one).collect::<Result<Vec<_>, _>>()?.join("\n"))
 }

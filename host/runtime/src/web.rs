@@ -8,13 +8,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes};
 use hotcell_cells::policy::{Decision, decide_address, decide_url};
-use hotcell_cells::{Denial, Grants, OwnRequest, SendFailure, Terms};
+use hotcell_cells::{Denial, Grants, OwnRequest, SendError, Terms};
 use hotcell_engine::{PortError, Web, WebCall, WebFailure, WebReply, WebReport};
 use hotcell_graph::Value;
 use hotcell_graph::types::to_text;
 use hotcell_models::{Model, ModelError, OnText, Providers, Reply, Request, Server};
+use thiserror::Error;
 
-use crate::permissions::{FILE_GRANTS, Permissions};
+use crate::address::{AddressError, parse_address};
+use crate::permissions::{FILE_GRANTS, Permissions, Revoked};
 
 /// The type of a body that is a form.
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -37,11 +39,13 @@ impl Web for AgentWeb {
         let failed = |error: PortError| WebReport { result: Err(error.into()), account: Account::default() };
         let wall_clock = call.time.map_or(LIMIT, |time| time.min(LONGEST));
         let budget = Budget { http_requests: 1, http_bytes: MOST, wall_clock, ..Budget::default() };
-        let budget = budget_scope.clamp(&budget).map_err(PortError::new);
-        let request = budget.and_then(|budget| Ok((budget, to_request(call).map_err(PortError::new)?)));
-        let (budget, request) = match request {
-            Ok(ready) => ready,
-            Err(error) => return failed(error),
+        let budget = match budget_scope.clamp(&budget) {
+            Ok(budget) => budget,
+            Err(overdrawn) => return failed(PortError::new(overdrawn)),
+        };
+        let request = match to_request(call) {
+            Ok(request) => request,
+            Err(error) => return failed(PortError::new(error)),
         };
         let grants = match self.permissions.grants(FILE_GRANTS, &self.grants) {
             Ok(grants) => grants,
@@ -54,16 +58,15 @@ impl Web for AgentWeb {
             Ok(body) => Ok(WebReply { status: reply.status, body }),
             Err(_) => Err(PortError::new("the answer is not UTF-8 text").into()),
         };
-        let failure =
-            |SendFailure { reason, may_pass }: SendFailure| WebFailure { error: PortError::new(reason), may_pass };
+        let failure = |error: SendError| WebFailure { may_pass: error.may_pass(), error: PortError::new(error) };
         WebReport { result: result.map_err(failure).and_then(reply), account: Account::of(FILE_GRANTS, usage) }
     }
 }
 
 /// The request as it goes over the wire: its query behind its address, its body as JSON or as a form.
-fn to_request(call: WebCall) -> Result<OwnRequest, String> {
+fn to_request(call: WebCall) -> Result<OwnRequest, AddressError> {
     let WebCall { method, url, query, mut headers, body, time: _ } = call;
-    let mut url = url::Url::parse(&url).map_err(|error| format!("`{url}` is no address: {error}"))?;
+    let mut url = parse_address(&url)?;
     if !query.is_empty() {
         url.query_pairs_mut().extend_pairs(query);
     }
@@ -95,9 +98,22 @@ fn to_request(call: WebCall) -> Result<OwnRequest, String> {
     Ok(OwnRequest { method, url: url.to_string(), headers, body })
 }
 
+/// Why the agent may not send the words of its conversation to an address.
+#[derive(Debug, Error)]
+enum NotPermitted {
+    #[error("it is no address: {0}")]
+    NoAddress(#[from] url::ParseError),
+    #[error("it is not the address of a web server")]
+    NoWebServer,
+    #[error("{0}")]
+    Denied(Box<Denial>),
+    #[error(transparent)]
+    Revoked(#[from] Revoked),
+}
+
 /// Whether the agent may send the words of its conversation to this address: the server to ask.
-fn permit(grants: &Grants, address: &str) -> Result<Server, String> {
-    let url = url::Url::parse(address).map_err(|error| format!("it is no address: {error}"))?;
+fn permit(grants: &Grants, address: &str) -> Result<Server, NotPermitted> {
+    let url = url::Url::parse(address)?;
     match decide_url(grants, &url, "POST") {
         Some(Decision::Allow) => {
             // Any private address stands for all: the policy tells them from public ones and not from each other.
@@ -107,8 +123,8 @@ fn permit(grants: &Grants, address: &str) -> Result<Server, String> {
                 _ => Server::Address(address.to_owned()),
             })
         }
-        Some(Decision::Deny(capability)) => Err(Denial::new(FILE_GRANTS, capability).to_string()),
-        None => Err("it is not the address of a web server".to_owned()),
+        Some(Decision::Deny(capability)) => Err(NotPermitted::Denied(Box::new(Denial::new(FILE_GRANTS, capability)))),
+        None => Err(NotPermitted::NoWebServer),
     }
 }
 
@@ -129,9 +145,12 @@ impl Model for AgentModel {
             _ => None,
         };
         if let Some(address) = named {
-            let granted = self.permissions.grants(FILE_GRANTS, &self.grants).map_err(|revoked| revoked.to_string());
+            let granted = self.permissions.grants(FILE_GRANTS, &self.grants).map_err(NotPermitted::from);
             let permitted = granted.and_then(|granted| permit(&granted, &address));
-            let refused = |reason| ModelError::InvalidRequest { provider: address.clone(), reason };
+            let refused = |error: NotPermitted| ModelError::InvalidRequest {
+                provider: address.clone(),
+                reason: error.to_string(),
+            };
             request.server = Some(permitted.map_err(refused)?);
         }
         self.model.complete(request, on_text).await

@@ -224,7 +224,7 @@ pub(crate) fn load_one(
     for remote in &loaded.remotes {
         match remote::callee(remote, granted.clone(), &callee, context.clock().clone()) {
             Ok(found) => remotes.push((remote.name.clone(), found)),
-            Err(reason) => diagnostics.push(Diagnostic::error(reason).at(&remote.span)),
+            Err(error) => diagnostics.push(Diagnostic::error(error.to_string()).at(&remote.span)),
         }
     }
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
