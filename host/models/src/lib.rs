@@ -26,7 +26,7 @@ pub use exchange::{
 };
 pub use model::{Model, OnText};
 pub use name::ModelName;
-pub use prices::{Price, Prices};
+pub use prices::{Price, Prices, PricesError};
 pub use providers::{HttpClient, HttpLimits, ModelServer, Protocol, ProviderSettings, Providers, Secret};
 pub use record::Recorder;
 pub use replay::Replay;

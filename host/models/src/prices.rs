@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use crate::{ModelName, TokenUsage};
 
@@ -41,6 +42,20 @@ impl Price {
     }
 }
 
+/// Why a text is no table of prices.
+#[derive(Debug, Error)]
+pub enum PricesError {
+    /// It is not of the form of one.
+    #[error(transparent)]
+    Form(#[from] serde_json::Error),
+    /// A price is none that anybody asks.
+    #[error("the price of `{model}` is not from 0 to 1,000,000")]
+    OutOfRange {
+        /// The model.
+        model: String,
+    },
+}
+
 impl Prices {
     /// The table that ships with hotcell.
     #[must_use]
@@ -60,11 +75,11 @@ impl Prices {
     /// # Errors
     ///
     /// When it is none, or a price is below zero.
-    pub fn parse(json: &str) -> Result<Self, String> {
-        let prices: Self = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    pub fn parse(json: &str) -> Result<Self, PricesError> {
+        let prices: Self = serde_json::from_str(json)?;
         let is_price = |price: &Price| [price.input, price.output].iter().all(|price| (0.0..=1e6).contains(price));
         match prices.models.iter().find(|(_, price)| !is_price(price)) {
-            Some((name, _)) => Err(format!("the price of `{name}` is not from 0 to 1,000,000")),
+            Some((name, _)) => Err(PricesError::OutOfRange { model: name.clone() }),
             None => Ok(prices),
         }
     }

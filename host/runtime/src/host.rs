@@ -19,7 +19,7 @@ use hotcell_plugins::{
     Trust, VERSIONS_FILE,
 };
 
-pub use self::error::HostError;
+pub use self::error::{ConfigError, HostError};
 pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
 pub use self::revisions::RevisionChoice;
 pub use self::runs::Session;
@@ -65,15 +65,15 @@ struct JournalConfig {
 impl UserConfig {
     fn read() -> Result<Self, HostError> {
         let Some(file) = config_file("config.toml") else { return Ok(UserConfig::default()) };
-        let failed = |cause: String| HostError::Config { file: file.clone(), cause };
+        let failed = |cause: ConfigError| HostError::Config { file: file.clone(), cause };
         match hotcell_files::read_text(&file, hotcell_files::MAX_TEXT) {
             Ok(text) => {
-                let mut config: UserConfig = toml::from_str(&text).map_err(|error| failed(error.to_string()))?;
+                let mut config: UserConfig = toml::from_str(&text).map_err(|error| failed(error.into()))?;
                 config.signatures.versions = SeenVersions::in_file(file.with_file_name(VERSIONS_FILE));
                 Ok(config)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(UserConfig::default()),
-            Err(error) => Err(failed(error.to_string())),
+            Err(error) => Err(failed(error.into())),
         }
     }
 }
@@ -82,11 +82,11 @@ impl UserConfig {
 fn users_prices() -> Result<Prices, HostError> {
     let shipped = Prices::shipped();
     let Some(file) = config_file("prices.json") else { return Ok(shipped) };
-    let failed = |cause: String| HostError::Config { file: file.clone(), cause };
+    let failed = |cause: ConfigError| HostError::Config { file: file.clone(), cause };
     match hotcell_files::read_text(&file, hotcell_files::MAX_TEXT) {
-        Ok(text) => Ok(shipped.with(Prices::parse(&text).map_err(failed)?)),
+        Ok(text) => Ok(shipped.with(Prices::parse(&text).map_err(|error| failed(error.into()))?)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(shipped),
-        Err(error) => Err(failed(error.to_string())),
+        Err(error) => Err(failed(error.into())),
     }
 }
 

@@ -49,8 +49,8 @@ pub use cells::CarriedError;
 pub use discover::{Discovered, discover};
 pub use environment::Environment;
 pub use host::{
-    Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice, Session,
-    StoresChoice, cells_cache, state_folder,
+    ConfigError, Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice,
+    Session, StoresChoice, cells_cache, state_folder,
 };
 pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes, raise_open_files};
 pub use hotcell_dialects::Dialect;

@@ -1,17 +1,32 @@
 //! Why a host does not do what it was asked.
 
+use std::io;
 use std::path::PathBuf;
 
 use hotcell_cells::CellsError;
 use hotcell_engine::RunError;
 use hotcell_journal::{JournalError, Question, RunStatus};
-use hotcell_models::ModelError;
+use hotcell_models::{ModelError, PricesError};
 use thiserror::Error;
 
 use crate::agent::LoadFailure;
 use crate::knowledge::KnowledgeError;
 use crate::revision::RevisionError;
 use crate::revision::kept::KeptError;
+
+/// Why a file with which the user decides for all folders cannot be used. The texts do not repeat its path.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// It cannot be read
+    #[error(transparent)]
+    Unreadable(#[from] io::Error),
+    /// It is `config.toml`, and says something that has no meaning
+    #[error(transparent)]
+    Settings(#[from] toml::de::Error),
+    /// It is `prices.json`, and no table of prices
+    #[error(transparent)]
+    Prices(#[from] PricesError),
+}
 
 /// Why a host does not do what it was asked.
 #[derive(Debug, Error)]
@@ -34,6 +49,7 @@ pub enum HostError {
         /// The run
         run: String,
         /// What is wrong
+        #[source]
         failure: LoadFailure,
     },
     /// The graph of a run was changed
@@ -55,6 +71,7 @@ pub enum HostError {
         /// The revision
         digest: String,
         /// What is wrong with it
+        #[source]
         cause: KeptError,
     },
     /// A run never went on with such a revision
@@ -90,13 +107,14 @@ pub enum HostError {
     /// What an agent was loaded from cannot be kept
     #[error(transparent)]
     Unkept(#[from] RevisionError),
-    /// The user's `config.toml` cannot be used
+    /// The user's `config.toml` or `prices.json` cannot be used
     #[error("cannot use `{file}`: {cause}", file = file.display())]
     Config {
         /// The file
         file: PathBuf,
         /// Why not
-        cause: String,
+        #[source]
+        cause: ConfigError,
     },
     /// A run waits for no answer
     #[error("{}", nothing_asked(.run, *.status))]

@@ -19,7 +19,10 @@ pub enum KeptError {
     Part(#[from] JournalError),
     /// Its list is not of the form that this version reads
     #[error("its list is not understood: {0}")]
-    List(String),
+    List(#[source] serde_json::Error),
+    /// Its list is of the form of another version
+    #[error("its list is not understood: it is of form {0}, and this version reads {FORM}")]
+    Form(u32),
 }
 
 /// Everything that a revision kept. Components are only read if they are not where they lay any more.
@@ -28,9 +31,9 @@ pub enum KeptError {
 /// When a part is not kept, or damaged.
 pub(crate) async fn kept(store: &dyn RunStore, digest: &str, connections: &Connections) -> Result<Kept, KeptError> {
     let list = store.artefact(digest).await?;
-    let manifest: Manifest = serde_json::from_slice(&list).map_err(|error| KeptError::List(error.to_string()))?;
+    let manifest: Manifest = serde_json::from_slice(&list).map_err(KeptError::List)?;
     if manifest.form != FORM {
-        return Err(KeptError::List(format!("it is of form {}, and this version reads {FORM}", manifest.form)));
+        return Err(KeptError::Form(manifest.form));
     }
     let (mut texts, mut components) = (BTreeMap::new(), BTreeMap::new());
     for digest in manifest.texts() {
