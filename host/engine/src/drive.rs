@@ -1,37 +1,37 @@
 //! Driving a graph: start what is ready, commit what completes, stop where it has to stop.
 
+mod ending;
+mod told;
+mod waiting;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use hotcell_budget::{Account, Cost, CostExceeded};
-use hotcell_graph::ir::{CapOrigin, Ends, FailedNodes, Graph, NodeIndex, OnFailure, VisitCap};
-use hotcell_graph::{State, Value};
-use hotcell_journal::{Completed, Entry, Fact, JournalError, NodeFailure, RunStore, Write, open_questions};
+use hotcell_budget::{Account, Cost};
+use hotcell_graph::State;
+use hotcell_graph::ir::{Graph, NodeIndex, OnFailure};
+use hotcell_journal::{Completed, Entry, Fact, JournalError, NodeFailure, RunStore, Write};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::action::{Done, miss_node, run_node};
 use crate::branch::apply;
-use crate::clock::{Clock, Counted};
+use crate::clock::Counted;
 use crate::context::{Interruption, RunContext};
+use crate::drive::told::log_state;
+use crate::drive::waiting::{Inbox, LONGEST_WAIT, receive, show, until, until_time};
 use crate::event::Event;
-use crate::hook::{self, HookPoint};
 use crate::memory::Moved;
-use crate::outcome::{Outcome, Part, RunError, list};
-use crate::run_input::RunInput;
-use crate::schedule::{Route, Schedule, ScheduleError, Start};
-use crate::telling;
+use crate::outcome::{Outcome, Part, RunError};
+use crate::schedule::{Route, Schedule, Start};
 use crate::timing::Timings;
 use crate::token::Turn;
 use crate::turn::NodeTurn;
-
-/// The longest that a join waits: more than anybody means, and less than clocks can say.
-const LONGEST_WAIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// A hook refuses the run; the text says why.
 #[derive(Debug, Error)]
@@ -196,40 +196,6 @@ impl Drive {
 
     pub(crate) fn emit(&self, event: &Event<'_>) {
         self.context.ports.observer.event(event);
-    }
-
-    /// Tells hooks that a run begins, which they may refuse.
-    pub(crate) async fn before_run(&mut self, given: &RunInput, resumed: bool) -> Result<(), RunRefused> {
-        if resumed {
-            return Ok(());
-        }
-        let context = self.context.clone();
-        let event = || {
-            let mut event = given.to_object();
-            event.insert("graph", self.graph.name.as_str().into());
-            event
-        };
-        match telling::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
-            Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => Err(RunRefused(reason)),
-            _ => Ok(()),
-        }
-    }
-
-    /// Tells hooks how a run ended.
-    pub(crate) async fn after_run(&mut self, outcome: &Outcome) {
-        let (status, key, text) = match outcome {
-            Outcome::Completed { output } => ("completed", "output", output),
-            Outcome::Failed { error, .. } => ("failed", "error", error),
-            Outcome::Stopped { reason } => ("stopped", "error", reason),
-            Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => return,
-        };
-        let context = self.context.clone();
-        let event = || {
-            let graph = self.graph.name.as_str().into();
-            hook::event([("graph", graph), ("status", status.into()), (key, text.as_str().into())])
-        };
-        // The run has ended already: nothing that a hook says of it makes a difference.
-        let _ = telling::tell(&context, &mut self.account, HookPoint::AfterRun, event).await;
     }
 
     /// Brings the schedule to where its completed turns left it. `Some` if the run had ended without saying so.
@@ -398,43 +364,6 @@ impl Drive {
         }
     }
 
-    /// Sees to it that no join waits longer than it may. How long is decided once, and kept.
-    async fn set_timers(&mut self) -> Result<(), RunError> {
-        let place = self.context.base.clone().unwrap_or_default();
-        let clock = self.context.ports.clock.clone();
-        let deadlines = self.schedule.deadlines(&self.graph);
-        self.timers.retain(|node, _| deadlines.iter().any(|(waiting, _)| waiting == node));
-        for (node, deadline) in deadlines {
-            let deadline = deadline.min(LONGEST_WAIT);
-            if self.timers.contains_key(&node) {
-                continue;
-            }
-            let id = self.graph.node(node).id.to_string();
-            let known = self.context.remembered().timer(&place, &id);
-            let left = match known {
-                // A clock that was set back makes nobody wait longer than was said.
-                Some(at) => at.duration_since(clock.now()).unwrap_or_default().min(deadline),
-                None => {
-                    let fact = Fact::TimerSet { node: id, at: clock.now() + deadline };
-                    self.context.writer.append(vec![Entry { place: place.clone(), fact }]).await?;
-                    deadline
-                }
-            };
-            self.timers.insert(node, clock.elapsed() + left);
-        }
-        Ok(())
-    }
-
-    /// Goes on without what a join has waited for.
-    async fn expire(&mut self, node: NodeIndex) -> Result<(), RunError> {
-        self.timers.remove(&node);
-        let fact = Fact::TimerFired { node: self.graph.node(node).id.to_string() };
-        let place = self.context.base.clone().unwrap_or_default();
-        self.context.writer.append(vec![Entry { place, fact }]).await?;
-        self.schedule.expire(node);
-        Ok(())
-    }
-
     /// How long the graph was worked on, in all processes.
     fn worked(&self) -> Duration {
         self.inbox.as_ref().map_or(self.worked, |inbox| inbox.worked) + self.elapsed()
@@ -449,75 +378,6 @@ impl Drive {
     fn has_place(&self) -> bool {
         let idle = self.context.idle.turns();
         self.in_flight.saturating_sub(idle) < self.graph.limits.concurrency.max(1)
-    }
-
-    /// The end of what can be done now.
-    async fn rest(&mut self) -> Result<Halt, RunError> {
-        if self.waiting.is_empty() {
-            let error = "no node is left to run and none has ended the run".to_owned();
-            return Ok(Halt::At(Outcome::Failed { node: None, error }, self.schedule.state()));
-        }
-        let mut state = self.schedule.state();
-        let mut turns: Vec<&Turn> = self.waiting.keys().collect();
-        turns.sort_unstable();
-        for turn in turns {
-            show(&self.graph, &mut state, &self.waiting[turn].shown);
-        }
-        // An agent leaves the questions to the run that it works for.
-        let questions = match &self.inbox {
-            Some(inbox) => {
-                let entries = inbox.store.history(&self.context.run).await?.whole()?;
-                open_questions(&entries).into_iter().map(|open| open.question).collect()
-            }
-            None => Vec::new(),
-        };
-        Ok(Halt::At(Outcome::Waiting { questions }, state))
-    }
-
-    /// Takes what was sent to the run; `true` if it was cancelled. Turns that waited for an answer are begun again, with
-    /// everything that they have done.
-    pub(crate) async fn take(&mut self, news: Vec<Entry>) -> Result<bool, RunError> {
-        let mut again: Vec<Turn> = Vec::new();
-        for Entry { place, fact } in news {
-            match fact {
-                Fact::Cancelled => {
-                    self.context.remembered().is_cancelled = true;
-                    return Ok(true);
-                }
-                Fact::PauseAsked => self.is_pausing = true,
-                Fact::Answered { number, text } => {
-                    let turn = place.turn();
-                    self.context.remembered().answer(place, number, text);
-                    match turn.filter(|turn| self.waiting.contains_key(turn)) {
-                        Some(turn) => again.push(turn),
-                        None => self.answered.extend(turn),
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.context.answered.notify_waiters();
-        for turn in again {
-            self.again(turn).await?;
-        }
-        Ok(false)
-    }
-
-    /// The first question of turns that wait whose time is over next. A graph within a run leaves that to the run.
-    fn next_question(&self) -> Option<(Turn, SystemTime)> {
-        self.inbox.as_ref()?;
-        self.context.remembered().next_due(|turn| self.waiting.contains_key(&turn))
-    }
-
-    /// Begins a turn again that waited.
-    async fn again(&mut self, turn: Turn) -> Result<(), RunError> {
-        let (Some(inbox), Some(waiting)) = (&self.inbox, self.waiting.remove(&turn)) else { return Ok(()) };
-        let entries = inbox.store.history(&self.context.run).await?.whole()?;
-        self.context.remembered().refresh(entries, turn);
-        let Waiting { node, visit, .. } = waiting;
-        let state = self.schedule.state_of(turn).unwrap_or_default();
-        self.queue.push_back(Start { turn, node, visit, state, missed: Vec::new() });
-        Ok(())
     }
 
     fn begin(&mut self, start: Start) {
@@ -640,118 +500,10 @@ impl Drive {
         }
     }
 
-    fn tell_completed(&self, turn: Turn, completed: &Completed) {
-        let (graph, id) = (&self.graph, &completed.node);
-        self.emit(&Event::NodeCompleted {
-            node: id,
-            turn,
-            next: completed.next.as_deref().unwrap_or_default(),
-            failure: completed.failure.as_deref(),
-            elapsed: completed.elapsed,
-            usage: &completed.account.total(),
-        });
-        tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
-        if let Some(failure) = &completed.failure {
-            tracing::warn!(target: "hotcell::graph", "[graph:{}] `{id}` failed: {failure}", graph.name);
-        }
-    }
-
     /// Takes note of a node that failed and after which the graph goes on.
     fn note_failure(&mut self, node: NodeIndex, failure: Option<&str>) {
         if let Some(failure) = failure {
             self.failed.push((self.graph.node(node).speaks_as().to_string(), failure.to_owned()));
-        }
-    }
-
-    /// The end of a run: at a node, with its output, or because nothing is left to run.
-    fn end(&self, output: Option<String>, state: &State) -> Outcome {
-        if let (Some(_), Err(exceeded)) =
-            (&self.graph.limits.budget.cost, self.context.budget_scope.within_cost(Cost::default()))
-        {
-            return self.out_of_money(&exceeded);
-        }
-        if self.graph.scheduling.failed_nodes == FailedNodes::FailTheRun
-            && let Some((node, _)) = self.failed.first()
-        {
-            let errors: Vec<String> =
-                self.failed.iter().map(|(node, failure)| format!("node `{node}` failed: {failure}")).collect();
-            return Outcome::Failed { node: Some(node.clone()), error: errors.join("; ") };
-        }
-        let output = match (&self.graph.scheduling.ends, output) {
-            (_, Some(output)) => Ok(output),
-            (Ends::WhenQuiet { output }, None) => output.evaluate_text(state).map_err(|missing| missing.to_string()),
-            (Ends::AtNode, None) => Ok(String::new()),
-        };
-        match output {
-            Ok(output) => Outcome::Completed { output },
-            Err(missing) => Outcome::Failed { node: None, error: format!("the result of the run: {missing}") },
-        }
-    }
-
-    /// The end of a run that has used up its time. It is noticed between two nodes.
-    fn out_of_time(&self, limit: Duration) -> Outcome {
-        let mut coming = self.schedule.coming();
-        coming.extend(self.queue.iter().map(|start| start.node));
-        coming.sort_unstable();
-        coming.dedup();
-        let coming: Vec<String> =
-            coming.into_iter().map(|node| self.graph.node(node).speaks_as().to_string()).collect();
-        let before = if coming.is_empty() { String::new() } else { format!(" before {}", list(&coming)) };
-        let error = format!("the run timed out{before}: it is limited to {} s", limit.as_secs_f64());
-        Outcome::Failed { node: None, error }
-    }
-
-    /// The end of a run that has spent more than it may. What was under way has come to its end.
-    fn out_of_money(&self, exceeded: &CostExceeded) -> Outcome {
-        let names = self.queue.iter().map(|start| self.graph.node(start.node).speaks_as().to_string());
-        let names: Vec<String> = names.collect();
-        let before = if names.is_empty() { String::new() } else { format!(" before {}", list(&names)) };
-        Outcome::Failed { node: None, error: format!("run-budget: the run stopped{before}: {exceeded}") }
-    }
-
-    fn explain(&self, error: ScheduleError) -> Outcome {
-        let id = |node: NodeIndex| self.graph.node(node).id.to_string();
-        match error {
-            ScheduleError::Visits { node, visits } => {
-                let node = id(node);
-                let error = reached(self.graph.limits.visits_per_node.as_ref(), |setting, cap| {
-                    format!(
-                        "node '{node}' visited {visits} times ({setting}={cap}); it may be a loop without end, or the cap is too low"
-                    )
-                });
-                Outcome::Failed { node: Some(node), error }
-            }
-            ScheduleError::Rounds { node } => {
-                let node = id(node);
-                let error = reached(self.graph.limits.rounds.as_ref(), |setting, cap| {
-                    format!(
-                        "the run has had {cap} rounds ({setting}={cap}) and would go on with node `{node}`; it may be a loop without end, or the limit is too low"
-                    )
-                });
-                Outcome::Failed { node: Some(node), error }
-            }
-            ScheduleError::Turns { node } => Outcome::Stopped {
-                reason: reached(self.graph.limits.turns.as_ref(), |setting, cap| {
-                    let node = self.graph.node(node).speaks_as();
-                    format!("the run has had {cap} turns ({setting}={cap}) and would go on with node `{node}`")
-                }),
-            },
-            ScheduleError::Hops { node } => Outcome::Stopped {
-                reason: reached(self.graph.limits.hops.as_ref(), |setting, cap| {
-                    let node = self.graph.node(node).speaks_as();
-                    format!("nodes led to others {cap} times ({setting}={cap}), and the run would go on with `{node}`")
-                }),
-            },
-            ScheduleError::Merge { node, error } => {
-                let node = id(node);
-                let error = format!("node `{node}` cannot start: {error}");
-                Outcome::Failed { node: Some(node), error }
-            }
-            ScheduleError::Ends(ends) => {
-                let ends: Vec<String> = ends.into_iter().map(id).collect();
-                let error = format!("parallel branches ended in different end nodes: {}", list(&ends));
-                Outcome::Failed { node: None, error }
-            }
         }
     }
 
@@ -776,107 +528,4 @@ impl Drive {
     pub(crate) async fn settled(&mut self) -> Result<(), JournalError> {
         self.context.writer.settled().await
     }
-
-    /// Waits for what was sent to the run.
-    pub(crate) async fn receive(&mut self) -> Result<Vec<Entry>, RunError> {
-        Ok(receive(&mut self.inbox, &self.context).await?)
-    }
-
-    /// Tells whoever watches how the run stands.
-    pub(crate) fn tell(&self, outcome: &Outcome) {
-        let run = &self.context.run;
-        let graph = &self.graph.name;
-        match outcome {
-            Outcome::Completed { output } => {
-                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] completed");
-                let (elapsed, usage) = (self.elapsed(), self.account.total());
-                let failures = self.failures();
-                self.emit(&Event::RunCompleted { run, output, failures: &failures, elapsed, usage: &usage });
-            }
-            Outcome::Failed { node, error } => {
-                tracing::error!(target: "hotcell::graph", run = %run, "[graph:{graph}] failed: {error}");
-                self.emit(&Event::RunFailed { run, node: node.as_deref(), error });
-            }
-            Outcome::Stopped { reason } => {
-                tracing::warn!(target: "hotcell::graph", run = %run, "[graph:{graph}] stopped: {reason}");
-                self.emit(&Event::RunStopped { run, reason });
-            }
-            Outcome::Waiting { questions } => {
-                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] waits for a person");
-                self.emit(&Event::RunWaiting { run, questions });
-            }
-            Outcome::Interrupted => self.emit(&Event::RunInterrupted { run }),
-            Outcome::Paused => {
-                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] paused");
-                self.emit(&Event::RunPaused { run });
-            }
-            Outcome::Cancelled => {
-                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] cancelled");
-                self.emit(&Event::RunCancelled { run });
-            }
-        }
-        self.timings.log(graph);
-    }
-}
-
-/// Waits until that time of the clock, or for ever.
-async fn until_time(clock: &dyn Clock, at: Option<SystemTime>) {
-    match at {
-        Some(at) => clock.sleep(at.duration_since(clock.now()).unwrap_or_default().min(LONGEST_WAIT)).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Waits until the clock has come there, or for ever.
-async fn until(clock: &dyn Clock, at: Option<Duration>) {
-    match at {
-        Some(at) => clock.sleep(at.saturating_sub(clock.elapsed())).await,
-        None => std::future::pending().await,
-    }
-}
-
-/// What is sent to a run.
-struct Inbox {
-    store: Arc<dyn RunStore>,
-    /// How long the run was worked on in earlier processes
-    worked: Duration,
-    /// What is waited for
-    news: Option<BoxFuture<'static, Result<Vec<Entry>, JournalError>>>,
-}
-
-/// Waits for what is sent to a run. What has begun to be received is not lost when this is dropped.
-async fn receive(inbox: &mut Option<Inbox>, context: &Arc<RunContext>) -> Result<Vec<Entry>, JournalError> {
-    let Some(inbox) = inbox else { return std::future::pending().await };
-    let news = inbox.news.get_or_insert_with(|| {
-        let writer = context.writer.clone();
-        Box::pin(async move { writer.receive().await })
-    });
-    let received = news.await;
-    inbox.news = None;
-    received
-}
-
-/// What it means that a cap is reached: in its own words, or by the name of its setting and how much that allows.
-fn reached(cap: Option<&VisitCap>, by_setting: impl FnOnce(&str, u32) -> String) -> String {
-    match cap.map(|cap| (&cap.origin, cap.visits)) {
-        Some((CapOrigin::Fixed(words), _)) => words.clone(),
-        Some((CapOrigin::Setting(setting), visits)) => by_setting(setting, visits),
-        None => by_setting("", 0),
-    }
-}
-
-/// Adds what a turn shows of its work to a state that nothing goes on with.
-fn show(graph: &Graph, state: &mut State, shown: &[Write]) {
-    for write in shown {
-        // A write that cannot be combined is not shown; the turn will say so when it gets there.
-        let _ = apply(graph, state, write);
-    }
-}
-
-fn log_state(graph: &str, node: &str, state: &State) {
-    let object = state.to_object();
-    let keys: Vec<&str> = object.iter().map(|(key, _)| &**key).collect();
-    let text = Value::Object(object.clone()).to_json();
-    tracing::debug!(target: "hotcell::graph", "[graph:{graph}] before `{node}`: state of {} bytes, keys {keys:?}", text.len());
-    tracing::trace!(target: "hotcell::graph", "[graph:{graph}] before `{node}`: state {text}");
 }

@@ -1,0 +1,109 @@
+//! What hooks, observers and the log are told of a graph.
+
+use hotcell_graph::{State, Value};
+use hotcell_journal::Completed;
+
+use super::{Drive, RunRefused};
+use crate::context::Interruption;
+use crate::event::Event;
+use crate::hook::{self, HookPoint};
+use crate::outcome::Outcome;
+use crate::run_input::RunInput;
+use crate::telling;
+use crate::token::Turn;
+
+impl Drive {
+    /// Tells hooks that a run begins, which they may refuse.
+    pub(crate) async fn before_run(&mut self, given: &RunInput, resumed: bool) -> Result<(), RunRefused> {
+        if resumed {
+            return Ok(());
+        }
+        let context = self.context.clone();
+        let event = || {
+            let mut event = given.to_object();
+            event.insert("graph", self.graph.name.as_str().into());
+            event
+        };
+        match telling::tell(&context, &mut self.account, HookPoint::BeforeRun, event).await {
+            Err(Interruption::Failed(reason) | Interruption::Refused(reason)) => Err(RunRefused(reason)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells hooks how a run ended.
+    pub(crate) async fn after_run(&mut self, outcome: &Outcome) {
+        let (status, key, text) = match outcome {
+            Outcome::Completed { output } => ("completed", "output", output),
+            Outcome::Failed { error, .. } => ("failed", "error", error),
+            Outcome::Stopped { reason } => ("stopped", "error", reason),
+            Outcome::Waiting { .. } | Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => return,
+        };
+        let context = self.context.clone();
+        let event = || {
+            let graph = self.graph.name.as_str().into();
+            hook::event([("graph", graph), ("status", status.into()), (key, text.as_str().into())])
+        };
+        // The run has ended already: nothing that a hook says of it makes a difference.
+        let _ = telling::tell(&context, &mut self.account, HookPoint::AfterRun, event).await;
+    }
+
+    pub(super) fn tell_completed(&self, turn: Turn, completed: &Completed) {
+        let (graph, id) = (&self.graph, &completed.node);
+        self.emit(&Event::NodeCompleted {
+            node: id,
+            turn,
+            next: completed.next.as_deref().unwrap_or_default(),
+            failure: completed.failure.as_deref(),
+            elapsed: completed.elapsed,
+            usage: &completed.account.total(),
+        });
+        tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
+        if let Some(failure) = &completed.failure {
+            tracing::warn!(target: "hotcell::graph", "[graph:{}] `{id}` failed: {failure}", graph.name);
+        }
+    }
+
+    /// Tells whoever watches how the run stands.
+    pub(crate) fn tell(&self, outcome: &Outcome) {
+        let run = &self.context.run;
+        let graph = &self.graph.name;
+        match outcome {
+            Outcome::Completed { output } => {
+                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] completed");
+                let (elapsed, usage) = (self.elapsed(), self.account.total());
+                let failures = self.failures();
+                self.emit(&Event::RunCompleted { run, output, failures: &failures, elapsed, usage: &usage });
+            }
+            Outcome::Failed { node, error } => {
+                tracing::error!(target: "hotcell::graph", run = %run, "[graph:{graph}] failed: {error}");
+                self.emit(&Event::RunFailed { run, node: node.as_deref(), error });
+            }
+            Outcome::Stopped { reason } => {
+                tracing::warn!(target: "hotcell::graph", run = %run, "[graph:{graph}] stopped: {reason}");
+                self.emit(&Event::RunStopped { run, reason });
+            }
+            Outcome::Waiting { questions } => {
+                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] waits for a person");
+                self.emit(&Event::RunWaiting { run, questions });
+            }
+            Outcome::Interrupted => self.emit(&Event::RunInterrupted { run }),
+            Outcome::Paused => {
+                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] paused");
+                self.emit(&Event::RunPaused { run });
+            }
+            Outcome::Cancelled => {
+                tracing::info!(target: "hotcell::graph", run = %run, "[graph:{graph}] cancelled");
+                self.emit(&Event::RunCancelled { run });
+            }
+        }
+        self.timings.log(graph);
+    }
+}
+
+pub(super) fn log_state(graph: &str, node: &str, state: &State) {
+    let object = state.to_object();
+    let keys: Vec<&str> = object.iter().map(|(key, _)| &**key).collect();
+    let text = Value::Object(object.clone()).to_json();
+    tracing::debug!(target: "hotcell::graph", "[graph:{graph}] before `{node}`: state of {} bytes, keys {keys:?}", text.len());
+    tracing::trace!(target: "hotcell::graph", "[graph:{graph}] before `{node}`: state {text}");
+}
