@@ -4,32 +4,33 @@
 //! if `hotcell.toml` in the agent's folder grants it what it needs: `process` for a program of this machine, `http` for a
 //! service. Connections are shared by all agents of a host.
 
+mod connections;
+mod error;
+
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotcell_budget::{Account, Budget, BudgetScope, Usage};
-use hotcell_cells::policy::{Decision, Request, decide, decide_address, decide_host_path, decide_url, path_grant};
+use hotcell_cells::policy::{Decision, Request, decide, decide_host_path, decide_url, path_grant};
 use hotcell_cells::{Denial, Grants};
 use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
 use hotcell_engine::{CallError, CallReport};
 use hotcell_files::{FileError, Folder};
-use hotcell_mcp::{Limits, McpError, Server, ServerSettings, SettingsError, TlsSettings, ToolReply, Transport};
+use hotcell_mcp::{Limits, ServerSettings, TlsSettings, ToolReply, Transport};
 use hotcell_models::ToolSpec;
-use hotcell_plugins::NotPinned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use thiserror::Error;
-use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::permissions::Permissions;
 use crate::revision::sources::Sources;
 use crate::server_keys::ServerKeys;
-use crate::server_questions::Asking;
+use crate::servers::connections::Connected;
+pub(crate) use crate::servers::connections::{Connections, ThreadError};
+use crate::servers::error::ServerError;
+pub(crate) use crate::servers::error::{ServersFileError, UnreadServers};
 
 /// The file that names servers.
 pub(crate) const SERVERS_FILE: &str = "mcp.json";
@@ -40,215 +41,6 @@ pub(crate) type Granted = (Arc<Grants>, Arc<Grants>);
 
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Why work is not done on the threads of MCP servers.
-#[derive(Clone, Debug, Error)]
-pub(crate) enum ThreadError {
-    /// There are no such threads
-    #[error("the thread for MCP servers cannot be started: {0}")]
-    Start(#[source] Arc<io::Error>),
-    /// The work panicked
-    #[error("it ended abnormally: {0}")]
-    Panicked(#[source] Arc<JoinError>),
-    /// The work panicked, and nobody says why
-    #[error("it ended abnormally")]
-    Ended,
-}
-
-/// Why a server cannot be used.
-#[derive(Clone, Debug, Error)]
-pub(crate) enum ServerError {
-    /// The agent's own file says no address of it
-    #[error("the `url` of the MCP server `{server}` is no address: {cause}")]
-    Url {
-        /// The server
-        server: String,
-        /// Why not
-        #[source]
-        cause: url::ParseError,
-    },
-    /// The agent's own file names a file for it that cannot be used
-    #[error("the MCP server `{server}`: `{file}` cannot be used: {cause}")]
-    File {
-        /// The server
-        server: String,
-        /// The file
-        file: String,
-        /// Why not
-        #[source]
-        cause: Arc<FileError>,
-    },
-    /// The agent's own file names a file for it that lies elsewhere
-    #[error("the MCP server `{server}`: `{file}` lies outside of the agent's folder; {help}")]
-    FileOutside {
-        /// The server
-        server: String,
-        /// The file
-        file: String,
-        /// What would allow it
-        help: String,
-    },
-    /// Its address is of something else
-    #[error("the address of `{0}` is not one of a web server")]
-    NoWebServer(String),
-    /// It is not granted what it needs
-    #[error("the MCP server `{server}` may not be used here: {denial}")]
-    Denied {
-        /// The server
-        server: String,
-        /// What would have to be granted
-        denial: Denial,
-    },
-    /// It is a program
-    #[error("the MCP server `{0}` is a program, and none is started here")]
-    NotStarted(String),
-    /// It cannot be connected to: in words without the keys that it is sent, which the error itself may repeat
-    #[error("{0}")]
-    Unreachable(String),
-    /// What it says of its functions cannot be kept or read
-    #[error(transparent)]
-    Functions(Arc<serde_json::Error>),
-}
-
-impl From<serde_json::Error> for ServerError {
-    fn from(error: serde_json::Error) -> Self {
-        ServerError::Functions(Arc::new(error))
-    }
-}
-
-/// Why a server cannot be connected to.
-#[derive(Debug, Error)]
-enum ConnectError {
-    #[error(transparent)]
-    Thread(#[from] ThreadError),
-    #[error(transparent)]
-    Server(#[from] McpError),
-}
-
-/// Why a file that names servers cannot be used.
-#[derive(Debug, Error)]
-pub(crate) enum ServersFileError {
-    /// It cannot be read
-    #[error("cannot read `{file}`: {cause}", file = file.display())]
-    Unreadable {
-        /// The file
-        file: PathBuf,
-        /// Why not
-        #[source]
-        cause: UnreadServers,
-    },
-    /// What it says cannot be used
-    #[error("`{file}`: {cause}", file = file.display())]
-    Form {
-        /// The file
-        file: PathBuf,
-        /// What is wrong
-        #[source]
-        cause: SettingsError,
-    },
-}
-
-/// Why the text of a file that names servers is not read.
-#[derive(Debug, Error)]
-pub(crate) enum UnreadServers {
-    /// It cannot be
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// It is not the one that is trusted
-    #[error(transparent)]
-    NotPinned(#[from] NotPinned),
-}
-
-/// The place of a server with these settings, which is used under these grants.
-type OpenServer = (ServerSettings, Arc<Grants>, Slot);
-
-/// The servers that a host is connected to. They live on threads of their own, because agents are loaded where nothing
-/// can be awaited.
-#[derive(Default)]
-pub(crate) struct Connections {
-    open: Mutex<Vec<OpenServer>>,
-    runtime: OnceLock<Result<Runtime, ThreadError>>,
-}
-
-/// The place of one server. Whoever connects to it holds it, so that others who want it wait for that, and nobody else.
-type Slot = Arc<Mutex<Option<Arc<Connected>>>>;
-
-struct Connected {
-    server: Server,
-    asking: Arc<Asking>,
-}
-
-impl Connections {
-    fn runtime(&self) -> Result<&Runtime, ThreadError> {
-        let make = || {
-            let built = Builder::new_multi_thread().worker_threads(1).thread_name("hotcell-mcp").enable_all().build();
-            built.map_err(|error| ThreadError::Start(Arc::new(error)))
-        };
-        self.runtime.get_or_init(make).as_ref().map_err(Clone::clone)
-    }
-
-    /// Does work that has to be awaited, where nothing can be awaited.
-    pub(crate) fn wait_for<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, ThreadError> {
-        let (sender, receiver) = std::sync::mpsc::channel();
-        self.runtime()?.spawn(async move {
-            // Whoever waits for it may be gone; then what came of it is dropped.
-            let _ = sender.send(work.await);
-        });
-        receiver.recv().map_err(|_| ThreadError::Ended)
-    }
-
-    /// Does work that blocks on a thread of its own.
-    pub(crate) async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ThreadError> {
-        self.runtime()?.spawn_blocking(work).await.map_err(|error| ThreadError::Panicked(Arc::new(error)))
-    }
-
-    /// The server with these settings and grants; one that could not be reached is tried again the next time.
-    fn connect(&self, settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Arc<Connected>, ConnectError> {
-        let slot = self.slot(settings, grants);
-        let mut connection = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(connected) = &*connection {
-            return Ok(connected.clone());
-        }
-        let asking = Arc::new(Asking::default());
-        let (wanted, events) = (settings.clone(), asking.clone());
-        let client = client(settings, grants)?;
-        let connected = self.wait_for(async move {
-            match client {
-                Some(client) => Server::connect_through(client, wanted, events).await,
-                None => Server::connect(wanted, events).await,
-            }
-        })??;
-        let connected = Arc::new(Connected { server: connected, asking });
-        *connection = Some(connected.clone());
-        Ok(connected)
-    }
-
-    fn slot(&self, settings: &ServerSettings, grants: &Arc<Grants>) -> Slot {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((.., slot)) = open.iter().find(|(known, with, _)| known == settings && with == grants) {
-            return slot.clone();
-        }
-        let slot = Slot::default();
-        open.push((settings.clone(), grants.clone(), slot.clone()));
-        slot
-    }
-}
-
-impl Drop for Connections {
-    fn drop(&mut self) {
-        // Servers first: their processes are ended with them.
-        self.open.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-        if let Some(Ok(runtime)) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
 
 /// A file that names servers.
 pub(crate) struct ServersFile<'a> {
@@ -570,19 +362,6 @@ fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Resul
         }
     };
     Ok(ServerSettings { name: server.name.clone(), transport, limits: Limits::default() })
-}
-
-/// The way to a service: to addresses that the policy allows. A program has none.
-fn client(settings: &ServerSettings, grants: &Arc<Grants>) -> Result<Option<hotcell_mcp::HttpClient>, McpError> {
-    let (Transport::StreamableHttp { url, .. } | Transport::Sse { url, .. }) = &settings.transport else {
-        return Ok(None);
-    };
-    let (url, grants) = (url.clone(), grants.clone());
-    let allowed = move |address| {
-        let decision = decide_address(&grants, &url, "POST", address);
-        decision.is_some_and(|decision| decision.is_allowed())
-    };
-    hotcell_mcp::http_client_within(settings, Arc::new(allowed)).map(Some)
 }
 
 /// A server that may be used; the error says what would allow it.
