@@ -4,6 +4,7 @@
 //! needs behaviour that cannot be said here, the concept is added here.
 
 mod agent_loop;
+mod ask;
 mod call;
 mod composed;
 mod condense;
@@ -14,6 +15,7 @@ mod job;
 mod map;
 mod model;
 mod nested;
+mod next;
 mod recall;
 mod recording;
 mod retry;
@@ -36,6 +38,7 @@ pub use agent_loop::{
     AgentLoop, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,
     LoopPlaces, LoopSteps, Pattern, RequestCap, ToolChoice, Trim, Window,
 };
+pub use ask::{AskAction, AskDeadline, Asked, Comparison, Expiry, LengthCheck};
 pub use call::{CallAction, CallTarget, Gives, Results};
 pub use composed::{Barred, Composed, Fit, Way, WayCase};
 pub use condense::{Condense, Condensed};
@@ -49,6 +52,7 @@ pub use job::JobAction;
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
 pub use model::{ModelServer, ModelSettings};
 pub use nested::NestedLoop;
+pub use next::{Next, OnFailure};
 pub use recall::Recall;
 pub use recording::{RecordedModel, RecordedReply, Recording};
 pub use retry::{Jitter, Recoverable, Retry, RetryOn};
@@ -346,60 +350,6 @@ pub enum PluginNodeKind {
     Callback,
 }
 
-/// Asks a person.
-#[derive(Clone, Debug)]
-pub struct AskAction {
-    /// What the person is shown
-    pub question: Expression,
-    /// Answers that are offered
-    pub options: Vec<String>,
-    /// Whether another answer than these is not taken, so that the question is put again
-    pub only_options: bool,
-    /// Used when the answer is empty; not checked
-    pub default: Option<Expression>,
-    /// What the answer must satisfy
-    pub check: Option<LengthCheck>,
-    /// Whether white space around the answer is removed
-    pub trim: bool,
-    /// How long it waits; none for as long as it takes
-    pub deadline: Option<Box<AskDeadline>>,
-    /// Whom it is put to, and by whom it is answered
-    pub asked: Box<Asked>,
-    /// The name under which updates see the answer
-    pub bind: &'static str,
-}
-
-/// How long a question waits, and what is then.
-#[derive(Clone, Debug)]
-pub struct AskDeadline {
-    /// How long, from when it is put
-    pub after: Duration,
-    /// What is, when it has no answer until then
-    pub then: Expiry,
-}
-
-/// What becomes of a question whose time is over.
-#[derive(Clone, Debug)]
-pub enum Expiry {
-    /// This counts as its answer
-    Answer(Expression),
-    /// Its branch ends: nothing is written, nothing follows, and nothing has failed
-    EndBranch,
-}
-
-/// Whom a question is put to.
-#[derive(Clone, Debug, Default)]
-pub struct Asked {
-    /// The name of the seat, where it has one
-    pub seat: Option<String>,
-    /// Who may answer; empty for anybody
-    pub operator_ids: Vec<String>,
-    /// What else whoever shows or delivers the question has to know: an object
-    pub context: Option<Expression>,
-    /// The tool that answers in the place of a person: its name, and its arguments
-    pub tool: Option<(String, Expression)>,
-}
-
 impl Node {
     /// A node with an action and nothing else: it begins for each branch that comes to it, and the run fails with it.
     pub fn new(id: &str, kind: &'static str, action: Action, next: Next, span: &Span) -> Self {
@@ -418,137 +368,6 @@ impl Node {
             implied_by: None,
         }
     }
-}
-
-impl AskAction {
-    /// A question that takes any answer as it is given; updates see it as `bind`.
-    pub fn new(question: Expression, bind: &'static str) -> Self {
-        AskAction {
-            question,
-            options: Vec::new(),
-            only_options: false,
-            default: None,
-            check: None,
-            trim: false,
-            deadline: None,
-            asked: Box::default(),
-            bind,
-        }
-    }
-}
-
-/// A condition on the length of a text, in characters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LengthCheck {
-    /// The comparison
-    pub operator: Comparison,
-    /// The number it is compared with
-    pub length: u64,
-    /// The condition as it was written
-    pub source: String,
-}
-
-/// A comparison of two numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `==`
-    Equal,
-}
-
-impl LengthCheck {
-    /// Whether the text satisfies the condition.
-    pub fn holds(&self, text: &str) -> bool {
-        let length = text.chars().count() as u64;
-        match self.operator {
-            Comparison::Greater => length > self.length,
-            Comparison::GreaterOrEqual => length >= self.length,
-            Comparison::Less => length < self.length,
-            Comparison::LessOrEqual => length <= self.length,
-            Comparison::Equal => length == self.length,
-        }
-    }
-}
-
-/// Where a node goes on success.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Next {
-    /// To all of these side by side; empty means nowhere: leaving the node is then a failure of the run
-    To(Vec<NodeIndex>),
-    /// By the text the action answered
-    ByAnswer {
-        /// The answers that are known, with their targets
-        routes: Vec<(String, NodeIndex)>,
-        /// The target of every other answer
-        otherwise: NodeIndex,
-    },
-    /// By the text of a value
-    ByValue {
-        /// The value, of the state that the node left
-        value: Expression,
-        /// The texts that are known, with their targets
-        routes: Vec<(String, NodeIndex)>,
-        /// The target of everything else, `null` included
-        otherwise: NodeIndex,
-    },
-    /// By the state that the node left
-    When {
-        /// What has to be true or false
-        condition: Expression,
-        /// Where it goes if it is true
-        then: Box<Next>,
-        /// Where it goes if it is false
-        otherwise: Box<Next>,
-    },
-    /// To wherever each of these leads, side by side
-    Each(Vec<Next>),
-    /// Along every edge that is open; with none, the branch ends here
-    Open(Vec<Edge>),
-}
-
-impl Next {
-    /// Whether it may lead nowhere, so that the branch ends.
-    pub fn may_end_branch(&self) -> bool {
-        match self {
-            Next::Open(_) => true,
-            Next::When { then, otherwise, .. } => then.may_end_branch() || otherwise.may_end_branch(),
-            Next::Each(all) => all.iter().any(Next::may_end_branch),
-            Next::To(_) | Next::ByAnswer { .. } | Next::ByValue { .. } => false,
-        }
-    }
-
-    /// All targets, in order.
-    pub fn targets(&self) -> Vec<NodeIndex> {
-        match self {
-            Next::To(targets) => targets.clone(),
-            Next::ByAnswer { routes, otherwise } | Next::ByValue { routes, otherwise, .. } => {
-                routes.iter().map(|(_, target)| *target).chain([*otherwise]).collect()
-            }
-            Next::When { then, otherwise, .. } => then.targets().into_iter().chain(otherwise.targets()).collect(),
-            Next::Each(all) => all.iter().flat_map(Next::targets).collect(),
-            Next::Open(edges) => edges.iter().map(|edge| edge.target).collect(),
-        }
-    }
-}
-
-/// Where a node goes when its action fails.
-#[derive(Clone, Debug, PartialEq)]
-pub enum OnFailure {
-    /// The run fails
-    Fail,
-    /// To this node
-    To(NodeIndex),
-    /// Where it goes on success, with the error's text in state
-    Continue,
-    /// Nowhere: its branch ends, and the others go on
-    EndBranch,
 }
 
 /// The state key that tells later nodes why `node` failed.
