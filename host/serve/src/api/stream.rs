@@ -17,7 +17,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, stream};
 use hotcell_runtime::{JournalError, NumberedEntry, RunId};
 use http::{HeaderMap, StatusCode};
-use tokio::sync::broadcast::{self, error::RecvError};
+use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -176,7 +176,7 @@ impl Streaming {
                 biased;
                 (follower, read) = step => self.read(follower, read).await,
                 happened = happened(&mut self.live) => match happened {
-                    Some(text) => return Some(Event::default().event("live").data(text)),
+                    Some(text) => return Some(live_event(text)),
                     None => self.live = None,
                 },
             }
@@ -197,6 +197,8 @@ impl Streaming {
             }
             Ok(None) => {
                 self.leash.let_go();
+                // What happened before the run rested was told before that, and nobody may have looked yet.
+                self.ready.extend(happened_so_far(&mut self.live).map(live_event));
                 match self.server.runs().find(self.run.as_str()).await {
                     Ok(record) => {
                         let view = RunView::of_record(&record, self.server.agents());
@@ -227,4 +229,22 @@ async fn happened(live: &mut Option<broadcast::Receiver<Arc<str>>>) -> Option<Ar
         },
         None => std::future::pending().await,
     }
+}
+
+/// What has happened, is not committed, and was not told yet: no more than is kept.
+fn happened_so_far(live: &mut Option<broadcast::Receiver<Arc<str>>>) -> impl Iterator<Item = Arc<str>> {
+    std::iter::from_fn(|| {
+        let live = live.as_mut()?;
+        loop {
+            match live.try_recv() {
+                Ok(text) => return Some(text),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
+            }
+        }
+    })
+}
+
+fn live_event(text: Arc<str>) -> Event {
+    Event::default().event("live").data(text)
 }
