@@ -7,6 +7,7 @@
 mod connection;
 #[cfg(test)]
 mod tests;
+mod upload;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
 use self::connection::{Metered, Resolve, System, connect};
+use self::upload::Uploads;
 use crate::call::Terms;
 use crate::denials::Denials;
 use crate::grants::{Grants, Scheme};
@@ -63,6 +65,7 @@ struct Shared {
     vault: Arc<Vault>,
     tape: Option<Arc<dyn HttpTape>>,
     names: Arc<dyn Resolve>,
+    uploads: Uploads,
 }
 
 /// What the requests of a call came to.
@@ -101,6 +104,7 @@ impl Egress {
                 vault,
                 tape: terms.tape.clone(),
                 names,
+                uploads: Uploads::default(),
             }),
             recording: None,
         }
@@ -236,6 +240,7 @@ impl Destination {
 }
 
 async fn send(shared: Arc<Shared>, request: HttpRequest<WasiBody>, options: RequestOptions) -> Sent {
+    let request = request.map(|body| shared.uploads.to_the_end(body));
     let destination = Destination::of(&request)?;
     let method = request.method().clone();
     if method == Method::CONNECT {

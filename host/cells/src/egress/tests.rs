@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hotcell_budget::{Budget, Bytes};
-use http_body_util::{BodyExt as _, Empty, Full};
+use http_body_util::{BodyExt as _, Empty, Full, StreamBody};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use wasmtime_wasi_http::{Error, WasiBody};
@@ -202,6 +202,73 @@ async fn attack_55_nothing_is_taken_out_of_what_others_answer() -> TestResult {
     let (response, _) = send(egress.shared.clone(), request, Default::default()).await?;
     assert_eq!(response.headers()["x-told"], "value-of-the-key");
     assert_eq!(&response.into_body().collect().await?.to_bytes()[..], b"value-of-the-key");
+    Ok(())
+}
+
+/// A body of so many pieces of 4 KiB, and how many of them were read.
+fn pieces(count: usize) -> (WasiBody, Arc<AtomicUsize>) {
+    let read = Arc::new(AtomicUsize::new(0));
+    let counter = read.clone();
+    let pieces = futures::stream::iter((0..count).map(move |_| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Ok(http_body::Frame::data(bytes::Bytes::from_static(&[b'x'; 4_096])))
+    }));
+    (StreamBody::new(pieces).boxed_unsync(), read)
+}
+
+#[tokio::test]
+async fn a_body_is_taken_to_its_end_whatever_becomes_of_its_request() -> TestResult {
+    let early = serve(answer("413 Payload Too Large", "connection: close\r\n", "")).await?;
+    let nobody = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+    let grants = format!("http = ['http://{}', 'http://{nobody}']", early.address);
+    let budget = Budget { http_requests: 2, ..Budget::default() };
+    let egress = egress(&grants, &budget);
+    let urls = [
+        ("http://127.0.0.1:1".to_owned(), "denied"),
+        (format!("http://{nobody}"), "nobody listens"),
+        (format!("http://{}", early.address), "answered early"),
+        (format!("http://{}", early.address), "one request too many"),
+    ];
+    for (url, what) in urls {
+        let (body, read) = pieces(1_000);
+        let request = HttpRequest::post(&url).body(body)?;
+        let sent = send(egress.shared.clone(), request, Default::default()).await;
+        // Whether an early answer arrives before its connection is reset is chance.
+        assert!(sent.is_err() || what == "answered early", "{what}");
+        drop(sent);
+        let all = async {
+            while read.load(Ordering::SeqCst) < 1_000 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all).await.map_err(|_| what)?;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_is_read_of_a_body_when_its_call_is_over() -> TestResult {
+    let egress = egress("", &Budget::default());
+    let read = Arc::new(AtomicUsize::new(0));
+    let counter = read.clone();
+    let endless = futures::stream::repeat_with(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+        Ok(http_body::Frame::data(bytes::Bytes::from_static(b"x")))
+    });
+    let slow = futures::StreamExt::then(endless, |frame| async {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        frame
+    });
+    let request = HttpRequest::post("http://127.0.0.1:1").body(StreamBody::new(slow).boxed_unsync())?;
+    assert!(send(egress.shared.clone(), request, Default::default()).await.is_err());
+    while read.load(Ordering::SeqCst) < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    drop(egress);
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let before = read.load(Ordering::SeqCst);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(read.load(Ordering::SeqCst), before);
     Ok(())
 }
 
