@@ -13,9 +13,50 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Fields that are listed where none is like the one that was written. A longer list helps nobody who reads a message.
+const MOST_LISTED: usize = 24;
+/// Fields that are offered because they share a word with the one that was written.
+const MOST_OFFERED: usize = 3;
+
+/// What to write in place of a field that is none: the one that is most like it, or all that there are. Where these are many,
+/// those that have it as a word of theirs (`agent_type` for `type`).
+pub fn advise_field<'a>(word: &str, fields: impl IntoIterator<Item = &'a str>) -> String {
+    let mut known: Vec<&str> = Vec::new();
+    for field in fields {
+        if !known.contains(&field) {
+            known.push(field);
+        }
+    }
+    if let Some(near) = closest(word, known.iter().copied()) {
+        return format!("did you mean `{near}`?");
+    }
+    let quoted = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    if known.len() <= MOST_LISTED {
+        return format!("its fields are {}", quoted(&known).join(", "));
+    }
+    let lower = word.to_lowercase();
+    let related: Vec<&str> =
+        known.iter().copied().filter(|field| field.split('_').any(|part| part == lower)).take(MOST_OFFERED).collect();
+    match known.len() {
+        _ if !related.is_empty() => format!("did you mean {}?", quoted(&related).join(" or ")),
+        count => format!("it has {count} fields, which the documentation of the language lists"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::closest;
+    use super::{advise_field, closest};
+
+    #[test]
+    fn who_wrote_another_name_is_offered_what_is_near_and_no_long_list() {
+        let few = ["agent_type", "communication_type", "prompt"];
+        let numbered: Vec<String> = (0..90).map(|number| format!("f{number}x")).collect();
+        let many = || numbered.iter().map(String::as_str).chain(few);
+        assert_eq!(advise_field("promt", many()), "did you mean `prompt`?");
+        assert_eq!(advise_field("type", few), "its fields are `agent_type`, `communication_type`, `prompt`");
+        assert_eq!(advise_field("Type", many()), "did you mean `agent_type` or `communication_type`?");
+        assert_eq!(advise_field("role", many()), "it has 93 fields, which the documentation of the language lists");
+    }
 
     #[test]
     fn typos_are_found_and_strangers_are_not() {

@@ -1,7 +1,7 @@
 //! What the JSON schema finds wrong with a component, in the words of the other diagnostics.
 
-use hotcell_graph::closest;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::{advise_field, closest};
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value as Json;
@@ -97,12 +97,9 @@ fn unknown_field(field: &str, kind: &Kind, version: Version) -> Diagnostic {
     }
     let is_known = |name: &&str| later::field(component_type, name).is_none_or(|field| field.since <= version);
     let fields: Vec<&str> = kind.fields().into_iter().filter(is_known).collect();
-    match closest(field, fields.iter().copied().chain([REFERENCED])) {
+    match closest(field, [REFERENCED]) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => {
-            let all: Vec<String> = fields.iter().map(|name| format!("`{name}`")).collect();
-            error.help(format!("its fields are {}", all.join(", ")))
-        }
+        None => error.help(advise_field(field, fields)),
     }
 }
 

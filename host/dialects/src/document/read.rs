@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use hotcell_graph::closest;
+use hotcell_graph::advise_field;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 
 use super::{Document, Entry, Kind, MAX_DIAGNOSTICS, Node, Place, Style, position, report, scalar};
@@ -351,10 +351,7 @@ impl<'r, 'd> Fields<'r, 'd> {
                 continue;
             }
             let message = format!("`{}` is not a field of {}", entry.key, self.owner.what);
-            let help = advice(&entry.key).unwrap_or_else(|| match closest(&entry.key, self.known.iter().copied()) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None => format!("its fields are {}", names(&self.known)),
-            });
+            let help = advice(&entry.key).unwrap_or_else(|| advise_field(&entry.key, self.known.iter().copied()));
             let error = self.error(message, &self.reader.span(entry.key_place)).help(help);
             self.reader.report(Diagnostic { severity, ..error });
         }
@@ -371,12 +368,4 @@ fn meant(node: &Node) -> Cow<'_, Kind> {
         },
         kind => Cow::Borrowed(kind),
     }
-}
-
-/// Names in backticks, separated by commas.
-fn names(names: &[&str]) -> String {
-    // A field may have been looked for more than once.
-    let first = |(place, name): &(usize, &&str)| !names[..*place].contains(*name);
-    let quoted: Vec<String> = names.iter().enumerate().filter(first).map(|(_, name)| format!("`{name}`")).collect();
-    quoted.join(", ")
 }
