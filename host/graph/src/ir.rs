@@ -57,7 +57,7 @@ pub use recall::Recall;
 pub use recording::{RecordedModel, RecordedReply, Recording};
 pub use retry::{Jitter, Recoverable, Retry, RetryOn};
 pub use scheduling::{Arrived, Edge, Ends, FailedNodes, Join, JoinWhen, Scheduling, Sharing, Unmet};
-pub use tool::{Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
+pub use tool::{Arguments, Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 pub use transcript::{COST, ITERATIONS, REPLY, SAID, SUMMARY, Summary, Transcript};
 pub use typed::{Rendered, Typed};
 

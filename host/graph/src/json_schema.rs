@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError};
 use serde_json::{Map, Value};
 
@@ -102,6 +103,21 @@ impl JsonSchema {
             "" => error.to_string(),
             path => format!("{path}: {error}"),
         })
+    }
+
+    /// The properties of an object that the schema does not let in, whatever their values: it is closed, and they are none of
+    /// those that it names. Nothing where finding out would take too many steps; [`JsonSchema::problems`] says so then.
+    pub fn unexpected(&self, value: &Value) -> Vec<String> {
+        if self.check_work(value).is_err() {
+            return Vec::new();
+        }
+        let of_the_object = self.validator.iter_errors(value).filter(|error| error.instance_path().as_str().is_empty());
+        let named = of_the_object.map(|error| match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected }
+            | ValidationErrorKind::UnevaluatedProperties { unexpected } => unexpected.clone(),
+            _ => Vec::new(),
+        });
+        named.flatten().collect()
     }
 
     fn said(&self, value: &Value, most: usize, say: &dyn Fn(ValidationError<'_>) -> String) -> Vec<String> {

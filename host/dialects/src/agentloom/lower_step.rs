@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, AtCap, CallAction, CallTarget, Callable, ComputeAction, Expression, Gives, Jitter,
-    ModelSettings, PromptPart, RequestCap, Retry, RetryOn, Tool, ToolAction, ToolKind, Update,
+    Action, AgentLoop, Arguments, AskAction, AtCap, CallAction, CallTarget, Callable, ComputeAction, Expression, Gives,
+    Jitter, ModelSettings, PromptPart, RequestCap, Retry, RetryOn, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::{Key, Object, Value};
 
@@ -147,7 +147,7 @@ fn tool_call(tool: &str, arguments: &[(Key, Given)]) -> Action {
         confirm: false,
     };
     let inputs = Expression::Object(inputs);
-    Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, is_checked: true, bind: ANSWER }))
+    Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, arguments: Arguments::Checked, bind: ANSWER }))
 }
 
 fn subworkflow(child: &Subworkflow, context: &Context<'_>) -> Option<Action> {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hotcell_graph::ir::{Action, Composed, Expression, JobAction, Tool, ToolAction, ToolKind};
+use hotcell_graph::ir::{Action, Arguments, Composed, Expression, JobAction, Tool, ToolAction, ToolKind};
 use hotcell_graph::{Key, Object, Value};
 
 use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
@@ -101,7 +101,7 @@ fn program(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings
     Action::Tool(Box::new(ToolAction {
         tool: Arc::new(tool),
         inputs: sent(connector),
-        is_checked: false,
+        arguments: Arguments::AsTheyAre,
         bind: ANSWER,
     }))
 }

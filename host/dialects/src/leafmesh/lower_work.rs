@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed, ComputeAction,
-    Contract, Expiry, Expression, Fit, ModelServer, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Tool,
-    ToolAction, ToolKind, Update,
+    Action, AgentLoop, Arguments, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed,
+    ComputeAction, Contract, Expiry, Expression, Fit, ModelServer, ModelSettings, Next, NodeIndex, PromptPart,
+    RequestCap, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::{Key, Object, Path, Template, Value};
 use serde_json::json;
@@ -129,7 +129,7 @@ fn function(agent: &Agent, inputs: Expression, surroundings: &dyn Surroundings) 
         kind: ToolKind::Host(name.to_string()),
         confirm: false,
     };
-    Ok(Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, is_checked: true, bind: ANSWER })))
+    Ok(Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, arguments: Arguments::LetIn, bind: ANSWER })))
 }
 
 /// Whether the function of an agent can be called; the error says why not.

@@ -18,7 +18,7 @@ use hotcell_graph::{Key, List, Object, State, TodoList, TodoTool, Value};
 use hotcell_models::{ToolCallRequest, ToolSpec};
 use serde_json::json;
 
-use super::model::check_arguments;
+use super::arguments::check_arguments;
 use super::skills::SkillError;
 use super::{Performed, agent, call, converse, defined, skills, todo, tool};
 use crate::context::Interruption;

@@ -1,7 +1,7 @@
 //! Tools that a graph defines itself: their inputs made ready, the work done by whoever does it.
 
 use hotcell_budget::Account;
-use hotcell_graph::ir::{NoValue, Retry, Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
+use hotcell_graph::ir::{Arguments, NoValue, Retry, Slot, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
 use hotcell_graph::types::{pointer_step, schema_at, to_text};
 use hotcell_graph::value::{JsonError, parse_json};
 use hotcell_graph::{Object, State, Value};
@@ -10,8 +10,8 @@ use serde_json::json;
 use thiserror::Error;
 
 use super::Performed;
+use super::arguments;
 use super::converse::pause;
-use super::model::check_arguments;
 use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
 use crate::event::Event;
@@ -27,14 +27,16 @@ pub(super) async fn perform(
     state: &State,
 ) -> Result<Performed, Interruption> {
     let inputs = action.inputs.evaluate(state).map_err(|error| Interruption::Failed(error.to_string()))?;
-    let inputs = inputs.as_object().cloned().unwrap_or_default();
+    let mut inputs = inputs.as_object().cloned().unwrap_or_default();
     if action.tool.confirm && !may_call(turn, &action.tool.name, &Value::Object(inputs.clone())).await? {
         return Err(Interruption::Failed(format!("tool `{}`: {NOT_ALLOWED}", action.tool.name)));
     }
-    if let (true, ToolKind::Host(name)) = (action.is_checked, &action.tool.kind) {
+    if action.arguments != Arguments::AsTheyAre
+        && let ToolKind::Host(name) = &action.tool.kind
+    {
         let spec = turn.context.ports.tools.describe(name);
         let spec = spec.ok_or_else(|| Interruption::Failed(format!("there is no tool `{name}`")))?;
-        check_arguments(&spec, &Value::Object(inputs.clone()).to_json()).map_err(|problem| {
+        inputs = arguments::fit(&spec, inputs, action.arguments).map_err(|problem| {
             // The same arguments will not fit another time.
             turn.give_up();
             Interruption::Failed(format!("the arguments of the tool `{}` do not fit: {problem}", action.tool.name))

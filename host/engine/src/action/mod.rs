@@ -2,6 +2,7 @@
 
 mod agent;
 mod answer_calls;
+mod arguments;
 mod ask;
 mod call;
 mod compute;

@@ -6,8 +6,6 @@ use std::time::Duration;
 
 use hotcell_budget::{Account, Cost, Usage};
 use hotcell_graph::ir::{Forbidden, ModelServer, ModelSettings, RecordedReply};
-use hotcell_graph::json_schema::JsonSchema;
-use hotcell_graph::value::{JsonError, parse_json};
 use hotcell_graph::{Key, Object, Value};
 use hotcell_models::{
     Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TokenUsage, ToolCallRequest, ToolChoice,
@@ -288,34 +286,4 @@ fn recall(answer: &Value) -> Result<Reply, Unanswered> {
         Some(error) => Err(Unanswered::Refused(serde_json::from_value(error.clone()).map_err(unreadable)?)),
         None => serde_json::from_value(answer).map_err(unreadable),
     }
-}
-
-/// Why what a model wrote cannot be the arguments of a call.
-#[derive(Debug, Error)]
-pub(super) enum ArgumentsError {
-    #[error("they are not JSON: {0}")]
-    NotJson(#[from] JsonError),
-    #[error("they have to be an object, not {0}")]
-    NoObject(&'static str),
-    /// What does not fit the parameters of the tool
-    #[error("{}", .0.join("; "))]
-    Misfit(Vec<String>),
-}
-
-/// The arguments of a call, which a model writes as a text. Nothing at all is no arguments.
-pub(super) fn parse_arguments(arguments: &str) -> Result<Object, ArgumentsError> {
-    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-    match parse_json(arguments)? {
-        Value::Object(arguments) => Ok(arguments),
-        other => Err(ArgumentsError::NoObject(other.a_kind())),
-    }
-}
-
-/// Arguments must be a JSON object that fits the tool's parameters.
-pub(super) fn check_arguments(tool: &ToolSpec, arguments: &str) -> Result<(), ArgumentsError> {
-    let value = Value::Object(parse_arguments(arguments)?);
-    // A tool whose own schema is broken is not the model's fault: its arguments go through.
-    let Ok(schema) = JsonSchema::compile(&tool.parameters) else { return Ok(()) };
-    let problems = schema.problems(&serde_json::Value::from(&value), 5);
-    if problems.is_empty() { Ok(()) } else { Err(ArgumentsError::Misfit(problems)) }
 }

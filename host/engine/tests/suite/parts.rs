@@ -7,8 +7,8 @@ use crate::common::journal::{before_the_end, journal_with, request};
 use hotcell_engine::{Engine, Outcome, RunReport};
 use hotcell_graph::conversation::{Speaker, message};
 use hotcell_graph::ir::{
-    Action, AskAction, CallAction, CallTarget, Collect, Expression, Graph, GraphItems, Iterate, MapBody, Next, Node,
-    NodeIds, Reduction, Results, Slot, Tool, ToolAction, ToolKind, Update,
+    Action, Arguments, AskAction, CallAction, CallTarget, Collect, Expression, Graph, GraphItems, Iterate, MapBody,
+    Next, Node, NodeIds, Reduction, Results, Slot, Tool, ToolAction, ToolKind, Update,
 };
 use hotcell_graph::types::Type;
 use hotcell_graph::value::parse_json;
@@ -233,7 +233,12 @@ fn measuring() -> Arc<Graph> {
         confirm: false,
     };
     let inputs = Expression::Object(vec![("room".into(), Expression::Value("kitchen".into()))]);
-    let action = Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, is_checked: false, bind: "answer" }));
+    let action = Action::Tool(Box::new(ToolAction {
+        tool: Arc::new(tool),
+        inputs,
+        arguments: Arguments::AsTheyAre,
+        bind: "answer",
+    }));
     let ids = NodeIds::new(["ask", "end"]);
     let outputs = Expression::Object(vec![("is".into(), key("is"))]);
     Arc::new(finished(

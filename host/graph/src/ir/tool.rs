@@ -99,10 +99,21 @@ pub struct ToolAction {
     pub tool: Arc<Tool>,
     /// An object: its inputs
     pub inputs: Expression,
-    /// Whether they have to fit the parameters of a tool of the host before it is called
-    pub is_checked: bool,
+    /// What of them a tool of the host is given
+    pub arguments: Arguments,
     /// The name under which updates see the answer
     pub bind: &'static str,
+}
+
+/// What a tool of the host is given of the inputs of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// All of them; the tool says what it does not take
+    AsTheyAre,
+    /// All of them, if they fit its parameters; otherwise it is not called
+    Checked,
+    /// Those that its parameters let in, if these fit: a node that tells what it knows need not know who listens
+    LetIn,
 }
 
 /// The tool by which a model hands in what it owes: values for named outputs.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, CallAction, CallTarget, Collect, Expression, Gives, GraphItems, Iterate, Join, Next,
-    Node, OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool, ToolAction, Typed,
-    Update,
+    Action, AgentLoop, Arguments, AskAction, CallAction, CallTarget, Collect, Expression, Gives, GraphItems, Iterate,
+    Join, Next, Node, OnFailure, PluginNodeAction, PluginNodeKind, PromptPart, Reduction, Retry, Rounds, Tool,
+    ToolAction, Typed, Update,
 };
 use hotcell_graph::types::{Type, pointer_step, schema_at};
 use hotcell_graph::{Key, Object, Value};
@@ -88,7 +88,7 @@ impl<'c> Lowering<'c> {
                 let action = ToolAction {
                     tool: Arc::new(of_api_node(component, retry)),
                     inputs: site.inputs(),
-                    is_checked: false,
+                    arguments: Arguments::AsTheyAre,
                     bind: ANSWER,
                 };
                 vec![site.node(Action::Tool(Box::new(action)), site.outputs(&site.entries()))]
@@ -172,7 +172,7 @@ impl<'c> Lowering<'c> {
             }
         };
         let inputs = site.inputs_for(&lowered);
-        let action = ToolAction { tool: lowered, inputs, is_checked: false, bind: ANSWER };
+        let action = ToolAction { tool: lowered, inputs, arguments: Arguments::AsTheyAre, bind: ANSWER };
         Some(site.node(Action::Tool(Box::new(action)), site.outputs(&source)))
     }
 

@@ -10,8 +10,8 @@ use thiserror::Error;
 
 use super::confirm::Answer;
 use super::{ReachableKind, ReachableTool, answered, named};
+use crate::action::arguments::{ArgumentsError, parse_arguments};
 use crate::action::defined;
-use crate::action::model::{ArgumentsError, parse_arguments};
 use crate::action::tool::ToolFailure;
 use crate::context::Interruption;
 use crate::turn::NodeTurn;
