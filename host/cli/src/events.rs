@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
-use hotcell_runtime::{Event, Observer, Outcome, RunReport};
+use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_runtime::{Event, Observer, RunReport, diagnostic_json, report_json};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
@@ -33,26 +33,14 @@ pub(crate) fn line(value: &Value) -> Result<(), Failure> {
 
 /// The `result` line of a run that gave control back.
 pub(crate) fn result(report: &RunReport, exit: Exit) -> Value {
-    let mut line = json!({
+    let told = report_json(report);
+    let line = json!({
         "event": "result",
-        "run": report.run.as_str(),
-        "status": status(&report.outcome),
+        "run": told["run"],
+        "status": told["status"],
         "exit_code": exit as u8,
-        "failures": report.failures,
-        "usage": report.account.total(),
-        "used_by": report.account,
     });
-    match &report.outcome {
-        Outcome::Completed { output } => line["output"] = output.as_str().into(),
-        Outcome::Failed { node, error } => {
-            line["node"] = node.as_deref().into();
-            line["error"] = error.as_str().into();
-        }
-        Outcome::Stopped { reason } => line["error"] = reason.as_str().into(),
-        Outcome::Waiting { questions } => line["questions"] = json!(questions),
-        Outcome::Interrupted | Outcome::Paused | Outcome::Cancelled => {}
-    }
-    line
+    with(line, told)
 }
 
 /// The `result` line of a run that did not start or could not go on.
@@ -63,44 +51,13 @@ pub(crate) fn refusal(exit: Exit, error: &str) -> Value {
 
 /// The line of one finding about the graph at `path`.
 pub(crate) fn diagnostic(path: &Path, diagnostic: &Diagnostic) -> Value {
-    let place = |span: &Span| {
-        let (line, column) = span.line_column();
-        json!({ "file": span.file.name, "line": line, "column": column, "start": span.start, "end": span.end })
-    };
-    let related: Vec<Value> = diagnostic
-        .related
-        .iter()
-        .map(|(span, label)| {
-            let mut value = place(span);
-            value["label"] = label.as_str().into();
-            value
-        })
-        .collect();
-    json!({
-        "event": "diagnostic",
-        "path": path.to_string_lossy(),
-        "severity": match diagnostic.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        },
-        "message": diagnostic.message,
-        "node": diagnostic.node,
-        "place": diagnostic.span.as_ref().map(place),
-        "label": diagnostic.label,
-        "related": related,
-        "help": diagnostic.help,
-    })
+    with(json!({ "event": "diagnostic", "path": path.to_string_lossy() }), diagnostic_json(diagnostic))
 }
 
-fn status(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed { .. } => "completed",
-        Outcome::Failed { .. } => "failed",
-        Outcome::Stopped { .. } => "stopped",
-        Outcome::Waiting { .. } => "waiting",
-        Outcome::Interrupted => "interrupted",
-        Outcome::Paused => "paused",
-        Outcome::Cancelled => "cancelled",
+/// A line with further entries behind its own.
+fn with(mut line: Value, further: Value) -> Value {
+    if let (Value::Object(line), Value::Object(further)) = (&mut line, further) {
+        line.extend(further);
     }
+    line
 }

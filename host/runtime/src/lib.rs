@@ -6,6 +6,7 @@
 mod address;
 mod agent;
 mod agent_registry;
+mod as_json;
 mod callbacks;
 mod called;
 mod cells;
@@ -43,6 +44,7 @@ mod tools;
 mod web;
 
 pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, OutsideCallError, Which};
+pub use as_json::{diagnostic_json, report_json};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
 pub use called::{PROMPT, called_with, input_schema};
 pub use cells::CarriedError;
