@@ -7,7 +7,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::OnceLock;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -24,6 +24,8 @@ use crate::text::one_line;
 
 /// The argument that makes a program compile and end.
 const ARGUMENT: &str = "hotcell-compile-component";
+/// Where the system finds libraries of programs.
+const LIBRARIES: &str = "LD_LIBRARY_PATH";
 /// What each megabyte of a component adds to the seconds of processor time, and each byte to the memory.
 const SECONDS_PER_MIB: u64 = 5;
 const MEMORY_PER_BYTE: u64 = 96;
@@ -40,8 +42,8 @@ const MAX_PROBLEM: usize = 500;
 const REFUSED: i32 = 3;
 const OTHER_ENGINE: i32 = 4;
 
-/// How this program is started to compile; none where it has not said that it can.
-static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+/// How this program is started to compile, and what it is given first; none where it has not said that it can.
+static PROGRAM: OnceLock<(PathBuf, Vec<OsString>)> = OnceLock::new();
 
 /// Compiles in processes of their own from now on: this program is started again, with an argument that only this function
 /// knows. So it has to be called first in `main`, before arguments are read; in a process that was started to compile, it
@@ -49,20 +51,34 @@ static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 ///
 /// Without it, components are compiled in the process that loads them, whatever that takes.
 pub fn compile_in_processes() {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|argument| argument == ARGUMENT) {
-        let code = match work(arguments.collect()) {
-            Ok(()) => 0,
-            Err((code, problem)) => {
-                let _ = writeln!(io::stderr(), "{problem}");
-                code
-            }
-        };
+    if let Some(code) = compile_if_asked(std::env::args_os().skip(1)) {
         std::process::exit(code);
     }
     if let Ok(program) = own_program() {
-        let _ = PROGRAM.set(program);
+        compile_in_processes_of(program, Vec::new());
     }
+}
+
+/// Compiles in processes of their own from now on, as [`compile_in_processes`] does where this process is not a program of ours: `program`
+/// is started with these arguments and those that [`compile_if_asked`] has to be handed.
+pub fn compile_in_processes_of(program: PathBuf, arguments: Vec<OsString>) {
+    // Whoever said it first is believed: there is one way for a process.
+    let _ = PROGRAM.set((program, arguments));
+}
+
+/// Compiles, if these arguments ask for it: what is to be compiled comes from standard input, and goes to standard output. Gives
+/// the exit code with which the process has to end then.
+pub fn compile_if_asked(mut arguments: impl Iterator<Item = OsString>) -> Option<i32> {
+    if arguments.next().is_none_or(|argument| argument != ARGUMENT) {
+        return None;
+    }
+    Some(match work(arguments.collect()) {
+        Ok(()) => 0,
+        Err((code, problem)) => {
+            let _ = writeln!(io::stderr(), "{problem}");
+            code
+        }
+    })
 }
 
 /// The file of this very program, also if another one has taken its place since.
@@ -183,18 +199,26 @@ enum Failed {
 }
 
 /// Has a process compile.
-fn in_process(program: &Path, compatibility: &str, limits: Limits, source: Source<'_>) -> Result<Vec<u8>, Failed> {
+fn in_process(
+    (program, before): &(PathBuf, Vec<OsString>),
+    compatibility: &str,
+    limits: Limits,
+    source: Source<'_>,
+) -> Result<Vec<u8>, Failed> {
     let kind = match source {
         Source::Component(_) => "component",
         Source::Preview1Command(_) => "command",
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+    let libraries = std::env::var_os(LIBRARIES);
     let mut child = Command::new(program)
+        .args(before)
         .arg(ARGUMENT)
         .args([kind, compatibility, &limits.seconds.to_string(), &limits.memory.to_string()])
-        // It needs nothing of what this process knows.
+        // It needs nothing of what this process knows, but where the system finds its libraries.
         .env_clear()
         .env("RAYON_NUM_THREADS", threads.to_string())
+        .envs(libraries.map(|folders| (LIBRARIES, folders)))
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

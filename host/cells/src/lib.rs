@@ -87,7 +87,7 @@ pub use call::{
 };
 pub use cells::{Cell, Cells, CellsError, CellsOptions, CompileEvent, CompileListener, ScriptKind};
 pub use clock::Repeatable;
-pub use compile::{CompileLimits, compile_in_processes};
+pub use compile::{CompileLimits, compile_if_asked, compile_in_processes, compile_in_processes_of};
 pub use contract::{CONTRACT_VERSION, LogLevel};
 pub use description::{
     ConnectorDescription, ConnectorMode, DESCRIPTION_SECTION, Description, DescriptionError, HOOK_POINTS,

@@ -54,7 +54,9 @@ pub use host::{
     ConfigError, Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice,
     Session, StoresChoice, cells_cache, state_folder,
 };
-pub use hotcell_cells::{Cleaned, Difference, clean_cells, compile_in_processes, raise_open_files};
+pub use hotcell_cells::{
+    Cleaned, Difference, clean_cells, compile_if_asked, compile_in_processes, compile_in_processes_of, raise_open_files,
+};
 pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_dialects::leafmesh;
