@@ -32,6 +32,11 @@ pub trait Surroundings {
         Imported::Missing { searched: vec![format!("the tool `{normal}`")] }
     }
 
+    /// The JSON schema of a type of another language, by its import path, where the host was told what it is.
+    fn type_schema(&self, _path: &str) -> Option<Arc<str>> {
+        None
+    }
+
     /// Whether texts with placeholders are to be read as templates of the Jinja language.
     fn renders_jinja(&self) -> bool {
         false

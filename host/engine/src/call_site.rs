@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use hotcell_journal::{EntryPath, RecordedCall, RunWriter};
+use hotcell_journal::{EntryPath, RecordedCall, RunId, RunWriter};
 
 /// Where in a run a call is made.
 #[derive(Clone, Default)]
@@ -17,6 +17,11 @@ impl CallSite {
 
     pub(crate) fn new(writer: Arc<dyn RunWriter>, place: EntryPath) -> Self {
         CallSite(Some((writer, place)))
+    }
+
+    /// The run that makes it.
+    pub fn run(&self) -> Option<&RunId> {
+        self.0.as_ref().map(|(writer, _)| writer.run())
     }
 
     /// Whether a recording of the call is kept.

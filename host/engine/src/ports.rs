@@ -280,6 +280,12 @@ pub struct ToolCall<'a> {
 pub trait Tools: Send + Sync {
     /// What a model is told about a tool; `None` if there is no such tool.
     fn describe(&self, name: &str) -> Option<ToolSpec>;
+
+    /// Whether nothing around a tool limits what it may do: a function of the program that has the engine.
+    fn is_unsealed(&self, _name: &str) -> bool {
+        false
+    }
+
     /// Calls a tool; the answer is JSON text.
     async fn call(&self, call: ToolCall<'_>) -> CallReport;
 }

@@ -15,6 +15,7 @@ use hotcell_plugins::{
 use crate::cells::CellRuntime;
 use crate::environment::Environment;
 use crate::host::options::{OnProgress, Progress, StoresChoice, state_folder};
+use crate::offered::Offered;
 use crate::revision::sources::{FolderFor, Sources};
 use crate::servers::Connections;
 
@@ -26,6 +27,7 @@ pub(crate) const PLUGIN_FOLDER: &str = "plugins";
 pub(crate) struct LoadContext {
     parts: Arc<Parts>,
     sources: Arc<Sources>,
+    offered: Arc<Offered>,
 }
 
 /// The parts of a context.
@@ -66,12 +68,22 @@ pub(crate) struct Parts {
 
 impl LoadContext {
     pub(crate) fn new(parts: Parts) -> Self {
-        LoadContext { parts: Arc::new(parts), sources: Arc::new(Sources::Plain) }
+        LoadContext { parts: Arc::new(parts), sources: Arc::new(Sources::Plain), offered: Arc::default() }
     }
 
     /// The same process, with loading that reads there.
     pub(crate) fn reading(&self, sources: Sources) -> Self {
-        LoadContext { parts: self.parts.clone(), sources: Arc::new(sources) }
+        LoadContext { sources: Arc::new(sources), ..self.clone() }
+    }
+
+    /// The same process, where agents are handed this and nothing else.
+    pub(crate) fn offering(&self, offered: Offered) -> Self {
+        LoadContext { offered: Arc::new(offered), ..self.clone() }
+    }
+
+    /// What the program hands to the agents that it loads.
+    pub(crate) fn offered(&self) -> &Arc<Offered> {
+        &self.offered
     }
 
     /// Where loading reads.

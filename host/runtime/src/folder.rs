@@ -279,6 +279,9 @@ impl Surroundings for AgentSurroundings<'_> {
     }
 
     fn tool(&self, name: &str) -> ToolState {
+        if let Some(state) = self.reach.tools.functions().find(name) {
+            return state;
+        }
         match self.reach.registry.tool(name) {
             Ok(_) => ToolState::Usable,
             Err(NoTool::Missing) => match self.reach.python.load_carried(&self.place(None), name) {
@@ -288,6 +291,10 @@ impl Surroundings for AgentSurroundings<'_> {
             },
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
         }
+    }
+
+    fn type_schema(&self, path: &str) -> Option<Arc<str>> {
+        self.reach.tools.functions().schema_of(path)
     }
 
     fn renders_jinja(&self) -> bool {

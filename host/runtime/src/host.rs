@@ -26,6 +26,7 @@ pub use self::runs::Session;
 use crate::agent::{Agent, LoadFailure, Loading, NotConverted, Which};
 use crate::cells::{CellRuntime, OnCompile};
 use crate::context::{LoadContext, PLUGIN_FOLDER, Parts};
+use crate::offered::Offered;
 use crate::servers::SERVERS_FILE;
 use crate::{convert, load};
 
@@ -127,6 +128,12 @@ impl Host {
     /// compiled cells. Its `cache_dir` and `progress` are those of this host.
     pub fn beside(&self, options: HostOptions) -> Result<Self, HostError> {
         Host::with_cell_runtime(self.context().cell_runtime().clone(), options)
+    }
+
+    /// The same host, with the same runs and plugins, which hands this and nothing else to the agents that it loads, and to runs that go on.
+    pub fn offering(&self, offered: Offered) -> Self {
+        let Inner { journal, context, gates } = &*self.0;
+        Host(Arc::new(Inner { journal: journal.clone(), context: context.offering(offered), gates: gates.clone() }))
     }
 
     fn with_cell_runtime(cell_runtime: CellRuntime, options: HostOptions) -> Result<Self, HostError> {

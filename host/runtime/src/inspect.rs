@@ -52,7 +52,7 @@ pub struct InspectedLoop {
 pub struct InspectedTool {
     /// Its name
     pub name: String,
-    /// `tool`, or `agent`
+    /// `tool`, `agent`, or `function` for a function of the program that embeds hotcell, which is not sealed
     pub kind: &'static str,
     /// What the model is told about it
     pub description: String,
@@ -184,11 +184,12 @@ impl Inspector<'_> {
         let described = |name: &str, kind, description: &str| {
             Some(InspectedTool { name: name.to_owned(), kind, description: description.to_owned() })
         };
+        let kind = |name: &str| if self.tools.is_unsealed(name) { "function" } else { "tool" };
         let of_host = |name: &str| self.tools.describe(name).map(|spec| spec.description).unwrap_or_default();
         match tool {
-            Callable::Tool(name) => described(name, "tool", &of_host(name)),
+            Callable::Tool(name) => described(name, kind(name), &of_host(name)),
             Callable::Described { tool, name, description, .. } => {
-                described(name, "tool", &description.clone().unwrap_or_else(|| of_host(tool)))
+                described(name, kind(tool), &description.clone().unwrap_or_else(|| of_host(tool)))
             }
             Callable::Agent { name, description, .. } => described(name, "agent", description),
             Callable::Loop(nested) => described(&nested.name, "agent", &nested.description),

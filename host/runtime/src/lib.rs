@@ -24,6 +24,7 @@ mod live;
 mod load;
 mod load_failure;
 mod notices;
+mod offered;
 mod permissions;
 mod plugin_nodes;
 mod plugin_registry;
@@ -72,12 +73,13 @@ pub use hotcell_journal::{
     RunSummary, SqliteStore, callback_of, failures, open_questions,
 };
 pub use hotcell_mcp as mcp;
-pub use hotcell_models::{Price, Prices};
+pub use hotcell_models::{Price, Prices, ToolSpec};
 pub use hotcell_plugins as plugins;
 pub use inspect::{CostRange, InspectedLoop, InspectedTool, inspect};
 pub use knowledge::{KnowledgeError, KnowledgeProblem};
 pub use live::{LiveCatalog, Make};
 pub use permissions::Revoked;
+pub use offered::{FunctionCall, OfferError, Offered, OfferedFunction};
 pub use plugin_tools::PluginTools;
 pub use recordings::UnreadRecording;
 pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally, UnusableCall};

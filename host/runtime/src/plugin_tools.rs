@@ -10,6 +10,7 @@ use hotcell_models::ToolSpec;
 use hotcell_plugins::{AgentFolder, Catalogue, FolderError, GrantError, GrantOrder, Plugin};
 
 use crate::host::Host;
+use crate::offered::AgentFunctions;
 use crate::permissions::Permissions;
 use crate::plugin_registry::PluginRegistry;
 use crate::revision::sources::FolderFor;
@@ -40,7 +41,9 @@ impl PluginTools {
             permissions,
             starts_programs: context.starts_programs(),
         });
-        let tools = AgentTools::new(registry.clone(), servers, context.model(), context.default_model());
+        let functions = AgentFunctions::new(Arc::default(), context.sources().clone());
+        let (model, default_model) = (context.model(), context.default_model());
+        let tools = AgentTools::new(functions, registry.clone(), servers, model, default_model);
         (PluginTools { registry, tools }, diagnostics)
     }
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::components::AgentComponents;
 use crate::plugin_registry::{FoundTool, NoTool, NotPrepared, PluginRegistry, RegisteredPlugin};
+use crate::offered::AgentFunctions;
 use crate::python::PythonTools;
 use crate::recordings;
 use crate::servers::AgentServers;
@@ -26,6 +27,7 @@ pub(crate) type Told<'a> = (&'a Arc<dyn Hooks>, &'a CallSite);
 /// The tools within reach of an agent, and the model that its plugins may ask.
 #[derive(Clone)]
 pub(crate) struct AgentTools {
+    functions: AgentFunctions,
     registry: Arc<PluginRegistry>,
     servers: AgentServers,
     python: PythonTools,
@@ -36,6 +38,7 @@ pub(crate) struct AgentTools {
 
 impl AgentTools {
     pub(crate) fn new(
+        functions: AgentFunctions,
         registry: Arc<PluginRegistry>,
         servers: AgentServers,
         model: Arc<dyn Model>,
@@ -43,7 +46,12 @@ impl AgentTools {
     ) -> Self {
         let python = PythonTools::new(registry.cells().clone(), registry.permissions().clone());
         let components = AgentComponents::new(registry.cells().clone(), registry.permissions().clone());
-        AgentTools { registry, servers, python, components, model, default_model }
+        AgentTools { functions, registry, servers, python, components, model, default_model }
+    }
+
+    /// The functions of the program that embeds hotcell.
+    pub(crate) fn functions(&self) -> &AgentFunctions {
+        &self.functions
     }
 
     /// The components that the agent's file sets up itself.
@@ -135,6 +143,9 @@ pub(crate) fn explain(name: &str, problem: &NoTool) -> String {
 #[async_trait]
 impl Tools for AgentTools {
     fn describe(&self, name: &str) -> Option<ToolSpec> {
+        if let Some(described) = self.functions.describe(name) {
+            return Some(described);
+        }
         let name = &*self.resolve(name);
         if AgentServers::is_function(name) {
             return self.servers.describe(name);
@@ -152,7 +163,14 @@ impl Tools for AgentTools {
         })
     }
 
+    fn is_unsealed(&self, name: &str) -> bool {
+        self.functions.has(name)
+    }
+
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        if self.functions.has(call.name) {
+            return self.functions.call(&call).await;
+        }
         let name = self.resolve(call.name);
         let call = ToolCall { name: &name, ..call };
         if AgentComponents::is_tool(call.name) {

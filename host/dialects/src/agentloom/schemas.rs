@@ -118,6 +118,9 @@ fn of_model(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Op
         fields.reader().report(error.help("write `package.module.Name`"));
         return None;
     }
+    if let Some(text) = files.surroundings.type_schema(path) {
+        return parsed(&text).ok();
+    }
     let candidates = (0..parts.len()).map(|from| format!("{}.json", parts[from..].join("/")));
     let candidates: Vec<String> = candidates.chain([format!("schemas/{name}.json")]).collect();
     for file in &candidates {

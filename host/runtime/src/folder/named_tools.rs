@@ -25,7 +25,11 @@ impl AgentSurroundings<'_> {
             ToolState::Unusable(reason) => return Imported::Unusable(reason),
             ToolState::Missing => {}
         }
-        let alike: Vec<&str> = self.reach.registry.tool_names().filter(|known| normal_name(known) == normal).collect();
+        let offered = self.reach.tools.functions().names();
+        let known = self.reach.registry.tool_names().chain(offered);
+        let mut alike: Vec<&str> = known.filter(|known| normal_name(known) == normal).collect();
+        alike.sort_unstable();
+        alike.dedup();
         match alike[..] {
             [] => {}
             [one] => match self.tool(one) {

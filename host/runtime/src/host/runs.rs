@@ -28,6 +28,13 @@ pub struct Session {
     pub cancel: CancellationToken,
 }
 
+impl Session {
+    /// Nobody answers and nobody watches. Whoever wants to stop the run keeps a clone of `cancel`.
+    pub fn unattended() -> Self {
+        Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() }
+    }
+}
+
 impl Host {
     /// Starts a run and drives it as far as it goes. One that belongs to a thread goes on with the state of the run
     /// before it in that thread; where that one waits for a person, the text is the answer and it goes on instead.
@@ -169,8 +176,7 @@ impl Host {
     /// # Errors
     /// When it cannot be loaded any more, or its entries are damaged.
     pub async fn state_of(&self, record: &RunRecord) -> Result<Object, HostError> {
-        let session =
-            Session { people: Arc::new(Nobody), observer: Arc::new(Nobody), cancel: CancellationToken::new() };
+        let session = Session::unattended();
         let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
         Ok(self.engine(&agent, &session).state_of(&record.id, agent.graph.clone()).await?.to_object())
     }

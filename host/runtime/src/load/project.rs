@@ -10,6 +10,7 @@ use hotcell_plugins::{AgentFolder, SETTINGS_FILE, Settings};
 use crate::context::LoadContext;
 use crate::hooks::{AgentHooks, HookList};
 use crate::load::asked::Asked;
+use crate::offered::AgentFunctions;
 use crate::permissions::Permissions;
 use crate::plugin_registry::PluginRegistry;
 use crate::revision::sources::FolderFor;
@@ -84,7 +85,14 @@ impl ProjectContext {
             starts_programs: context.starts_programs(),
         };
         let servers = servers(context, reaching, said.settings(), diagnostics);
-        let tools = AgentTools::new(registry.clone(), servers.clone(), context.model(), context.default_model());
+        // What the program hands in is for the agent that it names, and not for others that this one calls.
+        let offered = match asked {
+            Asked::Person => context.offered().clone(),
+            Asked::Agent | Asked::Stranger => Arc::default(),
+        };
+        let functions = AgentFunctions::new(offered, context.sources().clone());
+        let (model, default_model) = (context.model(), context.default_model());
+        let tools = AgentTools::new(functions, registry.clone(), servers.clone(), model, default_model);
         let (hooks, found) = AgentHooks::new(tools.clone(), said.settings(), told);
         diagnostics.extend(found);
         ProjectContext { said, opened, registry, servers, tools, permissions, hooks }
