@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ._results import Outcome, Request
-from ._shapes import Field, Shape, fields_of, object_shape, plain_value, read_fields, shape
+from ._shapes import Shape, fields_of, object_shape, parameters, plain_value, read_fields, shape
 from .docstrings import parse
 from .errors import DeclarationError, InvalidInput, PluginError
 
@@ -56,7 +56,7 @@ def tool(function: Any = None, *, name: str | None = None, description: str | No
     def declare(function: Callable[..., Any]) -> Callable[..., Any]:
         called = _name(name or function.__name__, "tool", declared.tools)
         documentation = parse(function.__doc__)
-        fields = _parameters(function, f"tool `{called}`", documentation.entries)
+        fields = parameters(function, f"tool `{called}`", documentation.entries)
         entry = {"name": called, "description": description or documentation.text}
         if read_only:
             entry["read_only"] = True
@@ -162,32 +162,6 @@ def _name(name: str, what: str, taken: dict[str, Any]) -> str:
     if name.lower() in (one.lower() for one in taken):
         raise DeclarationError(f"the {what} name `{name}` is there twice")
     return name
-
-
-def _parameters(function: Callable[..., Any], where: str, texts: dict[str, str]) -> list[Field]:
-    hints = typing.get_type_hints(function, include_extras=True)
-    found = []
-    signature = inspect.signature(function)
-    if unknown := [name for name in texts if name not in signature.parameters]:
-        raise DeclarationError(f"{where}: the docstring describes `{unknown[0]}`, which is no parameter")
-    for name, parameter in signature.parameters.items():
-        place = f"{where}, parameter `{name}`"
-        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise DeclarationError(f"{place}: arguments come by name, so `/`, `*args` and `**kwargs` cannot be used")
-        if name not in hints:
-            raise DeclarationError(f"{place} has no type; write `{name}: str` or what fits")
-        inner = shape(hints[name], place)
-        schema = dict(inner.schema)
-        if name in texts and "description" not in schema:
-            schema["description"] = texts[name]
-        if parameter.default is parameter.empty:
-            found.append(Field(name, Shape(schema, inner.read)))
-            continue
-        default = plain_value(parameter.default)
-        if default is not None:
-            schema["default"] = default
-        found.append(Field(name, Shape(schema, inner.read), parameter.default))
-    return found
 
 
 def _objects(function: Callable[..., Any], where: str, most: int) -> list[Shape | None]:

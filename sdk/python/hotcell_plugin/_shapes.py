@@ -248,6 +248,33 @@ def _typed_dict(kind: type, where: str, inside: tuple[Any, ...]) -> Shape:
     return object_shape(fields_of(kind, where, inside), lambda found: found, parse(_own_docstring(kind)).text)
 
 
+def parameters(function: Callable[..., Any], where: str, texts: dict[str, str]) -> list[Field]:
+    """The parameters of a function, with the descriptions of its docstring."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    found = []
+    signature = inspect.signature(function)
+    if unknown := [name for name in texts if name not in signature.parameters]:
+        raise DeclarationError(f"{where}: the docstring describes `{unknown[0]}`, which is no parameter")
+    for name, parameter in signature.parameters.items():
+        place = f"{where}, parameter `{name}`"
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise DeclarationError(f"{place}: arguments come by name, so `/`, `*args` and `**kwargs` cannot be used")
+        if name not in hints:
+            raise DeclarationError(f"{place} has no type; write `{name}: str` or what fits")
+        inner = shape(hints[name], place)
+        schema = dict(inner.schema)
+        if name in texts and "description" not in schema:
+            schema["description"] = texts[name]
+        if parameter.default is parameter.empty:
+            found.append(Field(name, Shape(schema, inner.read)))
+            continue
+        default = plain_value(parameter.default)
+        if default is not None:
+            schema["default"] = default
+        found.append(Field(name, Shape(schema, inner.read), parameter.default))
+    return found
+
+
 def plain_value(value: Any) -> Any:
     """A result as what JSON knows: dataclasses become objects, enums their values."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
