@@ -1,0 +1,1 @@
+../../../../../sdk/python/hotcell_plugin/errors.py
