@@ -1,0 +1,163 @@
+//! hotcell for Rust programs: agents of five languages, run natively, and what strangers wrote for them sealed.
+//!
+//! This crate adds nothing: it hands on what a program needs that embeds hotcell, and no more, so that what such programs rely on is
+//! in one place. Whatever of it is changed, `.ci/public-api` shows.
+//!
+//! # Load and run
+//!
+//! A [`Host`] is set up once in a process. It loads agents ([`Host::load`]) and runs them ([`Host::run`]); what a run is connected to while
+//! this process works on it is its [`Session`]. [`HostOptions::isolated`] has nothing of the user's own count, which is what tests want.
+//!
+//! ```
+//! use hotcell_embed::{Host, HostOptions, Outcome, RunInput, Session};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let file = folder.path().join("graph.yaml");
+//! std::fs::write(&file, r#"
+//! name: greets
+//! version: "1.0"
+//! start: done
+//! nodes:
+//!   done: {type: end, output: "Hello, {{initial_prompt}}"}
+//! "#)?;
+//!
+//! let host = Host::new(HostOptions::isolated())?;
+//! let agent = host.load_async(&file).await?;
+//! let given = RunInput { input: Some("Ada".to_owned()), ..RunInput::default() };
+//! let report = host.run(&agent, given, Session::unattended()).await?;
+//! assert_eq!(report.outcome, Outcome::Completed { output: "Hello, Ada".to_owned() });
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What is wrong with an agent is a [`LoadFailure`], whose [`Diagnostic`]s have places in its file.
+//!
+//! # Answer and resume
+//!
+//! A run that asks a person waits in the journal, for as long as it takes. Whoever is there at once is [`People`] of the session.
+//!
+//! ```
+//! # use hotcell_embed::{Host, HostOptions, Outcome, RunInput, Session};
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("graph.yaml");
+//! # std::fs::write(&file, r#"
+//! # name: asks
+//! # version: "1.0"
+//! # start: ask
+//! # nodes:
+//! #   ask: {type: input, question: Who?, state_updates: {who: "{{input}}"}, next: done}
+//! #   done: {type: end, output: "Hello, {{who}}"}
+//! # "#)?;
+//! # let host = Host::new(HostOptions::isolated())?;
+//! # let agent = host.load_async(&file).await?;
+//! let report = host.run(&agent, RunInput::default(), Session::unattended()).await?;
+//! let Outcome::Waiting { questions } = &report.outcome else { panic!("it asks") };
+//! assert_eq!(questions[0].text, "Who?");
+//!
+//! host.answer(report.run.as_str(), None, "Bo").await?;
+//! let report = host.resume(report.run.as_str(), Session::unattended()).await?;
+//! assert_eq!(report.outcome, Outcome::Completed { output: "Hello, Bo".to_owned() });
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Follow
+//!
+//! An [`Observer`] is told every [`Event`] as it happens; cancelling the [`CancellationToken`] of the session stops the run, which can be resumed.
+//!
+//! ```
+//! use std::sync::{Arc, Mutex};
+//!
+//! use hotcell_embed::{Event, Observer};
+//!
+//! #[derive(Default)]
+//! struct Path(Mutex<Vec<String>>);
+//!
+//! impl Observer for Path {
+//!     fn event(&self, event: &Event<'_>) {
+//!         if let Event::NodeCompleted { node, .. } = event {
+//!             self.0.lock().unwrap().push((*node).to_owned());
+//!         }
+//!     }
+//! }
+//! # use hotcell_embed::{Host, HostOptions, RunInput, Session};
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("graph.yaml");
+//! # std::fs::write(&file, "name: g\nversion: \"1.0\"\nstart: done\nnodes:\n  done: {type: end, output: x}\n")?;
+//! # let host = Host::new(HostOptions::isolated())?;
+//! # let agent = host.load_async(&file).await?;
+//!
+//! let path = Arc::new(Path::default());
+//! let session = Session { observer: path.clone(), ..Session::unattended() };
+//! host.run(&agent, RunInput::default(), session).await?;
+//! assert_eq!(*path.0.lock().unwrap(), ["done"]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Functions of the program as tools
+//!
+//! [`Host::offering`] hands functions of this program to agents whose files name them. They are **not sealed**.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use hotcell_embed::{FunctionCall, Offered, OfferedFunction, ToolSpec};
+//!
+//! struct Shout;
+//!
+//! #[async_trait::async_trait]
+//! impl OfferedFunction for Shout {
+//!     fn spec(&self) -> ToolSpec {
+//!         ToolSpec {
+//!             name: "shout".to_owned(),
+//!             description: "Makes a text loud".to_owned(),
+//!             parameters: serde_json::json!({
+//!                 "type": "object",
+//!                 "properties": { "text": { "type": "string" } },
+//!                 "required": ["text"],
+//!             }),
+//!         }
+//!     }
+//!
+//!     async fn call(&self, call: FunctionCall) -> Result<String, String> {
+//!         Ok(call.arguments.to_uppercase())
+//!     }
+//! }
+//! # use hotcell_embed::{Host, HostOptions, Outcome, RunInput, Session};
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let file = folder.path().join("flow.yaml");
+//! # std::fs::write(&file, "name: w\nstate: {}\nsteps:\n  - {id: a, type: tool, tool_name: shout, tool_args: {text: hi}, output: out}\n")?;
+//! # let host = Host::new(HostOptions::isolated())?;
+//!
+//! let host = host.offering(Offered::default().function(Arc::new(Shout))?);
+//! let agent = host.load_async(&file).await?;
+//! let report = host.run(&agent, RunInput::default(), Session::unattended()).await?;
+//! assert_eq!(report.state.get("out").unwrap().to_json(), r#"{"TEXT":"HI"}"#);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Plugins
+//!
+//! Plugins are found in `plugins` beside an agent, in [`HostOptions::plugins`] and in the user's own folder. What they may do stands in `hotcell.toml` and
+//! counts where the folder is trusted ([`HostOptions::trust`], [`HostOptions::trust_named`]). A program that loads plugins of strangers calls
+//! [`compile_in_processes`] first in `main`, so that compiling them has limits, too.
+
+pub use hotcell_runtime::diagnostic::Diagnostic;
+pub use hotcell_runtime::plugins::Trust;
+pub use hotcell_runtime::{
+    Agent, CancellationToken, ComponentsFile, Dialect, Environment, Event, FunctionCall, Host, HostError, HostOptions,
+    JournalChoice, JournalError, LoadFailure, Loading, ModelSource, Nobody, NodeFailure, Observer, OfferError, Offered,
+    OfferedFunction, OnProgress, OpenQuestion, Outcome, People, Progress, Question, RunError, RunId, RunInput, RunPage,
+    RunQuery, RunRecord, RunReport, RunStatus, RunStore, RunSummary, Session, StoresChoice, ToolSpec, Turn, Which,
+    called_with, compile_in_processes, diagnostic_json, input_schema, report_json,
+};
