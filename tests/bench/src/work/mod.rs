@@ -1,6 +1,7 @@
 //! What can be measured.
 
 mod agent_spec;
+mod agentloom;
 mod agents;
 mod engine;
 mod extism;
@@ -124,6 +125,11 @@ pub(crate) fn all() -> Vec<Work> {
             name: "agent-spec",
             about: "flows of tools and a map, here with sealed tools and in WayFlow 26.3.1 with Python functions",
             run: |rounds| Box::pin(agent_spec::beside(rounds)),
+        },
+        Work {
+            name: "agentloom",
+            about: "workflows of AgentLoom here, with sealed tools and from Python with Python functions, and in AgentLoom 0.4.0",
+            run: |rounds| Box::pin(agentloom::beside(rounds)),
         },
         Work {
             name: "mesh",
