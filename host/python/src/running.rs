@@ -7,6 +7,7 @@ use std::time::Duration;
 use hotcell_runtime::CancellationToken;
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Runtime};
+use tokio::time::Instant;
 
 use crate::errors::refused;
 
@@ -47,10 +48,9 @@ pub(crate) fn wait<T: Send>(
         runtime.block_on(async {
             let mut work = pin!(work);
             let mut raised = None;
-            let mut ticks = tokio::time::interval(SIGNALS);
+            // Not at once: a tick that is due waits for the end of its millisecond.
+            let mut ticks = tokio::time::interval_at(Instant::now() + SIGNALS, SIGNALS);
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-            // The first one comes at once.
-            ticks.tick().await;
             let mut left = PATIENCE.as_millis() / SIGNALS.as_millis();
             loop {
                 tokio::select! {
