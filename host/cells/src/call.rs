@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hotcell_budget::{Budget, Limit, Usage};
 use serde::{Deserialize, Serialize};
 
+use crate::egress::OwnTls;
 use crate::grants::Grants;
 use crate::policy::Denial;
 use crate::record::RecordTerms;
@@ -55,6 +56,8 @@ pub struct Terms {
     pub record: Option<RecordTerms>,
     /// The file that the script or plugin was loaded from, for whoever looks for it later.
     pub origin: Option<Arc<str>>,
+    /// How servers over TLS and the host prove to each other who they are; none means as with any server.
+    pub tls: Option<OwnTls>,
 }
 
 impl fmt::Debug for Terms {
@@ -86,6 +89,7 @@ impl Terms {
             tape: None,
             record: None,
             origin: None,
+            tls: None,
         }
     }
 }

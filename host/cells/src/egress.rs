@@ -22,6 +22,7 @@ use url::{Host, Url};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, RequestOptions, WasiBody, WasiHttpHooks};
 
+pub use self::connection::OwnTls;
 use self::connection::{Metered, Resolve, System, connect};
 use self::upload::Uploads;
 use crate::call::Terms;
@@ -66,6 +67,7 @@ struct Shared {
     tape: Option<Arc<dyn HttpTape>>,
     names: Arc<dyn Resolve>,
     uploads: Uploads,
+    tls: Option<OwnTls>,
 }
 
 /// What the requests of a call came to.
@@ -105,6 +107,7 @@ impl Egress {
                 tape: terms.tape.clone(),
                 names,
                 uploads: Uploads::default(),
+                tls: terms.tls.clone(),
             }),
             recording: None,
         }

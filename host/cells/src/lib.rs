@@ -93,11 +93,13 @@ pub use description::{
     ConnectorDescription, ConnectorMode, DESCRIPTION_SECTION, Description, DescriptionError, HOOK_POINTS,
     HookDescription, NodeDescription, ToolDescription,
 };
+pub use egress::OwnTls;
 pub use engine::{ENGINE, PrecompileError, precompile};
 pub use fetch::{FetchError, Fetched, OwnReply, OwnRequest, RequestError, SendError, fetch, send};
 pub use grants::{
     Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, HttpGrantError, RandomGrant, Scheme, SecretGrant,
 };
+pub use hotcell_tls::TlsError;
 pub use inspect::InspectError;
 pub use load_error::LoadError;
 pub use open_files::raise_open_files;

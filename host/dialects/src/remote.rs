@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::Retry;
+use hotcell_graph::ir::{Retry, TlsPaths};
 
 /// An agent at another address, which speaks the A2A protocol.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ pub struct Remote {
     pub retry: Option<Retry>,
     /// How long a request may take, the agent's work included; none means as long as any
     pub time: Option<Duration>,
+    /// How its server and the host prove to each other who they are, beyond what any server does
+    pub tls: Option<TlsPaths>,
     /// Where it is declared
     pub span: Span,
 }

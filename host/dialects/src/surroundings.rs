@@ -1,10 +1,11 @@
 //! What a front end may ask about the world around a source file.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::Value;
-use hotcell_graph::ir::PluginNodeKind;
+use hotcell_graph::ir::{PluginNodeKind, Retry};
 
 /// The world around a source file, as far as checks need it. Whoever loads the file answers; front ends do no I/O.
 ///
@@ -101,6 +102,10 @@ pub trait Surroundings {
     /// when it is called.
     fn note_server(&self, server: &DeclaredServer);
 
+    /// Says how often a function of an MCP server is called that the source itself describes, by its full name
+    /// (`mcp:server/function`), in place of what was said of its server.
+    fn retry_function(&self, _function: &str, _retry: &Retry) {}
+
     /// Sets up a component that comes with hotcell as the source describes it; from now on its tools are found under
     /// [`DeclaredComponent::tool`]. The error says why that cannot be.
     fn declare_component(&self, component: &DeclaredComponent) -> Result<(), String> {
@@ -137,6 +142,12 @@ pub trait Surroundings {
     /// only below the folder `within`. A path that is the address of a web server (`https://...`) is fetched if that is
     /// granted. The error is why there is no text.
     fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String>;
+
+    /// The path on this machine of a file with a key or a certificate that the source names. It need not be there yet. The error
+    /// says why the source may not name it, and what would allow it.
+    fn key_file(&self, path: &str) -> Result<PathBuf, String> {
+        Err(format!("`{path}` cannot be read from here"))
+    }
 
     /// The value of a variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
@@ -237,7 +248,7 @@ pub enum ToolState {
 }
 
 /// An MCP server as a source describes it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq)]
 pub struct DeclaredServer {
     /// Its name
     pub name: String,
@@ -247,6 +258,8 @@ pub struct DeclaredServer {
     pub prefix: String,
     /// How long a call may take; none means as long as that of any server
     pub timeout: Option<Duration>,
+    /// How often a call is tried for which the exchange with the server fails; none means once
+    pub retry: Option<Retry>,
 }
 
 /// How an MCP server is reached.

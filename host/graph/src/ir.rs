@@ -50,7 +50,7 @@ pub use conversation::{
 pub use expression::{Expression, NoValue};
 pub use job::JobAction;
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
-pub use model::{ModelServer, ModelSettings};
+pub use model::{ModelApi, ModelServer, ModelSettings, TlsPaths};
 pub use nested::NestedLoop;
 pub use next::{Next, OnFailure};
 pub use recall::Recall;

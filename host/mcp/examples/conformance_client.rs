@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use hotcell_mcp::{ClientEvents, Elicited, Limits, Server, ServerSettings, TlsSettings, Transport};
+use hotcell_mcp::{ClientEvents, Elicited, Limits, Server, ServerSettings, TlsFiles, Transport};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -27,7 +27,7 @@ impl ClientEvents for Accepting {
 async fn main() -> Result<(), Box<dyn Error>> {
     let address = std::env::args().next_back().unwrap_or_default();
     let transport =
-        Transport::StreamableHttp { url: Url::parse(&address)?, headers: BTreeMap::new(), tls: TlsSettings::default() };
+        Transport::StreamableHttp { url: Url::parse(&address)?, headers: BTreeMap::new(), tls: TlsFiles::default() };
     let settings = ServerSettings { name: "suite".to_owned(), transport, limits: Limits::default() };
     let server = Server::connect(settings, Arc::new(Accepting)).await?;
     let arguments = match std::env::var("MCP_CONFORMANCE_SCENARIO").as_deref() {

@@ -38,6 +38,8 @@ pub enum McpError {
         server: String,
         /// Why not
         reason: String,
+        /// The status of HTTP that it answered with, if it answered
+        status: Option<u16>,
     },
     /// It wants to know who asks.
     #[error("the MCP server `{server}` wants authorization; set its `Authorization` header in `headers`")]
@@ -129,6 +131,37 @@ pub enum McpError {
         /// What is wrong with it
         reason: String,
     },
+}
+
+/// How an exchange with a server failed that may go better another time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedExchange {
+    /// The server answered with this status of HTTP
+    Status(u16),
+    /// No answer came
+    NoAnswer,
+}
+
+impl McpError {
+    /// How the exchange failed; nothing where the server has answered, or where nothing changes by trying again.
+    pub fn failed_exchange(&self) -> Option<FailedExchange> {
+        match self {
+            McpError::Unreachable { status: Some(status), .. } => Some(FailedExchange::Status(*status)),
+            McpError::Unauthorized { .. } => Some(FailedExchange::Status(401)),
+            McpError::Unreachable { status: None, .. }
+            | McpError::Ended { .. }
+            | McpError::ConnectTimedOut { .. }
+            | McpError::CallTimedOut { .. } => Some(FailedExchange::NoAnswer),
+            McpError::Settings { .. }
+            | McpError::Start { .. }
+            | McpError::Handshake { .. }
+            | McpError::ToolsRefused { .. }
+            | McpError::NoTool { .. }
+            | McpError::Cancelled { .. }
+            | McpError::CallRefused { .. }
+            | McpError::Unusable { .. } => None,
+        }
+    }
 }
 
 fn last_words(stderr: &str) -> String {

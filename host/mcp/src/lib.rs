@@ -25,10 +25,11 @@ pub use client::{
     AddressCheck, ClientEvents, HttpClient, Progress, Server, ToolInfo, ToolReply, Unattended, http_client,
     http_client_within,
 };
-pub use error::{McpError, ServeError, SettingsError};
+pub use error::{FailedExchange, McpError, ServeError, SettingsError};
 pub use exchange::{Elicited, LogLevel};
+pub use hotcell_tls::TlsFiles;
 pub use server::{
     CLIENT_BACK_WITHIN, CallContext, Called, Catalog, CatalogError, Content, ElicitError, HttpServer, HttpSettings,
     Identity, OfferedTool, serve_http, serve_pipe, serve_stdio,
 };
-pub use settings::{Limits, ServerSettings, TlsSettings, Transport, parse_servers};
+pub use settings::{Limits, ServerSettings, Transport, parse_servers};

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use hotcell_tls::TlsFiles;
 use url::Url;
 
 pub use file::parse_servers;
@@ -44,7 +45,7 @@ pub enum Transport {
         /// Headers of every request, for authorization
         headers: BTreeMap<String, String>,
         /// Certificates
-        tls: TlsSettings,
+        tls: TlsFiles,
     },
     /// A service that speaks HTTP with a stream of events, the form of the protocol of 2024-11-05
     Sse {
@@ -53,19 +54,8 @@ pub enum Transport {
         /// Headers of every request, for authorization
         headers: BTreeMap<String, String>,
         /// Certificates
-        tls: TlsSettings,
+        tls: TlsFiles,
     },
-}
-
-/// Certificates of an HTTPS connection, as PEM files.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsSettings {
-    /// Who may sign the server's certificate, in place of those whom this machine trusts
-    pub ca_file: Option<PathBuf>,
-    /// The certificate that is shown to the server, with those that signed it
-    pub client_certificate: Option<PathBuf>,
-    /// The key of that certificate
-    pub client_key: Option<PathBuf>,
 }
 
 impl ServerSettings {
@@ -98,7 +88,7 @@ impl Default for Limits {
 impl fmt::Debug for Transport {
     /// Without values of headers and of the environment, and without the query of an address: these hold keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut http = |name: &str, url: &Url, headers: &BTreeMap<String, String>, tls: &TlsSettings| {
+        let mut http = |name: &str, url: &Url, headers: &BTreeMap<String, String>, tls: &TlsFiles| {
             let mut bare = url.clone();
             bare.set_query(None);
             let headers: Vec<&String> = headers.keys().collect();

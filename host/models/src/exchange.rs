@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use hotcell_tls::TlsFiles;
+
 use crate::ModelName;
 
 /// One question to a model.
@@ -24,13 +26,17 @@ pub struct Request {
     pub top_p: Option<f64>,
     /// Most tokens the reply may have; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
-    /// Other settings, under the names that the provider knows; they are sent where requests are Chat Completions, and
+    /// Other settings, under the names that the provider knows; they are sent where requests have a form of OpenAI's, and
     /// refused elsewhere.
     pub more: serde_json::Map<String, Value>,
     /// A JSON Schema that the text of the reply has to follow, where the provider can enforce one.
     pub output_schema: Option<Value>,
     /// Where the model is; `None` means that its name says so.
     pub server: Option<Server>,
+    /// What the request looks like where the server speaks a form of OpenAI's.
+    pub api: Api,
+    /// How the server and this machine prove to each other who they are, where the file of an agent says where it is.
+    pub tls: Option<TlsFiles>,
     /// How long the whole exchange may take; `None` sets no limit beyond those of the connection.
     pub timeout: Option<Duration>,
 }
@@ -50,9 +56,21 @@ impl Request {
             more: serde_json::Map::new(),
             output_schema: None,
             server: None,
+            api: Api::default(),
+            tls: None,
             timeout: None,
         }
     }
+}
+
+/// The forms of requests that OpenAI has, and servers that are compatible with it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Api {
+    /// Chat Completions.
+    #[default]
+    Chat,
+    /// Responses.
+    Responses,
 }
 
 /// What a request has to call.

@@ -22,8 +22,10 @@ mod untrusted;
 
 pub use error::ModelError;
 pub use exchange::{
-    Finish, Message, ProviderState, Reply, Request, Role, Server, TokenUsage, ToolCallRequest, ToolChoice, ToolSpec,
+    Api, Finish, Message, ProviderState, Reply, Request, Role, Server, TokenUsage, ToolCallRequest, ToolChoice,
+    ToolSpec,
 };
+pub use hotcell_tls::TlsFiles;
 pub use model::{Model, OnText};
 pub use name::ModelName;
 pub use prices::{Price, Prices, PricesError};

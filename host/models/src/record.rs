@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{Model, ModelError, OnText, Reply, Request, Server, untrusted::shown};
+use crate::{Api, Model, ModelError, OnText, Reply, Request, Server, untrusted::shown};
 
 /// One line of a recording.
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +60,9 @@ pub(crate) fn request_key(request: &Request) -> Value {
     // Not there where they say nothing, so that recordings from before they existed are still found.
     if !request.more.is_empty() {
         key["more"] = Value::Object(request.more.clone());
+    }
+    if request.api == Api::Responses {
+        key["api"] = json!("responses");
     }
     if let Some(server) = &request.server {
         // What was granted is no part of what was asked.

@@ -14,6 +14,7 @@ use hotcell_dialects::{
 };
 use hotcell_engine::Tools as _;
 use hotcell_files::{Entry, FileError};
+use hotcell_graph::ir::Retry;
 use hotcell_models::ModelError;
 use hotcell_plugins::{Settings, Trust};
 use jiff::tz::TimeZone;
@@ -23,6 +24,7 @@ use url::Url;
 use crate::components;
 use crate::context::LoadContext;
 use crate::hooks::HookList;
+use crate::key_files::key_file;
 use crate::knowledge::{AgentKnowledge, MODEL_VARIABLE};
 use crate::permissions::{FILE_GRANTS, Permissions};
 use crate::plugin_nodes;
@@ -337,6 +339,10 @@ impl Surroundings for AgentSurroundings<'_> {
         self.reach.servers.declare(server, self.folder, |name| self.granted(name));
     }
 
+    fn retry_function(&self, function: &str, retry: &Retry) {
+        self.reach.servers.retry_function(function, retry);
+    }
+
     fn declare_component(&self, component: &DeclaredComponent) -> Result<(), String> {
         let Reach { tools, settings, project, .. } = self.reach;
         let place = components::Place { context: self.context, settings, project };
@@ -456,6 +462,11 @@ impl Surroundings for AgentSurroundings<'_> {
             }
         }
         self.root().read_text(&file, MAX_TEXT).map(Arc::from).map_err(said)
+    }
+
+    fn key_file(&self, path: &str) -> Result<PathBuf, String> {
+        key_file(self.folder, path, &self.reach.settings.grants_of_file(FILE_GRANTS), FILE_GRANTS)
+            .map_err(|error| error.to_string())
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -40,6 +40,7 @@ impl PluginTools {
             project: said.path().to_owned(),
             permissions,
             starts_programs: context.starts_programs(),
+            clock: context.clock().clone(),
         });
         let functions = AgentFunctions::new(Arc::default(), context.sources().clone());
         let (model, default_model) = (context.model(), context.default_model());

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes, Usage};
 use hotcell_cells::policy::{Decision, decide_url};
-use hotcell_cells::{Denial, Grants, OwnRequest, Terms, fetch, send};
+use hotcell_cells::{Denial, Grants, OwnRequest, OwnTls, Terms, fetch, send};
 use hotcell_dialects::Remote;
 use hotcell_engine::{
     CallError, Callee, Clock, Nobody, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes,
@@ -19,9 +19,10 @@ use hotcell_engine::{
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, AskAction, Expression, Graph, Join, Next, Node, NodeIds, OnFailure, PluginNodeAction, PluginNodeKind,
-    Retry, Update,
+    Retry, TlsPaths, Update,
 };
 use hotcell_graph::{Key, Template};
+use hotcell_models::TlsFiles;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
@@ -48,11 +49,14 @@ struct RemoteAgent {
     url: Url,
     headers: Vec<(String, String)>,
     retry: Option<Retry>,
+    tls: Option<TlsFiles>,
     /// How long one request may take
     time: Duration,
     terms: Terms,
     permissions: Arc<Permissions>,
     endpoint: OnceCell<Url>,
+    /// What `tls` came to when it was first needed
+    own_tls: OnceCell<OwnTls>,
     clock: Arc<dyn Clock>,
 }
 
@@ -63,7 +67,7 @@ pub(crate) fn callee(
     ports: &Callee,
     clock: Arc<dyn Clock>,
 ) -> Result<Callee, NotReachable> {
-    let Remote { name, url, headers, retry, time, span } = remote;
+    let Remote { name, url, headers, retry, time, tls, span } = remote;
     let url = parse_address(url)?;
     match decide_url(&grants, &url, "POST") {
         Some(Decision::Allow) => {}
@@ -81,9 +85,15 @@ pub(crate) fn callee(
         headers: headers.clone(),
         time: retry.as_ref().and_then(|retry| retry.time).or(*time).unwrap_or(PATIENCE),
         retry: retry.clone(),
+        tls: tls.clone().map(|TlsPaths { authorities, certificate, key }| TlsFiles {
+            ca_file: authorities,
+            client_certificate: certificate,
+            client_key: key,
+        }),
         terms,
         permissions,
         endpoint: OnceCell::new(),
+        own_tls: OnceCell::new(),
         clock,
     };
     let graph = graph(name, span).ok_or(NotReachable::NoGraph)?;
@@ -247,17 +257,18 @@ impl RemoteAgent {
     fn endpoint_of(&self, text: &[u8]) -> Result<Url, CardError> {
         let described: Value = serde_json::from_slice(text).map_err(CardError::Form)?;
         let endpoint = endpoint(&described, &self.url)?;
-        // Headers are for the server that the configuration names.
-        if !self.headers.is_empty() && endpoint.origin() != self.url.origin() {
-            return Err(CardError::AnotherServer(endpoint.into()));
+        // Headers and certificates are for the server that the configuration names.
+        if !(self.headers.is_empty() && self.tls.is_none()) && endpoint.origin() != self.url.origin() {
+            let what = if self.tls.is_some() { "certificates" } else { "headers" };
+            return Err(CardError::AnotherServer { endpoint: endpoint.into(), what });
         }
         Ok(endpoint)
     }
 
-    /// The text of a description. With headers, it has to be there, so that they go nowhere else.
+    /// The text of a description. With headers or certificates, it has to be there, so that they go nowhere else.
     async fn card(&self, terms: &Terms, card: &Url) -> Result<Vec<u8>, ExchangeError> {
-        match (self.headers.is_empty(), &self.retry) {
-            (true, None) => Ok(fetch(terms, card.as_str()).await?.bytes),
+        match (self.headers.is_empty(), &self.retry, &self.tls) {
+            (true, None, None) => Ok(fetch(terms, card.as_str()).await?.bytes),
             _ => self.exchange(terms, "GET", card, Vec::new()).await,
         }
     }
@@ -280,6 +291,10 @@ impl RemoteAgent {
     async fn exchange(&self, terms: &Terms, method: &str, url: &Url, body: Vec<u8>) -> Result<Vec<u8>, ExchangeError> {
         let mut terms = terms.clone();
         terms.budget.wall_clock = terms.budget.wall_clock.min(self.time);
+        if let Some(files) = &self.tls {
+            let make = || async { OwnTls::new(files) };
+            terms.tls = Some(self.own_tls.get_or_try_init(make).await?.clone());
+        }
         let mut headers = self.headers.clone();
         if !body.is_empty() {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));

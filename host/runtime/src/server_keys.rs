@@ -41,13 +41,13 @@ impl ServerKeys {
 
 #[cfg(test)]
 mod tests {
-    use hotcell_mcp::{TlsSettings, Transport};
+    use hotcell_mcp::{TlsFiles, Transport};
 
     use super::ServerKeys;
 
     fn keys(url: &str, headers: &[(&str, &str)]) -> ServerKeys {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        ServerKeys::of(&Transport::StreamableHttp { url: url.parse().unwrap(), headers, tls: TlsSettings::default() })
+        ServerKeys::of(&Transport::StreamableHttp { url: url.parse().unwrap(), headers, tls: TlsFiles::default() })
     }
 
     #[test]

@@ -13,21 +13,24 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hotcell_budget::{Account, Budget, BudgetScope, Usage};
-use hotcell_cells::policy::{Decision, Request, decide, decide_host_path, decide_url, path_grant};
+use hotcell_cells::policy::{Decision, Request, decide, decide_url};
 use hotcell_cells::{Denial, Grants};
 use hotcell_dialects::{DeclaredServer, ServerState, ServerWay};
-use hotcell_engine::{CallError, CallReport};
-use hotcell_files::{FileError, Folder};
-use hotcell_mcp::{Limits, ServerSettings, TlsSettings, ToolReply, Transport};
+use hotcell_engine::{CallError, CallReport, Clock};
+use hotcell_graph::ir::Retry;
+use hotcell_mcp::{FailedExchange, Limits, McpError, ServerSettings, TlsFiles, ToolReply, Transport};
 use hotcell_models::ToolSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use thiserror::Error;
+use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
+use crate::key_files::key_file;
 use crate::permissions::Permissions;
 use crate::revision::sources::Sources;
 use crate::server_keys::ServerKeys;
-use crate::servers::connections::Connected;
+use crate::servers::connections::{ConnectError, Connected};
 pub(crate) use crate::servers::connections::{Connections, ThreadError};
 use crate::servers::error::ServerError;
 pub(crate) use crate::servers::error::{ServersFileError, UnreadServers};
@@ -41,6 +44,38 @@ pub(crate) type Granted = (Arc<Grants>, Arc<Grants>);
 
 /// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why an attempt to call a function came to no answer.
+#[derive(Debug, Error)]
+enum NoAnswer {
+    /// The server cannot be used
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The exchange with it failed
+    #[error(transparent)]
+    Exchange(#[from] McpError),
+    /// There is no thread for it
+    #[error(transparent)]
+    Thread(#[from] ThreadError),
+    /// The work panicked
+    #[error("the call ended abnormally: {0}")]
+    Panicked(#[from] JoinError),
+}
+
+impl NoAnswer {
+    /// Whether another attempt may help, and the status after which it is made.
+    fn passes(&self, retry: &Retry) -> Option<Option<u16>> {
+        let exchange = match self {
+            NoAnswer::Server(ServerError::Unreachable { exchange, .. }) => *exchange,
+            NoAnswer::Exchange(error) => error.failed_exchange(),
+            NoAnswer::Server(_) | NoAnswer::Thread(_) | NoAnswer::Panicked(_) => None,
+        };
+        match exchange? {
+            FailedExchange::Status(status) => retry.on.answer(status, "").then_some(Some(status)),
+            FailedExchange::NoAnswer => Some(None),
+        }
+    }
+}
 
 /// A file that names servers.
 pub(crate) struct ServersFile<'a> {
@@ -61,6 +96,8 @@ pub(crate) struct Reaching {
     pub(crate) permissions: Arc<Permissions>,
     /// Whether those that are programs are started
     pub(crate) starts_programs: bool,
+    /// The clock that runs go by
+    pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The servers within reach of one agent.
@@ -68,6 +105,8 @@ pub(crate) struct Reaching {
 pub(crate) struct AgentServers {
     reaching: Reaching,
     servers: Arc<Mutex<Servers>>,
+    /// How often functions are called that have a policy of their own, by their full names
+    retries: Arc<Mutex<BTreeMap<String, Retry>>>,
 }
 
 /// A function of a server, as models are told about it.
@@ -90,11 +129,13 @@ struct Reachable {
     prefix: String,
     /// How long one call may take
     timeout: Duration,
+    /// How often one is tried; none means once
+    retry: Option<Retry>,
     /// What was granted to it
     grants: Arc<Grants>,
     /// What would be if the operator trusted it
     held_back: Arc<Grants>,
-    connected: OnceLock<Result<Arc<Connected>, ServerError>>,
+    connected: Mutex<Option<Result<Arc<Connected>, ServerError>>>,
     /// Its functions when it was first asked for them: what a model is told does not change any more
     functions: OnceLock<Result<Arc<[Function]>, ServerError>>,
 }
@@ -102,7 +143,7 @@ struct Reachable {
 impl AgentServers {
     /// No servers.
     pub(crate) fn none(reaching: Reaching) -> Self {
-        AgentServers { reaching, servers: Arc::default() }
+        AgentServers { reaching, servers: Arc::default(), retries: Arc::default() }
     }
 
     /// The servers that the files name, with what was granted to each. The errors are what is wrong with files.
@@ -131,22 +172,29 @@ impl AgentServers {
                         // The agent's own file comes first.
                         servers
                             .entry(settings.name.clone())
-                            .or_insert_with(|| permit(settings, String::new(), CALL_TIMEOUT, &grants));
+                            .or_insert_with(|| permit(settings, CallTerms::default(), &grants));
                     }
                 }
                 Err(cause) => problems.push(ServersFileError::Form { file: file.clone(), cause }),
             }
         }
-        (AgentServers { reaching, servers: Arc::new(Mutex::new(servers)) }, problems)
+        (AgentServers { reaching, servers: Arc::new(Mutex::new(servers)), retries: Arc::default() }, problems)
     }
 
     /// Adds a server that the agent's own file describes; it counts before those of other files.
     pub(crate) fn declare(&self, server: &DeclaredServer, folder: &Path, grants: impl Fn(&str) -> Granted) {
         let reachable =
             settings_of(server, folder, &grants(&format!("{PREFIX}{}", server.name)).0).and_then(|settings| {
-                permit(settings, server.prefix.clone(), server.timeout.unwrap_or(CALL_TIMEOUT), &grants)
+                let DeclaredServer { prefix, timeout, retry, .. } = server.clone();
+                permit(settings, CallTerms { prefix, timeout, retry }, &grants)
             });
         self.all().insert(server.name.clone(), reachable);
+    }
+
+    /// Says how often a function is called, by its full name, whatever its server's own file says.
+    pub(crate) fn retry_function(&self, function: &str, retry: &Retry) {
+        let mut retries = self.retries.lock().unwrap_or_else(PoisonError::into_inner);
+        retries.insert(function.to_owned(), retry.clone());
     }
 
     fn all(&self) -> MutexGuard<'_, Servers> {
@@ -245,52 +293,79 @@ impl AgentServers {
             return CallReport::failed(overdrawn.to_string());
         }
         let begun = Instant::now();
-        let result = self.call_connected(&reachable, function, arguments, answers).await;
+        let own = self.retries.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let retry = own.or_else(|| reachable.retry.clone());
+        let result = self.call_granted(&reachable, function, arguments, answers, retry.as_ref()).await;
         let usage = Usage { calls: 1, wall_clock: begun.elapsed(), ..Usage::default() };
         budget_scope.spend(&usage);
         CallReport { result, account: Account::of(format!("{PREFIX}{server}"), usage), notices: Vec::new() }
     }
 
-    async fn call_connected(
+    async fn call_granted(
         &self,
         reachable: &Reachable,
         function: &str,
         arguments: &str,
         answers: &[String],
+        retry: Option<&Retry>,
     ) -> Result<String, CallError> {
         let failed = |reason: String| CallError::Failed(reason);
         let granted = self.reaching.permissions.grants(&full_name(&reachable.settings), &reachable.grants);
         let granted = granted.map_err(|revoked| failed(revoked.to_string()))?;
-        let unusable = |error: ServerError| failed(error.to_string());
-        may_reach(&reachable.settings, &granted, &reachable.held_back).map_err(unusable)?;
-        let connected = self.connected(reachable).map_err(unusable)?;
+        may_reach(&reachable.settings, &granted, &reachable.held_back).map_err(|error| failed(error.to_string()))?;
         let arguments: Map<String, Value> =
             serde_json::from_str(arguments).map_err(|error| failed(format!("the arguments are no object: {error}")))?;
+        let timeout = retry.and_then(|retry| retry.time).unwrap_or(reachable.timeout);
+        let mut attempt = 1;
+        loop {
+            let call = (function, arguments.clone(), timeout, attempt > 1);
+            let failure = match self.attempt(reachable, call, answers).await {
+                Ok(answer) => return answer,
+                Err(failure) => failure,
+            };
+            let again = retry.filter(|retry| attempt < retry.attempts);
+            match again.and_then(|retry| Some((retry, failure.passes(retry)?))) {
+                Some((retry, status)) => {
+                    self.reaching.clock.pause(retry.pause_after(attempt, status, fastrand::f64())).await;
+                }
+                None => return Err(failed(reachable.keys.without(failure.to_string()))),
+            }
+            attempt += 1;
+        }
+    }
+
+    /// One attempt to call a function, with a new connection if the last one has ended and it is not the first: the answer,
+    /// which may be an error, or why there is none.
+    async fn attempt(
+        &self,
+        reachable: &Reachable,
+        (function, arguments, timeout, again): (&str, Map<String, Value>, Duration, bool),
+        answers: &[String],
+    ) -> Result<Result<String, CallError>, NoAnswer> {
+        let connected = self.connected_again(reachable, again)?;
         let ticket = connected.asking.begin(answers);
-        let (function, timeout) = (function.to_owned(), reachable.timeout);
+        let function = function.to_owned();
         let called = connected.clone();
         let cancel = CancellationToken::new();
         // Dropping this call, for example because its run was stopped, tells the server.
         let _guard = cancel.clone().drop_guard();
-        let task = self
-            .reaching
-            .connections
-            .runtime()
-            .map_err(|error| failed(error.to_string()))?
-            .spawn(async move { called.server.call(&function, arguments, timeout, &cancel).await });
+        let task = self.reaching.connections.runtime()?.spawn(async move {
+            if again {
+                called.server.connect_again().await?;
+            }
+            called.server.call(&function, arguments, timeout, &cancel).await
+        });
         let reply = task.await;
         let keys = &reachable.keys;
         if let Some(question) = connected.asking.end(ticket) {
-            return Err(CallError::Asks(keys.without(question)));
+            return Ok(Err(CallError::Asks(keys.without(question))));
         }
-        let reply = reply.map_err(|error| failed(format!("the call ended abnormally: {error}")))?;
-        let ToolReply { text, structured, is_error, .. } =
-            reply.map_err(|error| failed(keys.without(error.to_string())))?;
-        match (is_error, structured) {
-            (true, _) => Err(failed(keys.without(text))),
+        let ToolReply { text, structured, is_error, .. } = reply??;
+        Ok(match (is_error, structured) {
+            (true, _) => Err(CallError::Failed(keys.without(text))),
             (false, Some(value)) => Ok(keys.without(value.to_string())),
             (false, None) => Ok(keys.without(text)),
-        }
+        })
     }
 
     /// Whether the server is no program, or programs may be started.
@@ -299,14 +374,26 @@ impl AgentServers {
     }
 
     fn connected(&self, reachable: &Reachable) -> Result<Arc<Connected>, ServerError> {
+        self.connected_again(reachable, false)
+    }
+
+    /// The connection; `again` tries once more if there was none.
+    fn connected_again(&self, reachable: &Reachable, again: bool) -> Result<Arc<Connected>, ServerError> {
         if !self.may_connect(reachable) {
             return Err(ServerError::NotStarted(reachable.settings.name.clone()));
         }
-        let connect = || {
-            let connected = self.reaching.connections.connect(&reachable.settings, &reachable.grants);
-            connected.map_err(|error| ServerError::Unreachable(reachable.keys.without(error.to_string())))
-        };
-        reachable.connected.get_or_init(connect).clone()
+        let mut connected = reachable.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*connected {
+            Some(known) if known.is_ok() || !again => known.clone(),
+            _ => {
+                let found = self.reaching.connections.connect(&reachable.settings, &reachable.grants);
+                let unreachable = |error: ConnectError| ServerError::Unreachable {
+                    words: reachable.keys.without(error.to_string()),
+                    exchange: error.failed_exchange(),
+                };
+                connected.insert(found.map_err(unreachable)).clone()
+            }
+        }
     }
 }
 
@@ -317,25 +404,9 @@ fn split(name: &str) -> Option<(&str, &str)> {
 
 /// How a server that a file in `folder` describes is reached; the error is what is wrong with the description.
 fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Result<ServerSettings, ServerError> {
-    // Whoever wrote the agent's file does not choose among the keys of whoever runs it.
-    let within = |name: &str| {
-        match Folder::new(folder).real_path(Path::new(name)) {
-            Ok(file) => Ok(file),
-            // It may be there when the server is needed.
-            Err(FileError::Missing) => Ok(folder.join(name)),
-            Err(FileError::Outside) if decide_host_path(grants, &folder.join(name)).is_allowed() => {
-                Ok(folder.join(name))
-            }
-            Err(FileError::Outside) => {
-                let directory = Path::new(name).parent().unwrap_or(Path::new(".")).to_string_lossy().into_owned();
-                let help = path_grant(&format!("{PREFIX}{}", server.name), &directory, "/keys");
-                Err(ServerError::FileOutside { server: server.name.clone(), file: name.to_owned(), help })
-            }
-            Err(cause) => {
-                let (server, file) = (server.name.clone(), name.to_owned());
-                Err(ServerError::File { server, file, cause: Arc::new(cause) })
-            }
-        }
+    let within = |file: &str| {
+        key_file(folder, file, grants, &format!("{PREFIX}{}", server.name))
+            .map_err(|cause| ServerError::KeyFile { server: server.name.clone(), cause: Arc::new(cause) })
     };
     let transport = match &server.way {
         ServerWay::Program { command, arguments, environment, folder } => Transport::Stdio {
@@ -347,12 +418,12 @@ fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Resul
         ServerWay::Service { url, headers, events, tls } => {
             let url = url.parse().map_err(|cause| ServerError::Url { server: server.name.clone(), cause })?;
             let tls = match tls {
-                Some(tls) => TlsSettings {
+                Some(tls) => TlsFiles {
                     ca_file: Some(within(&tls.ca_file)?),
                     client_certificate: Some(within(&tls.certificate_file)?),
                     client_key: Some(within(&tls.key_file)?),
                 },
-                None => TlsSettings::default(),
+                None => TlsFiles::default(),
             };
             let headers = headers.iter().cloned().collect();
             match events {
@@ -364,18 +435,27 @@ fn settings_of(server: &DeclaredServer, folder: &Path, grants: &Grants) -> Resul
     Ok(ServerSettings { name: server.name.clone(), transport, limits: Limits::default() })
 }
 
+/// How the functions of a server are shown and called, as far as somebody said it.
+#[derive(Default)]
+struct CallTerms {
+    prefix: String,
+    timeout: Option<Duration>,
+    retry: Option<Retry>,
+}
+
 /// A server that may be used; the error says what would allow it.
 fn permit(
     settings: ServerSettings,
-    prefix: String,
-    timeout: Duration,
+    terms: CallTerms,
     grants: &impl Fn(&str) -> Granted,
 ) -> Result<Arc<Reachable>, ServerError> {
     let (grants, held_back) = grants(&full_name(&settings));
     may_reach(&settings, &grants, &held_back)?;
-    let (connected, functions) = (OnceLock::new(), OnceLock::new());
+    let (connected, functions) = (Mutex::default(), OnceLock::new());
     let keys = ServerKeys::of(&settings.transport);
-    Ok(Arc::new(Reachable { settings, keys, prefix, timeout, grants, held_back, connected, functions }))
+    let CallTerms { prefix, timeout, retry } = terms;
+    let timeout = timeout.unwrap_or(CALL_TIMEOUT);
+    Ok(Arc::new(Reachable { settings, keys, prefix, timeout, retry, grants, held_back, connected, functions }))
 }
 
 /// What grants to a server are given to.

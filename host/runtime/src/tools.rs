@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::components::AgentComponents;
-use crate::plugin_registry::{FoundTool, NoTool, NotPrepared, PluginRegistry, RegisteredPlugin};
 use crate::offered::AgentFunctions;
+use crate::plugin_registry::{FoundTool, NoTool, NotPrepared, PluginRegistry, RegisteredPlugin};
 use crate::python::PythonTools;
 use crate::recordings;
 use crate::servers::AgentServers;

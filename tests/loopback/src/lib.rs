@@ -2,7 +2,7 @@
 //!
 //! Why this exists: a test of anything that talks to a model has to go through real HTTP, or it does not test
 //! what users run, and it must neither leave the machine nor depend on what a model feels like saying. A
-//! [`Loopback`] is an OpenAI-compatible server that gives the replies it was told to give, in order, and keeps
+//! [`Loopback`] is an OpenAI-compatible server (Chat Completions, Responses and embeddings) that gives the replies it was told to give, in order, and keeps
 //! every request for the test to look at.
 //!
 //! What it must not do: decide whether a request was right. It records requests in a form that belongs to no
@@ -13,6 +13,7 @@ mod listen;
 pub mod mcp;
 mod request;
 mod respond;
+mod responses;
 mod script;
 mod server;
 mod site;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     request::ModelRequest,
+    responses,
     script::{Message, ScriptedReply},
 };
 
@@ -33,13 +34,17 @@ impl HttpReply {
 
     /// The `message` as an answer to `request`; `number` makes ids unique.
     pub(crate) fn message(number: usize, request: &ModelRequest, reply: &ScriptedReply, message: &Message) -> Self {
+        // What Responses calls its messages, Chat Completions has not.
+        let of_responses = request.body.get("input").is_some();
         if request.stream {
-            return Self {
-                status: StatusCode::OK,
-                content_type: "text/event-stream",
-                headers: Vec::new(),
-                body: stream(number, request, reply, message),
+            let body = match of_responses {
+                true => responses::stream(number, request, reply, message),
+                false => stream(number, request, reply, message),
             };
+            return Self { status: StatusCode::OK, content_type: "text/event-stream", headers: Vec::new(), body };
+        }
+        if of_responses {
+            return Self::json(StatusCode::OK, &responses::reply(number, request, reply, message));
         }
         let mut answer = json!({"role": "assistant", "content": message.content});
         if !message.tool_calls.is_empty() {
@@ -117,7 +122,7 @@ fn stream(number: usize, request: &ModelRequest, reply: &ScriptedReply, message:
     body + "data: [DONE]\n\n"
 }
 
-fn pieces(text: &str) -> impl Iterator<Item = String> {
+pub(crate) fn pieces(text: &str) -> impl Iterator<Item = String> {
     let characters: Vec<char> = text.chars().collect();
     let pieces: Vec<String> = characters.chunks(CHUNK_CHARACTERS).map(|piece| piece.iter().collect()).collect();
     pieces.into_iter()

@@ -15,6 +15,7 @@ use crate::{
     listen::Listening,
     request::ModelRequest,
     respond::HttpReply,
+    responses,
     script::{Script, ScriptedAnswer},
 };
 
@@ -139,8 +140,9 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 async fn answer(head: &Parts, body: &[u8], state: &Mutex<State>, delays: &Delays) -> HttpReply {
     let path = head.uri.path();
     match (&head.method, path.strip_prefix("/v1").unwrap_or(path)) {
-        (&Method::POST, "/chat/completions") => {
-            let (delay, reply) = chat(body, state);
+        (&Method::POST, form @ ("/chat/completions" | "/responses")) => {
+            let read = if form == "/responses" { responses::read } else { ModelRequest::read };
+            let (delay, reply) = chat(body, state, read);
             if !delay.is_zero() {
                 delays(delay).await;
             }
@@ -170,8 +172,12 @@ fn embed(body: &[u8], state: &Mutex<State>) -> HttpReply {
 
 /// The reply to a chat request and how late it comes. Choosing happens here, on arrival, so that a late reply
 /// does not lose its turn.
-fn chat(body: &[u8], state: &Mutex<State>) -> (Duration, HttpReply) {
-    let request = serde_json::from_slice(body).map_err(|error| error.to_string()).and_then(ModelRequest::read);
+fn chat(
+    body: &[u8],
+    state: &Mutex<State>,
+    read: impl FnOnce(Value) -> Result<ModelRequest, String>,
+) -> (Duration, HttpReply) {
+    let request = serde_json::from_slice(body).map_err(|error| error.to_string()).and_then(read);
     let request = match request {
         Ok(request) => request,
         Err(problem) => return (Duration::ZERO, refuse(state, StatusCode::BAD_REQUEST, problem)),

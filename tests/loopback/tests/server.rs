@@ -214,12 +214,13 @@ fn what_is_no_chat_request_is_a_problem() {
         ("/v1/chat/completions", "nonsense", 400),
         ("/v1/chat/completions", "{}", 400),
         ("/v1/chat/completions", r#"{"model":"m","messages":[{"role":"boss"}]}"#, 400),
-        ("/v1/responses", "{}", 404),
+        ("/v1/responses", "{}", 400),
+        ("/v1/completions", "{}", 404),
         ("/v1/embeddings", r#"{"model":"real","input":"a"}"#, 400),
     ] {
         assert_eq!(post(&server, path, body).0, status, "{path} {body}");
     }
-    assert_eq!(server.problems().len(), 5, "{:?}", server.problems());
+    assert_eq!(server.problems().len(), 6, "{:?}", server.problems());
     assert!(server.requests().is_empty());
     let (status, body) = post(&server, "/v1/embeddings", r#"{"model":"test:words","input":["a b","b a"]}"#);
     let body: Value = serde_json::from_str(&body).expect("JSON");

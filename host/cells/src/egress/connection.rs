@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
+use hotcell_tls::{TlsError, TlsFiles, client_config};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use url::Host;
@@ -88,7 +89,8 @@ async fn secure(shared: &Arc<Shared>, destination: &Destination, stream: TcpStre
                 Host::Ipv4(address) => rustls::pki_types::ServerName::from(std::net::IpAddr::V4(*address)),
                 Host::Ipv6(address) => rustls::pki_types::ServerName::from(std::net::IpAddr::V6(*address)),
             };
-            let configuration = TLS.clone().ok_or(Error::ConfigurationError)?;
+            let own = shared.tls.as_ref().map(|OwnTls(own)| own);
+            let configuration = own.or(TLS.as_ref()).ok_or(Error::ConfigurationError)?.clone();
             let connector = tokio_rustls::TlsConnector::from(configuration);
             Box::new(connector.connect(name, stream).await.map_err(Error::Tls)?)
         }
@@ -97,14 +99,25 @@ async fn secure(shared: &Arc<Shared>, destination: &Destination, stream: TcpStre
 }
 
 /// TLS with the certificate authorities of the web, or nothing where the cryptography cannot be set up.
-static TLS: LazyLock<Option<Arc<rustls::ClientConfig>>> = LazyLock::new(|| {
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().ok()?;
-    let mut configuration = builder.with_root_certificates(roots).with_no_client_auth();
-    configuration.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Some(Arc::new(configuration))
-});
+static TLS: LazyLock<Option<Arc<rustls::ClientConfig>>> =
+    LazyLock::new(|| OwnTls::new(&TlsFiles::default()).ok().map(|OwnTls(configuration)| configuration));
+
+/// How connections over TLS are made for requests of the host's own.
+#[derive(Clone)]
+pub struct OwnTls(Arc<rustls::ClientConfig>);
+
+impl OwnTls {
+    /// With the certificates in these files; whom they do not name, the authorities of the web vouch for.
+    ///
+    /// # Errors
+    /// A file cannot be read or used.
+    pub fn new(files: &TlsFiles) -> Result<Self, TlsError> {
+        let web = || rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.into() };
+        let mut configuration = client_config(files, web)?;
+        configuration.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(OwnTls(Arc::new(configuration)))
+    }
+}
 
 trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
 

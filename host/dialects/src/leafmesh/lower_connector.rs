@@ -87,7 +87,7 @@ fn program(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings
         folder: None,
     };
     let timeout = Some(step_of(connector));
-    let server = DeclaredServer { name: agent.name.to_string(), way, prefix: String::new(), timeout };
+    let server = DeclaredServer { name: agent.name.to_string(), way, prefix: String::new(), timeout, retry: None };
     surroundings.note_server(&server);
     let name = text("tool_name");
     let tool = Tool {

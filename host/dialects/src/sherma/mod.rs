@@ -115,6 +115,7 @@ fn read_and_lower(document: &Document, choice: Choice<'_>, surroundings: &dyn Su
                 headers: Vec::new(),
                 retry: None,
                 time: None,
+                tls: None,
                 span: url.span.clone(),
             })
         };

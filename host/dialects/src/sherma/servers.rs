@@ -34,7 +34,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, tools: &mut Vec<Tool>, surroundi
             }
         };
         let prefix = prefix.map(|prefix| prefix.to_string()).unwrap_or_default();
-        let server = DeclaredServer { name: declared.id.to_string(), way: way?, prefix, timeout: None };
+        let server = DeclaredServer { name: declared.id.to_string(), way: way?, prefix, timeout: None, retry: None };
         Some(tools_of(fields, &declared, &server, surroundings))
     });
     let mut first: HashMap<Arc<str>, Span> =
@@ -105,7 +105,7 @@ pub(super) fn of_card(fields: &mut Fields<'_, '_>, surroundings: &dyn Surroundin
         }
     };
     let (Some(id), Some(way)) = (id, service(fields, events)) else { return Vec::new() };
-    let server = DeclaredServer { name: id.to_string(), way, prefix: String::new(), timeout: None };
+    let server = DeclaredServer { name: id.to_string(), way, prefix: String::new(), timeout: None, retry: None };
     tools_of(fields, &Declared { id, version }, &server, surroundings)
 }
 

@@ -114,6 +114,13 @@ impl Surroundings for World {
         None
     }
 
+    fn key_file(&self, path: &str) -> Result<PathBuf, String> {
+        match path.starts_with('/') {
+            true => Err(format!("`{path}` lies outside of the agent's folder")),
+            false => Ok(Path::new("/agent").join(path)),
+        }
+    }
+
     fn hook(&self, _name: &str) -> bool {
         false
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_budget::{Account, Cost, Usage};
-use hotcell_graph::ir::{Forbidden, ModelServer, ModelSettings, RecordedReply};
+use hotcell_graph::ir::{Forbidden, ModelApi, ModelServer, ModelSettings, RecordedReply, TlsPaths};
 use hotcell_graph::{Key, Object, Value};
 use hotcell_models::{
-    Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TokenUsage, ToolCallRequest, ToolChoice,
-    ToolSpec,
+    Api, Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TlsFiles, TokenUsage, ToolCallRequest,
+    ToolChoice, ToolSpec,
 };
 use thiserror::Error;
 
@@ -71,6 +71,11 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         more: more.and_then(|more| more.as_object().cloned()).unwrap_or_default(),
         output_schema,
         server: server(settings).map_err(|refused| failed(refused.to_string()))?,
+        api: match settings.api {
+            Some(ModelApi::Responses) => Api::Responses,
+            Some(ModelApi::Chat) | None => Api::Chat,
+        },
+        tls: settings.tls.as_deref().map(tls_files),
         ..Request::new(model, messages)
     };
     let ready = match &settings.server {
@@ -240,6 +245,11 @@ fn server(settings: &ModelSettings) -> Result<Option<Server>, ServerRefused> {
         // Nobody is asked.
         Some(ModelServer::Recorded(_)) => Ok(None),
     }
+}
+
+fn tls_files(paths: &TlsPaths) -> TlsFiles {
+    let TlsPaths { authorities, certificate, key } = paths.clone();
+    TlsFiles { ca_file: authorities, client_certificate: certificate, client_key: key }
 }
 
 /// The fewest tokens that a request can have: nobody packs more than this into one.

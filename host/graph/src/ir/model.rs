@@ -1,5 +1,8 @@
 //! Which model is asked.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use super::RecordedModel;
 use crate::value::{Key, Object};
 
@@ -18,6 +21,30 @@ pub struct ModelSettings {
     pub more: Option<Object>,
     /// Where the model is; none means that its name says so
     pub server: Option<ModelServer>,
+    /// What requests look like; none means Chat Completions, or what the provider speaks
+    pub api: Option<ModelApi>,
+    /// How its server and the host prove to each other who they are, beyond what any server does
+    pub tls: Option<Arc<TlsPaths>>,
+}
+
+/// What requests to a model look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelApi {
+    /// Chat Completions of OpenAI
+    Chat,
+    /// Responses of OpenAI
+    Responses,
+}
+
+/// Files of this machine, in PEM, for TLS in which both sides may have to prove who they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsPaths {
+    /// Who may sign the server's certificate, in place of those who are trusted otherwise
+    pub authorities: Option<PathBuf>,
+    /// The certificate that is shown to the server
+    pub certificate: Option<PathBuf>,
+    /// The key of that certificate
+    pub key: Option<PathBuf>,
 }
 
 /// Where a model is.
@@ -41,13 +68,17 @@ impl ModelSettings {
 
     /// These settings, with what they leave open taken from `defaults`.
     pub fn or(&self, defaults: &ModelSettings) -> ModelSettings {
+        let its = if self.server.is_some() { self } else { defaults };
         ModelSettings {
             model: self.model.clone().or_else(|| defaults.model.clone()),
             temperature: self.temperature.or(defaults.temperature),
             top_p: self.top_p.or(defaults.top_p),
             max_tokens: self.max_tokens.or(defaults.max_tokens),
             more: self.more.clone().or_else(|| defaults.more.clone()),
-            server: self.server.clone().or_else(|| defaults.server.clone()),
+            // How a server is asked belongs to the server.
+            server: its.server.clone(),
+            api: its.api,
+            tls: its.tls.clone(),
         }
     }
 }

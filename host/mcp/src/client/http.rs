@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error as StdError;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderName, HeaderValue};
+use hotcell_tls::{TlsFiles, client_config};
+use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
@@ -17,18 +18,15 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransport, StreamableHttpClientTransportConfig, StreamableHttpError,
 };
 use rustls::RootCertStore;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use thiserror::Error;
 use url::{Host, Url};
 
 use super::ending::Ending;
 use super::paced::Paced;
 use crate::error::McpError;
-use crate::settings::{Limits, ServerSettings, TlsSettings, Transport};
+use crate::settings::{Limits, ServerSettings, Transport};
 use crate::text::shown;
 
-/// Bytes that a file with certificates or a key may have.
-const MAX_CERTIFICATES: u64 = 4 << 20;
 /// How long connecting may take, unless the server has less time in all.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 /// The longest time between two attempts to get a lost stream back.
@@ -99,59 +97,22 @@ impl Resolve for Allowed {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
             let kept: Vec<SocketAddr> = found.into_iter().filter(|address| allowed(address.ip())).collect();
             if kept.is_empty() {
-                return Err(std::io::Error::other(NOT_GRANTED).into());
+                return Err(io::Error::other(NOT_GRANTED).into());
             }
             Ok(Box::new(kept.into_iter()) as Addrs)
         })
     }
 }
 
-fn tls_config(url: &Url, tls: &TlsSettings) -> Result<rustls::ClientConfig, String> {
+fn tls_config(url: &Url, files: &TlsFiles) -> Result<rustls::ClientConfig, String> {
     let mut roots = RootCertStore::empty();
-    match &tls.ca_file {
-        Some(file) => {
-            for certificate in certificates(file)? {
-                roots.add(certificate).map_err(|error| unusable(file, &error))?;
-            }
+    if files.ca_file.is_none() && url.scheme() == "https" {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err("this machine trusts no certificates; name those to trust in `tls.ca_file`".to_owned());
         }
-        None if url.scheme() == "https" => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                return Err("this machine trusts no certificates; name those to trust in `tls.ca_file`".to_owned());
-            }
-        }
-        None => {}
     }
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| error.to_string())?
-        .with_root_certificates(roots);
-    match (&tls.client_certificate, &tls.client_key) {
-        (Some(certificate), Some(key)) => {
-            let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| unusable(key, &error))?;
-            let chain = certificates(certificate)?;
-            config.with_client_auth_cert(chain, private).map_err(|error| unusable(certificate, &error))
-        }
-        (None, None) => Ok(config.with_no_client_auth()),
-        _ => Err("a client certificate needs its key, and a key its certificate".to_owned()),
-    }
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let text = read(file)?;
-    match CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>() {
-        Ok(certificates) if certificates.is_empty() => Err(format!("`{}` holds no certificate", file.display())),
-        Ok(certificates) => Ok(certificates),
-        Err(error) => Err(unusable(file, &error)),
-    }
-}
-
-fn read(file: &Path) -> Result<Vec<u8>, String> {
-    hotcell_files::read(file, MAX_CERTIFICATES).map_err(|error| unusable(file, &error))
-}
-
-fn unusable(file: &Path, error: &dyn StdError) -> String {
-    format!("`{}` cannot be used: {error}", file.display())
+    client_config(files, || roots).map_err(|error| error.to_string())
 }
 
 /// The headers of every request. The settings were checked when they were read, but may come from elsewhere.
@@ -200,15 +161,37 @@ pub(crate) fn explain(error: &reqwest::Error) -> String {
     }
 }
 
+/// A server over HTTP that gave no answer, or this status. Where nobody may be asked, that does not change.
+pub(crate) fn unreachable(server: &str, reason: String, status: Option<u16>) -> McpError {
+    let server = server.to_owned();
+    match reason == NOT_GRANTED {
+        true => McpError::Settings { server, reason },
+        false => McpError::Unreachable { server, reason, status },
+    }
+}
+
+/// An answer over HTTP that is no success.
+#[derive(Debug, Error)]
+#[error("HTTP {0}")]
+pub(crate) struct Refused(pub(crate) StatusCode);
+
+/// The status in what the library says of an answer: `HTTP 404 Not Found: ...`.
+fn status_in(text: &str) -> Option<u16> {
+    text.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
+}
+
 /// What a failure to send or to receive over HTTP is called.
 pub(crate) fn failure(server: &str, error: &(dyn StdError + Send + Sync + 'static)) -> McpError {
     let unauthorized = || McpError::Unauthorized { server: server.to_owned() };
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
-    let mut known = None;
+    let (mut known, mut refused) = (None, None);
     while let Some(current) = cause {
         known = known.or(current.downcast_ref::<StreamableHttpError<reqwest::Error>>());
+        let inner = current.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        refused = refused.or(inner.and_then(|inner| inner.downcast_ref::<Refused>()));
         cause = current.source();
     }
+    let mut status = refused.map(|Refused(status)| status.as_u16());
     let reason = match known {
         Some(StreamableHttpError::AuthRequired(_) | StreamableHttpError::InsufficientScope(_)) => {
             return unauthorized();
@@ -216,18 +199,32 @@ pub(crate) fn failure(server: &str, error: &(dyn StdError + Send + Sync + 'stati
         Some(StreamableHttpError::UnexpectedServerResponse(text)) if text.starts_with("HTTP 401") => {
             return unauthorized();
         }
-        Some(StreamableHttpError::Client(error)) => explain(error),
+        Some(StreamableHttpError::Client(error)) => {
+            status = error.status().map(|status| status.as_u16());
+            explain(error)
+        }
+        Some(StreamableHttpError::HttpStatus(error)) => {
+            status = Some(error.status);
+            shown(&error.to_string())
+        }
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) => {
+            status = status_in(text);
+            shown(&format!("unexpected server response: {text}"))
+        }
         Some(other) => shown(&other.to_string()),
         None => shown(&error.to_string()),
     };
-    McpError::Unreachable { server: server.to_owned(), reason }
+    unreachable(server, reason, status)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use rmcp::transport::streamable_http_client::HttpStatusError;
 
-    fn settings(url: &str, tls: TlsSettings) -> ServerSettings {
+    use super::*;
+    use crate::error::FailedExchange;
+
+    fn settings(url: &str, tls: TlsFiles) -> ServerSettings {
         let url = Url::parse(url).expect("a URL");
         let transport = Transport::StreamableHttp { url, headers: BTreeMap::new(), tls };
         ServerSettings { name: "s".to_owned(), transport, limits: Limits::default() }
@@ -244,7 +241,7 @@ mod tests {
         assert!(lookup(none.clone()).await.is_err_and(|error| error.to_string().contains("private = true")));
         assert!(lookup(Arc::new(|address: IpAddr| address.is_loopback())).await.is_ok_and(|found| found > 0));
         // What is written out is never looked up.
-        let literal = settings("http://127.0.0.1:1/mcp", TlsSettings::default());
+        let literal = settings("http://127.0.0.1:1/mcp", TlsFiles::default());
         let refused = http_client_within(&literal, none).expect_err("it is not allowed").to_string();
         assert!(refused.contains("private = true"), "{refused}");
         assert!(http_client_within(&literal, Arc::new(|_| true)).is_ok());
@@ -252,10 +249,24 @@ mod tests {
 
     #[test]
     fn a_client_needs_readable_certificates() {
-        assert!(http_client(&settings("http://localhost:1/mcp", TlsSettings::default())).is_ok());
-        let missing = TlsSettings { ca_file: Some("/nowhere/ca.pem".into()), ..TlsSettings::default() };
+        assert!(http_client(&settings("http://localhost:1/mcp", TlsFiles::default())).is_ok());
+        let missing = TlsFiles { ca_file: Some("/nowhere/ca.pem".into()), ..TlsFiles::default() };
         let error = http_client(&settings("https://localhost:1/mcp", missing)).expect_err("no file").to_string();
         assert!(error.contains("`s`") && error.contains("/nowhere/ca.pem"), "{error}");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_success_is_known_by_its_status() {
+        let lost = |error: Box<dyn StdError + Send + Sync>| failure("s", &*error).failed_exchange();
+        let of_library = |error: StreamableHttpError<reqwest::Error>| lost(Box::new(error));
+        let status = |status| Some(FailedExchange::Status(status));
+        let text = |text: &'static str| StreamableHttpError::UnexpectedServerResponse(text.into());
+        assert_eq!(of_library(text("HTTP 404 Not Found: not here")), status(404));
+        assert_eq!(of_library(text("HTTP 401 Unauthorized: who?")), status(401));
+        assert_eq!(of_library(text("a page")), Some(FailedExchange::NoAnswer));
+        assert_eq!(of_library(StreamableHttpError::HttpStatus(HttpStatusError::new(503, None))), status(503));
+        assert_eq!(lost(Box::new(io::Error::other(Refused(StatusCode::CONFLICT)))), status(409));
+        assert_eq!(unreachable("s", NOT_GRANTED.to_owned(), None).failed_exchange(), None);
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl Link {
                     ServiceError::TransportClosed => "the connection was lost before the reply was complete".to_owned(),
                     other => shown(&other.to_string()),
                 };
-                McpError::Unreachable { server: self.server.to_string(), reason }
+                McpError::Unreachable { server: self.server.to_string(), reason, status: None }
             }
         }
     }

@@ -152,6 +152,18 @@ impl Server {
         }
     }
 
+    /// Connects anew if the last connection has ended, however often that has happened.
+    ///
+    /// # Errors
+    /// As [`Server::connect`].
+    pub async fn connect_again(&self) -> Result<(), McpError> {
+        let mut state = self.shared.state.lock().await;
+        match &*state {
+            State::Open { link, .. } if !link.ending.has_ended() => Ok(()),
+            State::Open { .. } | State::Gone(_) => self.shared.open_link(&mut state, true).await.map(drop),
+        }
+    }
+
     /// Connects anew, whatever happened before. A connection that is there is closed first.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ use url::Url;
 
 use super::ending::Ending;
 use super::event_stream::{Event, EventReader, TooLarge};
-use super::http::{explain, header_map};
+use super::http::{Refused, explain, header_map, unreachable};
 use super::message::{Decoded, decode};
 use super::pace::{Pace, UNASKED};
 use crate::error::McpError;
@@ -52,15 +52,16 @@ impl Sse {
         limit: usize,
         ending: Arc<Ending>,
     ) -> Result<Self, McpError> {
-        let unreachable = |reason: String| McpError::Unreachable { server: server.to_string(), reason };
         let handshake = |reason: String| McpError::Handshake { server: server.to_string(), reason };
         let headers =
             header_map(headers).map_err(|reason| McpError::Settings { server: server.to_string(), reason })?;
         let request = with_headers(client.get(url.clone()), &headers).header(ACCEPT, "text/event-stream");
-        let response = request.send().await.map_err(|error| unreachable(explain(&error)))?;
+        let response = request.send().await.map_err(|error| unreachable(server, explain(&error), None))?;
         match response.status() {
             StatusCode::UNAUTHORIZED => return Err(McpError::Unauthorized { server: server.to_string() }),
-            status if !status.is_success() => return Err(unreachable(format!("HTTP {status}"))),
+            status if !status.is_success() => {
+                return Err(unreachable(server, format!("HTTP {status}"), Some(status.as_u16())));
+            }
             _ => {}
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("nothing");
@@ -177,7 +178,7 @@ impl Transport<RoleClient> for Sse {
             let response = request.send().await.map_err(|error| io::Error::other(explain(&error)))?;
             match response.status() {
                 status if status.is_success() => Ok(()),
-                status => Err(io::Error::other(format!("HTTP {status}"))),
+                status => Err(io::Error::other(Refused(status))),
             }
         }
     }

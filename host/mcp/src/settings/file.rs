@@ -6,12 +6,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 
+use hotcell_tls::TlsFiles;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::variables::{Unfilled, fill};
-use super::{Limits, ServerSettings, TlsSettings, Transport};
+use super::{Limits, ServerSettings, Transport};
 use crate::error::SettingsError;
 use crate::text::is_hidden;
 
@@ -153,7 +154,7 @@ impl Fields<'_> {
         }
         let mut tls = self.texts("tls")?;
         let mut file = |name: &str| tls.remove(name).map(PathBuf::from);
-        let files = TlsSettings {
+        let files = TlsFiles {
             ca_file: file("ca_file"),
             client_certificate: file("client_certificate"),
             client_key: file("client_key"),

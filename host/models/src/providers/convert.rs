@@ -171,10 +171,12 @@ pub(super) fn reply(response: CompletionResponse) -> Reply {
     }
 }
 
-/// The arguments as the model wrote them: Chat Completions sends them as text, which the library keeps with the
+/// The arguments as the model wrote them: Chat Completions and Responses send them as text, which the library keeps with the
 /// call; elsewhere they are JSON, and text only where they could not be read.
 fn arguments_text(block: &AssistantContent, call: &ToolCall) -> String {
-    let written = block.native_item().and_then(|item| item.pointer("/function/arguments")).and_then(Value::as_str);
+    let places = ["/function/arguments", "/arguments"];
+    let item = block.native_item();
+    let written = places.iter().find_map(|place| item?.pointer(place)?.as_str());
     match (written, &call.function.invalid_arguments) {
         (Some(text), _) => text.to_owned(),
         (None, Some(text)) => text.clone(),

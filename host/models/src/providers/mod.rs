@@ -3,6 +3,7 @@
 
 mod chat;
 mod convert;
+mod fields;
 mod settings;
 mod transport;
 
@@ -21,7 +22,8 @@ use rig_core::{
         gemini::GeminiConfig,
         openai::{
             OpenAIConfig,
-            wire::{Auth, Chat, DEEPSEEK, Dialect, OLLAMA, OPENAI},
+            responses_api::wire::Responses,
+            wire::{Auth, DEEPSEEK, Dialect, OLLAMA, OPENAI},
         },
     },
     streaming::{Item, StreamEvent},
@@ -29,7 +31,7 @@ use rig_core::{
 };
 
 use self::{
-    chat::ExactChat,
+    fields::WithFields,
     settings::{Environment, Provider},
     transport::{Connections, Transport, Way},
 };
@@ -37,7 +39,7 @@ pub use self::{
     settings::{Protocol, ProviderSettings, Secret},
     transport::HttpLimits,
 };
-use crate::{Model, ModelError, ModelName, OnText, Reply, Request, Server, untrusted::shown};
+use crate::{Api, Model, ModelError, ModelName, OnText, Reply, Request, Server, untrusted::shown};
 
 /// Servers that speak Chat Completions and about which nothing more is known.
 const COMPATIBLE: Dialect = Dialect::gateway("openai-compatible", "", "");
@@ -169,7 +171,7 @@ impl Providers {
         let (provider, model) = self.resolve(name)?;
         let transport = self
             .connections
-            .transport(&provider.url, Way::Operators)
+            .transport(&provider.url, Way::Operators, None)
             .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))?;
         Ok(ModelServer {
             model: model.to_owned(),
@@ -250,11 +252,17 @@ impl Providers {
             Some(Server::PrivateAddress(_)) => Way::Private,
             Some(Server::Provider(_)) | None => Way::Operators,
         };
+        // What a file says of its server is not for the one that answers in its place.
+        let tls = request.tls.as_ref().filter(|_| self.every_model.is_none());
         let transport = self
             .connections
-            .transport(&provider.url, way)
+            .transport(&provider.url, way, tls)
             .map_err(|error| convert::unreachable_server(provider.name.clone(), &error))?;
         match provider.protocol {
+            Protocol::Anthropic | Protocol::Gemini if request.api == Api::Responses => {
+                let reason = "its requests have a form of their own, and not that of Responses".to_owned();
+                Err(ModelError::InvalidRequest { provider: provider.name.clone(), reason })
+            }
             Protocol::Anthropic => {
                 let config = AnthropicConfig::new(provider.key_text()).with_base_url(provider.base_url());
                 let mut wire = config.connect(DynHttpClient::new(transport.clone())).completion(model).wire;
@@ -268,9 +276,16 @@ impl Providers {
                 let request = shaped(provider, request)?;
                 exchange(provider, wire, transport, request, on_text).await
             }
+            _ if request.api == Api::Responses => {
+                // System messages stay where they are in the conversation.
+                let wire = Responses::new(open_ai(provider), model).with_system_instructions_as_messages();
+                let wire = WithFields::new(wire, fields::settings(request));
+                let history = convert::library_history(&request.messages);
+                let request = convert::library_request(provider, request, history)?;
+                exchange(provider, wire, transport, request, on_text).await
+            }
             Protocol::OpenAi | Protocol::DeepSeek | Protocol::Ollama | Protocol::OpenAiCompatible => {
-                let chat = chat_wire(provider, model);
-                let wire = ExactChat::new(chat, request);
+                let wire = chat::exact(open_ai(provider).chat(model), request);
                 // The conversation is the wire's; the library only insists on seeing one.
                 let request = convert::library_request(provider, request, vec![LibraryMessage::user("-")])?;
                 exchange(provider, wire, transport, request, on_text).await
@@ -283,7 +298,8 @@ fn fits_in_a_path(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.' | '/')
 }
 
-fn chat_wire(provider: &Provider, model: &str) -> Chat {
+/// How a server is asked that speaks a form of OpenAI's.
+fn open_ai(provider: &Provider) -> OpenAIConfig {
     let mut dialect = match provider.protocol {
         Protocol::OpenAi => OPENAI,
         Protocol::DeepSeek => DEEPSEEK,
@@ -295,7 +311,6 @@ fn chat_wire(provider: &Provider, model: &str) -> Chat {
     OpenAIConfig::with_key(&dialect, provider.key_text())
         .with_auth(Auth::OptionalBearer)
         .with_base_url(provider.base_url())
-        .chat(model)
 }
 
 /// The request for a provider whose rules about conversations the library keeps.

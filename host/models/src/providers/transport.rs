@@ -5,14 +5,16 @@
 //! address where nothing grants it, and no proxy unless the operator says so.
 
 use std::{
+    collections::HashMap,
     error::Error as StdError,
     io,
     net::{IpAddr, SocketAddr},
-    sync::{Arc, OnceLock},
+    sync::{Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use bytes::{Bytes, BytesMut};
+use hotcell_tls::{TlsFiles, client_config};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rig_core::http_client::{
@@ -68,7 +70,7 @@ impl From<TransportError> for LibraryError {
 }
 
 /// Who says where a server is, and what its name may lead to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Way {
     /// The operator, who may mean any address
     Operators,
@@ -87,13 +89,18 @@ pub(crate) struct Connections {
     direct: OnceLock<reqwest::Client>,
     proxied: OnceLock<reqwest::Client>,
     public: OnceLock<reqwest::Client>,
+    /// Those with certificates of their own
+    certified: Mutex<HashMap<(Way, TlsFiles), reqwest::Client>>,
 }
+
+/// How many clients with certificates of their own are kept: more means that they are made again.
+const MOST_CERTIFIED: usize = 64;
 
 impl Connections {
     pub(crate) fn new(limits: HttpLimits) -> Self {
         let is_private = |address: IpAddr| address.is_loopback();
         let [direct, proxied, public] = [const { OnceLock::new() }; 3];
-        Self { limits, proxies: false, is_private, direct, proxied, public }
+        Self { limits, proxies: false, is_private, direct, proxied, public, certified: Mutex::default() }
     }
 
     /// The same, through the proxies that the environment names.
@@ -106,8 +113,8 @@ impl Connections {
         Self { is_private, ..self }
     }
 
-    /// A transport for requests to `url`.
-    pub(crate) fn transport(&self, url: &Url, way: Way) -> Result<Transport, TransportError> {
+    /// A transport for requests to `url`; `tls` says how both sides prove who they are, beyond what any server does.
+    pub(crate) fn transport(&self, url: &Url, way: Way, tls: Option<&TlsFiles>) -> Result<Transport, TransportError> {
         // An address that is written out is not looked up, so that no look-up is there to refuse it.
         let written_out = match url.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
@@ -118,6 +125,25 @@ impl Connections {
             return Err(TransportError::Other(format!("`{url}` is {NOT_GRANTED}")));
         }
         let public = (way == Way::Public).then_some(self.is_private);
+        if let Some(files) = tls {
+            if url.scheme() != "https" {
+                return Err(TransportError::Other("certificates need an address with `https://`".to_owned()));
+            }
+            let mut certified = self.certified.lock().unwrap_or_else(PoisonError::into_inner);
+            let key = (way, files.clone());
+            let client = match certified.get(&key) {
+                Some(client) => client.clone(),
+                None => {
+                    let client = build_client(self.limits, false, public, files)?;
+                    if certified.len() >= MOST_CERTIFIED {
+                        certified.clear();
+                    }
+                    certified.insert(key, client.clone());
+                    client
+                }
+            };
+            return Ok(Transport { client, limits: self.limits });
+        }
         let (slot, proxies) = match way {
             Way::Public => (&self.public, false),
             Way::Operators if self.proxies && !is_loopback(url) => (&self.proxied, true),
@@ -126,7 +152,7 @@ impl Connections {
         let client = match slot.get() {
             Some(client) => client.clone(),
             None => {
-                let client = build_client(self.limits, proxies, public)?;
+                let client = build_client(self.limits, proxies, public, &TlsFiles::default())?;
                 slot.get_or_init(|| client).clone()
             }
         };
@@ -167,18 +193,17 @@ fn build_client(
     limits: HttpLimits,
     proxies: bool,
     public: Option<fn(IpAddr) -> bool>,
+    files: &TlsFiles,
 ) -> Result<reqwest::Client, TransportError> {
     let other = |error: &dyn StdError| TransportError::Other(shown(&error.to_string()));
     // The bundled roots make TLS work on machines without a certificate store; the machine's own add what its
     // owner trusts besides. A store that cannot be read adds nothing.
-    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| other(&error))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let trusted = || {
+        let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        roots
+    };
+    let tls = client_config(files, trusted).map_err(|error| other(&error))?;
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())
@@ -354,11 +379,11 @@ mod tests {
     fn proxies_of_the_environment_are_used_where_the_operator_says_so() {
         let url = Url::parse("https://api.example/").expect("a URL");
         let connections = Connections::new(HttpLimits::default());
-        assert!(connections.transport(&url, Way::Operators).is_ok());
+        assert!(connections.transport(&url, Way::Operators, None).is_ok());
         assert!(connections.proxied.get().is_none() && connections.direct.get().is_some());
         let connections = Connections::new(HttpLimits::default()).through_proxies();
         for way in [Way::Operators, Way::Public, Way::Private] {
-            assert!(connections.transport(&url, way).is_ok());
+            assert!(connections.transport(&url, way, None).is_ok());
         }
         assert!(
             [&connections.proxied, &connections.public, &connections.direct].iter().all(|slot| slot.get().is_some())
@@ -378,9 +403,10 @@ mod tests {
         assert!(refused.contains("in a private network"), "{refused}");
         let connections = Connections::new(HttpLimits::default());
         let url = Url::parse("http://127.0.0.1:1/v1").expect("a URL");
-        assert!(connections.transport(&url, Way::Public).is_err());
+        assert!(connections.transport(&url, Way::Public, None).is_err());
         assert!(
-            connections.transport(&url, Way::Private).is_ok() && connections.transport(&url, Way::Operators).is_ok()
+            connections.transport(&url, Way::Private, None).is_ok()
+                && connections.transport(&url, Way::Operators, None).is_ok()
         );
     }
 }

@@ -3,4 +3,5 @@
 mod compatible;
 mod dialects;
 mod recordings;
+mod responses;
 mod support;

@@ -83,6 +83,7 @@ impl ProjectContext {
             project: settled.to_owned(),
             permissions: permissions.clone(),
             starts_programs: context.starts_programs(),
+            clock: context.clock().clone(),
         };
         let servers = servers(context, reaching, said.settings(), diagnostics);
         // What the program hands in is for the agent that it names, and not for others that this one calls.

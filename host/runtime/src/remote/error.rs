@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hotcell_budget::Overdrawn;
-use hotcell_cells::{Denial, FetchError, SendError};
+use hotcell_cells::{Denial, FetchError, SendError, TlsError};
 use hotcell_graph::Key;
 use thiserror::Error;
 
@@ -66,6 +66,8 @@ pub(super) enum ExchangeError {
     Fetch(#[from] FetchError),
     #[error(transparent)]
     Send(#[from] SendError),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("`{url}` sends on to `{place}`; name that address instead")]
     SendsOn { url: String, place: String },
     #[error("`{url}` answered with the status {status}")]
@@ -87,8 +89,8 @@ pub(super) enum CardError {
     },
     #[error("is that of version 1 of the protocol; versions 0.2 and 0.3 are spoken here")]
     TooNew,
-    #[error("leads to `{0}`, another server, to which the headers do not go")]
-    AnotherServer(String),
+    #[error("leads to `{endpoint}`, another server, to which the {what} do not go")]
+    AnotherServer { endpoint: String, what: &'static str },
 }
 
 /// What is wrong with an answer over JSON-RPC.

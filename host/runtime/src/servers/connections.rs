@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hotcell_cells::Grants;
 use hotcell_cells::policy::decide_address;
-use hotcell_mcp::{McpError, Server, ServerSettings, Transport};
+use hotcell_mcp::{FailedExchange, McpError, Server, ServerSettings, Transport};
 use thiserror::Error;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinError;
@@ -33,6 +33,16 @@ pub(super) enum ConnectError {
     Thread(#[from] ThreadError),
     #[error(transparent)]
     Server(#[from] McpError),
+}
+
+impl ConnectError {
+    /// How the exchange with the server failed, if that may be different another time.
+    pub(super) fn failed_exchange(&self) -> Option<FailedExchange> {
+        match self {
+            ConnectError::Server(error) => error.failed_exchange(),
+            ConnectError::Thread(_) => None,
+        }
+    }
 }
 
 /// The place of a server with these settings, which is used under these grants.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use hotcell_cells::Denial;
 use hotcell_files::FileError;
-use hotcell_mcp::SettingsError;
+use hotcell_mcp::{FailedExchange, SettingsError};
 use hotcell_plugins::NotPinned;
 use thiserror::Error;
+
+use crate::key_files::KeyFileError;
 
 /// Why a server cannot be used.
 #[derive(Clone, Debug, Error)]
@@ -21,26 +23,14 @@ pub(crate) enum ServerError {
         #[source]
         cause: url::ParseError,
     },
-    /// The agent's own file names a file for it that cannot be used
-    #[error("the MCP server `{server}`: `{file}` cannot be used: {cause}")]
-    File {
+    /// The agent's own file names a file for it that it may not have
+    #[error("the MCP server `{server}`: {cause}")]
+    KeyFile {
         /// The server
         server: String,
-        /// The file
-        file: String,
         /// Why not
         #[source]
-        cause: Arc<FileError>,
-    },
-    /// The agent's own file names a file for it that lies elsewhere
-    #[error("the MCP server `{server}`: `{file}` lies outside of the agent's folder; {help}")]
-    FileOutside {
-        /// The server
-        server: String,
-        /// The file
-        file: String,
-        /// What would allow it
-        help: String,
+        cause: Arc<KeyFileError>,
     },
     /// Its address is of something else
     #[error("the address of `{0}` is not one of a web server")]
@@ -57,8 +47,13 @@ pub(crate) enum ServerError {
     #[error("the MCP server `{0}` is a program, and none is started here")]
     NotStarted(String),
     /// It cannot be connected to: in words without the keys that it is sent, which the error itself may repeat
-    #[error("{0}")]
-    Unreachable(String),
+    #[error("{words}")]
+    Unreachable {
+        /// Why not
+        words: String,
+        /// How the exchange with it failed, if that may be different another time
+        exchange: Option<FailedExchange>,
+    },
     /// What it says of its functions cannot be kept or read
     #[error(transparent)]
     Functions(Arc<serde_json::Error>),

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use hotcell_loopback::tls::{certificates, in_front_of};
 use hotcell_loopback::{Loopback, Script, Site, WebAnswer, WebRequest, WebServer};
 use hotcell_runtime::{Host, HostOptions, JournalChoice, Nobody, Outcome, RunInput};
 use serde_json::{Value, json};
@@ -232,4 +233,55 @@ async fn requests_to_an_agent_at_an_address_are_made_as_its_connection_says() {
     // What is written for one server goes to no other.
     let report = run("away", json!({ "headers": headers })).await;
     assert!(error(&report).contains("another server"), "{}", error(&report));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_wants_a_certificate_is_shown_the_right_one() {
+    let site = WebServer::start(|request: &WebRequest| {
+        let body = match &*request.path {
+            "/clerk/.well-known/agent-card.json" => json!({ "name": "clerk", "url": "/rpc" }),
+            "/rpc" => task("completed", "booked"),
+            _ => return None,
+        };
+        Some(WebAnswer { status: 200, body: body.to_string(), is_json: true, headers: Vec::new() })
+    })
+    .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path()).unwrap();
+    let port = in_front_of(folder.path(), ([127, 0, 0, 1], site.port()).into()).await.unwrap();
+    let origin = format!("https://localhost:{port}");
+    let connection = |folder: &str, client: &str| {
+        json!({
+            "ssl_ca_cert": format!("{folder}ca.pem"), "cert_file": format!("{folder}{client}.pem"),
+            "key_file": format!("{folder}{client}.key"),
+        })
+    };
+    for (client, expected) in [("client", Ok("booked")), ("stranger", Err("cannot be fetched"))] {
+        let desk = configured(&format!("{origin}/clerk"), &connection("", client));
+        for file in std::fs::read_dir(folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), desk.path(file.file_name().to_str().unwrap())).unwrap();
+        }
+        desk.settings(&format!("[grants.agent]\nhttp = ['{origin}']"));
+        let model = Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
+        let given = RunInput { input: Some("book a room".to_owned()), ..RunInput::default() };
+        let report = desk.start(&desk.host(&model), given, Arc::new(Nobody)).await.unwrap();
+        match expected {
+            Ok(said) => assert_eq!(output(&report), said),
+            Err(part) => assert!(error(&report).contains(part), "{}", error(&report)),
+        }
+    }
+
+    // Keys outside of the folder are not for whoever wrote the configuration to choose.
+    let outside = format!("{}/", folder.path().display());
+    let desk = configured(&format!("{origin}/clerk"), &connection(&outside, "client"));
+    desk.settings(&format!("[grants.agent]\nhttp = ['{origin}']"));
+    let refused = desk.refusal();
+    assert!(refused.contains("client.key` lies outside of the agent's folder"), "{refused}");
+    assert!(refused.contains("[grants.agent]") || refused.contains("[grants.\"agent\"]"), "{refused}");
+    let directory = format!("fs = [{{ host = \"{}\", guest = \"/keys\" }}]", folder.path().display());
+    desk.settings(&directory);
+    let model = Loopback::start(Script::from_json(&json!([])).unwrap()).unwrap();
+    let given = RunInput { input: Some("book a room".to_owned()), ..RunInput::default() };
+    assert_eq!(output(&desk.start(&desk.host(&model), given, Arc::new(Nobody)).await.unwrap()), "booked");
 }

@@ -4,8 +4,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hotcell_loopback::mcp::{KEY, MESSAGES, serve_events};
+use hotcell_loopback::mcp::{KEY, MESSAGES, echoed, initialized, listed, listen, serve_events};
 use hotcell_loopback::tls::{certificates, in_front_of};
 use hotcell_runtime::mcp::{HttpServer, HttpSettings, Identity, serve_http};
 use hotcell_runtime::{CancellationToken, Host, HostOptions, Nobody, Outcome, ToolCatalog};
@@ -39,6 +40,55 @@ fn calling(name: &str, arguments: &Value, transport: &Value) -> Desk {
         "client_transport": transport,
     });
     desk(&flow(json!(names), &[call_of(function)], text("y")))
+}
+
+/// The same, with a policy of the function's own.
+fn calling_with(policy: Value, transport: &Value) -> Desk {
+    let function = json!({
+        "component_type": "MCPTool", "id": "tool", "name": "echo", "inputs": [text("text")], "outputs": [text("y")],
+        "client_transport": transport, "retry_policy": policy,
+    });
+    let mut flow = flow(json!([text("text")]), &[call_of(function)], text("y"));
+    flow["agentspec_version"] = "26.3.1".into();
+    desk(&flow)
+}
+
+/// A server over Streamable HTTP that answers the calls of its tool in order with what is said here, and all others as it
+/// should: with a status, with nothing (`gone`), or as a tool that failed. It counts them.
+async fn failing(answers: Vec<&'static str>) -> (SocketAddr, Arc<AtomicUsize>) {
+    let (address, mut requests) = listen().await.unwrap();
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = calls.clone();
+    tokio::spawn(async move {
+        while let Some(mut taken) = requests.recv().await {
+            let answer = match taken.body["method"].as_str() {
+                None => {
+                    taken.respond("405 Method Not Allowed", "text/plain", "").await;
+                    continue;
+                }
+                Some("initialize") => initialized(&taken.body),
+                Some("tools/list") => listed(&taken.body),
+                Some("tools/call") => match answers.get(counted.fetch_add(1, Ordering::SeqCst)) {
+                    None => echoed(&taken.body),
+                    Some(&"gone") => continue,
+                    Some(&"failed") => {
+                        let result = json!({ "isError": true, "content": [{ "type": "text", "text": "no 503" }] });
+                        json!({ "jsonrpc": "2.0", "id": taken.body["id"], "result": result }).to_string()
+                    }
+                    Some(status) => {
+                        taken.respond(status, "text/plain", "not now").await;
+                        continue;
+                    }
+                },
+                Some(_) => {
+                    taken.respond("202 Accepted", "text/plain", "").await;
+                    continue;
+                }
+            };
+            taken.respond("200 OK", "application/json", &answer).await;
+        }
+    });
+    (address, calls)
 }
 
 fn grant(desk: &Desk, origin: &str) {
@@ -156,4 +206,56 @@ async fn server_sent_events_with_certificates_of_both_sides() {
         transport("SSEmTLSTransport", &format!("{origin}/sse"), identity)
     })
     .await;
+}
+
+/// A policy without pauses.
+fn at_once(most: u32, statuses: Value) -> Value {
+    json!({ "max_attempts": most, "initial_retry_delay": 0, "max_retry_delay": 0, "recoverable_statuses": statuses })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_tried_again_as_a_transport_and_its_tools_say() {
+    let arguments = json!({ "text": "hello" });
+    let (none, by_transport) = (Value::Null, at_once(2, json!({ "409": [] })));
+    let busy = "503 Service Unavailable";
+    for (answers, of_transport, of_tool, calls, expected) in [
+        (&[busy, "409 Conflict"][..], &by_transport, &none, 3, Ok("hello")),
+        (&["gone"], &by_transport, &none, 2, Ok("hello")),
+        (&[busy; 3], &by_transport, &none, 3, Err("503")),
+        (&["400 Bad Request"], &by_transport, &none, 1, Err("400")),
+        (&["429 Too Many Requests"], &by_transport, &none, 1, Err("429")),
+        (&[busy], &none, &none, 1, Err("503")),
+        // A tool that failed has answered, whatever it says.
+        (&["failed"], &by_transport, &none, 1, Err("no 503")),
+        // What is said of a tool counts before what is said of its server.
+        (&[busy; 4], &by_transport, &at_once(4, json!({})), 5, Ok("hello")),
+        (&[busy], &by_transport, &at_once(0, json!({})), 1, Err("503")),
+        (&["429 Too Many Requests"], &by_transport, &at_once(1, json!({ "429": [] })), 2, Ok("hello")),
+    ] {
+        let (address, counted) = failing(answers.to_vec()).await;
+        let origin = format!("http://{address}");
+        let policy = json!({ "retry_policy": of_transport });
+        let there = transport("StreamableHTTPTransport", &format!("{origin}/mcp"), policy);
+        let desk = calling_with(of_tool.clone(), &there);
+        grant(&desk, &origin);
+        let ended = ended(&desk, &arguments).await;
+        match (ended, expected) {
+            (Ok(output), Ok(text)) => assert_eq!(output, json!({ "y": text }).to_string(), "{answers:?}"),
+            (Err(error), Err(part)) => assert!(error.contains(part), "{answers:?}: {error}"),
+            (ended, _) => panic!("{answers:?}: {ended:?}"),
+        }
+        assert_eq!(counted.load(Ordering::SeqCst), calls, "{answers:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_not_there_yet_is_asked_again() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let origin = format!("http://{nobody}");
+    let arguments = json!({ "text": "hello" });
+    let there = transport("StreamableHTTPTransport", &format!("{origin}/mcp"), json!({}));
+    let desk = calling_with(at_once(3, json!({})), &there);
+    grant(&desk, &origin);
+    let refused = ended(&desk, &arguments).await.unwrap_err();
+    assert!(refused.contains("`library`") && refused.contains("cannot be reached"), "{refused}");
 }

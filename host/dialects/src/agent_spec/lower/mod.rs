@@ -5,6 +5,7 @@
 //! one too (`node.input`), which the node that was executed last has written.
 
 mod agent;
+mod certificates;
 mod data;
 mod flow;
 mod model;
@@ -22,7 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::ir::{Action, Graph, Results};
+use hotcell_graph::ir::{Action, Graph, Results, Retry};
 use hotcell_graph::{Key, Reducer, Value};
 
 use super::model::{Component, ComponentId, Configuration, Field, Property};
@@ -56,6 +57,7 @@ pub(super) fn graph(
         surroundings,
         graphs: HashMap::new(),
         servers: HashMap::new(),
+        retries: HashMap::new(),
         members: Vec::new(),
         remotes: Vec::new(),
         is_alone: false,
@@ -99,6 +101,8 @@ struct Lowering<'c> {
     is_alone: bool,
     /// The names under which MCP servers are known, by their transports
     servers: HashMap<ComponentId, String>,
+    /// How often the functions of MCP servers are called that have a policy of their own, by their full names
+    retries: HashMap<String, Option<Retry>>,
     /// The node of the entry flow that is being lowered
     within: Option<ComponentId>,
     problems: Vec<Diagnostic>,

@@ -1,7 +1,9 @@
 //! LLM configurations.
 
+use std::sync::Arc;
+
 use hotcell_graph::Value;
-use hotcell_graph::ir::{ModelServer, ModelSettings};
+use hotcell_graph::ir::{ModelApi, ModelServer, ModelSettings};
 
 use super::Lowering;
 use crate::agent_spec::model::{Component, ComponentId};
@@ -21,6 +23,13 @@ const OWN: &[&str] = &[
     "parallel_tool_calls",
     "store",
     "user",
+    "input",
+    "instructions",
+    "text",
+    "previous_response_id",
+    "conversation",
+    "background",
+    "prompt",
 ];
 
 /// The field with settings of requests.
@@ -73,25 +82,20 @@ impl Lowering<'_> {
                 return ModelSettings::default();
             }
         };
-        if config.text("api_type").is_some() {
-            self.refuse_field(
-                config,
-                "api_type",
-                "`api_type: responses` is not supported: models are asked by Chat Completions",
-            );
+        let api = (config.text("api_type") == Some("responses")).then_some(ModelApi::Responses);
+        if let (Some(_), ModelServer::Provider(name)) = (api, &server)
+            && !SPEAK_RESPONSES.contains(name)
+        {
+            let problem = format!("`api_type: responses` is not supported for models of `{name}`");
+            self.refuse_field(config, "api_type", problem);
         }
-        for field in ["key_file", "cert_file", "ca_file"] {
-            if config.text(field).is_some() {
-                self.refuse_field(
-                    config,
-                    field,
-                    format!("`{field}` is not supported for models: let a proxy on this machine prove who you are"),
-                );
-            }
-        }
+        let url = config.text("url").unwrap_or_default();
+        let tls = self.tls(config, url, ["ca_file", "cert_file", "key_file"]).map(Arc::new);
         let mut settings = ModelSettings {
             model: config.text("model_id").map(str::to_owned),
             server: Some(server),
+            api,
+            tls,
             ..ModelSettings::default()
         };
         self.generation_parameters(config, &mut settings);
@@ -138,6 +142,9 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("deepseek", "deepseek"),
     ("ollama", "ollama"),
 ];
+
+/// Providers whose models are asked by Responses, too.
+const SPEAK_RESPONSES: &[&str] = &["openai", "ollama"];
 
 /// The server that a configuration names.
 fn at(config: &Component) -> Option<ModelServer> {

@@ -72,15 +72,35 @@ impl Lowering<'_> {
         all
     }
 
-    /// Says that nothing is tried again here.
-    pub(super) fn no_retries(&mut self, component: &Component) {
-        if component.value(RETRIES).is_some_and(|value| *value != Value::Null) {
-            let kind = &component.component_type;
-            self.refuse_field(
-                component,
-                RETRIES,
-                format!("`retry_policy` of `{kind}` is not supported: models, `RemoteTool`, `ApiNode` and A2A connections have it"),
+    /// The retries of calls of an MCP server that a component asks for.
+    pub(super) fn retry_calls(&mut self, component: &Component) -> Option<Retry> {
+        let retry = self.retry(component)?;
+        let RetryOn::Recoverable(recoverable) = &retry.on else { return Some(retry) };
+        if let Some((status, _)) = recoverable.statuses.iter().find(|(_, texts)| !texts.is_empty()) {
+            let problem = format!(
+                "texts of answers with the status {status} are not looked at for an MCP server: leave its list in \
+                 `recoverable_statuses` empty"
             );
+            self.refuse_field(component, RETRIES, problem);
+        }
+        Some(retry)
+    }
+
+    /// Says how often a function of an MCP server is called that `component` uses, by its full name.
+    pub(super) fn retry_function(&mut self, component: &Component, function: &str) {
+        let retry = self.retry_calls(component);
+        match self.retries.get(function) {
+            Some(known) if *known != retry => {
+                let problem = format!("`{function}` is used in another place with another `{RETRIES}`");
+                self.refuse_field(component, RETRIES, problem);
+            }
+            Some(_) => {}
+            None => {
+                if let Some(retry) = &retry {
+                    self.surroundings.retry_function(function, retry);
+                }
+                self.retries.insert(function.to_owned(), retry);
+            }
         }
     }
 }

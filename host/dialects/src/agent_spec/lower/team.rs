@@ -19,7 +19,7 @@ use super::agent::{free_name, spoken_by};
 use super::data::typed;
 use super::tool::spoken;
 use super::{ANSWER, Lowering, OwnKeys, node};
-use crate::agent_spec::model::{Component, ComponentId, Piece};
+use crate::agent_spec::model::{ComponentId, Piece};
 use crate::remote::Remote;
 
 /// The tool by which an agent of a swarm hands the conversation over.
@@ -336,15 +336,6 @@ impl<'c> Lowering<'c> {
             return Some(known.1.name.clone());
         }
         let connection = self.component(agent.child("connection_config")?);
-        for field in ["key_file", "cert_file", "ssl_ca_cert"] {
-            if connection.fields.contains_key(field) && !is_empty(connection, field) {
-                self.refuse_field(
-                    connection,
-                    field,
-                    format!("`{field}` is not supported for agents at other addresses"),
-                );
-            }
-        }
         if matches!(connection.value("verify"), Some(Value::Bool(false))) {
             self.refuse_field(
                 connection,
@@ -354,6 +345,7 @@ impl<'c> Lowering<'c> {
         }
         let url = agent.text("agent_url").unwrap_or_default().to_owned();
         let name = Key::from(format!("{} ({url})", agent.shown));
+        let tls = self.tls(connection, &url, ["ssl_ca_cert", "cert_file", "key_file"]);
         let headers = connection.value("headers").and_then(Value::as_object);
         let header = |(name, value): (&Key, &Value)| (name.to_string(), to_text(value));
         let time = match connection.value("timeout") {
@@ -366,6 +358,7 @@ impl<'c> Lowering<'c> {
             headers: headers.into_iter().flat_map(|headers| headers.iter()).map(header).collect(),
             retry: self.retry(connection),
             time,
+            tls,
             span: agent.span.clone(),
         };
         self.remotes.push((id, remote));
@@ -396,14 +389,5 @@ impl<'c> Lowering<'c> {
         graph.description = component.text("description").map(str::to_owned);
         keys.give_to(&mut graph, &[], Vec::new());
         Some(graph)
-    }
-}
-
-/// Whether a field holds nothing.
-fn is_empty(component: &Component, field: &str) -> bool {
-    match component.value(field) {
-        Some(Value::Object(object)) => object.is_empty(),
-        Some(Value::Null) => true,
-        _ => false,
     }
 }

@@ -31,10 +31,7 @@ impl Lowering<'_> {
                 let retry = self.retry(component);
                 ToolKind::Web(Box::new(WebRequest { retry, ..request(component, answer) }))
             }
-            ("MCPTool", _) => {
-                self.no_retries(component);
-                self.function(component)
-            }
+            ("MCPTool", _) => self.function(component),
             (kind, Some(plugin)) => ToolKind::Host(format!("{}/{kind}", plugin.name)),
             (other, None) => {
                 self.refuse(component, format!("`{other}` is no tool that can be called here"));
@@ -64,7 +61,9 @@ impl Lowering<'_> {
     fn function(&mut self, component: &Component) -> ToolKind {
         let Some(id) = component.child("client_transport") else { return ToolKind::Refused(String::new()) };
         let name = self.server(id);
-        ToolKind::Host(format!("mcp:{name}/{}", component.name))
+        let function = format!("mcp:{name}/{}", component.name);
+        self.retry_function(component, &function);
+        ToolKind::Host(function)
     }
 
     /// Makes the server behind a transport known, and gives the name under which it is.
@@ -110,13 +109,13 @@ impl Lowering<'_> {
                 return name;
             }
         };
-        self.no_retries(transport);
         if transport.child("auth").is_some() {
             let instead = "hand in the token beside the configuration, in `sensitive_headers`";
             self.refuse(transport, format!("`auth` is not supported, as nobody can sign in here: {instead}"));
         }
         let timeout = self.session_timeout(transport);
-        let server = DeclaredServer { name: name.clone(), way, prefix: String::new(), timeout };
+        let retry = self.retry_calls(transport);
+        let server = DeclaredServer { name: name.clone(), way, prefix: String::new(), timeout, retry };
         self.surroundings.note_server(&server);
         name
     }

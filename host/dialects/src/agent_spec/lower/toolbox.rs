@@ -18,7 +18,6 @@ impl Lowering<'_> {
             self.refuse(toolbox, format!("`{kind}` is not supported: write the tools in `tools`, or an `MCPToolBox`"));
             return;
         }
-        self.no_retries(toolbox);
         let Some(transport) = toolbox.child("client_transport") else { return };
         let before = self.problems.len();
         let server = self.server(transport);
@@ -60,6 +59,7 @@ impl Lowering<'_> {
         };
         for (function, spec) in chosen {
             let full = format!("mcp:{server}/{function}");
+            self.retry_function(toolbox, &full);
             let asks =
                 confirms || spec.is_some_and(|spec| entry(spec, "requires_confirmation") == Some(&Value::Bool(true)));
             let description =

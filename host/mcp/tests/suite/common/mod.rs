@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use hotcell_loopback::mcp::Taken;
 use hotcell_mcp::{
-    ClientEvents, Elicited, Limits, LogLevel, McpError, Progress, Server, ServerSettings, TlsSettings, ToolInfo,
+    ClientEvents, Elicited, Limits, LogLevel, McpError, Progress, Server, ServerSettings, TlsFiles, ToolInfo,
     ToolReply, Transport, Unattended,
 };
 use serde_json::{Map, Value, json};
@@ -49,14 +49,14 @@ pub(crate) fn example() -> ServerSettings {
 /// The settings of a server over Streamable HTTP.
 pub(crate) fn streamable(url: &str) -> ServerSettings {
     let url = Url::parse(url).expect("a URL");
-    let transport = Transport::StreamableHttp { url, headers: BTreeMap::new(), tls: TlsSettings::default() };
+    let transport = Transport::StreamableHttp { url, headers: BTreeMap::new(), tls: TlsFiles::default() };
     ServerSettings { name: "remote".to_owned(), transport, limits: Limits { connect: SECONDS, ..Limits::default() } }
 }
 
 /// The settings of a server over server-sent events.
 pub(crate) fn events(url: &str) -> ServerSettings {
     let url = Url::parse(url).expect("a URL");
-    let transport = Transport::Sse { url, headers: BTreeMap::new(), tls: TlsSettings::default() };
+    let transport = Transport::Sse { url, headers: BTreeMap::new(), tls: TlsFiles::default() };
     ServerSettings { transport, ..streamable("http://localhost/") }
 }
 
