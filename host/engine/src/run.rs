@@ -424,7 +424,11 @@ fn called(graph: &Graph) -> Vec<Key> {
     let mut agents = Vec::new();
     let mut seen: HashSet<*const Graph> = HashSet::new();
     let mut open = vec![graph];
-    while let Some(graph) = open.pop().filter(|graph| seen.insert(std::ptr::from_ref(*graph))) {
+    while let Some(graph) = open.pop() {
+        // One that is called twice is looked at once, and the others after it all the same.
+        if !seen.insert(std::ptr::from_ref(graph)) {
+            continue;
+        }
         for (_, node) in graph.nodes() {
             match &node.action {
                 Action::AnswerCalls(action) => {

@@ -11,7 +11,7 @@ use crate::common::{World, ask, end, graph, node, script};
 use hotcell_engine::{
     Agents, CallReport, Callee, Engine, Nobody, Outcome, PortError, Ports, RunError, RunReport, ScriptCall, Scripts,
 };
-use hotcell_graph::ir::{Action, CallAction, Expression, Graph, NodeIds, NodeItems, Variable};
+use hotcell_graph::ir::{Action, CallAction, CallTarget, Expression, Gives, Graph, NodeIds, NodeItems, Variable};
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Template, Value};
 use hotcell_journal::{Entry, Fact, MemoryStore, RunStatus, RunStore};
@@ -304,4 +304,37 @@ async fn an_agent_is_worked_on_by_so_many_at_a_time_in_all_runs() {
         assert_eq!(report.unwrap().unwrap().outcome, Outcome::Completed { output: "x".into() });
     }
     assert_eq!(crowd.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_graph_that_is_called_twice_hides_no_agent_that_lacks_a_variable() {
+    let mut needs = graph(&["done"], |ids| vec![end(ids, "done", "{{TOKEN}}")]);
+    needs.variables = vec![Variable { name: "TOKEN".into(), description: "".into(), default: None }];
+    let part = |graph: &Arc<Graph>| {
+        let target = CallTarget::Graph {
+            graph: graph.clone(),
+            inputs: vec![],
+            conversation: None,
+            inherits: false,
+            gives: Gives::Outputs,
+        };
+        Action::Call(Box::new(CallAction { target, contract: None, failure_prefix: None, bind: "output" }))
+    };
+    let plain = Arc::new(graph(&["done"], |ids| vec![end(ids, "done", "plain")]));
+    let asking = Arc::new(graph(&["hand", "done"], |ids| {
+        vec![node(ids, "hand", call("needs", "x"), &[], &["done"]), end(ids, "done", "{{output}}")]
+    }));
+    // Whatever the order in which they are looked at.
+    for order in [[&asking, &plain, &plain], [&plain, &plain, &asking], [&plain, &asking, &plain]] {
+        let outer = graph(&["a", "b", "c", "done"], |ids| {
+            vec![
+                node(ids, "a", part(order[0]), &[], &["b"]),
+                node(ids, "b", part(order[1]), &[], &["c"]),
+                node(ids, "c", part(order[2]), &[], &["done"]),
+                end(ids, "done", "done"),
+            ]
+        });
+        let started = start(ports(&world(&[]), &[("needs", Arc::new(needs.clone()))]), outer).await;
+        assert!(matches!(started, Err(RunError::AgentVariables { .. })), "{started:?}");
+    }
 }
