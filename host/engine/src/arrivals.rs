@@ -8,12 +8,14 @@ use crate::token::{Place, Token};
 
 /// Branches as seen from a join.
 pub(crate) struct Arrivals<'a> {
-    pub(crate) tokens: &'a [Token],
-    pub(crate) join: NodeIndex,
+    /// By node: whether one has come from there
+    come: Vec<bool>,
+    /// By node: whether one is there
+    at: Vec<bool>,
     /// Nodes whose last turn failed and ended its branch
-    pub(crate) failed: &'a HashSet<NodeIndex>,
+    failed: &'a HashSet<NodeIndex>,
     /// Whether nothing more is waited for
-    pub(crate) expired: bool,
+    expired: bool,
 }
 
 /// What a condition comes to.
@@ -30,16 +32,36 @@ pub(crate) enum Verdict {
     Never,
 }
 
-impl Arrivals<'_> {
+impl<'a> Arrivals<'a> {
+    /// The branches of a graph of so many nodes as seen from `join`, which has waited long enough or has not.
+    pub(crate) fn at(
+        join: NodeIndex,
+        tokens: &[Token],
+        nodes: usize,
+        failed: &'a HashSet<NodeIndex>,
+        expired: bool,
+    ) -> Self {
+        let (mut come, mut at) = (vec![false; nodes], vec![false; nodes]);
+        for token in tokens {
+            at[token.place.node().as_usize()] = true;
+            if let (Place::Waiting(place), Some(from)) = (token.place, token.from)
+                && place == join
+            {
+                come[from.as_usize()] = true;
+            }
+        }
+        Self { come, at, failed, expired }
+    }
+
     /// What the condition comes to now.
     pub(crate) fn verdict(&self, condition: &Arrived) -> Verdict {
         match condition {
-            Arrived::From(node) if self.has_come(*node) => Verdict::Yes { arrived: true },
+            Arrived::From(node) if self.come[node.as_usize()] => Verdict::Yes { arrived: true },
             Arrived::From(node) if self.expired || self.failed.contains(node) => Verdict::Never,
             Arrived::From(_) => Verdict::NotYet,
             Arrived::Optional(inner) => match self.verdict(inner) {
                 Verdict::Yes { arrived: true } => Verdict::Yes { arrived: true },
-                _ if !self.expired && inner.nodes().into_iter().any(|node| self.is_on_its_way(node)) => Verdict::NotYet,
+                _ if !self.expired && inner.is_any(&|node| self.at[node.as_usize()]) => Verdict::NotYet,
                 _ => Verdict::Yes { arrived: false },
             },
             Arrived::All(parts) => {
@@ -61,7 +83,7 @@ impl Arrivals<'_> {
     /// The nodes without which the condition does not hold, and from which nobody has come.
     pub(crate) fn missing(&self, condition: &Arrived) -> Vec<NodeIndex> {
         match condition {
-            Arrived::From(node) if self.has_come(*node) => Vec::new(),
+            Arrived::From(node) if self.come[node.as_usize()] => Vec::new(),
             Arrived::From(node) => vec![*node],
             Arrived::Optional(_) => Vec::new(),
             Arrived::All(parts) => parts.iter().flat_map(|part| self.missing(part)).collect(),
@@ -70,18 +92,5 @@ impl Arrivals<'_> {
                 if missing.iter().any(Vec::is_empty) { Vec::new() } else { missing.concat() }
             }
         }
-    }
-
-    fn has_come(&self, node: NodeIndex) -> bool {
-        self.tokens
-            .iter()
-            .any(|token| token.from == Some(node) && matches!(token.place, Place::Waiting(place) if place == self.join))
-    }
-
-    fn is_on_its_way(&self, node: NodeIndex) -> bool {
-        self.tokens.iter().any(|token| {
-            let (Place::Waiting(place) | Place::Running(place, _)) = token.place;
-            place == node
-        })
     }
 }

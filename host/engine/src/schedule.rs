@@ -4,7 +4,7 @@
 //! run in their order therefore leads to the very state in which the run was, which is how a run resumes.
 
 use std::cell::OnceCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use hotcell_graph::ir::{Action, Ends, Graph, Join, JoinWhen, NodeIndex, Sharing, Unmet};
@@ -180,25 +180,31 @@ impl Schedule {
         {
             return Ok(Some(Ready { node: *node, tokens: vec![0], missed: Vec::new(), fires: false }));
         }
-        let mut waiting: Vec<(usize, NodeIndex)> = Vec::new();
+        let is_end = |node: NodeIndex| matches!(graph.node(node).action, Action::End { .. });
+        let comes_before = |at: usize, other: usize| self.tokens[at].branch.order < self.tokens[other].branch.order;
+        let mut first: Option<usize> = None;
+        // What holds for one branch holds for all that wait there together.
+        let mut together: HashMap<NodeIndex, bool> = HashMap::new();
         for (at, token) in self.tokens.iter().enumerate() {
-            if let Place::Waiting(node) = token.place {
-                waiting.push((at, node));
+            let Place::Waiting(node) = token.place else { continue };
+            if is_end(node) || first.is_some_and(|first| !comes_before(at, first)) {
+                continue;
+            }
+            let is_ready = || self.ready(graph, at, node).is_some();
+            if self.is_alone(graph, token, node) || *together.entry(node).or_insert_with(is_ready) {
+                first = Some(at);
             }
         }
-        waiting.sort_by(|(left, _), (right, _)| self.tokens[*left].branch.order.cmp(&self.tokens[*right].branch.order));
-        let is_end = |node: NodeIndex| matches!(graph.node(node).action, Action::End { .. });
-        for (at, node) in &waiting {
-            if !is_end(*node)
-                && let Some(ready) = self.ready(graph, *at, *node)
-            {
-                return Ok(Some(ready));
-            }
+        if let Some(ready) = first.and_then(|at| self.ready(graph, at, self.tokens[at].place.node())) {
+            return Ok(Some(ready));
         }
         if self.running > 0 {
             return Ok(None);
         }
         // Nothing runs and nothing is free: all branches stand before end nodes, or each waits for another.
+        let mut waiting: Vec<(usize, NodeIndex)> =
+            self.tokens.iter().map(|token| token.place.node()).enumerate().collect();
+        waiting.sort_by(|(left, _), (right, _)| self.tokens[*left].branch.order.cmp(&self.tokens[*right].branch.order));
         let meeting = |node: NodeIndex| {
             let tokens = waiting.iter().filter(|(_, place)| *place == node).map(|(at, _)| *at).collect();
             Ready { node, tokens, missed: Vec::new(), fires: false }
@@ -226,6 +232,15 @@ impl Schedule {
         }
     }
 
+    /// Whether a branch that came to a node waits there for no other.
+    fn is_alone(&self, graph: &Graph, token: &Token, node: NodeIndex) -> bool {
+        match &graph.node(node).join {
+            Join::Each => true,
+            Join::All => false,
+            Join::When(_) => !token.is_waited_for,
+        }
+    }
+
     /// What starts with the branch that waits there, if it need not wait.
     fn ready(&self, graph: &Graph, at: usize, node: NodeIndex) -> Option<Ready> {
         let alone = Ready { node, tokens: vec![at], missed: Vec::new(), fires: false };
@@ -233,13 +248,9 @@ impl Schedule {
             Join::Each => Some(alone),
             Join::All if self.blocked(graph, node) => None,
             Join::All => Some(Ready { tokens: self.waiting_at(node), ..alone }),
+            Join::When(_) if !self.tokens[at].is_waited_for => Some(alone),
             Join::When(join) => {
-                let named = join.condition.nodes();
-                if self.tokens[at].from.is_none_or(|from| !named.contains(&from)) {
-                    return Some(alone);
-                }
-                let tokens = self.waiting_at(node).into_iter();
-                let tokens = tokens.filter(|at| self.tokens[*at].from.is_some_and(|from| named.contains(&from)));
+                let tokens = self.waiting_at(node).into_iter().filter(|at| self.tokens[*at].is_waited_for);
                 let fires = Ready { tokens: tokens.collect(), fires: true, ..alone };
                 match self.arrivals(node, self.expired.contains(&node)).verdict(&join.condition) {
                     Verdict::Yes { arrived: true } => Some(fires),
@@ -261,7 +272,7 @@ impl Schedule {
 
     /// Who has come to a join, who is on the way, and who will not come.
     fn arrivals(&self, join: NodeIndex, expired: bool) -> Arrivals<'_> {
-        Arrivals { tokens: &self.tokens, join, failed: &self.failed, expired }
+        Arrivals::at(join, &self.tokens, self.visits.len(), &self.failed, expired)
     }
 
     /// Whether another branch may still arrive at `node`, where some wait.
@@ -319,22 +330,20 @@ impl Schedule {
             _ => None,
         };
         if let Some(error) = refused {
-            let place = Place::Waiting(node);
-            self.tokens.push(Token { branch, place, from, round, brings: None, arrival: 0 });
+            self.tokens.push(Token::at(Place::Waiting(node), branch, from, round));
             return Err(error);
         }
         self.turns += 1;
         self.running += 1;
         self.failed.remove(&node);
-        let place = Place::Running(node, self.turns);
-        self.tokens.push(Token { branch, place, from, round, brings: None, arrival: 0 });
+        self.tokens.push(Token::at(Place::Running(node, self.turns), branch, from, round));
         Ok(Start { turn: self.turns, node, visit, state, missed })
     }
 
     /// Makes one branch of those that meet before a node.
     fn meet(&mut self, graph: &Graph, node: NodeIndex, tokens: &[usize]) -> Result<Met, ScheduleError> {
-        if let ([only], [_]) = (tokens, &self.tokens[..]) {
-            let Token { branch, round, from, brings, .. } = self.tokens.swap_remove(*only);
+        if let [only] = tokens {
+            let Token { branch, round, from, brings, .. } = self.tokens.remove(*only);
             return Ok(Met { branch, round, from, brought: brings.into_iter().collect() });
         }
         let mut meeting = Vec::with_capacity(tokens.len());
@@ -410,15 +419,14 @@ impl Schedule {
                     self.go(graph, token.branch);
                 }
                 [target] => {
-                    let round = token.round;
-                    self.arrive(graph, Token { place: Place::Waiting(*target), round, ..token });
+                    self.arrive(graph, Token { place: Place::Waiting(*target), ..token });
                 }
                 several => {
                     let round = token.round;
                     let branches = token.branch.split(node, several.len(), self.shared.is_none());
                     for (branch, target) in branches.into_iter().zip(several) {
-                        let (place, brings) = (Place::Waiting(*target), token.brings.clone());
-                        self.arrive(graph, Token { branch, place, from: token.from, round, brings, arrival: 0 });
+                        let there = Token::at(Place::Waiting(*target), branch, token.from, round);
+                        self.arrive(graph, Token { brings: token.brings.clone(), ..there });
                     }
                 }
             },
@@ -451,7 +459,7 @@ impl Schedule {
             let Join::When(join) = &graph.node(node).join else { return false };
             join.unmet == Unmet::Skip
                 && (join.deadline.is_none() || self.expired.contains(&node))
-                && token.from.is_some_and(|from| join.condition.nodes().contains(&from))
+                && token.is_waited_for
                 && self.arrivals(node, self.expired.contains(&node)).verdict(&join.condition)
                     != Verdict::Yes { arrived: true }
         };
@@ -489,10 +497,11 @@ impl Schedule {
         let node = token.place.node();
         self.arrivals += 1;
         token.arrival = self.arrivals;
-        if let Join::When(join) = &graph.node(node).join
-            && self.fired.contains(&node)
-            && token.from.is_some_and(|from| join.condition.nodes().contains(&from))
-        {
+        token.is_waited_for = match &graph.node(node).join {
+            Join::When(join) => token.from.is_some_and(|from| join.condition.names(from)),
+            Join::All | Join::Each => false,
+        };
+        if token.is_waited_for && self.fired.contains(&node) {
             return self.go(graph, token.branch);
         }
         self.tokens.push(token);

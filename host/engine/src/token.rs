@@ -35,11 +35,18 @@ pub(crate) struct Token {
     pub(crate) brings: Option<Value>,
     /// Which of all arrivals at nodes it was
     pub(crate) arrival: u64,
+    /// Whether it waits at a join whose condition names where it came from
+    pub(crate) is_waited_for: bool,
 }
 
 impl Token {
     /// The branch with which a run begins.
     pub(crate) fn at_the_start(branch: Branch, start: NodeIndex) -> Self {
-        Token { branch, place: Place::Waiting(start), from: None, round: 0, brings: None, arrival: 0 }
+        Token::at(Place::Waiting(start), branch, None, 0)
+    }
+
+    /// A branch at a place, which brings nothing along.
+    pub(crate) fn at(place: Place, branch: Branch, from: Option<NodeIndex>, round: u32) -> Self {
+        Token { branch, place, from, round, brings: None, arrival: 0, is_waited_for: false }
     }
 }

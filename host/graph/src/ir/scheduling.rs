@@ -107,13 +107,18 @@ pub enum Arrived {
 }
 
 impl Arrived {
-    /// The nodes that it names, in order.
-    pub fn nodes(&self) -> Vec<NodeIndex> {
+    /// Whether it is true of one of the nodes that it names.
+    pub fn is_any(&self, holds: &dyn Fn(NodeIndex) -> bool) -> bool {
         match self {
-            Arrived::From(node) => vec![*node],
-            Arrived::Optional(inner) => inner.nodes(),
-            Arrived::All(parts) | Arrived::Any(parts) => parts.iter().flat_map(Arrived::nodes).collect(),
+            Arrived::From(node) => holds(*node),
+            Arrived::Optional(inner) => inner.is_any(holds),
+            Arrived::All(parts) | Arrived::Any(parts) => parts.iter().any(|part| part.is_any(holds)),
         }
+    }
+
+    /// Whether it names a node.
+    pub fn names(&self, node: NodeIndex) -> bool {
+        self.is_any(&|named| named == node)
     }
 }
 
