@@ -5,17 +5,18 @@
 //! and objects keep the order of their keys.
 
 mod number;
+mod object;
 mod parse;
 mod size;
 
 use std::fmt;
 use std::sync::Arc;
 
-use indexmap::IndexMap;
 use serde::Serialize;
 use serde::ser::{SerializeMap, SerializeSeq, Serializer};
 
 pub use number::Number;
+pub use object::Object;
 pub use parse::{JsonError, MAX_DEPTH, parse_json};
 pub use size::{MAX_SIZE, TooLarge};
 
@@ -254,54 +255,5 @@ impl List {
 impl FromIterator<Value> for List {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
         List(items.into_iter().collect())
-    }
-}
-
-/// An object that keeps the order of its keys and is shared between its clones until one of them is changed.
-#[derive(Clone, Debug, Default)]
-pub struct Object(Arc<IndexMap<Key, Value>>);
-
-impl Object {
-    /// The number of keys.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there is no key.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The value under `key`.
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.get(key)
-    }
-
-    /// All keys and values in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Value)> {
-        self.0.iter()
-    }
-
-    /// Sets `key`; a key that is there keeps its place.
-    pub fn insert(&mut self, key: impl Into<Key>, value: Value) {
-        Arc::make_mut(&mut self.0).insert(key.into(), value);
-    }
-
-    /// Takes `key` out; the others keep their order.
-    pub fn remove(&mut self, key: &str) -> Option<Value> {
-        Arc::make_mut(&mut self.0).shift_remove(key)
-    }
-}
-
-impl PartialEq for Object {
-    /// Equal keys with equal values, whatever their order.
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
-    }
-}
-
-impl FromIterator<(Key, Value)> for Object {
-    fn from_iter<I: IntoIterator<Item = (Key, Value)>>(entries: I) -> Self {
-        Object(Arc::new(entries.into_iter().collect()))
     }
 }
