@@ -24,6 +24,6 @@ pub(crate) fn check_input(graph: &Graph, given: &RunInput) -> Result<(), InputMi
         || given.input.as_deref().and_then(|text| parse_json(text).ok()).filter(|value| value.as_object().is_some());
     let value = if given.state.is_empty() { of_text() } else { Some(Value::Object(given.state.clone())) };
     let Some(value) = value else { return Ok(()) };
-    let schema = JsonSchema::compile(&serde_json::Value::from(schema)).map_err(InputMisfit::Schema)?;
+    let schema = JsonSchema::compiled(&serde_json::Value::from(schema)).map_err(InputMisfit::Schema)?;
     misfit(&schema, &value).map_or(Ok(()), |problems| Err(InputMisfit::Value(problems)))
 }

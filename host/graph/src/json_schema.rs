@@ -6,10 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError};
 use serde_json::{Map, Value};
+
+mod kept;
 
 /// Values that a schema consists of.
 const MAX_NODES: usize = 100_000;
@@ -70,6 +73,15 @@ pub struct JsonSchema {
 }
 
 impl JsonSchema {
+    /// The same as [`JsonSchema::compile`] for a schema that is used again and again: of those used last, the compiled ones are
+    /// kept for the whole process.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn compiled(schema: &Value) -> Result<Arc<Self>, SchemaProblem> {
+        kept::compiled(schema)
+    }
+
     /// Compiles a schema that is complete in itself.
     ///
     /// # Errors

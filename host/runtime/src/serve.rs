@@ -251,7 +251,7 @@ fn tool_name(name: &str) -> String {
 /// What of the arguments does not fit the schema.
 fn misfits(schema: &Map<String, Value>, arguments: &Map<String, Value>) -> Vec<String> {
     // A plugin whose own schema is broken gets what it is sent.
-    let Ok(schema) = JsonSchema::compile(&Value::Object(schema.clone())) else { return Vec::new() };
+    let Ok(schema) = JsonSchema::compiled(&Value::Object(schema.clone())) else { return Vec::new() };
     schema.problems(&Value::Object(arguments.clone()), 5)
 }
 

@@ -42,7 +42,7 @@ pub(super) fn fit(tool: &ToolSpec, mut inputs: Object, given: Arguments) -> Resu
         return Ok(inputs);
     }
     // A tool whose own schema is broken is not the caller's fault: its arguments go through.
-    let Ok(schema) = JsonSchema::compile(&tool.parameters) else { return Ok(inputs) };
+    let Ok(schema) = JsonSchema::compiled(&tool.parameters) else { return Ok(inputs) };
     let mut value = serde_json::Value::from(&Value::Object(inputs.clone()));
     if given == Arguments::LetIn
         && let Some(object) = value.as_object_mut()

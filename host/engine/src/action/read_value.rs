@@ -1,5 +1,7 @@
 //! Reading a text as a value of a schema: fences off, JSON in, schema enforced.
 
+use std::sync::Arc;
+
 use hotcell_graph::ir::ReadValueAction;
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::{JsonError, parse_json};
@@ -22,11 +24,11 @@ pub(super) enum ReadError {
 }
 
 /// A compiled schema.
-pub(super) struct Schema(JsonSchema);
+pub(super) struct Schema(Arc<JsonSchema>);
 
 impl Schema {
     pub(super) fn compile(schema: &Value) -> Result<Self, Interruption> {
-        JsonSchema::compile(&serde_json::Value::from(schema)).map(Schema).map_err(|error| {
+        JsonSchema::compiled(&serde_json::Value::from(schema)).map(Schema).map_err(|error| {
             Interruption::Failed(format!("`output_schema` is no JSON schema that can be used: {error}"))
         })
     }
