@@ -48,6 +48,19 @@ pub trait Surroundings {
         None
     }
 
+    /// A function of a module of the project's code, which is found from the project's root, as a tool: nothing if there is no
+    /// such module, or it has no such function.
+    fn function(&self, module: &str, function: &str, called: Called) -> Imported {
+        let _ = (function, called);
+        Imported::Missing { searched: vec![format!("`{}.py`", module.replace('.', "/"))] }
+    }
+
+    /// What the project's code says of such a tool.
+    fn tool_marks(&self, tool: &str) -> ToolMarks {
+        let _ = tool;
+        ToolMarks::default()
+    }
+
     /// What an import path of another ecosystem means here.
     fn import(&self, what: Import, path: &str) -> Imported {
         let name = path.rsplit(['.', ':']).next().unwrap_or_default();
@@ -225,6 +238,24 @@ pub enum Imported {
     },
     /// Something that cannot be used, for this reason
     Unusable(String),
+}
+
+/// How a function of a module is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Called {
+    /// With an object, as tools are: its entries are the parameters
+    ByName,
+    /// With an object whose entry `arguments` is a list: its items are the parameters by their places
+    ByPlace,
+}
+
+/// What a project's code says of a tool beside its description.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolMarks {
+    /// Whether a person has to allow each call
+    pub confirm: bool,
+    /// The agents that may have it; none for all
+    pub allowed: Option<Vec<String>>,
 }
 
 /// A tool that a file of the agent's own folder defines.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use hotcell_budget::{Budget, Bytes};
 use hotcell_cells::{Grants, Terms, fetch};
 use hotcell_dialects::{
-    AgentFolder, ComponentState, DeclaredComponent, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
-    OwnTool, PluginNodeState, ServerState, Surroundings, ToolState,
+    AgentFolder, Called, ComponentState, DeclaredComponent, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
+    OwnTool, PluginNodeState, ServerState, Surroundings, ToolMarks, ToolState,
 };
 use hotcell_engine::Tools as _;
 use hotcell_files::{Entry, FileError};
@@ -293,6 +293,23 @@ impl Surroundings for AgentSurroundings<'_> {
             },
             Err(problem) => ToolState::Unusable(explain(name, &problem)),
         }
+    }
+
+    fn function(&self, module: &str, function: &str, called: Called) -> Imported {
+        let found = self.modules.find(module).filter(|found| found.file.ends_with(".py"));
+        let Some(found) = found else {
+            return Imported::Missing { searched: self.modules.searched(module) };
+        };
+        let file = self.path_in_project(&found.file);
+        match self.reach.python.function(&self.place(Some(module)), &file, function, called) {
+            Ok(Some(name)) => Imported::Usable(name),
+            Ok(None) => Imported::Missing { searched: vec![format!("`{}`", found.file)] },
+            Err(error) => Imported::Unusable(error.to_string()),
+        }
+    }
+
+    fn tool_marks(&self, tool: &str) -> ToolMarks {
+        self.reach.python.marks(tool).unwrap_or_default()
     }
 
     fn type_schema(&self, path: &str) -> Option<Arc<str>> {

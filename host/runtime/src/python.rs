@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::BudgetScope;
 use hotcell_cells::{Cells, Grants, ScriptCall, StateView, Terms};
+use hotcell_dialects::{Called, ToolMarks};
 use hotcell_engine::{CallError, CallReport, CallSite, ToolCall};
 use hotcell_models::ToolSpec;
 use hotcell_plugins::Settings;
@@ -45,6 +46,8 @@ const HARNESS: &str = "hotcell-harness";
 /// The tools that come with hotcell itself, with the files that define them.
 const CARRIED: [(&str, &str, &str); 1] =
     [("execute_command", "execute_command.sh", include_str!("execute_command.sh"))];
+/// Behind the full name of a function that is called with a list, the entry `arguments`, by the places of its parameters.
+const BY_PLACE: &str = "(*)";
 /// How often a file may name further modules, each time after those that it named before were looked for.
 const MAX_ROUNDS: usize = 64;
 
@@ -78,10 +81,20 @@ enum Described {
         /// Whether the file itself defines it
         #[serde(default = "yes")]
         own: bool,
+        #[serde(default)]
+        marks: Marks,
     },
     Broken {
         error: String,
     },
+}
+
+/// What decorators of a function say of it beside its description.
+#[derive(Clone, Default, Deserialize)]
+struct Marks {
+    #[serde(default)]
+    confirm: bool,
+    allowed: Option<Vec<String>>,
 }
 
 /// What the cell says of a file.
@@ -177,6 +190,33 @@ impl PythonTools {
                 let near = near.map(str::to_owned);
                 Err(FunctionError::Missing { function: function.to_owned(), file: file.to_owned(), near })
             }
+        }
+    }
+
+    /// The full name of a function of a module, by which it is called that way; none if the module has no such function.
+    pub(crate) fn function(
+        &self,
+        place: &Place<'_>,
+        file: &str,
+        function: &str,
+        called: Called,
+    ) -> Result<Option<String>, FunctionError> {
+        match (self.file(place, file)?.tools.get(function), called) {
+            (None, _) => Ok(None),
+            (Some(_), Called::ByPlace) => Ok(Some(format!("{}{BY_PLACE}", full_name(file, function)))),
+            (Some(Described::Tool { .. }), Called::ByName) => Ok(Some(full_name(file, function))),
+            (Some(Described::Broken { error }), Called::ByName) => Err(broken(file, function, error)),
+        }
+    }
+
+    /// What a file says of a function beside its description, by its full name.
+    pub(crate) fn marks(&self, name: &str) -> Option<ToolMarks> {
+        let (file, _, function) = self.find(name)?;
+        match file.tools.get(&function) {
+            Some(Described::Tool { marks: Marks { confirm, allowed }, .. }) => {
+                Some(ToolMarks { confirm: *confirm, allowed: allowed.clone() })
+            }
+            _ => None,
         }
     }
 
@@ -298,6 +338,11 @@ impl PythonTools {
     /// What a model is told about a function, by its full name.
     pub(crate) fn describe(&self, name: &str) -> Option<ToolSpec> {
         let (file, _, function) = self.find(name)?;
+        if let Some(function) = function.strip_suffix(BY_PLACE) {
+            let list = json!({ "arguments": { "type": "array" } });
+            let parameters = json!({ "type": "object", "properties": list, "required": ["arguments"] });
+            return Some(ToolSpec { name: function.to_owned(), description: String::new(), parameters });
+        }
         let Some(Described::Tool { description, parameters, .. }) = file.tools.get(&function).cloned() else {
             return None;
         };
@@ -310,9 +355,16 @@ impl PythonTools {
         let Some((loaded, file, function)) = self.find(name) else {
             return CallReport::failed(format!("there is no tool `{name}`"));
         };
-        let arguments: Value = match serde_json::from_str(arguments) {
+        let mut arguments: Value = match serde_json::from_str(arguments) {
             Ok(arguments) => arguments,
             Err(error) => return CallReport::failed(format!("the arguments are no object: {error}")),
+        };
+        let function = match function.strip_suffix(BY_PLACE) {
+            Some(function) => {
+                arguments = arguments["arguments"].take();
+                function.to_owned()
+            }
+            None => function,
         };
         let mut terms = recordings::terms_at(&loaded.script.terms, site);
         if let Err(revoked) = self.permissions.narrow(&mut terms, false) {

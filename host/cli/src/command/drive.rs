@@ -175,7 +175,15 @@ impl<'a> Drive<'a> {
             events::line(&events::result(report, exit))?;
         }
         let failed = failed_nodes(&unhandled);
-        let cause = failed.as_ref().map(|(_, nodes)| format!("this may follow from an earlier failure: {nodes}"));
+        // What the error itself tells is no earlier failure.
+        let earlier: Vec<&NodeFailure> = match &report.outcome {
+            Outcome::Failed { error, .. } => {
+                unhandled.iter().copied().filter(|failure| !error.contains(failure.error.trim())).collect()
+            }
+            _ => unhandled.clone(),
+        };
+        let cause = failed_nodes(&earlier);
+        let cause = cause.map(|(_, nodes)| format!("this may follow from an earlier failure: {nodes}"));
         if let Some((count, nodes)) = failed {
             self.tell_failures(&format!("{} failed: {nodes}", counted(count, "node")), &report.outcome, strict);
         }

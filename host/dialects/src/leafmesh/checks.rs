@@ -5,12 +5,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 
+use super::functions::{self, Function, ModelTool};
 use super::models;
 use super::read::did_you_mean;
 use super::reading::Reading;
 use super::schema::{Agent, AgentType, Body, Communication, Edge, Interface, Mesh};
 use crate::document::SourceText;
-use crate::surroundings::ToolState;
 
 /// What the answers of people have without declaring it.
 const OF_PEOPLE: [&str; 8] = [
@@ -138,15 +138,26 @@ impl<'c> Checks<'c, '_, '_> {
             Body::Human(human) if matches!(human.interface, Interface::Api | Interface::Custom) => {
                 "a human agent that is asked by a function"
             }
-            _ => return,
+            Body::Llm(_) | Body::External(_) | Body::Programmatic { .. } => {
+                if functions::of_agent(&agent.name, self.reading.surroundings).is_ok() {
+                    return;
+                }
+                "the agent"
+            }
+            Body::Human(_) => return,
         };
-        let (problem, help) = match self.reading.surroundings.tool(&agent.name) {
-            ToolState::Usable => return,
-            ToolState::Missing => (
+        let is_person = matches!(agent.body, Body::Human(_));
+        let (problem, help) = match functions::of_agent(&agent.name, self.reading.surroundings) {
+            Ok(Some(Function::Tool)) => return,
+            Ok(Some(Function::Code { .. })) if !is_person => return,
+            Ok(_) => (
                 format!("there is no function `{}`, which {what} is", agent.name),
-                format!("install a plugin that exports a tool `{}`", agent.name),
+                match is_person {
+                    false => functions::places(&agent.name),
+                    true => format!("install a plugin that exports a tool `{}`", agent.name),
+                },
             ),
-            ToolState::Unusable(reason) => (
+            Err(reason) => (
                 format!("the function `{}` cannot be used: {reason}", agent.name),
                 "the agent fails until then".to_owned(),
             ),
@@ -158,13 +169,13 @@ impl<'c> Checks<'c, '_, '_> {
     fn tools(&self, agent: &Agent) {
         let Body::Llm(llm) = &agent.body else { return };
         for name in &llm.tools.names {
-            let (problem, help) = match self.reading.surroundings.tool(name) {
-                ToolState::Usable => continue,
-                ToolState::Missing => (
+            let (problem, help) = match functions::model_tool(name, &agent.name, self.reading.surroundings) {
+                ModelTool::Usable(..) => continue,
+                ModelTool::Missing => (
                     format!("there is no tool `{}`, so that the model of `{}` is not offered it", &**name, agent.name),
-                    format!("install a plugin that exports a tool `{}`", &**name),
+                    format!("define it in `agency/tools.py`, or install a plugin that exports a tool `{}`", &**name),
                 ),
-                ToolState::Unusable(reason) => (
+                ModelTool::Unusable(reason) => (
                     format!("the tool `{}` cannot be used: {reason}", &**name),
                     format!("the model of `{}` is not offered it until then", agent.name),
                 ),

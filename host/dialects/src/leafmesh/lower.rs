@@ -2,7 +2,7 @@
 //!
 //! All agents share one state, in which only what they gave is kept by name. What an agent is called with its branch brings along.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
@@ -18,7 +18,8 @@ use super::state::{
     HISTORY, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT, post_node,
 };
 use super::wait::Wait;
-use super::{lower_agent, lower_feed};
+use super::lower_agent::Shaper;
+use super::{functions, lower_agent, lower_feed};
 use crate::surroundings::Surroundings;
 
 /// The node with which a mesh begins. No agent can have this name.
@@ -45,7 +46,7 @@ const CONCURRENCY: usize = 256;
 
 /// The graph of a mesh. `later` is what hotcell does not run yet.
 pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dyn Surroundings) -> Option<Graph> {
-    let answers = Answers::of(mesh);
+    let answers = Answers::of(mesh, surroundings);
     let mut names: Vec<String> = vec![START.to_owned()];
     names.extend(mesh.agents.iter().map(|agent| agent.name.to_string()));
     names.extend(mesh.agents.iter().filter(|agent| answers.hears(agent)).map(|agent| ear(&agent.name)));
@@ -295,6 +296,7 @@ fn working(
     if lower_feed::is_posted(mesh) {
         edges.extend(ids.get(&post_node(&agent.name)).map(|target| Edge { condition: None, target }));
     }
+    let shapers = answers.shapers.get(&*agent.name).map_or(&[][..], Vec::as_slice);
     let output = || entry(key(ANSWER), lower_agent::OUTPUT);
     let brought =
         object([(FROM, Expression::Value(Value::Text(agent.name.clone()))), (OUTPUT, output()), (CALLER, from())]);
@@ -308,26 +310,37 @@ fn working(
         ..Node::new(
             id,
             agent.body.agent_type().word(),
-            lower_agent::action(agent, given, ANSWER, surroundings),
+            lower_agent::action(agent, shapers, given, ANSWER, surroundings),
             Next::Open(edges),
             &agent.span,
         )
     }
 }
 
-/// Who is answered by whom, beside who calls whom.
+/// Who is answered by whom, and what shapes that which one gives for another, beside who calls whom.
 struct Answers<'m> {
     /// By agent, those that it answers
     callers: HashMap<&'m str, Vec<&'m Agent>>,
     /// Those to which what others give comes back without running them
     hearing: HashSet<&'m str>,
+    /// By agent, what shapes what its callers give it
+    shapers: HashMap<&'m str, Vec<Shaper>>,
 }
 
 impl<'m> Answers<'m> {
     /// Looks at each edge once: large meshes have thousands.
-    fn of(mesh: &'m Mesh) -> Self {
+    fn of(mesh: &'m Mesh, surroundings: &dyn Surroundings) -> Self {
         let agents: HashMap<&str, &Agent> = mesh.agents.iter().map(|agent| (&*agent.name, agent)).collect();
-        let mut answers = Answers { callers: HashMap::new(), hearing: HashSet::new() };
+        let mut answers = Answers { callers: HashMap::new(), hearing: HashSet::new(), shapers: HashMap::new() };
+        for caller in &mesh.agents {
+            let Some(module) = functions::module(&caller.name, surroundings) else { continue };
+            let targets: BTreeSet<&'m str> = caller.edges.iter().map(|edge| &*edge.target.value).collect();
+            for target in targets {
+                let shaper = functions::shaper(&module, &caller.name, target, surroundings);
+                let shaper = shaper.map(|function| Shaper { agent: caller.name.to_string(), function });
+                answers.shapers.entry(target).or_default().extend(shaper);
+            }
+        }
         for caller in mesh.agents.iter().filter(|caller| caller.communication == Communication::Dual) {
             for edge in &caller.edges {
                 let callee = agents.get(&*edge.target.value).copied();

@@ -8,7 +8,8 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Object, Reducer, Value};
 
-use super::lower::{composed, entry, key, list, object, or_else};
+use super::functions;
+use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, list, object, or_else};
 use super::lower_feed;
 use super::lower_work::{self, Work};
 use super::schema::Agent;
@@ -36,16 +37,51 @@ const CHECK: &str = "output";
 const AGAIN: &str = "again";
 const GIVE_UP: &str = "yields";
 const MERGE: &str = "merge";
+const SHAPE: &str = "compose";
 /// What would be wrong if two steps had one name.
 const TWICE: &str = "the agent has two steps of one name";
 /// The name under which updates see an answer.
 pub(super) const ANSWER: &str = "answer";
 
+/// What shapes that which an agent gives for another one.
+pub(super) struct Shaper {
+    /// The agent that gives it
+    pub(super) agent: String,
+    /// The function, as the host knows it
+    pub(super) function: String,
+}
+
+impl Shaper {
+    /// Puts what its function makes of what was given in place of that.
+    fn node(&self, name: &str, target: &Agent, next: Next) -> Node {
+        let own = || [FROM_AGENT, "session_id", UPSTREAM].map(Key::from).into();
+        let context = object([
+            ("session_id", entry(key(INPUT), "session_id")),
+            (FROM_AGENT, entry(key(INPUT), FROM_AGENT)),
+            ("to_agent", Expression::Value(Value::Text(target.name.clone()))),
+        ]);
+        let given = composed(Composed::Without(key(INPUT), own()));
+        let call = functions::call(&self.function, vec![given, context], ANSWER);
+        let shaped = composed(Composed::ObjectOf(key(ANSWER), "value".into()));
+        let input = composed(Composed::Overlaid(vec![shaped, composed(Composed::Only(key(INPUT), own()))]));
+        Node {
+            updates: vec![Update { key: INPUT.into(), value: input }],
+            ..Node::new(name, SHAPE, Action::Tool(Box::new(call)), next, &target.span)
+        }
+    }
+}
+
 /// The action of an agent that is called with `given`. Its answer has what it gave as [`OUTPUT`].
-pub(super) fn action(agent: &Agent, given: Expression, bind: &'static str, surroundings: &dyn Surroundings) -> Action {
+pub(super) fn action(
+    agent: &Agent,
+    shapers: &[Shaper],
+    given: Expression,
+    bind: &'static str,
+    surroundings: &dyn Surroundings,
+) -> Action {
     let graph = match &agent.closed {
         Some(reason) => Err(reason.clone()),
-        None => graph(agent, surroundings),
+        None => graph(agent, shapers, surroundings),
     };
     let graph = graph.and_then(|graph| match agent.instances {
         1 => Ok(graph),
@@ -95,8 +131,9 @@ fn call(graph: impl Into<Arc<Graph>>, inputs: Vec<(Key, Expression)>, gives: Giv
 }
 
 /// An agent that works once, or as often as its contract says.
-fn graph(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Graph, String> {
+fn graph(agent: &Agent, shapers: &[Shaper], surroundings: &dyn Surroundings) -> Result<Graph, String> {
     let work = lower_work::work(agent, surroundings)?;
+    let shapes: Vec<String> = shapers.iter().map(|shaper| format!("compose of {}", shaper.agent)).collect();
     let fit = match agent.is_strict && !agent.yields.is_empty() {
         true => Some(Fit::new(shapes::of_fields(&agent.yields)).map_err(|problem| problem.to_string())?),
         false => None,
@@ -105,6 +142,10 @@ fn graph(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Graph, String
     names.push(CHECK);
     if fit.is_some() {
         names.extend([AGAIN, GIVE_UP]);
+    }
+    if !shapes.is_empty() {
+        names.push(SHAPE);
+        names.extend(shapes.iter().map(String::as_str));
     }
     let ids = NodeIds::new(names.iter().copied());
     let to = |name: &str| Next::To(ids.get(name).into_iter().collect());
@@ -126,7 +167,21 @@ fn graph(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Graph, String
         }
         Some(fit) => nodes.extend(strict(agent, &fit, first, &to)),
     }
-    let mut graph = Graph::new(&*agent.name, nodes, first).ok_or(TWICE)?;
+    let mut begin = first;
+    // What is given to the agent is shaped once, however often it works.
+    if let Some(work) = ids.get(first).filter(|_| !shapes.is_empty()) {
+        begin = SHAPE;
+        let way = |(shaper, name): (&Shaper, &String)| Some((shaper.agent.clone(), ids.get(name)?));
+        let next = Next::ByValue {
+            value: or_else(entry(key(INPUT), FROM_AGENT), ""),
+            otherwise: work,
+            routes: shapers.iter().zip(&shapes).filter_map(way).collect(),
+        };
+        nodes.push(Node::new(SHAPE, SHAPE, Action::Pass, next, &agent.span));
+        let steps = shapers.iter().zip(&shapes);
+        nodes.extend(steps.map(|(shaper, name)| shaper.node(name, agent, to(first))));
+    }
+    let mut graph = Graph::new(&*agent.name, nodes, begin).ok_or(TWICE)?;
     graph.initial_state = vec![(ATTEMPTS.into(), Value::from(0)), (MISFITS.into(), list([]))];
     graph.reducers.insert(ATTEMPTS.into(), Reducer::Sum);
     graph.scheduling.ends = Ends::WhenQuiet { output: Box::new(Expression::Value("".into())) };

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, Arguments, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed,
+    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed,
     ComputeAction, Contract, Expiry, Expression, Fit, ModelServer, ModelSettings, Next, NodeIndex, PromptPart,
-    RequestCap, Tool, ToolAction, ToolKind, Update,
+    RequestCap, Update,
 };
 use hotcell_graph::{Key, Object, Path, Template, Value};
 use serde_json::json;
 
+use super::functions::{self, Function, ModelTool};
 use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
 use super::lower_agent::{ANSWER, INPUT, MEMORY, RAW, RERUN};
 use super::models;
@@ -25,6 +26,10 @@ use crate::surroundings::{Surroundings, ToolState};
 const RESPONSE: &str = "response";
 const MESSAGE: &str = "message";
 const DECISION: &str = "decision";
+/// The step of the agent's function.
+const FUNCTION: &str = "function";
+/// What was prepared before.
+const PREPARED: &str = "prepared_data";
 /// What a function sees that follows a model.
 const LLM_RESPONSE: &str = "llm_response";
 
@@ -61,21 +66,15 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
         Body::Programmatic { integration: Some(connector) } => connected(agent, connector, surroundings),
         Body::External(Some(connector)) if !connector.is_function() => connected(agent, connector, surroundings),
         Body::Programmatic { .. } | Body::External(_) => {
-            let action = function(agent, key(INPUT), surroundings)?;
-            Ok(vec![step("function", action, key(ANSWER))])
+            let function = functions::of_agent(&agent.name, surroundings)?.ok_or_else(|| {
+                format!("there is no function `{}`: {}", agent.name, functions::places(&agent.name))
+            })?;
+            let none = Expression::Value(Value::Null);
+            Ok(prepare(&function).into_iter().chain([works(agent, &function, key(INPUT), none)]).collect())
         }
         Body::Llm(llm) => {
-            let mut asks = model(agent, llm, surroundings);
-            let mut steps: Vec<Work> = budget(agent)?.into_iter().collect();
-            if surroundings.tool(&agent.name) == ToolState::Missing {
-                steps.push(asks);
-                return Ok(steps);
-            }
-            let said = object([(LLM_RESPONSE, key(RAW))]);
-            let given = composed(Composed::Overlaid(vec![key(INPUT), said]));
-            asks.next = Some(Onward::To("function"));
-            steps.extend([asks, step("function", function(agent, given, surroundings)?, key(ANSWER))]);
-            Ok(steps)
+            let asks = model(agent, llm, surroundings);
+            followed(agent, budget(agent)?.into_iter().collect(), asks, surroundings)
         }
         Body::Human(human) => Ok(person(agent, human, surroundings)),
     }
@@ -85,13 +84,65 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
 fn connected(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
     let action = lower_connector::action(agent, connector, surroundings)?;
     let given = composed(Composed::ObjectOf(key(ANSWER), lower_connector::TEXT.into()));
-    let mut asks = step("connector", action, given);
-    if surroundings.tool(&agent.name) == ToolState::Missing {
-        return Ok(vec![asks]);
+    followed(agent, Vec::new(), step("connector", action, given), surroundings)
+}
+
+/// The steps of an agent that asks a model or another system: what it hears is what it gives, or its function makes that of it.
+fn followed(
+    agent: &Agent,
+    mut before: Vec<Work>,
+    mut asks: Work,
+    surroundings: &dyn Surroundings,
+) -> Result<Vec<Work>, String> {
+    let Some(function) = functions::of_agent(&agent.name, surroundings)? else {
+        before.push(asks);
+        return Ok(before);
+    };
+    if let Some(mut prepares) = prepare(&function) {
+        prepares.next = Some(Onward::To(asks.name));
+        if let Some(last) = before.last_mut() {
+            last.next = Some(Onward::To(prepares.name));
+        }
+        before.push(prepares);
     }
-    let said = composed(Composed::Overlaid(vec![key(INPUT), object([(LLM_RESPONSE, key(RAW))])]));
-    asks.next = Some(Onward::To("function"));
-    Ok(vec![asks, step("function", function(agent, said, surroundings)?, key(ANSWER))])
+    asks.next = Some(Onward::To(FUNCTION));
+    let given = composed(Composed::Overlaid(vec![key(INPUT), object([(LLM_RESPONSE, key(RAW))])]));
+    before.extend([asks, works(agent, &function, given, key(RAW))]);
+    Ok(before)
+}
+
+/// What a function of the project's code knows beside its input.
+fn context(agent: &Agent) -> Expression {
+    object([
+        ("session_id", entry(key(INPUT), "session_id")),
+        ("agent_name", Expression::Value(Value::Text(agent.name.clone()))),
+        (FROM_AGENT, or_else(entry(key(INPUT), FROM_AGENT), "")),
+        ("memory_posts", or_else(key(MEMORY), super::lower::list([]))),
+        (PREPARED, or_else(entry(key(INPUT), PREPARED), Object::default())),
+    ])
+}
+
+/// Prepares data for the model and the function: they are part of the input.
+fn prepare(function: &Function) -> Option<Work> {
+    let Function::Code { prepares: Some(prepares), .. } = function else { return None };
+    let context = object([
+        ("session_id", entry(key(INPUT), "session_id")),
+        (FROM_AGENT, or_else(entry(key(INPUT), FROM_AGENT), "")),
+        ("memory_posts", or_else(key(MEMORY), super::lower::list([]))),
+    ]);
+    let action = Action::Tool(Box::new(functions::call(prepares, vec![key(INPUT), context], ANSWER)));
+    let input = composed(Composed::Overlaid(vec![key(INPUT), object([(PREPARED, key(ANSWER))])]));
+    let updates = vec![Update { key: INPUT.into(), value: input }];
+    Some(Work { name: "pre_compose", action, updates, next: Some(Onward::To(FUNCTION)) })
+}
+
+/// The function of an agent. A tool is given `input`; code is given the reply, what the agent was given, and the context.
+fn works(agent: &Agent, function: &Function, input: Expression, reply: Expression) -> Work {
+    let action = match function {
+        Function::Tool => functions::call_tool(&agent.name, input, ANSWER),
+        Function::Code { name, .. } => functions::call(name, vec![reply, key(INPUT), context(agent)], ANSWER),
+    };
+    step(FUNCTION, Action::Tool(Box::new(action)), key(ANSWER))
 }
 
 /// Fails where the models of an agent have used up what they may use in the month.
@@ -117,22 +168,7 @@ fn step(name: &'static str, action: Action, gives: Expression) -> Work {
     Work { name, action, updates: vec![Update { key: RAW.into(), value: gives }], next: None }
 }
 
-/// The tool with the name of the agent.
-fn function(agent: &Agent, inputs: Expression, surroundings: &dyn Surroundings) -> Result<Action, String> {
-    let name = &agent.name;
-    tool_state(name, surroundings)?;
-    let tool = Tool {
-        name: name.clone(),
-        spoken: name.to_string(),
-        description: String::new(),
-        inputs: Vec::new(),
-        kind: ToolKind::Host(name.to_string()),
-        confirm: false,
-    };
-    Ok(Action::Tool(Box::new(ToolAction { tool: Arc::new(tool), inputs, arguments: Arguments::LetIn, bind: ANSWER })))
-}
-
-/// Whether the function of an agent can be called; the error says why not.
+/// Whether the tool with the name of an agent can be called; the error says why not.
 fn tool_state(name: &str, surroundings: &dyn Surroundings) -> Result<(), String> {
     match surroundings.tool(name) {
         ToolState::Usable => Ok(()),
@@ -176,7 +212,7 @@ fn model(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Work {
         fallbacks_end_with_reply: true,
         prompt,
         reply_schema: llm.response_format.clone(),
-        ..with_tools(&llm.tools, surroundings)
+        ..with_tools(&llm.tools, &agent.name, surroundings)
     };
     let target = CallTarget::Loop(Arc::new(agent_loop.into_graph()));
     let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
@@ -185,11 +221,18 @@ fn model(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Work {
 }
 
 /// The loop of a model with those of its tools that are there.
-fn with_tools(tools: &Tools, surroundings: &dyn Surroundings) -> AgentLoop {
+fn with_tools(tools: &Tools, agent: &str, surroundings: &dyn Surroundings) -> AgentLoop {
     let mut usable: Vec<Callable> = Vec::new();
     for name in &tools.names {
-        let tool = Callable::Tool(name.to_string());
-        if surroundings.tool(name) == ToolState::Usable && !usable.contains(&tool) {
+        let ModelTool::Usable(tool, marks) = functions::model_tool(name, agent, surroundings) else { continue };
+        let tool = match marks.confirm {
+            false => Callable::Tool(tool),
+            true => {
+                let name = name.to_string();
+                Callable::Described { tool, name, description: None, parameters: None, confirm: true }
+            }
+        };
+        if !usable.contains(&tool) {
             usable.push(tool);
         }
     }

@@ -5,6 +5,7 @@
 
 mod checks;
 mod cron;
+mod functions;
 mod interpolate;
 mod lower;
 mod lower_agent;

@@ -29,6 +29,8 @@ const MAX_TOGETHER: usize = 8 << 20;
 const OVER_HTTP: [&str; 3] = ["httpx", "requests", "urllib3"];
 /// What that is.
 const HTTP: &str = include_str!("http.py");
+/// The framework whose decorators mean something here, and what stands in its place.
+const LEAFMESH: (&str, &str) = ("leafmesh", include_str!("leafmesh.py"));
 
 /// The folders below which modules are found, the nearest first.
 #[derive(Clone)]
@@ -206,6 +208,9 @@ impl<'a> Modules<'a> {
                 }
                 None if OVER_HTTP.contains(&name.as_str()) => {
                     json!({ "file": format!("<{name}>"), "source": HTTP, "package": false })
+                }
+                None if *name == LEAFMESH.0 => {
+                    json!({ "file": format!("<{name}>"), "source": LEAFMESH.1, "package": false })
                 }
                 None => Value::Null,
             };

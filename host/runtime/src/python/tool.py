@@ -275,6 +275,7 @@ def _describe(function):
             schema.setdefault("description", documented[name])
         properties[name] = schema
     return {
+        "marks": getattr(function, "__marks__", {}),
         "description": description,
         "parameters": {
             "type": "object",
@@ -316,8 +317,9 @@ def _plain(value):
 
 def _call(module, files, wanted):
     function = dict(_functions(module, wanted["modules"]))[wanted["function"]]
+    arguments = wanted["arguments"]
     try:
-        value = function(**wanted["arguments"])
+        value = function(*arguments) if isinstance(arguments, list) else function(**arguments)
         if inspect.iscoroutine(value):
             value = asyncio.run(value)
         return {"value": json.loads(json.dumps(value, default=_plain, allow_nan=False))}

@@ -1,0 +1,2 @@
+def is_refund(text):
+    return "money" in text

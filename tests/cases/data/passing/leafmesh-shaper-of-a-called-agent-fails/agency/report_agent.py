@@ -1,0 +1,2 @@
+def report(llm_response, input_data, context):
+    return {}
