@@ -17,7 +17,7 @@ mod surroundings;
 pub use recognise::{Dialect, recognise};
 pub use remote::Remote;
 pub use surroundings::{
-    AgentFolder, CALLBACK, Called, ComponentState, ComponentType, DeclaredComponent, DeclaredNode, DeclaredServer, FileState,
-    Import, Imported, KnowledgeBase, MutualTls, OwnTool, PluginNodeState, SYNC, ServerState, ServerWay, Surroundings,
-    ToolMarks, ToolState, normal_name,
+    AgentFolder, CALLBACK, Called, ComponentState, ComponentType, DeclaredComponent, DeclaredNode, DeclaredServer,
+    FileState, Import, Imported, KnowledgeBase, MutualTls, OwnTool, PluginNodeState, SYNC, ServerState, ServerWay,
+    Surroundings, ToolMarks, ToolState, normal_name,
 };

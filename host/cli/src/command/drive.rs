@@ -289,7 +289,8 @@ pub(super) fn failed_nodes(failures: &[&NodeFailure]) -> Option<(u64, String)> {
 fn in_a_line(error: &str) -> String {
     let mut lines = error.trim().lines().map(str::trim);
     let first = lines.next().unwrap_or_default();
-    match lines.next_back() {
+    // A line that only underlines says nothing.
+    match lines.rfind(|line| line.chars().any(char::is_alphanumeric)) {
         Some(last) => format!("{first} … {last}"),
         None => first.to_owned(),
     }

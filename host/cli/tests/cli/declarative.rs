@@ -1,5 +1,7 @@
 //! Files with several agents, conversations that go on, and first values of the state.
 
+use std::path::PathBuf;
+
 use crate::desk::Desk;
 
 const AGENTS: &str = r#"manifest_version: 1
@@ -68,4 +70,23 @@ fn fields_of_the_state_get_first_values() {
     assert_eq!(answer(&desk(), &["run", "later.yaml", "--state", r#"{"n": 41}"#]), "42");
     insta::assert_snapshot!(desk().told(&["run", "later.yaml", "--state", "7"]));
     insta::assert_snapshot!(desk().told(&["run", "later.yaml", "--state", r#"{"m": 1}"#]));
+}
+
+/// The example of a mesh: functions of Python files, a join, a person. Only its connector needs a server.
+#[test]
+fn the_returns_desk_needs_no_keys() {
+    let desk = Desk::new();
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples/returns-desk");
+    let example = path.canonicalize().unwrap().to_str().unwrap().to_owned();
+    let check = desk.output(&["check", &example]);
+    assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stderr));
+
+    let late = desk.output(&["run", &example, "Order A-18, EUR 40, bought 50 days ago", "--quiet", "--trust"]);
+    let said = String::from_utf8_lossy(&late.stdout);
+    assert!(said.contains("We cannot refund order A-18. The return came too late."), "{said}");
+
+    let high = desk.output(&["run", &example, "Order A-19, EUR 400, 5 days", "--quiet", "--trust"]);
+    let asked = String::from_utf8_lossy(&high.stderr);
+    assert_eq!(high.status.code(), Some(3), "{asked}");
+    assert!(asked.contains("Refund 400.0 for order A-19?"), "{asked}");
 }

@@ -11,6 +11,7 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, List, Object, Reducer, Value};
 
+use super::lower_agent::Shaper;
 use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh};
 use super::shapes::{Field, Shape};
 use super::state::{
@@ -18,7 +19,6 @@ use super::state::{
     HISTORY, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT, post_node,
 };
 use super::wait::Wait;
-use super::lower_agent::Shaper;
 use super::{functions, lower_agent, lower_feed};
 use crate::surroundings::Surroundings;
 

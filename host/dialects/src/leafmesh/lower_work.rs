@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed,
-    ComputeAction, Contract, Expiry, Expression, Fit, ModelServer, ModelSettings, Next, NodeIndex, PromptPart,
-    RequestCap, Update,
+    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed, ComputeAction,
+    Contract, Expiry, Expression, Fit, ModelServer, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Update,
 };
 use hotcell_graph::{Key, Object, Path, Template, Value};
 use serde_json::json;
@@ -66,9 +65,8 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
         Body::Programmatic { integration: Some(connector) } => connected(agent, connector, surroundings),
         Body::External(Some(connector)) if !connector.is_function() => connected(agent, connector, surroundings),
         Body::Programmatic { .. } | Body::External(_) => {
-            let function = functions::of_agent(&agent.name, surroundings)?.ok_or_else(|| {
-                format!("there is no function `{}`: {}", agent.name, functions::places(&agent.name))
-            })?;
+            let function = functions::of_agent(&agent.name, surroundings)?
+                .ok_or_else(|| format!("there is no function `{}`: {}", agent.name, functions::places(&agent.name)))?;
             let none = Expression::Value(Value::Null);
             Ok(prepare(&function).into_iter().chain([works(agent, &function, key(INPUT), none)]).collect())
         }

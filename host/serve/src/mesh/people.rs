@@ -119,13 +119,30 @@ pub(super) async fn answer(
             return Err(Problem::new(StatusCode::FORBIDDEN, detail).kind("not-asked", "Somebody else is asked").into());
         }
     }
+    let options = &ask.open.question.options;
+    let text = match human {
+        None if !options.is_empty() => chosen(&data, options)?,
+        _ => Value::Object(data.clone()).to_string(),
+    };
     let data = Value::Object(data);
-    server.runs().answer(&ask.run, Some(&ask.open.question.id), &data.to_string()).await?;
+    server.runs().answer(&ask.run, Some(&ask.open.question.id), &text).await?;
     let name = ask.seat().to_owned();
     let turn = Turn { at: server.clock().now(), run: ask.run.clone(), kind: "answer".to_owned(), name, data };
     server.store().note_turn(key, &turn)?;
     tend(server, &ask.run);
     Ok(ask.request_id())
+}
+
+/// Which of the options of a question somebody chose who is no seat of the mesh, for instance whether a tool may be called: in
+/// `decision`, otherwise in `message`.
+fn chosen(data: &Map<String, Value>, options: &[String]) -> Result<String, Problem> {
+    let said = ["decision", "message"].into_iter().find_map(|name| data.get(name)?.as_str());
+    let is = |option: &&String| said.is_some_and(|said| option.eq_ignore_ascii_case(said.trim()));
+    options.iter().find(is).cloned().ok_or_else(|| {
+        let options = options.iter().map(|option| format!("`{option}`")).collect::<Vec<_>>().join(" or ");
+        let detail = format!("`decision` has to be {options}");
+        Problem::unprocessable(detail).kind("no-option", "The answer is none of the options")
+    })
 }
 
 /// What is shown of a question.
@@ -140,6 +157,9 @@ fn view(ask: &Ask) -> Value {
                 view[name] = value.into();
             }
         }
+    }
+    if !question.options.is_empty() {
+        view["options"] = json!(question.options);
     }
     if let Some(expires) = question.expires {
         view["expires_at"] = json!(time(expires));

@@ -44,7 +44,9 @@ impl Ask {
     /// The agent that asks.
     pub(super) fn seat(&self) -> &str {
         let question = &self.open.question;
-        question.seat.as_deref().unwrap_or(&question.node)
+        // What asks within an agent, for instance whether its tool may be called, has a path that begins with its name.
+        let agent = || question.node.split('.').next().unwrap_or_default();
+        question.seat.as_deref().unwrap_or_else(agent)
     }
 
     /// What an answer names it by.

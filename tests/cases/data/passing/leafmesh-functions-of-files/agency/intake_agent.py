@@ -23,7 +23,7 @@ async def numbered(result):
 @chain(priced)
 @compose(
     billing_agent=lambda result, ctx: {"invoice": result["invoice_id"], "for": ctx["to_agent"]},
-    # Fails for what `ask` brings here; nobody minds where `report` is not called.
+    # Would fail for what `ask` brings here; nobody minds, as `report` is not called.
     report=lambda result, ctx: {"ticket": result["ticket"]},
 )
 @pre_compose(context_processor=customer, input_processor=clean)

@@ -1,2 +1,0 @@
-def report(llm_response, input_data, context):
-    return {}

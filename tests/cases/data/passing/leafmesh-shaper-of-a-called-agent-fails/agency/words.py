@@ -1,2 +1,0 @@
-def is_refund(text):
-    return "money" in text
