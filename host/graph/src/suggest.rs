@@ -19,7 +19,7 @@ const MOST_LISTED: usize = 24;
 const MOST_OFFERED: usize = 3;
 
 /// What to write in place of a field that is none: the one that is most like it, or all that there are. Where these are many,
-/// those that have it as a word of theirs (`agent_type` for `type`).
+/// those that have its words among theirs (`agent_type` for `type`), or theirs among its own (`prompt` for `system_prompt`).
 pub fn advise_field<'a>(word: &str, fields: impl IntoIterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = Vec::new();
     for field in fields {
@@ -35,8 +35,9 @@ pub fn advise_field<'a>(word: &str, fields: impl IntoIterator<Item = &'a str>) -
         return format!("its fields are {}", quoted(&known).join(", "));
     }
     let lower = word.to_lowercase();
-    let related: Vec<&str> =
-        known.iter().copied().filter(|field| field.split('_').any(|part| part == lower)).take(MOST_OFFERED).collect();
+    let is_within = |inner: &str, outer: &str| format!("_{outer}_").contains(&format!("_{inner}_"));
+    let is_related = |field: &&str| is_within(&lower, field) || is_within(field, &lower);
+    let related: Vec<&str> = known.iter().copied().filter(is_related).take(MOST_OFFERED).collect();
     match known.len() {
         _ if !related.is_empty() => format!("did you mean {}?", quoted(&related).join(" or ")),
         count => format!("it has {count} fields, which the documentation of the language lists"),
@@ -55,6 +56,7 @@ mod tests {
         assert_eq!(advise_field("promt", many()), "did you mean `prompt`?");
         assert_eq!(advise_field("type", few), "its fields are `agent_type`, `communication_type`, `prompt`");
         assert_eq!(advise_field("Type", many()), "did you mean `agent_type` or `communication_type`?");
+        assert_eq!(advise_field("system_prompt", many()), "did you mean `prompt`?");
         assert_eq!(advise_field("role", many()), "it has 93 fields, which the documentation of the language lists");
     }
 
