@@ -23,6 +23,7 @@ mod run;
 mod run_input;
 mod schedule;
 mod shape;
+mod state_fold;
 mod telling;
 mod timing;
 mod token;
@@ -42,5 +43,6 @@ pub use ports::{
 };
 pub use run::{Engine, RunReport, RunRequest};
 pub use run_input::RunInput;
+pub use state_fold::StateFold;
 pub use timing::{NodeTiming, Timings};
 pub use token::Turn;

@@ -14,7 +14,6 @@ use hotcell_journal::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::branch::{WriteError, apply};
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
 use crate::event::Event;
@@ -25,6 +24,7 @@ use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
 use crate::run_input::{RunInput, check_state, check_variables, initial_state};
 use crate::shape::check_input;
+use crate::state_fold::StateFold;
 use crate::timing::Timings;
 use crate::token::Turn;
 
@@ -218,16 +218,36 @@ impl Engine {
     /// The state that the entries of a run lead to. `graph` should be the graph it was started with; of another one, the
     /// writes of the run count in the order in which they were committed.
     pub async fn state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
-        let header = self.store.find(run.as_str()).await?.header;
-        let given = self.given_of(&header, &graph).await?;
-        let state = initial_state(&graph, &given)?;
+        let (given, state) = self.beginning_of(run, &graph).await?;
         let (remembered, completed, spent) = Remembered::of(self.store.history(run).await?.whole()?);
         let variables = check_variables(&graph, &given)?;
         let context = self.context(Arc::new(ReadOnly(run.clone())), &graph, variables, remembered, spent);
         match state_of(context, state.clone(), completed.clone()) {
-            Err(RunError::Mismatch { .. }) => Ok(fold(&graph, state, completed)?),
+            Err(RunError::Mismatch { .. }) => {
+                // What the writes come to without the graph.
+                let mut fold = StateFold::new(graph, state);
+                for moved in &completed {
+                    let Moved::Completed(_, completed) = moved else { continue };
+                    fold.complete(completed)?;
+                }
+                Ok(fold.into_state())
+            }
             other => other,
         }
+    }
+
+    /// The state that a run began with, which follows its entries.
+    pub async fn fold_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<StateFold, RunError> {
+        let (_, state) = self.beginning_of(run, &graph).await?;
+        Ok(StateFold::new(graph, state))
+    }
+
+    /// What a run was given, and the state that it began with.
+    async fn beginning_of(&self, run: &RunId, graph: &Arc<Graph>) -> Result<(RunInput, State), RunError> {
+        let header = self.store.find(run.as_str()).await?.header;
+        let given = self.given_of(&header, graph).await?;
+        let state = initial_state(graph, &given)?;
+        Ok((given, state))
     }
 
     /// What a run was given, with the state of the run before it where it only refers to that.
@@ -385,17 +405,6 @@ fn state_of(context: RunContext, state: State, completed: Vec<Moved>) -> Result<
         Some((_, state)) => state,
         None => drive.state(),
     })
-}
-
-/// What the writes of a run come to without its graph.
-fn fold(graph: &Graph, mut state: State, completed: Vec<Moved>) -> Result<State, WriteError> {
-    for moved in &completed {
-        let Moved::Completed(_, completed) = moved else { continue };
-        for write in &completed.writes {
-            apply(graph, &mut state, write)?;
-        }
-    }
-    Ok(state)
 }
 
 /// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs: those that

@@ -64,7 +64,7 @@ pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_dialects::leafmesh;
 pub use hotcell_engine::{
     CallError, CallReport, Clock, Counted, Event, HookPoint, ManualClock, Nobody, NodeTiming, Observer, Outcome,
-    People, PortError, RunError, RunInput, RunReport, SystemClock, Timings, Turn, WebCall, WebReply,
+    People, PortError, RunError, RunInput, RunReport, StateFold, SystemClock, Timings, Turn, WebCall, WebReply,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};

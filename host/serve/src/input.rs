@@ -2,6 +2,7 @@
 
 use hotcell_graph::{Object as GraphObject, Value as GraphValue};
 use hotcell_runtime::{Agent, PROMPT, RunInput, RunRecord, called_with};
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::problem::Problem;
@@ -88,6 +89,15 @@ fn text_of(messages: &[Value]) -> Result<String, Problem> {
             })
         }
         _ => Err(Problem::unprocessable("the message has no `content`")),
+    }
+}
+
+/// What a question is answered with: a text as it is, any other value as JSON.
+pub(crate) fn answer_text(answer: Value) -> Result<String, Problem> {
+    match answer {
+        Value::String(text) => Ok(text),
+        Value::Null => Err(Problem::new(StatusCode::BAD_REQUEST, "the answer is missing: it is `null`")),
+        other => Ok(other.to_string()),
     }
 }
 

@@ -104,6 +104,21 @@ impl Problem {
             .with("run_id", run.as_str())
     }
 
+    /// The run that keeps another one of its thread from being begun, if that is the problem.
+    pub(crate) fn run_in_the_way(&self) -> Option<String> {
+        let is_that = ["thread-busy", "thread-interrupted"].iter().any(|kind| self.is_kind(kind));
+        self.more.get("run_id").and_then(Value::as_str).filter(|_| is_that).map(str::to_owned)
+    }
+
+    /// Whether the problem is that a run is over.
+    pub(crate) fn is_ended(&self) -> bool {
+        self.is_kind("run-ended")
+    }
+
+    fn is_kind(&self, kind: &str) -> bool {
+        self.kind.strip_prefix("urn:hotcell:problem:") == Some(kind)
+    }
+
     /// The last run of the thread waits for a person.
     pub(crate) fn thread_waits(thread: &str, run: &RunId, questions: &[Question]) -> Self {
         let detail = format!(

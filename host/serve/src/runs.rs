@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use hotcell_runtime::{
     Agent, CallbackError, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, RunError, RunId,
-    RunInput, RunQuery, RunRecord, RunStatus, RunStore, Session, open_questions,
+    RunInput, RunQuery, RunRecord, RunStatus, RunStore, Session, StateFold, open_questions,
 };
+use serde::Deserialize;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
+use utoipa::ToSchema;
 
 use crate::agents::Agents;
 use crate::follow::Follower;
@@ -19,6 +21,22 @@ use crate::problem::Problem;
 
 /// Runs that are looked at together when the server starts.
 const PAGE: usize = 500;
+
+/// What to do about a run of a thread that is busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum IfBusy {
+    /// Refuse the new run
+    #[default]
+    Reject,
+    /// Begin the new run when the thread is free, and answer then. A thread that waits for a person is not free by itself: the
+    /// new run is refused
+    Enqueue,
+    /// Cancel the run that is in the way; the new one goes on with the state that it came to
+    Interrupt,
+    /// Cancel the run that is in the way and remove it; the new one goes on with the state before it
+    Rollback,
+}
 
 /// The runs of a server.
 pub(crate) struct Runs {
@@ -38,6 +56,8 @@ pub(crate) struct Runs {
     rested: Arc<Notify>,
     /// Held while a run of a thread is begun
     threads: Locks<String>,
+    /// Held while a run waits until it can be begun in a thread
+    queues: Locks<String>,
 }
 
 impl Runs {
@@ -53,6 +73,7 @@ impl Runs {
             stop: CancellationToken::new(),
             rested: Arc::default(),
             threads: Locks::default(),
+            queues: Locks::default(),
         }
     }
 
@@ -122,7 +143,69 @@ impl Runs {
     ///
     /// # Errors
     /// When there is no place for it, its thread is not free, or it cannot be given what it was given.
-    pub(crate) async fn start(&self, agent: &Arc<Agent>, given: RunInput, listens: bool) -> Result<Begun, Problem> {
+    pub(crate) async fn start(
+        &self,
+        agent: &Arc<Agent>,
+        given: RunInput,
+        if_busy: IfBusy,
+        listens: bool,
+    ) -> Result<Begun, Problem> {
+        // Those that wait for a thread begin in the order in which they came.
+        let _turn = match &given.thread {
+            Some(thread) if if_busy != IfBusy::Reject => Some(self.queues.lock(thread).await),
+            _ => None,
+        };
+        let mut last = None;
+        loop {
+            let problem = match self.try_start(agent, given.clone(), listens).await {
+                Err(problem) if if_busy != IfBusy::Reject => problem,
+                begun => return begun,
+            };
+            let Some(way) = problem.run_in_the_way() else { return Err(problem) };
+            // Somebody else may have begun one meanwhile; nobody may have two tries at the same one.
+            if last.as_ref() == Some(&way) {
+                return Err(problem);
+            }
+            self.make_way(&way, if_busy, problem).await?;
+            last = Some(way);
+        }
+    }
+
+    /// Waits for a run that is in the way of another one, or ends it.
+    async fn make_way(&self, run: &str, if_busy: IfBusy, problem: Problem) -> Result<(), Problem> {
+        let record = self.find(run).await?;
+        let run = &record.id;
+        match if_busy {
+            IfBusy::Reject => return Err(problem),
+            IfBusy::Enqueue if record.status == RunStatus::Waiting => return Err(problem),
+            IfBusy::Enqueue => {
+                let draining = self.draining.clone();
+                return match draining.run_until_cancelled(self.let_go(run)).await {
+                    Some(rested) => rested,
+                    None => Err(Problem::from(HostError::Stopped)),
+                };
+            }
+            IfBusy::Interrupt | IfBusy::Rollback => match self.cancel(run).await {
+                Err(problem) if problem.is_ended() => {}
+                other => drop(other?),
+            },
+        }
+        self.let_go(run).await?;
+        match if_busy {
+            IfBusy::Rollback => self.delete(&self.find(run.as_str()).await?).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until a run rests and nobody here has it in hand.
+    async fn let_go(&self, run: &RunId) -> Result<(), Problem> {
+        if let Some(live) = self.live(run) {
+            live.done.cancelled().await;
+        }
+        self.rest(run).await
+    }
+
+    async fn try_start(&self, agent: &Arc<Agent>, given: RunInput, listens: bool) -> Result<Begun, Problem> {
         if self.is_draining() {
             return Err(Problem::unavailable("the server is shutting down; nothing was begun"));
         }
@@ -204,6 +287,11 @@ impl Runs {
         Ok(open_questions(&self.store().history(run).await?.whole()?))
     }
 
+    /// Has a run in hand, so that whoever follows it does not take it for one that rests.
+    pub(crate) fn hold(&self, run: &RunId) -> Hold {
+        self.in_hand.take(run)
+    }
+
     /// Sends an answer to a run, which goes on if nobody works on it.
     ///
     /// # Errors
@@ -273,6 +361,11 @@ impl Runs {
     /// The state that a run has come to.
     pub(crate) async fn state_of(&self, run: &RunRecord) -> Result<hotcell_graph::Object, Problem> {
         Ok(self.host.state_of(run).await?)
+    }
+
+    /// The state that a run began with, which follows its entries.
+    pub(crate) async fn fold_of(&self, run: &RunRecord) -> Result<StateFold, Problem> {
+        Ok(self.host.fold_of(run).await?)
     }
 
     /// Goes on with what a server that ended left: runs that it worked on, and those that were sent something since. Only what a

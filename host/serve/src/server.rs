@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
@@ -51,6 +52,7 @@ impl Server {
             store,
             rules,
             document,
+            started: SystemTime::now(),
             address: OnceLock::new(),
             ready: CancellationToken::new(),
             closing: CancellationToken::new(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hotcell_http::{Hosts, Limits};
 use hotcell_runtime::{CancellationToken, Clock, LoadFailure};
@@ -80,6 +80,8 @@ pub(crate) struct Inner {
     pub(crate) hosts: Hosts,
     pub(crate) rules: Rules,
     pub(crate) document: OpenApi,
+    /// When the agents were loaded
+    pub(crate) started: SystemTime,
     /// Where it listens, when it does
     pub(crate) address: OnceLock<SocketAddr>,
     /// Cancelled when what was left by a server before has been taken up
@@ -143,6 +145,11 @@ impl Server {
 
     pub(crate) fn rules(&self) -> &Rules {
         &self.0.rules
+    }
+
+    /// When the agents were loaded.
+    pub(crate) fn started(&self) -> SystemTime {
+        self.0.started
     }
 
     /// What is served, as an OpenAPI document.

@@ -347,16 +347,8 @@ pub(crate) struct InboxItem {
 
 impl InboxItem {
     pub(crate) fn of(run: &RunSummary, open: OpenQuestion, agents: &Agents) -> Self {
+        let schema = response_schema(&open.question);
         let Question { id, node, text, options, default, call, seat, expires, operator_ids, context } = open.question;
-        let schema = match (&call, options.is_empty()) {
-            (Some(_), _) => json!({ "oneOf": [
-                { "type": "object", "required": ["result"], "properties": { "result": {} }, "additionalProperties": false },
-                { "type": "object", "required": ["error"], "properties": { "error": { "type": "string" } },
-                  "additionalProperties": false },
-            ] }),
-            (None, true) => json!({ "type": "string" }),
-            (None, false) => json!({ "type": "string", "examples": options }),
-        };
         InboxItem {
             id,
             run_id: run.id.to_string(),
@@ -374,6 +366,19 @@ impl InboxItem {
             context: context.map(|context| json!(context)),
             response_schema: schema,
         }
+    }
+}
+
+/// The JSON schema of the answer to a question.
+pub(crate) fn response_schema(question: &Question) -> Value {
+    match (&question.call, question.options.is_empty()) {
+        (Some(_), _) => json!({ "oneOf": [
+            { "type": "object", "required": ["result"], "properties": { "result": {} }, "additionalProperties": false },
+            { "type": "object", "required": ["error"], "properties": { "error": { "type": "string" } },
+              "additionalProperties": false },
+        ] }),
+        (None, true) => json!({ "type": "string" }),
+        (None, false) => json!({ "type": "string", "examples": question.options }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hotcell_engine::{Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest};
+use hotcell_engine::{Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest, StateFold};
 use hotcell_graph::{Object, Value};
 use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
 use jiff::Timestamp;
@@ -179,6 +179,16 @@ impl Host {
         let session = Session::unattended();
         let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
         Ok(self.engine(&agent, &session).state_of(&record.id, agent.graph.clone()).await?.to_object())
+    }
+
+    /// The state that a run began with, which follows its entries; with what it was loaded from when it began.
+    ///
+    /// # Errors
+    /// When it cannot be loaded any more.
+    pub async fn fold_of(&self, record: &RunRecord) -> Result<StateFold, HostError> {
+        let session = Session::unattended();
+        let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
+        Ok(self.engine(&agent, &session).fold_of(&record.id, agent.graph.clone()).await?)
     }
 
     async fn go_on(

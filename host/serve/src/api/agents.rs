@@ -18,7 +18,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 }
 
 /// The most that is left out before the first one.
-const FURTHEST: usize = 10_000;
+pub(super) const FURTHEST: usize = 10_000;
 
 /// Which agents are wanted.
 #[derive(Deserialize, ToSchema)]
@@ -60,6 +60,17 @@ pub(super) fn sources(server: &Server, agent: Option<&str>) -> Result<Option<Vec
     }))
 }
 
+/// Whether an agent has this in its name or id, and all of this metadata.
+pub(super) fn fitting(name: Option<String>, metadata: Object) -> impl Fn(&AgentView) -> bool {
+    let name = name.map(|name| name.to_lowercase());
+    move |agent| {
+        let is_named =
+            |name: &String| [&agent.agent_id, &agent.name].iter().any(|own| own.to_lowercase().contains(name));
+        name.as_ref().is_none_or(is_named)
+            && metadata.iter().all(|(name, value)| agent.metadata.get(name) == Some(value))
+    }
+}
+
 /// List agents
 #[utoipa::path(
     post, path = "/agents/search", tag = "Agents", security(("key" = ["run", "operate"])),
@@ -70,14 +81,7 @@ async fn search(
     extract::Json(wanted): extract::Json<AgentSearch>,
 ) -> Result<Json<Vec<AgentView>>, Problem> {
     let (limit, offset) = page(wanted.limit, wanted.offset)?;
-    let name = wanted.name.map(|name| name.to_lowercase());
-    let metadata = wanted.metadata.unwrap_or_default();
-    let fits = |agent: &AgentView| {
-        let is_named =
-            |name: &String| [&agent.agent_id, &agent.name].iter().any(|own| own.to_lowercase().contains(name));
-        name.as_ref().is_none_or(is_named)
-            && metadata.iter().all(|(name, value)| agent.metadata.get(name) == Some(value))
-    };
+    let fits = fitting(wanted.name, wanted.metadata.unwrap_or_default());
     let agents = server.agents().all().map(|(id, agent)| AgentView::of(id, agent)).filter(fits);
     Ok(Json(agents.skip(offset).take(limit).collect()))
 }

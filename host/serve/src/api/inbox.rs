@@ -9,8 +9,9 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::params::{Query, bad};
+use super::params::Query;
 use super::{agents, extract};
+use crate::input::answer_text;
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::view::InboxItem;
@@ -93,11 +94,7 @@ async fn answer(
     if server.runs().is_draining() {
         return Err(Problem::unavailable("the server is shutting down; send the answer again"));
     }
-    let text = match given.answer {
-        Value::String(text) => text,
-        Value::Null => return Err(bad("`answer` is missing")),
-        other => other.to_string(),
-    };
+    let text = answer_text(given.answer)?;
     let run = server.runs().find(&run).await?.id;
     let answered = server.runs().answer(&run, given.question_id.as_deref(), &text).await?;
     Ok(Json(Answered { run_id: run.to_string(), question_id: answered.question.id }))

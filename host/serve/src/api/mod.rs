@@ -5,6 +5,7 @@ mod agents;
 pub(crate) mod extract;
 mod health;
 mod inbox;
+mod langgraph;
 pub(crate) mod params;
 mod runs;
 mod stream;
@@ -37,6 +38,7 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(runs::routes())
         .merge(stream::routes())
         .merge(inbox::routes())
+        .merge(langgraph::routes())
         .merge(mesh::routes())
         .split_for_parts();
     describe_errors(&mut document);

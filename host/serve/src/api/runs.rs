@@ -9,18 +9,22 @@ use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::{OpenQuestion, Outcome, RunId, RunQuery, RunRecord, RunStatus};
 use http::header::CONTENT_LOCATION;
 use http::{HeaderValue, StatusCode};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema};
+use utoipa::openapi::{Ref, RefOr};
+use utoipa::{PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::langgraph::{self, AssistantRun};
 use super::params::Query;
 use super::{agents, extract, threads};
 use crate::input::run_input;
 use crate::leash::Leash;
 use crate::live::{Begun, Live};
 use crate::problem::{Problem, shown};
+use crate::runs::IfBusy;
 use crate::state::Server;
 use crate::view::{EntryView, Object, RunResult, RunView, StatusView, object};
 
@@ -49,7 +53,7 @@ pub(super) enum OnDisconnect {
 /// What to do about a thread that is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum IfNotExists {
+pub(super) enum IfNotExists {
     /// Refuse the run
     #[default]
     Reject,
@@ -62,26 +66,84 @@ enum IfNotExists {
 #[serde(deny_unknown_fields)]
 pub(super) struct RunCreate {
     /// The agent, by its id or a name that no other agent has. It can be left out where one agent is served
-    agent_id: Option<String>,
+    pub(super) agent_id: Option<String>,
     /// The thread that it belongs to: it goes on with the state of the run before it there
-    thread_id: Option<String>,
+    pub(super) thread_id: Option<String>,
     /// A text, or an object with values by their names
     #[serde(default)]
-    input: Option<Value>,
+    pub(super) input: Option<Value>,
     /// One message of the role `user`, in place of a text
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>, max_items = 1)]
-    messages: Option<Vec<Value>>,
+    pub(super) messages: Option<Vec<Value>>,
     /// Whatever is to be kept with it
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    metadata: Option<Object>,
+    pub(super) metadata: Option<Object>,
     /// What to do about a thread that is not there
     #[serde(default)]
-    if_not_exists: Option<IfNotExists>,
+    pub(super) if_not_exists: Option<IfNotExists>,
+    /// What to do if the thread is busy
+    #[serde(default, rename = "multitask_strategy")]
+    pub(super) if_busy: Option<IfBusy>,
     /// What becomes of it when the connection breaks over which it is waited for
     #[serde(default)]
     pub(super) on_disconnect: Option<OnDisconnect>,
+}
+
+/// A run that is to begin, as our own clients say it (`agent_id`) or as those of LangGraph do (`assistant_id`).
+pub(super) enum AnyRun {
+    Own(RunCreate),
+    Assistant(AssistantRun),
+}
+
+impl<'de> Deserialize<'de> for AnyRun {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let body = Value::deserialize(deserializer)?;
+        match body.get("assistant_id") {
+            Some(_) => serde_json::from_value(body).map(AnyRun::Assistant),
+            None => serde_json::from_value(body).map(AnyRun::Own),
+        }
+        .map_err(D::Error::custom)
+    }
+}
+
+impl PartialSchema for AnyRun {
+    fn schema() -> RefOr<Schema> {
+        let own = Ref::from_schema_name(RunCreate::name());
+        AnyOfBuilder::new().item(own).item(Ref::from_schema_name(AssistantRun::name())).into()
+    }
+}
+
+impl ToSchema for AnyRun {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((RunCreate::name().into_owned(), RunCreate::schema()));
+        schemas.push((AssistantRun::name().into_owned(), AssistantRun::schema()));
+        RunCreate::schemas(schemas);
+        AssistantRun::schemas(schemas);
+    }
+}
+
+/// What came of a run, as whoever began it expects it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AnyResult {
+    Own(Box<RunResult>),
+    Values(Object),
+}
+
+impl PartialSchema for AnyResult {
+    fn schema() -> RefOr<Schema> {
+        let values = ObjectBuilder::new().description(Some("The state, for clients of LangGraph")).build();
+        AnyOfBuilder::new().item(Ref::from_schema_name(RunResult::name())).item(values).into()
+    }
+}
+
+impl ToSchema for AnyResult {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((RunResult::name().into_owned(), RunResult::schema()));
+        RunResult::schemas(schemas);
+    }
 }
 
 /// Begins a run; whoever `listens` is told everything that happens in it.
@@ -103,7 +165,7 @@ pub(super) async fn begin(server: &Server, wanted: RunCreate, listens: bool) -> 
     }
     let metadata = wanted.metadata.unwrap_or_default();
     let given = run_input(agent, wanted.input, wanted.messages, wanted.thread_id, metadata)?;
-    server.runs().start(agent, given, listens).await
+    server.runs().start(agent, given, wanted.if_busy.unwrap_or_default(), listens).await
 }
 
 /// A run as it stands.
@@ -113,8 +175,13 @@ async fn view(server: &Server, run: &str) -> Result<RunView, Problem> {
 
 /// Says where a run is that was begun by the request.
 pub(super) fn located(run: &RunId, response: impl IntoResponse) -> Response {
+    located_at(&format!("/runs/{run}"), response)
+}
+
+/// Says at which address a run is that was begun by the request.
+pub(super) fn located_at(address: &str, response: impl IntoResponse) -> Response {
     let mut response = response.into_response();
-    if let Ok(value) = HeaderValue::try_from(format!("/runs/{run}")) {
+    if let Ok(value) = HeaderValue::try_from(address) {
         response.headers_mut().insert(CONTENT_LOCATION, value);
     }
     response
@@ -166,13 +233,20 @@ fn status_of(outcome: &Outcome) -> RunStatus {
 /// It is kept when this answers, and goes on by itself.
 #[utoipa::path(
     post, path = "/runs", tag = "Runs", security(("key" = ["run"])),
-    request_body = RunCreate, responses((status = 200, body = RunView))
+    request_body = AnyRun, responses((status = 200, body = RunView))
 )]
 async fn create(
     State(server): State<Server>,
-    extract::Json(wanted): extract::Json<RunCreate>,
+    extract::Json(wanted): extract::Json<AnyRun>,
 ) -> Result<Response, Problem> {
-    let Begun { run, .. } = begin(&server, wanted, false).await?;
+    let run = match wanted {
+        AnyRun::Own(wanted) => begin(&server, wanted, false).await?.run,
+        AnyRun::Assistant(wanted) => {
+            let run = langgraph::begin(&server, None, wanted, false).await?.begun.run;
+            let view = langgraph::AssistantRunView::of(view(&server, run.as_str()).await?);
+            return Ok(located(&run, Json(view)));
+        }
+    };
     Ok(located(&run, Json(view(&server, run.as_str()).await?)))
 }
 
@@ -181,18 +255,31 @@ async fn create(
 /// It answers when the run has ended, or waits for a person.
 #[utoipa::path(
     post, path = "/runs/wait", tag = "Runs", security(("key" = ["run"])),
-    request_body = RunCreate, responses((status = 200, body = RunResult))
+    request_body = AnyRun, responses((status = 200, body = AnyResult))
 )]
 async fn create_and_wait(
     State(server): State<Server>,
-    extract::Json(wanted): extract::Json<RunCreate>,
+    extract::Json(wanted): extract::Json<AnyRun>,
 ) -> Result<Response, Problem> {
-    let on_disconnect = wanted.on_disconnect;
-    let Begun { run, live, .. } = begin(&server, wanted, false).await?;
-    let mut leash = Leash::new(&server, &run, on_disconnect == Some(OnDisconnect::Cancel));
+    let (begun, on_disconnect, is_assistant) = match wanted {
+        AnyRun::Own(wanted) => {
+            let on_disconnect = wanted.on_disconnect.unwrap_or_default();
+            (begin(&server, wanted, false).await?, on_disconnect, false)
+        }
+        AnyRun::Assistant(wanted) => {
+            let started = langgraph::begin(&server, None, wanted, false).await?;
+            (started.begun, started.on_disconnect, true)
+        }
+    };
+    let Begun { run, live, .. } = begun;
+    let mut leash = Leash::new(&server, &run, on_disconnect == OnDisconnect::Cancel);
     let result = result(&server, &run, Some(live)).await;
     leash.let_go();
-    Ok(located(&run, Json(result?)))
+    let result = match is_assistant {
+        true => AnyResult::Values(langgraph::values(result?)),
+        false => AnyResult::Own(Box::new(result?)),
+    };
+    Ok(located(&run, Json(result)))
 }
 
 /// A page of runs.
@@ -202,6 +289,14 @@ struct RunPage {
     runs: Vec<RunView>,
     /// Where the next page begins, for `after`; none if there are no more
     next: Option<String>,
+}
+
+/// What a run stands like that is wanted; empty for any.
+pub(super) fn statuses(query: &mut Query) -> Result<Vec<RunStatus>, Problem> {
+    let Some(status) = query.text("status") else { return Ok(Vec::new()) };
+    let known = serde_json::from_value::<StatusView>(Value::String(status.clone()));
+    let known = known.map_err(|_| super::params::bad(format!("there is no status `{}`", shown(&status))))?;
+    Ok(known.statuses())
 }
 
 /// List runs, the newest first
@@ -220,11 +315,7 @@ struct RunPage {
 async fn list(State(server): State<Server>, mut query: Query) -> Result<Json<RunPage>, Problem> {
     let sources = agents::sources(&server, query.text("agent_id").as_deref())?;
     let mut wanted = RunQuery { limit: query.limit(50)?, sources, ..RunQuery::default() };
-    if let Some(status) = query.text("status") {
-        let known = serde_json::from_value::<StatusView>(Value::String(status.clone()));
-        let known = known.map_err(|_| super::params::bad(format!("there is no status `{}`", shown(&status))))?;
-        wanted.statuses = known.statuses();
-    }
+    wanted.statuses = statuses(&mut query)?;
     wanted.thread = query.text("thread_id");
     wanted.text = query.text("text");
     wanted.after = query.text("after");

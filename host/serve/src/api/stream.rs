@@ -10,20 +10,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, stream};
-use hotcell_runtime::{JournalError, NumberedEntry, RunId};
+use hotcell_runtime::{JournalError, NumberedEntry, RunId, RunRecord};
 use http::{HeaderMap, StatusCode};
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::extract;
+use super::langgraph;
 use super::params::{Query, bad};
-use super::runs::{OnDisconnect, RunCreate, begin, located};
+use super::runs::{AnyRun, OnDisconnect, begin, located};
 use crate::follow::Follower;
 use crate::leash::Leash;
 use crate::live::Begun;
@@ -46,16 +48,24 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 /// See `GET /runs/{run_id}/stream`.
 #[utoipa::path(
     post, path = "/runs/stream", tag = "Runs", security(("key" = ["run"])),
-    request_body = RunCreate, responses((status = 200, content_type = "text/event-stream", body = String))
+    request_body = AnyRun, responses((status = 200, content_type = "text/event-stream", body = String))
 )]
 async fn create_and_stream(
     State(server): State<Server>,
-    extract::Json(wanted): extract::Json<RunCreate>,
+    extract::Json(wanted): extract::Json<AnyRun>,
 ) -> Result<Response, Problem> {
+    let wanted = match wanted {
+        AnyRun::Own(wanted) => wanted,
+        AnyRun::Assistant(wanted) => {
+            let started = langgraph::begin(&server, None, wanted, true).await?;
+            return langgraph::stream_of(&server, started).await;
+        }
+    };
     let on_disconnect = wanted.on_disconnect;
     let Begun { run, events, .. } = begin(&server, wanted, true).await?;
     let leash = Leash::new(&server, &run, on_disconnect == Some(OnDisconnect::Cancel));
-    Ok(located(&run, sse(&server, &run, 0, events, leash)))
+    let own = Own { server: server.clone(), run: run.clone() };
+    Ok(located(&run, sse(&server, &run, 0, events, leash, own)))
 }
 
 /// Follow a run
@@ -84,19 +94,96 @@ async fn join(
     let after = query.number("after", 0, i64::MAX as u64)?;
     query.end()?;
     let record = server.runs().find(&run).await?;
-    let run = record.id;
-    let seen = match (last_event(&headers, &run)?, after) {
+    match seen(&server, &record, &headers, after).await? {
+        Seen::All => Ok(StatusCode::NO_CONTENT.into_response()),
+        Seen::Until(after) => {
+            let own = Own { server: server.clone(), run: record.id.clone() };
+            Ok(follow(&server, &record.id, after, false, own))
+        }
+    }
+}
+
+/// What a client has seen of a run.
+pub(super) enum Seen {
+    /// Everything, and it has ended
+    All,
+    /// Everything up to an entry
+    Until(u64),
+}
+
+/// What a client has seen of a run, as the header `Last-Event-ID` or the query says.
+pub(super) async fn seen(
+    server: &Server,
+    record: &RunRecord,
+    headers: &HeaderMap,
+    after: Option<u64>,
+) -> Result<Seen, Problem> {
+    let run = &record.id;
+    let seen = match (last_event(headers, run)?, after) {
         (Some(_), Some(_)) => return Err(bad("give `Last-Event-ID` or `after`, not both")),
         (seen, after) => seen.or(after),
     };
     if let Some(seen) = seen
         && record.status.is_final()
-        && server.runs().store().entries(&run, seen, 1).await?.entries.is_empty()
+        && server.runs().store().entries(run, seen, 1).await?.entries.is_empty()
     {
-        return Ok(StatusCode::NO_CONTENT.into_response());
+        return Ok(Seen::All);
     }
-    let live = server.runs().live(&run).map(|live| live.events());
-    Ok(sse(&server, &run, seen.unwrap_or(0), live, Leash::new(&server, &run, false)).into_response())
+    Ok(Seen::Until(seen.unwrap_or(0)))
+}
+
+/// A stream of a run that began before.
+pub(super) fn follow(server: &Server, run: &RunId, after: u64, cancels: bool, telling: impl Telling) -> Response {
+    let live = server.runs().live(run).map(|live| live.events());
+    sse(server, run, after, live, Leash::new(server, run, cancels), telling).into_response()
+}
+
+/// Makes events of what happens in a run.
+#[async_trait]
+pub(super) trait Telling: Send + 'static {
+    /// What is told first.
+    fn begin(&mut self) -> Vec<Event>;
+    /// What an entry is told as.
+    fn entry(&mut self, entry: &NumberedEntry) -> Vec<Event>;
+    /// What something is told as that is not committed, which comes as JSON.
+    fn live(&mut self, happened: &str) -> Vec<Event>;
+    /// What is told when the run rests.
+    async fn end(&mut self, run: &RunRecord) -> Result<Vec<Event>, Problem>;
+    /// What is told if the run cannot be read.
+    fn problem(&self, problem: &Problem) -> Event;
+}
+
+/// Everything, as it is.
+struct Own {
+    server: Server,
+    run: RunId,
+}
+
+#[async_trait]
+impl Telling for Own {
+    fn begin(&mut self) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn entry(&mut self, entry: &NumberedEntry) -> Vec<Event> {
+        let view = EntryView::of(&self.run, entry);
+        let text = serde_json::to_string(&view).unwrap_or_default();
+        vec![Event::default().event("entry").id(view.event_id).data(text)]
+    }
+
+    fn live(&mut self, happened: &str) -> Vec<Event> {
+        vec![Event::default().event("live").data(happened)]
+    }
+
+    async fn end(&mut self, run: &RunRecord) -> Result<Vec<Event>, Problem> {
+        let view = RunView::of_record(run, self.server.agents());
+        let text = serde_json::to_string(&view).unwrap_or_default();
+        Ok(vec![Event::default().event("end").data(text)])
+    }
+
+    fn problem(&self, problem: &Problem) -> Event {
+        Event::default().event("error").data(serde_json::to_string(problem).unwrap_or_default())
+    }
 }
 
 /// The number of the last event that a client saw.
@@ -115,7 +202,7 @@ fn last_event(headers: &HeaderMap, run: &RunId) -> Result<Option<u64>, Problem> 
 type Step = BoxFuture<'static, (Follower, Result<Option<Vec<NumberedEntry>>, JournalError>)>;
 
 /// A client that follows a run.
-struct Streaming {
+struct Streaming<T> {
     server: Server,
     run: RunId,
     /// None when everything was read
@@ -124,6 +211,7 @@ struct Streaming {
     live: Option<broadcast::Receiver<Arc<str>>>,
     ready: VecDeque<Event>,
     leash: Leash,
+    telling: T,
 }
 
 fn step(mut follower: Follower) -> Step {
@@ -134,20 +222,23 @@ fn step(mut follower: Follower) -> Step {
     .boxed()
 }
 
-pub(super) fn sse(
+pub(super) fn sse<T: Telling>(
     server: &Server,
     run: &RunId,
     after: u64,
     live: Option<broadcast::Receiver<Arc<str>>>,
     leash: Leash,
-) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<>> {
+    mut telling: T,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<T>> {
+    let ready = telling.begin().into();
     let streaming = Streaming {
         server: server.clone(),
         run: run.clone(),
         step: Some(step(server.runs().follow(run.clone(), after))),
         live,
-        ready: VecDeque::new(),
+        ready,
         leash,
+        telling,
     };
     // Runs of this server rest when it closes, and whoever follows one is told how it ended. What other processes work on would
     // keep it open.
@@ -164,7 +255,7 @@ pub(super) fn sse(
     Sse::new(events).keep_alive(KeepAlive::new().interval(SIGN_OF_LIFE))
 }
 
-impl Streaming {
+impl<T: Telling> Streaming<T> {
     async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -176,7 +267,7 @@ impl Streaming {
                 biased;
                 (follower, read) = step => self.read(follower, read).await,
                 happened = happened(&mut self.live) => match happened {
-                    Some(text) => return Some(live_event(text)),
+                    Some(text) => self.ready.extend(self.telling.live(&text)),
                     None => self.live = None,
                 },
             }
@@ -187,23 +278,21 @@ impl Streaming {
         self.step = None;
         let problem = match read {
             Ok(Some(entries)) => {
-                self.ready.extend(entries.iter().map(|entry| {
-                    let view = EntryView::of(&self.run, entry);
-                    let text = serde_json::to_string(&view).unwrap_or_default();
-                    Event::default().event("entry").id(view.event_id).data(text)
-                }));
+                for entry in &entries {
+                    self.ready.extend(self.telling.entry(entry));
+                }
                 self.step = Some(self::step(follower));
                 return;
             }
             Ok(None) => {
                 self.leash.let_go();
                 // What happened before the run rested was told before that, and nobody may have looked yet.
-                self.ready.extend(happened_so_far(&mut self.live).map(live_event));
-                match self.server.runs().find(self.run.as_str()).await {
-                    Ok(record) => {
-                        let view = RunView::of_record(&record, self.server.agents());
-                        let text = serde_json::to_string(&view).unwrap_or_default();
-                        self.ready.push_back(Event::default().event("end").data(text));
+                for text in happened_so_far(&mut self.live) {
+                    self.ready.extend(self.telling.live(&text));
+                }
+                match self.end().await {
+                    Ok(events) => {
+                        self.ready.extend(events);
                         return;
                     }
                     Err(problem) => problem,
@@ -211,8 +300,12 @@ impl Streaming {
             }
             Err(error) => error.into(),
         };
-        let text = serde_json::to_string(&problem).unwrap_or_default();
-        self.ready.push_back(Event::default().event("error").data(text));
+        self.ready.push_back(self.telling.problem(&problem));
+    }
+
+    async fn end(&mut self) -> Result<Vec<Event>, Problem> {
+        let record = self.server.runs().find(self.run.as_str()).await?;
+        self.telling.end(&record).await
     }
 }
 
@@ -243,8 +336,4 @@ fn happened_so_far(live: &mut Option<broadcast::Receiver<Arc<str>>>) -> impl Ite
             }
         }
     })
-}
-
-fn live_event(text: Arc<str>) -> Event {
-    Event::default().event("live").data(text)
 }

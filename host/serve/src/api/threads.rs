@@ -2,7 +2,6 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::{RunQuery, RunStatus, RunSummary};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -10,12 +9,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::langgraph::{AssistantRunView, ThreadState, thread_state};
 use super::params::Query;
 use super::{agents, extract};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::store::Thread;
-use crate::view::{Object, RunView, object, time};
+use crate::view::{Object, RunView, StatusView, time};
 
 /// Characters of the id of a thread.
 const LONGEST: usize = 128;
@@ -105,6 +105,11 @@ fn no_thread(id: &str) -> Problem {
         .kind("unknown-thread", "There is no such thread")
 }
 
+/// The thread of an id.
+pub(super) fn find(server: &Server, id: &str) -> Result<Thread, Problem> {
+    server.store().thread(id)?.ok_or_else(|| no_thread(id))
+}
+
 /// Has a thread belong to an agent, before a run of that is begun in it.
 pub(super) fn bind(server: &Server, thread: &str, source: &str, makes_it: bool) -> Result<(), Problem> {
     if makes_it {
@@ -124,7 +129,7 @@ pub(super) fn bind(server: &Server, thread: &str, source: &str, makes_it: bool) 
 }
 
 /// The last run of a thread.
-async fn last_run(server: &Server, thread: &Thread) -> Result<Option<RunSummary>, Problem> {
+pub(super) async fn last_run(server: &Server, thread: &Thread) -> Result<Option<RunSummary>, Problem> {
     let Some(source) = &thread.agent else { return Ok(None) };
     let query = RunQuery {
         thread: Some(thread.id.clone()),
@@ -165,9 +170,7 @@ async fn create(
     check_id(&id)?;
     let thread = match server.store().create_thread(&id, &wanted.metadata.unwrap_or_default())? {
         Some(thread) => thread,
-        None if wanted.if_exists == Some(IfExists::DoNothing) => {
-            server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?
-        }
+        None if wanted.if_exists == Some(IfExists::DoNothing) => find(&server, &id)?,
         None => {
             let detail = format!("thread `{id}` is there already; `\"if_exists\": \"do_nothing\"` gives it as it is");
             return Err(Problem::conflict(detail).kind("thread-exists", "The thread is there already"));
@@ -218,7 +221,7 @@ async fn search(
     responses((status = 200, body = ThreadView))
 )]
 async fn get(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ThreadView>, Problem> {
-    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
+    let thread = find(&server, &id)?;
     Ok(Json(view(&server, thread).await?))
 }
 
@@ -253,7 +256,7 @@ async fn change(
     responses((status = 204, description = "It is removed"))
 )]
 async fn delete(State(server): State<Server>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
-    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
+    let thread = find(&server, &id)?;
     if let Some(last) = last_run(&server, &thread).await?.filter(|last| !last.status.is_final()) {
         let detail = format!("run `{}` of thread `{id}` has not ended; cancel it first", last.id);
         return Err(Problem::conflict(detail).kind("run-not-ended", "A run of the thread has not ended"));
@@ -266,18 +269,6 @@ async fn delete(State(server): State<Server>, Path(id): Path<String>) -> Result<
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The state of a thread.
-#[derive(Serialize, ToSchema)]
-struct ThreadState {
-    /// The thread
-    thread_id: String,
-    /// The run that it is the state of; none before the first one
-    run_id: Option<String>,
-    /// The state that the run came to
-    #[schema(value_type = Object)]
-    values: Object,
-}
-
 /// Show the state of a thread: what its last run came to
 #[utoipa::path(
     get, path = "/threads/{thread_id}/state", tag = "Threads", security(("key" = ["run", "operate"])),
@@ -285,14 +276,7 @@ struct ThreadState {
     responses((status = 200, body = ThreadState))
 )]
 async fn state(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ThreadState>, Problem> {
-    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
-    let Some(last) = last_run(&server, &thread).await? else {
-        return Ok(Json(ThreadState { thread_id: id, run_id: None, values: Object::new() }));
-    };
-    let record = server.runs().find(last.id.as_str()).await?;
-    let values = GraphValue::Object(server.runs().state_of(&record).await?);
-    let run_id = Some(last.id.to_string());
-    Ok(Json(ThreadState { thread_id: id, run_id, values: object((&values).into()) }))
+    Ok(Json(thread_state(&server, find(&server, &id)?).await?))
 }
 
 /// List the runs of a thread, the newest first
@@ -301,19 +285,24 @@ async fn state(State(server): State<Server>, Path(id): Path<String>) -> Result<J
     params(
         ("thread_id" = String, Path, description = "The thread"),
         ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most"),
+        ("offset" = Option<u64>, Query, minimum = 0, maximum = 10000, description = "How many are left out before the first one"),
+        ("status" = Option<StatusView>, Query, description = "Only runs that stand so"),
     ),
-    responses((status = 200, body = Vec<RunView>))
+    responses((status = 200, body = Vec<AssistantRunView>))
 )]
 async fn runs(
     State(server): State<Server>,
     Path(id): Path<String>,
     mut query: Query,
-) -> Result<Json<Vec<RunView>>, Problem> {
+) -> Result<Json<Vec<AssistantRunView>>, Problem> {
     let limit = query.limit(10)?;
+    let offset = query.number("offset", 0, agents::FURTHEST as u64)?.unwrap_or(0) as usize;
+    let statuses = super::runs::statuses(&mut query)?;
     query.end()?;
-    let thread = server.store().thread(&id)?.ok_or_else(|| no_thread(&id))?;
-    let Some(source) = thread.agent else { return Ok(Json(Vec::new())) };
-    let query = RunQuery { thread: Some(id), sources: Some(vec![source]), limit, ..RunQuery::default() };
+    let Some(source) = find(&server, &id)?.agent else { return Ok(Json(Vec::new())) };
+    let limit = limit + offset;
+    let query = RunQuery { thread: Some(id), sources: Some(vec![source]), limit, statuses, ..RunQuery::default() };
     let page = server.runs().store().list(&query).await?;
-    Ok(Json(page.runs.iter().map(|run| RunView::of_summary(run, server.agents())).collect()))
+    let views = page.runs.iter().skip(offset).map(|run| RunView::of_summary(run, server.agents()));
+    Ok(Json(views.map(AssistantRunView::of).collect()))
 }

@@ -16,6 +16,7 @@ use super::{Mesh, feed, history, system, tend};
 use crate::input::origin_of;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
+use crate::runs::IfBusy;
 use crate::state::Server;
 
 /// Where work begins.
@@ -107,7 +108,7 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     // Whoever goes on with the run after a death finds its session there, if it could not be noted any more.
     let kept = json!({ "session": key.id, "tenant": key.tenant, "kind": kind, "name": name, "data": data });
     let given = RunInput { state, origin: origin_of(kept), ..RunInput::default() };
-    let begun = server.runs().start(&mesh.agent, given, listens).await?;
+    let begun = server.runs().start(&mesh.agent, given, IfBusy::Reject, listens).await?;
     let turn = Turn { at: server.clock().now(), run: begun.run.clone(), kind: kind.to_owned(), name, data };
     let session = server.store().note_turn(&key, &turn)?;
     tend::tend(server, &begun.run);

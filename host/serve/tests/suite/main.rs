@@ -4,6 +4,7 @@ mod access;
 mod agents;
 mod bad_input;
 mod desk;
+mod langgraph;
 mod limits;
 mod mesh;
 mod mesh_time;

@@ -1,0 +1,143 @@
+//! The addresses of LangGraph's clients, and those clients themselves where `clients/install.sh` has installed them.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok, problem};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn langgraph_sdk_drives_threads_runs_streams_and_interrupts() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = here.join("../../target/serve-clients/bin/python");
+    if !python.is_file() {
+        eprintln!("langgraph-sdk is not installed: run host/serve/tests/clients/install.sh");
+        return;
+    }
+    let desk = Desk::with(&[ASK, COUNT, ECHO, SLOW]).await;
+    desk.model.answers(2);
+    let (script, url) = (here.join("tests/clients/langgraph.py"), desk.url.clone());
+    let ended = tokio::task::spawn_blocking(move || Command::new(python).arg(script).arg(url).output());
+    let ended = ended.await.expect("no panic").expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said == "driven\n", "{said}{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// A thread that is there.
+async fn thread(desk: &Desk) -> String {
+    let thread = ok(desk.post("/threads", json!({}))).await;
+    thread["thread_id"].as_str().expect("an id").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_goes_on_after_the_last_event_that_was_seen() {
+    let desk = Desk::with(&[SLOW]).await;
+    desk.model.answers(2);
+    let thread = thread(&desk).await;
+    let body = json!({ "assistant_id": "slow", "input": "x", "stream_mode": ["values", "updates"] });
+    let all = Events::of(desk.post(&format!("/threads/{thread}/runs/stream"), body)).await.all().await;
+    let run = all[0].data["run_id"].as_str().expect("a run").to_owned();
+    let committed: Vec<_> = all.iter().filter(|event| event.id.is_some()).collect();
+    assert!(committed.len() >= 4, "{all:?}");
+    for seen in &committed {
+        let path = format!("/threads/{thread}/runs/{run}/stream?stream_mode=values,updates");
+        let request = desk.get(&path).header("Last-Event-ID", seen.id.clone().expect("an id"));
+        let rest = Events::of(request).await.all().await;
+        let missed = all.iter().skip_while(|event| event.id != seen.id).skip(1);
+        // The state is told once more where nothing was told of it in this stream.
+        let told = |events: &[crate::desk::Told]| {
+            let updates = events.iter().filter(|event| event.event == "updates");
+            updates.map(|event| event.data.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&rest), told(&missed.cloned().collect::<Vec<_>>()), "after {:?}", seen.id);
+        assert_eq!(rest.last().expect("an end").data["status"], "success");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_langgraph_knows_and_hotcell_does_not_is_refused_by_name() {
+    let desk = Desk::with(&[ECHO]).await;
+    for (name, value) in [
+        ("config", json!({ "recursion_limit": 3 })),
+        ("context", json!({ "user": "x" })),
+        ("checkpoint_id", json!("x")),
+        ("interrupt_before", json!("*")),
+        ("interrupt_after", json!(["done"])),
+        ("webhook", json!("https://example.com")),
+        ("after_seconds", json!(5)),
+        ("on_completion", json!("delete")),
+        ("stream_subgraphs", json!(true)),
+        ("stream_mode", json!("debug")),
+        ("stream_mode", json!([])),
+        ("anything", json!(1)),
+    ] {
+        let mut body = json!({ "assistant_id": "echo", "input": "x" });
+        body[name] = value;
+        let refused = problem(desk.post("/runs/wait", body)).await;
+        assert_eq!(refused["status"], 422);
+        assert!(refused["detail"].as_str().expect("text").contains(name), "{refused}");
+    }
+    // What clients send for nothing, and what is always so, is taken.
+    let body = json!({
+        "assistant_id": "echo", "input": { "prompt": "x" }, "config": { "configurable": {} }, "context": {}, "checkpoint": null,
+        "interrupt_before": [], "durability": "sync", "stream_resumable": true, "on_completion": "keep", "after_seconds": 0,
+    });
+    assert_eq!(ok(desk.post("/runs/wait", body)).await["__output__"], "you said x");
+    assert_eq!(ok(desk.get("/runs")).await["runs"].as_array().expect("runs").len(), 1, "nothing else was begun");
+    let resume = json!({ "assistant_id": "echo", "command": { "resume": "x" } });
+    assert_eq!(problem(desk.post("/runs/wait", resume)).await["status"], 422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_of_another_thread_is_not_there() {
+    let desk = Desk::with(&[ECHO]).await;
+    let (one, other) = (thread(&desk).await, thread(&desk).await);
+    let body = json!({ "assistant_id": "echo", "input": "x" });
+    let run = ok(desk.post(&format!("/threads/{one}/runs"), body)).await["run_id"].as_str().expect("a run").to_owned();
+    desk.stands(&run, "completed").await;
+    for path in ["", "/join", "/stream"] {
+        assert_eq!(problem(desk.get(&format!("/threads/{other}/runs/{run}{path}"))).await["status"], 404);
+    }
+    let cancel = |action: &str| desk.post(&format!("/threads/{other}/runs/{run}/cancel?action={action}"), Value::Null);
+    assert_eq!(problem(cancel("interrupt")).await["status"], 404);
+    assert_eq!(problem(cancel("stop")).await["status"], 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_thread_takes_a_new_run_as_it_says() {
+    let desk = Desk::with(&[SLOW]).await;
+    let thread = thread(&desk).await;
+    let begin = |strategy: &str| {
+        desk.post("/runs", json!({ "thread_id": thread, "input": "x", "multitask_strategy": strategy }))
+    };
+    let run = async |begun: Value| begun["run_id"].as_str().expect("a run").to_owned();
+    let first = run(ok(begin("reject")).await).await;
+    desk.model.was_asked(1).await;
+    assert_eq!(problem(begin("reject")).await["status"], 409);
+
+    // Two wait for their turn, and begin one after the other.
+    let (second, third) = (tokio::spawn(begin("enqueue").send()), tokio::spawn(begin("enqueue").send()));
+    desk.model.answers(4);
+    let mut queued = Vec::new();
+    for begun in [second, third] {
+        let reply = begun.await.expect("no panic").expect("a reply");
+        assert_eq!(reply.status(), 200);
+        queued.push(run(reply.json().await.expect("JSON")).await);
+    }
+    desk.stands(&first, "completed").await;
+    let waits = match desk.model.requests().len() {
+        _ if ok(desk.get(&format!("/runs/{}", queued[0]))).await["standing"] == "running" => 0,
+        _ => 1,
+    };
+    desk.model.was_asked(5).await;
+
+    let next = run(ok(begin("interrupt")).await).await;
+    assert_eq!(ok(desk.get(&format!("/runs/{}", queued[waits]))).await["standing"], "cancelled");
+    desk.model.was_asked(6).await;
+    let last = run(ok(begin("rollback")).await).await;
+    assert_eq!(problem(desk.get(&format!("/runs/{next}"))).await["status"], 404, "it is removed");
+    desk.model.answers(4);
+    desk.stands(&last, "completed").await;
+    assert_eq!(problem(begin("queue")).await["status"], 422);
+}
