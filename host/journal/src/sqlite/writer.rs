@@ -135,8 +135,8 @@ impl Writer {
         state.tail = tail;
         self.shared.grown.ring(&self.id);
         if mail.iter().any(|entry| entry.fact == Fact::Cancelled) {
+            // Nobody else begins it any more. Who waits for it is told when the work has stopped: when this is dropped.
             state.broken = Some(JournalError::Cancelled(self.id.clone()));
-            state.is_released = true;
         }
         Ok(mail)
     }

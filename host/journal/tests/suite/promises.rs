@@ -217,6 +217,23 @@ async fn runs_of_a_thread_come_one_after_the_other() {
 }
 
 #[tokio::test]
+async fn whoever_waits_for_a_run_is_told_when_it_was_cancelled_and_let_go() {
+    for store in Desk::new().stores() {
+        let writer = store.create(&given("a", &[]), None).await.expect("created");
+        let run = writer.run().clone();
+        let waiting = tokio::spawn({
+            let (store, run) = (store.clone(), run.clone());
+            async move { store.released(&run).await }
+        });
+        tokio::task::yield_now().await;
+        store.send(&run, Entry::of_run(Fact::Cancelled)).await.expect("sent");
+        assert_eq!(writer.receive().await.expect("received"), [Entry::of_run(Fact::Cancelled)]);
+        drop(writer);
+        tokio::time::timeout(Duration::from_secs(20), waiting).await.expect("told").expect("no panic").expect("read");
+    }
+}
+
+#[tokio::test]
 async fn runs_are_filtered_and_come_in_pages() {
     for store in Desk::new().stores() {
         let mut runs = Vec::new();

@@ -93,16 +93,16 @@ pub(super) struct RunCreate {
 
 /// A run that is to begin, as our own clients say it (`agent_id`) or as those of LangGraph do (`assistant_id`).
 pub(super) enum AnyRun {
-    Own(RunCreate),
-    Assistant(AssistantRun),
+    Own(Box<RunCreate>),
+    Assistant(Box<AssistantRun>),
 }
 
 impl<'de> Deserialize<'de> for AnyRun {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let body = Value::deserialize(deserializer)?;
         match body.get("assistant_id") {
-            Some(_) => serde_json::from_value(body).map(AnyRun::Assistant),
-            None => serde_json::from_value(body).map(AnyRun::Own),
+            Some(_) => serde_json::from_value(body).map(Box::new).map(AnyRun::Assistant),
+            None => serde_json::from_value(body).map(Box::new).map(AnyRun::Own),
         }
         .map_err(D::Error::custom)
     }
@@ -240,9 +240,9 @@ async fn create(
     extract::Json(wanted): extract::Json<AnyRun>,
 ) -> Result<Response, Problem> {
     let run = match wanted {
-        AnyRun::Own(wanted) => begin(&server, wanted, false).await?.run,
+        AnyRun::Own(wanted) => begin(&server, *wanted, false).await?.run,
         AnyRun::Assistant(wanted) => {
-            let run = langgraph::begin(&server, None, wanted, false).await?.begun.run;
+            let run = langgraph::begin(&server, None, *wanted, false).await?.begun.run;
             let view = langgraph::AssistantRunView::of(view(&server, run.as_str()).await?);
             return Ok(located(&run, Json(view)));
         }
@@ -264,10 +264,10 @@ async fn create_and_wait(
     let (begun, on_disconnect, is_assistant) = match wanted {
         AnyRun::Own(wanted) => {
             let on_disconnect = wanted.on_disconnect.unwrap_or_default();
-            (begin(&server, wanted, false).await?, on_disconnect, false)
+            (begin(&server, *wanted, false).await?, on_disconnect, false)
         }
         AnyRun::Assistant(wanted) => {
-            let started = langgraph::begin(&server, None, wanted, false).await?;
+            let started = langgraph::begin(&server, None, *wanted, false).await?;
             (started.begun, started.on_disconnect, true)
         }
     };

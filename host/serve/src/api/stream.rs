@@ -57,12 +57,12 @@ async fn create_and_stream(
     let wanted = match wanted {
         AnyRun::Own(wanted) => wanted,
         AnyRun::Assistant(wanted) => {
-            let started = langgraph::begin(&server, None, wanted, true).await?;
+            let started = langgraph::begin(&server, None, *wanted, true).await?;
             return langgraph::stream_of(&server, started).await;
         }
     };
     let on_disconnect = wanted.on_disconnect;
-    let Begun { run, events, .. } = begin(&server, wanted, true).await?;
+    let Begun { run, events, .. } = begin(&server, *wanted, true).await?;
     let leash = Leash::new(&server, &run, on_disconnect == Some(OnDisconnect::Cancel));
     let own = Own { server: server.clone(), run: run.clone() };
     Ok(located(&run, sse(&server, &run, 0, events, leash, own)))
