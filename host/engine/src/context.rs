@@ -1,12 +1,13 @@
 //! What all turns of a run share, and why a turn has no result.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::BudgetScope;
 use hotcell_graph::ir::{Graph, ModelSettings};
 use hotcell_graph::{Key, State};
-use hotcell_journal::{EntryPath, JournalError, RunId, RunWriter};
+use hotcell_journal::{EntryPath, History, JournalError, RunId, RunWriter};
 use tokio::sync::Notify;
 
 use crate::call_site::CallSite;
@@ -15,6 +16,7 @@ use crate::gates::Gates;
 use crate::memory::Remembered;
 use crate::outcome::{Part, RunError};
 use crate::ports::{Notice, Ports, SharedState};
+use crate::redaction::Redaction;
 use crate::route::RouteError;
 use crate::token::Turn;
 
@@ -83,6 +85,8 @@ pub(crate) struct RunContext {
     pub(crate) run: RunId,
     pub(crate) ports: Ports,
     pub(crate) writer: Arc<dyn RunWriter>,
+    /// What nobody is shown of it
+    pub(crate) redaction: Option<Arc<Redaction>>,
     pub(crate) variables: Arc<[(Key, String)]>,
     pub(crate) budget_scope: Arc<BudgetScope>,
     pub(crate) remembered: Arc<Mutex<Remembered>>,
@@ -128,6 +132,19 @@ impl RunContext {
         CallSite::new(self.writer.clone(), self.base.clone().unwrap_or_default())
     }
 
+    /// A text as everybody may see it.
+    pub(crate) fn shown<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redaction.as_ref().map_or(Cow::Borrowed(text), |redaction| redaction.text(text))
+    }
+
+    /// What the run wrote, in the place of what the journal kept of it.
+    pub(crate) fn opened(&self, history: History) -> History {
+        match &self.redaction {
+            Some(redaction) => redaction.open(history),
+            None => history,
+        }
+    }
+
     /// The turn that a place means.
     pub(crate) fn turn_at(&self, place: &EntryPath) -> Option<Turn> {
         match &self.base {
@@ -143,6 +160,7 @@ impl RunContext {
             run: self.run.clone(),
             ports: self.ports.clone(),
             writer: self.writer.clone(),
+            redaction: self.redaction.clone(),
             variables: self.variables.clone(),
             budget_scope: self.budget_scope.clone(),
             remembered: self.remembered.clone(),

@@ -388,7 +388,7 @@ impl Drive {
             self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn: start.turn, visit: start.visit });
         }
         if graph.log_state && tracing::enabled!(target: "hotcell::graph", tracing::Level::DEBUG) {
-            log_state(&graph.name, &node.id, &start.state);
+            log_state(&self.context, &graph.name, &node.id, &start.state);
         }
         let name = acting.as_ref().map_or(node.speaks_as(), |acting| &acting.node).clone();
         let mut turn = NodeTurn::new(self.context.clone(), self.context.place_of(start.turn), name);

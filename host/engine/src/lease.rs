@@ -1,10 +1,13 @@
-//! The writer of a run, which lets a run write so much and no more, and tells when nobody holds it any more.
+//! The writer of a run, which lets a run write so much and no more, seals what is redacted, and tells when nobody holds it any more.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use hotcell_journal::{Entry, JournalError, RecordedCall, RunId, RunWriter};
 use tokio::sync::oneshot;
+
+use crate::redaction::Redaction;
 
 /// The part of what a run may write that a process may add to it in recordings; of further calls none is kept.
 const RECORDED: u64 = 4;
@@ -17,6 +20,8 @@ pub(crate) struct Lease {
     most: u64,
     written: AtomicU64,
     recorded: AtomicU64,
+    /// What of entries the journal gets sealed
+    redaction: Option<Arc<Redaction>>,
     _gone: oneshot::Sender<()>,
 }
 
@@ -25,10 +30,15 @@ pub(crate) type Gone = oneshot::Receiver<()>;
 
 impl Lease {
     /// The writer of a run with this history, which may write `most` bytes in all.
-    pub(crate) fn new(writer: Box<dyn RunWriter>, history: &[Entry], most: u64) -> (Self, Gone) {
+    pub(crate) fn new(
+        writer: Box<dyn RunWriter>,
+        history: &[Entry],
+        most: u64,
+        redaction: Option<Arc<Redaction>>,
+    ) -> (Self, Gone) {
         let (sender, gone) = oneshot::channel();
         let (written, recorded) = (AtomicU64::new(weight(history)), AtomicU64::new(0));
-        (Lease { writer, most, written, recorded, _gone: sender }, gone)
+        (Lease { writer, most, written, recorded, redaction, _gone: sender }, gone)
     }
 }
 
@@ -45,10 +55,18 @@ impl RunWriter for Lease {
         if written > self.most && !entries.iter().any(|entry| entry.fact.is_rest()) {
             return Err(JournalError::Full { most: self.most });
         }
-        self.writer.append(entries).await
+        let sealed = match &self.redaction {
+            Some(redaction) => entries.into_iter().map(|entry| redaction.seal(entry)).collect(),
+            None => entries,
+        };
+        self.writer.append(sealed).await
     }
 
     fn record(&self, call: RecordedCall) {
+        // What a call was given cannot be told apart from what is redacted in it.
+        if self.redaction.is_some() {
+            return;
+        }
         let more = call.body.len() as u64;
         if self.recorded.fetch_add(more, Ordering::Relaxed).saturating_add(more) <= self.most / RECORDED {
             self.writer.record(call);

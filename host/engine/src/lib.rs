@@ -18,6 +18,7 @@ mod lease;
 mod memory;
 mod outcome;
 mod ports;
+mod redaction;
 mod route;
 mod run;
 mod run_input;
@@ -28,6 +29,7 @@ mod telling;
 mod timing;
 mod token;
 mod turn;
+mod veiled;
 
 pub use branch::WriteError;
 pub use call_site::CallSite;
@@ -41,6 +43,7 @@ pub use ports::{
     PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, PortError, Ports, ScriptCall, Scripts,
     SharedState, ToolCall, Tools, Web, WebCall, WebFailure, WebReply, WebReport,
 };
+pub use redaction::{RedactionKey, RedactionKeys};
 pub use run::{Engine, RunReport, RunRequest};
 pub use run_input::RunInput;
 pub use state_fold::StateFold;

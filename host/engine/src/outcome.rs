@@ -7,6 +7,7 @@ use hotcell_journal::{JournalError, Question, RunId, RunStatus};
 use thiserror::Error;
 
 use crate::branch::WriteError;
+use crate::ports::PortError;
 
 /// Why structured input cannot be taken.
 #[derive(Debug, Error)]
@@ -69,6 +70,15 @@ pub enum RunError {
         /// What does not fit
         cause: String,
     },
+    /// The graph redacts values, and there is no key with which the journal could keep them
+    #[error("the graph redacts values, and the key with which the journal keeps them cannot be used: {0}")]
+    NoRedactionKey(#[source] PortError),
+    /// The redacted values of the run were kept with another key
+    #[error(
+        "the redacted values of the run cannot be read: they were kept with another key than the one beside this journal; put \
+         that key back, or start a new run"
+    )]
+    OtherRedactionKey,
     /// The journal failed
     #[error(transparent)]
     Journal(#[from] JournalError),

@@ -21,12 +21,14 @@ use crate::gates::Gates;
 use crate::lease::Lease;
 use crate::memory::{Moved, Remembered};
 use crate::outcome::{Outcome, RunError};
-use crate::ports::{Agents, Ports};
+use crate::ports::{Agents, Observer, Ports};
+use crate::redaction::{Redaction, RedactionKeys};
 use crate::run_input::{RunInput, check_state, check_variables, initial_state};
 use crate::shape::check_input;
 use crate::state_fold::StateFold;
 use crate::timing::Timings;
 use crate::token::Turn;
+use crate::veiled::Veiled;
 
 /// How long is waited for turns that were stopped. One that does not let go in time keeps the run a little longer.
 const LETTING_GO: Duration = Duration::from_millis(50);
@@ -42,6 +44,7 @@ pub struct Engine {
     revision: Option<String>,
     most_written: Bytes,
     gates: Gates,
+    redaction_keys: Option<Arc<dyn RedactionKeys>>,
 }
 
 /// What to run.
@@ -80,7 +83,14 @@ pub struct RunReport {
 impl Engine {
     /// An engine that uses these ports and this store of runs.
     pub fn new(ports: Ports, store: Arc<dyn RunStore>) -> Self {
-        Engine { ports, store, revision: None, most_written: JOURNAL_BYTES, gates: Gates::default() }
+        Engine {
+            ports,
+            store,
+            revision: None,
+            most_written: JOURNAL_BYTES,
+            gates: Gates::default(),
+            redaction_keys: None,
+        }
     }
 
     /// The same engine, by which runs that go on are moved to this revision, which the store has to keep. [`Engine::fits`] says
@@ -106,6 +116,14 @@ impl Engine {
         self
     }
 
+    /// The same engine, which seals redacted values in the journal with a key from there. Without one, no graph that redacts values
+    /// can be run.
+    #[must_use]
+    pub fn sealing_with(mut self, keys: Arc<dyn RedactionKeys>) -> Self {
+        self.redaction_keys = Some(keys);
+        self
+    }
+
     /// The store of runs.
     pub fn store(&self) -> &Arc<dyn RunStore> {
         &self.store
@@ -119,15 +137,19 @@ impl Engine {
         check_input(&graph, &request.given)?;
         initial_state(&graph, &request.given)?;
         check_agents(&graph, &*self.ports.agents, &variables)?;
-        let header = RunHeader {
+        let mut header = RunHeader {
             graph: graph.name.clone(),
             source: request.source,
             digest: request.digest,
             kept: request.kept,
             given: request.given.to_object(),
         };
+        let redaction = Redaction::begin(&graph, self.redaction_keys.as_deref(), &mut header.given)?.map(Arc::new);
+        if let Some(redaction) = &redaction {
+            header = redaction.seal_header(&header);
+        }
         let writer = self.store.create(&header, request.follows.as_ref()).await?;
-        self.drive(writer, graph, &request.given, variables, History::default(), cancel).await
+        self.drive(writer, graph, &request.given, variables, redaction, History::default(), cancel).await
     }
 
     /// Goes on with a run that is waiting or whose process is gone. `graph` has to be the graph it was started with.
@@ -163,7 +185,7 @@ impl Engine {
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
         // What does not fit is found before anything is changed.
-        let header = self.store.find(run.as_str()).await?.header;
+        let (header, redaction) = self.header_of(run, &graph).await?;
         let given = self.given_of(&header, &graph).await?;
         let variables = check_variables(&graph, &given)?;
         let Taken { writer, history } = self.store.take(run, fact).await.map_err(|error| match error {
@@ -174,7 +196,8 @@ impl Engine {
         if let Some(digest) = &self.revision {
             writer.append(vec![Entry::of_run(Fact::Revised { digest: digest.clone() })]).await?;
         }
-        self.drive(writer, graph, &given, variables, history, cancel).await
+        let history = opened(redaction.as_deref(), history);
+        self.drive(writer, graph, &given, variables, redaction, history, cancel).await
     }
 
     /// Whether what was committed of a run fits a graph: the same nodes took the same turns, and those that wait are there.
@@ -183,9 +206,9 @@ impl Engine {
     /// # Errors
     /// [`RunError::Mismatch`] with what does not fit.
     pub async fn fits(&self, run: &RunId, graph: &Arc<Graph>) -> Result<(), RunError> {
-        let header = self.store.find(run.as_str()).await?.header;
+        let (header, redaction) = self.header_of(run, graph).await?;
         let given = &self.given_of(&header, graph).await?;
-        let entries = self.store.history(run).await?.whole()?;
+        let entries = opened(redaction.as_deref(), self.store.history(run).await?).whole()?;
         // What was asked in turns that are not done, answered or not.
         let of_run = |place: &EntryPath| place.turn().filter(|_| place.around().is_none());
         let mut asked: Vec<(Turn, String)> = Vec::new();
@@ -199,7 +222,7 @@ impl Engine {
         let state = initial_state(graph, given)?;
         let (remembered, completed, spent) = Remembered::of(entries);
         let variables = check_variables(graph, given)?;
-        let context = self.context(Arc::new(ReadOnly(run.clone())), graph, variables, remembered, spent);
+        let context = self.context(Arc::new(ReadOnly(run.clone())), graph, variables, None, remembered, spent);
         let mut drive = Drive::new(Arc::new(context), state);
         if drive.replay(completed)?.is_some() {
             return Ok(());
@@ -215,14 +238,31 @@ impl Engine {
         Ok(())
     }
 
-    /// The state that the entries of a run lead to. `graph` should be the graph it was started with; of another one, the
-    /// writes of the run count in the order in which they were committed.
+    /// The state that the entries of a run lead to, without what is redacted. `graph` should be the graph it was started with; of
+    /// another one, the writes of the run count in the order in which they were committed.
     pub async fn state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
-        let (given, state) = self.beginning_of(run, &graph).await?;
-        let (remembered, completed, spent) = Remembered::of(self.store.history(run).await?.whole()?);
+        let (state, redaction) = self.read_state(run, graph).await?;
+        Ok(match redaction {
+            Some(redaction) => redaction.state(&state),
+            None => state,
+        })
+    }
+
+    /// The same with what is redacted, for a run that goes on with it.
+    pub async fn whole_state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
+        Ok(self.read_state(run, graph).await?.0)
+    }
+
+    /// The state that the entries of a run lead to, and what is redacted in it.
+    async fn read_state(&self, run: &RunId, graph: Arc<Graph>) -> Result<(State, Option<Arc<Redaction>>), RunError> {
+        let (header, redaction) = self.header_of(run, &graph).await?;
+        let given = self.given_of(&header, &graph).await?;
+        let state = initial_state(&graph, &given)?;
+        let history = opened(redaction.as_deref(), self.store.history(run).await?);
+        let (remembered, completed, spent) = Remembered::of(history.whole()?);
         let variables = check_variables(&graph, &given)?;
-        let context = self.context(Arc::new(ReadOnly(run.clone())), &graph, variables, remembered, spent);
-        match state_of(context, state.clone(), completed.clone()) {
+        let context = self.context(Arc::new(ReadOnly(run.clone())), &graph, variables, None, remembered, spent);
+        let state = match state_of(context, state.clone(), completed.clone()) {
             Err(RunError::Mismatch { .. }) => {
                 // What the writes come to without the graph.
                 let mut fold = StateFold::new(graph, state);
@@ -230,24 +270,30 @@ impl Engine {
                     let Moved::Completed(_, completed) = moved else { continue };
                     fold.complete(completed)?;
                 }
-                Ok(fold.into_state())
+                fold.into_state()
             }
-            other => other,
-        }
+            other => other?,
+        };
+        Ok((state, redaction))
     }
 
-    /// The state that a run began with, which follows its entries.
-    pub async fn fold_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<StateFold, RunError> {
-        let (_, state) = self.beginning_of(run, &graph).await?;
-        Ok(StateFold::new(graph, state))
-    }
-
-    /// What a run was given, and the state that it began with.
-    async fn beginning_of(&self, run: &RunId, graph: &Arc<Graph>) -> Result<(RunInput, State), RunError> {
+    /// What a run was started with, as it was then, and what is redacted in it.
+    async fn header_of(&self, run: &RunId, graph: &Graph) -> Result<(RunHeader, Option<Arc<Redaction>>), RunError> {
         let header = self.store.find(run.as_str()).await?.header;
-        let given = self.given_of(&header, graph).await?;
-        let state = initial_state(graph, &given)?;
-        Ok((given, state))
+        Ok(match Redaction::go_on(graph, self.redaction_keys.as_deref(), &header)? {
+            Some(redaction) => (redaction.open_header(header), Some(Arc::new(redaction))),
+            None => (header, None),
+        })
+    }
+
+    /// The state that a run began with, which follows its entries. What is redacted is sealed in it, as it is in them.
+    pub async fn fold_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<StateFold, RunError> {
+        let (header, redaction) = self.header_of(run, &graph).await?;
+        let mut state = initial_state(&graph, &self.given_of(&header, &graph).await?)?;
+        if let Some(redaction) = redaction {
+            state = redaction.state(&state);
+        }
+        Ok(StateFold::new(graph, state))
     }
 
     /// What a run was given, with the state of the run before it where it only refers to that.
@@ -255,7 +301,7 @@ impl Engine {
         let mut given = RunInput::from_object(&header.given);
         if let (Some(before), None) = (&given.after, &given.earlier) {
             let before = RunId::from(before.clone());
-            given.earlier = Some(Box::pin(self.state_of(&before, graph.clone())).await?.to_object());
+            given.earlier = Some(Box::pin(self.whole_state_of(&before, graph.clone())).await?.to_object());
         }
         Ok(given)
     }
@@ -265,14 +311,20 @@ impl Engine {
         writer: Arc<dyn RunWriter>,
         graph: &Arc<Graph>,
         variables: Variables,
+        redaction: Option<Arc<Redaction>>,
         remembered: Remembered,
         spent: Usage,
     ) -> RunContext {
+        let mut ports = self.ports.clone();
+        if let Some(redaction) = redaction.clone() {
+            ports.observer = Arc::new(Veiled { observer: ports.observer, redaction }) as Arc<dyn Observer>;
+        }
         RunContext {
             graph: graph.clone(),
             run: writer.run().clone(),
-            ports: self.ports.clone(),
+            ports,
             writer,
+            redaction,
             variables,
             budget_scope: Arc::new(BudgetScope::new(graph.limits.budget.clone(), spent)),
             remembered: Arc::new(Mutex::new(remembered)),
@@ -295,6 +347,7 @@ impl Engine {
         graph: Arc<Graph>,
         given: &RunInput,
         variables: Variables,
+        redaction: Option<Arc<Redaction>>,
         history: History,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
@@ -302,9 +355,9 @@ impl Engine {
         let state = initial_state(&graph, given)?;
         let resumed = !history.entries.is_empty();
         let worked = history.worked;
-        let (lease, gone) = Lease::new(writer, &history.entries, self.most_written.0);
+        let (lease, gone) = Lease::new(writer, &history.entries, self.most_written.0, redaction.clone());
         let (remembered, completed, spent) = Remembered::of(history.entries);
-        let context = Arc::new(self.context(Arc::new(lease), &graph, variables, remembered, spent));
+        let context = Arc::new(self.context(Arc::new(lease), &graph, variables, redaction.clone(), remembered, spent));
         let run = context.run.clone();
         let mut drive = Drive::of_run(context, state, self.store.clone(), worked);
         drive.emit(&Event::RunStarted { run: &run, graph: &graph.name, start: &graph.node(graph.start).id, resumed });
@@ -329,7 +382,19 @@ impl Engine {
             drop(drive);
             let _ = tokio::time::timeout(LETTING_GO, gone).await;
         }
+        let (outcome, state, failures) = match &redaction {
+            Some(redaction) => (redaction.outcome(outcome), redaction.state(&state), redaction.failures(&failures)),
+            None => (outcome, state, failures),
+        };
         Ok(RunReport { run, outcome, state, account, failures, timings })
+    }
+}
+
+/// What a run wrote, in the place of what the journal kept of it.
+fn opened(redaction: Option<&Redaction>, history: History) -> History {
+    match redaction {
+        Some(redaction) => redaction.open(history),
+        None => history,
     }
 }
 

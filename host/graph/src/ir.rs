@@ -18,6 +18,7 @@ mod nested;
 mod next;
 mod recall;
 mod recording;
+mod redacted;
 mod retry;
 mod scheduling;
 mod tool;
@@ -55,6 +56,7 @@ pub use nested::NestedLoop;
 pub use next::{Next, OnFailure};
 pub use recall::Recall;
 pub use recording::{RecordedModel, RecordedReply, Recording};
+pub use redacted::Redacted;
 pub use retry::{Jitter, Recoverable, Retry, RetryOn};
 pub use scheduling::{Arrived, Edge, Ends, FailedNodes, Join, JoinWhen, Scheduling, Sharing, Unmet};
 pub use tool::{Arguments, Slot, Submit, Tool, ToolAction, ToolKind, UrlPart, WebAnswer, WebRequest};
@@ -107,6 +109,8 @@ pub struct Graph {
     pub limits: RunLimits,
     /// Settings of model calls that a node does not set itself
     pub model: ModelSettings,
+    /// Values of the state that are shown to nobody outside of the run
+    pub redacted: Redacted,
     /// Whether the state is logged before each node
     pub log_state: bool,
 }
@@ -422,6 +426,7 @@ impl Graph {
                 budget: RunBudget::default(),
             },
             model: ModelSettings::default(),
+            redacted: Redacted::default(),
             log_state: false,
         }
     }

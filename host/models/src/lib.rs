@@ -18,6 +18,7 @@ mod providers;
 mod record;
 mod replay;
 mod scripted;
+mod tokenizers;
 mod untrusted;
 
 pub use error::ModelError;
@@ -33,3 +34,4 @@ pub use providers::{HttpClient, HttpLimits, ModelServer, Protocol, ProviderSetti
 pub use record::Recorder;
 pub use replay::Replay;
 pub use scripted::Scripted;
+pub use tokenizers::Tokenizers;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use crate::{ModelError, Reply, Request};
+use crate::{ModelError, ModelName, Reply, Request};
 
 /// Called with each piece of a reply's text as it arrives.
 pub type OnText<'a> = &'a mut (dyn FnMut(&str) + Send);
@@ -21,4 +21,10 @@ pub trait Model: Send + Sync {
     /// Whatever keeps the model from replying; nothing is tried twice. [`ModelError::is_transient`] tells
     /// whether asking again may help.
     async fn complete(&self, request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError>;
+
+    /// How many tokens a text has, as the model of that name counts them; none where that is not known.
+    fn count_tokens(&self, model: &ModelName, text: &str) -> Option<usize> {
+        let _ = (model, text);
+        None
+    }
 }

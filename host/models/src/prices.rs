@@ -102,7 +102,7 @@ impl Prices {
 }
 
 /// A name without the date or the word `latest` at its end; none if it has neither.
-fn undated(name: &str) -> Option<&str> {
+pub(crate) fn undated(name: &str) -> Option<&str> {
     if let Some(name) = name.strip_suffix("-latest") {
         return Some(name);
     }

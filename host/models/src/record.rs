@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::{Api, Model, ModelError, OnText, Reply, Request, Server, untrusted::shown};
+use crate::{Api, Model, ModelError, ModelName, OnText, Reply, Request, Server, untrusted::shown};
 
 /// One line of a recording.
 #[derive(Debug, Serialize, Deserialize)]
@@ -133,5 +133,9 @@ impl Model for Recorder {
         };
         self.append(&Exchange { digest: digest_of(&key), request: key, outcome })?;
         result
+    }
+
+    fn count_tokens(&self, model: &ModelName, text: &str) -> Option<usize> {
+        self.model.count_tokens(model, text)
     }
 }

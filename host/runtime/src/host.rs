@@ -2,6 +2,7 @@
 
 pub(crate) mod error;
 pub(crate) mod options;
+mod redaction_key;
 mod revisions;
 mod runs;
 
@@ -13,7 +14,7 @@ use hotcell_dialects::agent_spec::Exported;
 use hotcell_engine::{Clock, Gates};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
-use hotcell_models::{Model, Prices, Providers, Recorder, Replay};
+use hotcell_models::{Model, Prices, Providers, Recorder, Replay, Tokenizers};
 use hotcell_plugins::{
     AgentFolder, Catalogue, FolderError, Owner, RecordSettings, SeenVersions, SignaturePolicy, Stores, StoresError,
     Trust, VERSIONS_FILE,
@@ -21,6 +22,7 @@ use hotcell_plugins::{
 
 pub use self::error::{ConfigError, HostError};
 pub use self::options::{HostOptions, JournalChoice, ModelSource, OnProgress, Progress, StoresChoice};
+use self::redaction_key::KeyOfJournal;
 pub use self::revisions::RevisionChoice;
 pub use self::runs::Session;
 use crate::agent::{Agent, LoadFailure, Loading, NotConverted, Which};
@@ -39,6 +41,8 @@ struct Inner {
     context: LoadContext,
     /// Before graphs that only so many runs may be in at a time
     gates: Gates,
+    /// With what the journal keeps redacted values
+    redaction_key: Arc<KeyOfJournal>,
 }
 
 /// The folder in the user's cache where compiled cells are kept, if the user has a cache.
@@ -132,8 +136,13 @@ impl Host {
 
     /// The same host, with the same runs and plugins, which hands this and nothing else to the agents that it loads, and to runs that go on.
     pub fn offering(&self, offered: Offered) -> Self {
-        let Inner { journal, context, gates } = &*self.0;
-        Host(Arc::new(Inner { journal: journal.clone(), context: context.offering(offered), gates: gates.clone() }))
+        let Inner { journal, context, gates, redaction_key } = &*self.0;
+        Host(Arc::new(Inner {
+            journal: journal.clone(),
+            context: context.offering(offered),
+            gates: gates.clone(),
+            redaction_key: redaction_key.clone(),
+        }))
     }
 
     fn with_cell_runtime(cell_runtime: CellRuntime, options: HostOptions) -> Result<Self, HostError> {
@@ -154,16 +163,23 @@ impl Host {
             true => SqliteStore::open_safe_from_power_loss(path),
             false => SqliteStore::open(path),
         };
-        let journal: Arc<dyn RunStore> = match &options.journal {
-            JournalChoice::Memory => Arc::new(MemoryStore::default()),
-            JournalChoice::File(path) => Arc::new(open(path)?),
-            JournalChoice::Default => Arc::new(open(&state_folder()?.join("runs.db"))?),
+        let file = match &options.journal {
+            JournalChoice::Memory => None,
+            JournalChoice::File(path) => Some(path.clone()),
+            JournalChoice::Default => Some(state_folder()?.join("runs.db")),
         };
+        let journal: Arc<dyn RunStore> = match &file {
+            None => Arc::new(MemoryStore::default()),
+            Some(path) => Arc::new(open(path)?),
+        };
+        let redaction_key = Arc::new(KeyOfJournal::beside(file.as_deref()));
         let user_plugins =
             options.user_plugins.or_else(|| dirs::data_dir().map(|folder| folder.join("hotcell").join(PLUGIN_FOLDER)));
         let environment = options.environment;
         let providers = Providers::from_environment(&|name| environment.get(name))?;
-        let providers = Arc::new(providers.with_private_addresses(hotcell_cells::policy::is_private));
+        let tokenizers = Tokenizers::of_folder(options.tokenizers.or_else(|| config_file("tokenizers")));
+        let providers = providers.with_private_addresses(hotcell_cells::policy::is_private).counting_with(tokenizers);
+        let providers = Arc::new(providers);
         let model: Arc<dyn Model> = match &options.model_source {
             ModelSource::Providers => providers.clone(),
             ModelSource::Record(file) => Arc::new(Recorder::wrap(providers.clone(), file)?),
@@ -196,7 +212,7 @@ impl Host {
             progress: options.progress,
             clock: options.clock,
         });
-        Ok(Host(Arc::new(Inner { journal, context, gates: Gates::default() })))
+        Ok(Host(Arc::new(Inner { journal, context, gates: Gates::default(), redaction_key })))
     }
 
     /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.

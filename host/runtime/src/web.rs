@@ -12,7 +12,7 @@ use hotcell_cells::{Denial, Grants, OwnRequest, SendError, Terms};
 use hotcell_engine::{PortError, Web, WebCall, WebFailure, WebReply, WebReport};
 use hotcell_graph::Value;
 use hotcell_graph::types::to_text;
-use hotcell_models::{Model, ModelError, OnText, Providers, Reply, Request, Server};
+use hotcell_models::{Model, ModelError, ModelName, OnText, Providers, Reply, Request, Server};
 use thiserror::Error;
 
 use crate::address::{AddressError, parse_address};
@@ -154,5 +154,9 @@ impl Model for AgentModel {
             request.server = Some(permitted.map_err(refused)?);
         }
         self.model.complete(request, on_text).await
+    }
+
+    fn count_tokens(&self, model: &ModelName, text: &str) -> Option<usize> {
+        self.model.count_tokens(model, text)
     }
 }

@@ -19,6 +19,7 @@ mod models;
 mod odd_files;
 mod pictures;
 mod plugins;
+mod redaction;
 mod revisions;
 mod runs;
 #[cfg(unix)]

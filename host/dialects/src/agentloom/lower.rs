@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use hotcell_budget::{Cost, CostCap, RunBudget};
 use hotcell_graph::ir::{
     Action, Arrived, Edge, Ends, Expression, FailedNodes, FailureRecord, Graph, Join, JoinWhen, Next, Node, NodeIds,
-    OnFailure, Scheduling, Sharing, Unmet, Update,
+    OnFailure, Redacted, Scheduling, Sharing, Unmet, Update,
 };
 use hotcell_graph::{Key, Place, Reducer, Value};
 
@@ -90,6 +90,7 @@ pub(super) fn workflow(workflow: &Workflow, around: &Config, files: &Files<'_>) 
         });
     }
     let mut graph = Graph::new(&*workflow.name, nodes, START)?;
+    graph.redacted = redacted(workflow, &graph);
     graph.description = workflow.description.clone();
     graph.initial_state = workflow.state.clone();
     graph.is_open = true;
@@ -107,6 +108,19 @@ pub(super) fn workflow(workflow: &Workflow, around: &Config, files: &Files<'_>) 
     let cap = |most| CostCap { most: Cost::from_usd(most), setting: "budget_usd", is_strict: false };
     graph.limits.budget = RunBudget { cost: workflow.config.budget_usd.map(cap), ..RunBudget::default() };
     Some(graph)
+}
+
+/// What is redacted in a workflow: what it names, and what the workflows name that it runs.
+fn redacted(workflow: &Workflow, graph: &Graph) -> Redacted {
+    let mut redacted = workflow.redacted.clone();
+    for (_, node) in graph.nodes() {
+        if let Action::Call(call) = &node.action
+            && let Some(child) = call.target.graph()
+        {
+            redacted.extend(&child.redacted);
+        }
+    }
+    redacted
 }
 
 /// The settings of a workflow, with what it does not say about models taken from the one that runs it.

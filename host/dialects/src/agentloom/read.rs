@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::ir::Redacted;
 
 use super::files::Files;
 use super::models;
@@ -31,11 +32,7 @@ pub(super) fn workflow<'d>(reader: &Reader<'d>, node: &'d Node, files: &Files<'_
     let state = fields.map("state", Optional).map_or_else(Vec::new, |(entries, _)| {
         entries.iter().map(|entry| (Key::clone(&entry.key), entry.value.to_value())).collect()
     });
-    if let Some(entry) = fields.entry("state_schema", Optional) {
-        let message = "`state_schema` is not supported: hotcell keeps the state of a run in its journal as it is";
-        let help = "keep secrets out of the state: give plugins what they need in `hotcell.toml`";
-        reader.report(fields.error(message, &reader.span(entry.key_place)).help(help));
-    }
+    let redacted = redacted(&mut fields);
     let steps = fields.list("steps", Required).unwrap_or_default();
     fields.finish(|_| None);
 
@@ -55,7 +52,27 @@ pub(super) fn workflow<'d>(reader: &Reader<'d>, node: &'d Node, files: &Files<'_
             }
         }
     }
-    Some(Workflow { name: name?, description, config, state, steps: found })
+    Some(Workflow { name: name?, description, config, state, redacted, steps: found })
+}
+
+/// The names under `state_schema` whose values are redacted.
+fn redacted(fields: &mut Fields<'_, '_>) -> Redacted {
+    let reader = fields.reader();
+    let mut redacted = Redacted::default();
+    let Some((entries, _)) = fields.map("state_schema", Optional) else { return redacted };
+    for entry in entries {
+        let what = format!("`{}` of `state_schema`", entry.key);
+        let owner = Owner { what: what.into(), node: None, place: entry.value.place };
+        let Some(mut said) = reader.fields(&entry.value, owner) else { continue };
+        if said.flag("redact", Optional).is_some_and(|redact| redact.value)
+            && let Err(cause) = redacted.add(&entry.key)
+        {
+            let error = said.error(format!("`{}` is no name: {cause}", entry.key), &reader.span(entry.key_place));
+            reader.report(error.help("write the name of an entry of the state, with `*` and `?` for what may differ"));
+        }
+        said.finish(|_| None);
+    }
+    redacted
 }
 
 fn config(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Config {

@@ -10,12 +10,15 @@ use hotcell_graph::{BraceTemplate, Key, Place, Value, closest};
 use super::files::Files;
 use super::read::{self, number, refuse, seconds};
 use super::schema::{
-    AgentStep, Attempts, Body, Condition, Config, DeclaredTool, Given, LlmCall, Prompt, Step, Subworkflow, Target,
+    AgentStep, Attempts, Body, Condition, Config, DeclaredTool, GateDeadline, Given, LlmCall, Prompt, Step,
+    Subworkflow, Target,
 };
 use super::{read_agent, schemas};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, Reader, SourceText};
 
+/// The longest time that a gate waits, in seconds: about ten years. A longer one is a mistake.
+const LONGEST_GATE: u32 = 315_360_000;
 /// Types of steps.
 const TYPES: [&str; 6] = ["llm_call", "tool", "router", "subworkflow", "approval_gate", "agent"];
 /// What stands before the name of an entry of the state.
@@ -273,10 +276,16 @@ fn subworkflow(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<Subwork
 
 fn gate(fields: &mut Fields<'_, '_>) -> Body {
     refuse(fields, "notify", "watch the events of the run, or look for what waits with `hotcell runs list`");
-    for name in ["timeout_seconds", "on_timeout"] {
-        refuse(fields, name, "a gate waits until somebody answers; end the run with `hotcell runs cancel`");
+    let after = fields.between("timeout_seconds", 1, LONGEST_GATE);
+    let then = fields.entry("on_timeout", Optional).map(|entry| entry.key_place);
+    let approves = fields.word("on_timeout", &["approve", "reject"]) == Some("approve");
+    if let (None, Some(place)) = (after, then) {
+        let reader = fields.reader();
+        let warning = Diagnostic::warning("`on_timeout` means nothing without `timeout_seconds`");
+        reader.report(warning.at(&reader.span(place)).help("say how long the gate waits: `timeout_seconds: 3600`"));
     }
-    Body::Gate
+    let deadline = after.map(|after| GateDeadline { after: Duration::from_secs(u64::from(after)), approves });
+    Body::Gate { deadline }
 }
 
 fn agent(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> Option<AgentStep> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::Recording;
+use hotcell_graph::ir::{Recording, Redacted};
 use hotcell_graph::python::PythonExpression;
 use hotcell_graph::{BraceTemplate, Key, Place, Value};
 
@@ -17,6 +17,8 @@ pub(super) struct Workflow {
     pub(super) description: Option<String>,
     pub(super) config: Config,
     pub(super) state: Vec<(Key, Value)>,
+    /// Names of values that leave the run for nobody
+    pub(super) redacted: Redacted,
     pub(super) steps: Vec<Step>,
 }
 
@@ -89,7 +91,10 @@ pub(super) enum Body {
         default: Option<SourceText>,
     },
     Subworkflow(Box<Subworkflow>),
-    Gate,
+    Gate {
+        /// How long it waits; none for as long as it takes
+        deadline: Option<GateDeadline>,
+    },
     Agent(Box<AgentStep>),
     /// What is wrong with it is reported
     Broken,
@@ -188,4 +193,12 @@ pub(super) enum AgentTool {
         name: String,
         agent: Arc<Agent>,
     },
+}
+
+/// What becomes of a gate that nobody answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GateDeadline {
+    pub(super) after: Duration,
+    /// Whether it then counts as approved, and not as rejected
+    pub(super) approves: bool,
 }

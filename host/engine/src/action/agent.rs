@@ -117,6 +117,13 @@ fn prepare(
             "agents may call each other to a depth of {MAX_DEPTH}, and this is deeper"
         )));
     }
+    if !caller.redaction.as_ref().is_some_and(|redaction| redaction.covers(&callee.graph))
+        && !callee.graph.redacted.is_empty()
+    {
+        return Err(Interruption::Failed(format!(
+            "agent `{agent}` redacts values of its state that this run does not redact; redact them in the graph that calls it, too"
+        )));
+    }
     let given = RunInput::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
     shape::check_input(&callee.graph, &given).map_err(|misfit| failed(misfit.into()))?;

@@ -46,8 +46,9 @@ pub(super) async fn perform(
     }
     let requests = own.map_or(0, |own| own_number(state, &own.requests));
     let mut writes = Vec::new();
+    let counts = token_counts(turn, graph, action);
     if let (Some(own), Some(window)) = (own, &action.window)
-        && let Some(task) = window::to_summarize(window, &prompt, summary.as_ref())
+        && let Some(task) = window::to_summarize(window, &prompt, summary.as_ref(), &counts)
     {
         let made = summary.as_ref().map_or(0, |summary| summary.requests);
         let question = Question { messages: task.messages, number: requests + made, ..Question::plain() };
@@ -63,7 +64,7 @@ pub(super) async fn perform(
     if let Some(window) = &action.window
         && window.trim == Trim::LeaveOut
     {
-        window::trim(window, &mut prompt.messages, &prompt.listed);
+        window::trim(window, &mut prompt.messages, &prompt.listed, &counts);
     }
     let choice = own.and_then(|own| own.choice.as_ref()).filter(|_| requests == 0 && !tools.is_empty());
     let question = Question {
@@ -145,6 +146,17 @@ impl Question<'_> {
             is_last: &|_: &Reply| false,
         }
     }
+}
+
+/// Counts the tokens of texts as the model counts them that is asked first.
+fn token_counts(turn: &NodeTurn, graph: &Graph, action: &ConverseAction) -> impl Fn(&str) -> Option<usize> + use<> {
+    let context = turn.context.clone();
+    let settings = action.settings.or(context.defaults(graph));
+    let name = match &settings.model {
+        Some(name) => name.parse().ok(),
+        None => context.ports.default_model.clone(),
+    };
+    move |text| context.ports.model.count_tokens(name.as_ref()?, text)
 }
 
 /// Asks the model, as often as it takes, and then the others: the first reply, and which of them gave it.

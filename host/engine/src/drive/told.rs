@@ -4,7 +4,7 @@ use hotcell_graph::{State, Value};
 use hotcell_journal::Completed;
 
 use super::{Drive, RunRefused};
-use crate::context::Interruption;
+use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::outcome::Outcome;
@@ -59,6 +59,7 @@ impl Drive {
         });
         tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
         if let Some(failure) = &completed.failure {
+            let failure = self.context.shown(failure);
             tracing::warn!(target: "hotcell::graph", "[graph:{}] `{id}` failed: {failure}", graph.name);
         }
     }
@@ -75,11 +76,13 @@ impl Drive {
                 self.emit(&Event::RunCompleted { run, output, failures: &failures, elapsed, usage: &usage });
             }
             Outcome::Failed { node, error } => {
-                tracing::error!(target: "hotcell::graph", run = %run, "[graph:{graph}] failed: {error}");
+                let shown = self.context.shown(error);
+                tracing::error!(target: "hotcell::graph", run = %run, "[graph:{graph}] failed: {shown}");
                 self.emit(&Event::RunFailed { run, node: node.as_deref(), error });
             }
             Outcome::Stopped { reason } => {
-                tracing::warn!(target: "hotcell::graph", run = %run, "[graph:{graph}] stopped: {reason}");
+                let shown = self.context.shown(reason);
+                tracing::warn!(target: "hotcell::graph", run = %run, "[graph:{graph}] stopped: {shown}");
                 self.emit(&Event::RunStopped { run, reason });
             }
             Outcome::Waiting { questions } => {
@@ -100,8 +103,11 @@ impl Drive {
     }
 }
 
-pub(super) fn log_state(graph: &str, node: &str, state: &State) {
-    let object = state.to_object();
+pub(super) fn log_state(context: &RunContext, graph: &str, node: &str, state: &State) {
+    let object = match &context.redaction {
+        Some(redaction) => redaction.object(&state.to_object()),
+        None => state.to_object(),
+    };
     let keys: Vec<&str> = object.iter().map(|(key, _)| &**key).collect();
     let text = Value::Object(object.clone()).to_json();
     tracing::debug!(target: "hotcell::graph", "[graph:{graph}] before `{node}`: state of {} bytes, keys {keys:?}", text.len());

@@ -72,7 +72,7 @@ impl Drive {
         // An agent leaves the questions to the run that it works for.
         let questions = match &self.inbox {
             Some(inbox) => {
-                let entries = inbox.store.history(&self.context.run).await?.whole()?;
+                let entries = self.context.opened(inbox.store.history(&self.context.run).await?).whole()?;
                 open_questions(&entries).into_iter().map(|open| open.question).collect()
             }
             None => Vec::new(),
@@ -118,7 +118,7 @@ impl Drive {
     /// Begins a turn again that waited.
     pub(super) async fn again(&mut self, turn: Turn) -> Result<(), RunError> {
         let (Some(inbox), Some(waiting)) = (&self.inbox, self.waiting.remove(&turn)) else { return Ok(()) };
-        let entries = inbox.store.history(&self.context.run).await?.whole()?;
+        let entries = self.context.opened(inbox.store.history(&self.context.run).await?).whole()?;
         self.context.remembered().refresh(entries, turn);
         let Waiting { node, visit, .. } = waiting;
         let state = self.schedule.state_of(turn).unwrap_or_default();

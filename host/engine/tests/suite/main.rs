@@ -12,6 +12,7 @@ mod growth;
 mod loops;
 mod parts;
 mod policies;
+mod redaction;
 mod refusals;
 mod resume;
 mod scheduling;

@@ -39,7 +39,7 @@ pub use self::{
     settings::{Protocol, ProviderSettings, Secret},
     transport::HttpLimits,
 };
-use crate::{Api, Model, ModelError, ModelName, OnText, Reply, Request, Server, untrusted::shown};
+use crate::{Api, Model, ModelError, ModelName, OnText, Reply, Request, Server, Tokenizers, untrusted::shown};
 
 /// Servers that speak Chat Completions and about which nothing more is known.
 const COMPATIBLE: Dialect = Dialect::gateway("openai-compatible", "", "");
@@ -72,6 +72,7 @@ pub struct Providers {
     every_model: Option<Provider>,
     default_model: Option<ModelName>,
     connections: Connections,
+    tokenizers: Tokenizers,
 }
 
 impl Providers {
@@ -83,6 +84,7 @@ impl Providers {
             every_model: None,
             default_model: None,
             connections: Connections::new(limits),
+            tokenizers: Tokenizers::of_folder(None),
         }
     }
 
@@ -116,6 +118,13 @@ impl Providers {
     #[must_use]
     pub fn with_private_addresses(mut self, is_private: fn(IpAddr) -> bool) -> Self {
         self.connections = self.connections.telling_private(is_private);
+        self
+    }
+
+    /// The same providers, whose models count tokens by these tokenizers.
+    #[must_use]
+    pub fn counting_with(mut self, tokenizers: Tokenizers) -> Self {
+        self.tokenizers = tokenizers;
         self
     }
 
@@ -361,5 +370,9 @@ impl Model for Providers {
             Ok(result) => result,
             Err(_) => Err(ModelError::TimedOut { after: limit }),
         }
+    }
+
+    fn count_tokens(&self, model: &ModelName, text: &str) -> Option<usize> {
+        self.tokenizers.count(model, text)
     }
 }

@@ -40,6 +40,8 @@ pub struct HostOptions {
     pub model_source: ModelSource,
     /// What models cost; none means the table that ships with hotcell, with the user's own `prices.json` on top
     pub prices: Option<Prices>,
+    /// The folder with tokenizers of models; none means the user's own, `tokenizers` beside `config.toml`
+    pub tokenizers: Option<PathBuf>,
     /// The user's own file of MCP servers; none means that of the system
     pub servers: Option<PathBuf>,
     /// Whether a person is there who can be asked before a run begins
@@ -67,6 +69,7 @@ impl Default for HostOptions {
             models: None,
             model_source: ModelSource::Providers,
             prices: None,
+            tokenizers: None,
             servers: None,
             interactive: false,
             progress: None,
@@ -99,6 +102,7 @@ impl HostOptions {
             stores: StoresChoice::Memory,
             environment: Environment::of([("", ""); 0]),
             prices: Some(Prices::shipped()),
+            tokenizers: Some(PathBuf::new()),
             servers: Some(PathBuf::new()),
             ..HostOptions::default()
         }

@@ -78,7 +78,7 @@ impl Host {
                 }
                 _ => {}
             }
-            let state = self.engine(agent, session).state_of(&before.id, agent.graph.clone()).await?;
+            let state = self.engine(agent, session).whole_state_of(&before.id, agent.graph.clone()).await?;
             given.earlier = Some(state.to_object());
             // What a changed graph makes of an old run is kept, because it may be changed once more. So is every so
             // manyth state, because a run that only refers to the one before it is read together with it.
@@ -265,7 +265,7 @@ impl Host {
             clock: self.clock().clone(),
         };
         let engine = Engine::new(ports, self.0.journal.clone()).behind(self.0.gates.of(agent.source()));
-        engine.writing_at_most(agent.journal_bytes)
+        engine.writing_at_most(agent.journal_bytes).sealing_with(self.0.redaction_key.clone())
     }
 
     /// Sends the answer to an open question of a run: the one of this id, or the only one there is. A run that is being worked

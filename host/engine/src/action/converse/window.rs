@@ -16,6 +16,9 @@ You write the memory of a conversation.
 /// Tokens that are kept free for a summary.
 const ROOM: usize = 64;
 
+/// Counts the tokens of a text, if it can.
+pub(super) type CountText<'c> = &'c dyn Fn(&str) -> Option<usize>;
+
 /// A summary that is to be made.
 pub(super) struct Task {
     /// What the model is asked
@@ -26,11 +29,17 @@ pub(super) struct Task {
 
 /// What has to be summed up for a prompt to fit; none if it fits, or there is nothing that could be. Whole turns are summed up,
 /// each of which begins with a message of the user, the oldest ones first and no more than is needed.
-pub(super) fn to_summarize(window: &Window, prompt: &Prompt, summary: Option<&Summary>) -> Option<Task> {
+pub(super) fn to_summarize(
+    window: &Window,
+    prompt: &Prompt,
+    summary: Option<&Summary>,
+    count_text: CountText<'_>,
+) -> Option<Task> {
+    let tokens = |message: &Message| tokens(message, count_text);
     if window.trim != Trim::Summarize {
         return None;
     }
-    let mut total: usize = prompt.messages.iter().map(estimate).sum();
+    let mut total: usize = prompt.messages.iter().map(tokens).sum();
     let places: Vec<usize> = prompt.before.iter().cloned().flatten().collect();
     if total <= window.tokens || places.is_empty() {
         return None;
@@ -41,7 +50,7 @@ pub(super) fn to_summarize(window: &Window, prompt: &Prompt, summary: Option<&Su
         // To the beginning of the next turn.
         let rest = places[count + 1..].iter().position(|place| prompt.messages[*place].role == Role::User);
         let next = rest.map_or(places.len(), |rest| count + 1 + rest);
-        total -= places[count..next].iter().map(|place| estimate(&prompt.messages[*place])).sum::<usize>();
+        total -= places[count..next].iter().map(|place| tokens(&prompt.messages[*place])).sum::<usize>();
         count = next;
         if total <= limit {
             break;
@@ -75,8 +84,9 @@ pub(super) fn told(message: &Message) -> String {
 
 /// Leaves out the oldest messages of lists until the rest fits the window, or nothing but the last message and what belongs to
 /// it is left. `listed` are the places of the messages that come from lists.
-pub(super) fn trim(window: &Window, messages: &mut Vec<Message>, listed: &[Range<usize>]) {
-    let mut total: usize = messages.iter().map(estimate).sum();
+pub(super) fn trim(window: &Window, messages: &mut Vec<Message>, listed: &[Range<usize>], count_text: CountText<'_>) {
+    let tokens = |message: &Message| tokens(message, count_text);
+    let mut total: usize = messages.iter().map(tokens).sum();
     let is_listed = |place: usize| listed.iter().any(|range| range.contains(&place));
     let last = messages.len().saturating_sub(1);
     let mut is_left_out = vec![false; messages.len()];
@@ -90,7 +100,7 @@ pub(super) fn trim(window: &Window, messages: &mut Vec<Message>, listed: &[Range
         if is_listed(place) && after <= last {
             for (left_out, message) in is_left_out[place..after].iter_mut().zip(&messages[place..after]) {
                 *left_out = true;
-                total -= estimate(message);
+                total -= tokens(message);
             }
         }
         place = after;
@@ -99,10 +109,13 @@ pub(super) fn trim(window: &Window, messages: &mut Vec<Message>, listed: &[Range
     messages.retain(|_| !left_out.next().unwrap_or_default());
 }
 
-/// About how many tokens a message has: a token is about four bytes of text.
-fn estimate(message: &Message) -> usize {
-    let calls: usize = message.tool_calls.iter().map(|call| call.name.len() + call.arguments.len()).sum();
-    4 + (message.content.len() + calls).div_ceil(4)
+/// How many tokens a message has: those of its texts, and four around them. Where they cannot be counted, a token is about four
+/// bytes of text.
+fn tokens(message: &Message, count_text: CountText<'_>) -> usize {
+    let calls = || message.tool_calls.iter().flat_map(|call| [&*call.name, &*call.arguments]);
+    let texts = || [&*message.content].into_iter().chain(calls());
+    let counted: Option<usize> = texts().map(count_text).sum();
+    4 + counted.unwrap_or_else(|| texts().map(str::len).sum::<usize>().div_ceil(4))
 }
 
 #[cfg(test)]
@@ -119,7 +132,7 @@ mod tests {
 
     fn left(tokens: usize, messages: &[Message], listed: Range<usize>) -> String {
         let mut messages = messages.to_vec();
-        trim(&Window { tokens, trim: Trim::LeaveOut }, &mut messages, &[listed]);
+        trim(&Window { tokens, trim: Trim::LeaveOut }, &mut messages, &[listed], &|_| None);
         messages.iter().filter_map(|message| message.content.chars().next()).collect()
     }
 
@@ -146,23 +159,24 @@ mod tests {
             long(Role::User, 'e'),
         ];
         let prompt = Prompt { messages, listed: Vec::new(), before: std::iter::once(1..5).collect() };
-        let count =
-            |tokens: usize, trim: Trim| to_summarize(&Window { tokens, trim }, &prompt, None).map(|task| task.count);
+        let count = |tokens: usize, trim: Trim| {
+            to_summarize(&Window { tokens, trim }, &prompt, None, &|_| None).map(|task| task.count)
+        };
         assert_eq!(count(84, Trim::Summarize), None);
         assert_eq!(count(83, Trim::LeaveOut), None);
         // Room for the summary is kept free.
         assert_eq!(count(83, Trim::Summarize), Some(4));
         let wide = Window { tokens: 83 + ROOM, trim: Trim::Summarize };
-        assert!(to_summarize(&wide, &prompt, None).is_none());
+        assert!(to_summarize(&wide, &prompt, None, &|_| None).is_none());
         let mut more =
             Prompt { messages: prompt.messages.clone(), listed: Vec::new(), before: std::iter::once(1..5).collect() };
         more.messages.extend(vec![long(Role::User, 'f'); 6]);
         let before = Summary { text: "old".into(), messages: 7, requests: 1 };
-        let task = to_summarize(&wide, &more, Some(&before)).expect("too much");
+        let task = to_summarize(&wide, &more, Some(&before), &|_| None).expect("too much");
         assert_eq!(task.count, 7 + 4);
         assert!(task.messages[1].content.starts_with("Summary of what was before:\nold"));
         let nothing = Prompt { messages: prompt.messages.clone(), listed: Vec::new(), before: Vec::new() };
-        assert!(to_summarize(&Window { tokens: 1, trim: Trim::Summarize }, &nothing, None).is_none());
+        assert!(to_summarize(&Window { tokens: 1, trim: Trim::Summarize }, &nothing, None, &|_| None).is_none());
     }
 
     #[test]
@@ -175,5 +189,14 @@ mod tests {
         assert_eq!(left(50, &messages, 0..5), "c");
         // What the model is to answer now stays with what it is about.
         assert_eq!(left(10, &messages[..4], 0..4), "btu");
+    }
+
+    #[test]
+    fn what_counts_texts_is_believed() {
+        let call = ToolCallRequest { id: "1".into(), name: "look".into(), arguments: "{}".into() };
+        let message = Message { tool_calls: vec![call], ..long(Role::Assistant, 'b') };
+        assert_eq!(tokens(&message, &|_| None), 4 + 12);
+        assert_eq!(tokens(&message, &|_| Some(2)), 4 + 3 * 2);
+        assert_eq!(tokens(&message, &|text| (text != "{}").then_some(2)), 4 + 12);
     }
 }

@@ -1,0 +1,80 @@
+//! The values and texts of an entry, each replaced by something else.
+
+use hotcell_graph::{Key, Value};
+use hotcell_journal::{Completed, Entry, Fact, Question, Write};
+
+/// What stands in the place of values and texts.
+pub(super) trait Replace {
+    /// In the place of a value, which belongs to a key of the state if one is given.
+    fn value(&self, value: &Value, key: Option<&Key>) -> Value;
+
+    /// In the place of what something outside answered.
+    fn answer(&self, value: &Value) -> Value;
+
+    /// In the place of a text.
+    fn text(&self, text: &str) -> String;
+
+    /// In the place of a result, which may be JSON.
+    fn result(&self, text: &str) -> String;
+}
+
+/// An entry with everything replaced that somebody may have put into it. Names of nodes, numbers and times stay.
+pub(super) fn replaced(entry: Entry, by: &dyn Replace) -> Entry {
+    let Entry { place, fact } = entry;
+    let fact = match fact {
+        Fact::Started(mut header) => {
+            if let Value::Object(given) = by.value(&Value::Object(header.given.clone()), None) {
+                header.given = given;
+            }
+            Fact::Started(header)
+        }
+        Fact::Completed(completed) => Fact::Completed(Completed {
+            writes: completed
+                .writes
+                .iter()
+                .map(|write| Write { key: write.key.clone(), value: by.value(&write.value, Some(&write.key)) })
+                .collect(),
+            output: completed.output.as_deref().map(|output| by.result(output)),
+            failure: completed.failure.as_deref().map(|failure| by.text(failure)),
+            ..completed
+        }),
+        Fact::Effect { number, kind, subject, answer, account } => {
+            Fact::Effect { number, kind, subject, answer: by.answer(&answer), account }
+        }
+        Fact::Failed { number, error, account } => Fact::Failed { number, error: by.text(&error), account },
+        Fact::Attempt { attempt, error, account } => Fact::Attempt { attempt, error: by.text(&error), account },
+        Fact::Asked { number, question } => Fact::Asked { number, question: question_replaced(question, by) },
+        Fact::Answered { number, text } => Fact::Answered { number, text: by.text(&text) },
+        Fact::Stopped { reason } => Fact::Stopped { reason: by.text(&reason) },
+        Fact::Ended { result, node } => {
+            let result = result.map(|output| by.result(&output)).map_err(|error| by.text(&error));
+            Fact::Ended { result, node }
+        }
+        other @ (Fact::Resumed
+        | Fact::Retried
+        | Fact::Revised { .. }
+        | Fact::TimerSet { .. }
+        | Fact::TimerFired { .. }
+        | Fact::Expired { .. }
+        | Fact::Waiting
+        | Fact::PauseAsked
+        | Fact::Paused
+        | Fact::Cancelled) => other,
+    };
+    Entry { place, fact }
+}
+
+/// A question with everything replaced that is shown of it.
+pub(super) fn question_replaced(question: Question, by: &dyn Replace) -> Question {
+    Question {
+        text: by.text(&question.text),
+        options: question.options.iter().map(|option| by.text(option)).collect(),
+        default: question.default.as_deref().map(|default| by.text(default)),
+        call: question.call.map(|mut call| {
+            call.arguments = by.value(&call.arguments, None);
+            call
+        }),
+        context: question.context.as_ref().map(|context| by.value(context, None)),
+        ..question
+    }
+}

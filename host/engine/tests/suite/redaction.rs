@@ -1,0 +1,155 @@
+//! Redacted values reach nothing outside of a run, and the run goes on with them all the same.
+
+use std::sync::{Arc, Mutex};
+
+use hotcell_engine::{Engine, Outcome, PortError, RedactionKey, RedactionKeys, RunInput, RunRequest};
+use hotcell_graph::ir::Graph;
+use hotcell_graph::value::parse_json;
+use hotcell_journal::{Entry, MemoryStore, RunStore};
+use tokio_util::sync::CancellationToken;
+
+use crate::common::journal::{answer, before_the_end, entries, journal_with, open, request};
+use crate::common::{ScriptBehaviour, World, ask, end, graph, node, script, shown};
+
+const KEY: &str = "sk-\"quoted\"-5f2a";
+const TOKEN: &str = "tok-8831";
+
+/// Logs in with a key, asks a person, and uses what the login gave.
+fn login() -> Arc<Graph> {
+    let mut built = graph(&["login", "sure", "use", "done"], |ids| {
+        vec![
+            script(ids, "login", "login", &[("note", "logged in with {{api_key}}")], &["sure"]),
+            node(ids, "sure", ask("use {{session}}?"), &[("said", "{{answer}}")], &["use"]),
+            script(ids, "use", "use", &[], &["done"]),
+            end(ids, "done", "{{note}}, {{copy}}, {{said}}"),
+        ]
+    });
+    built.initial_state = vec![("api_key".into(), KEY.into())];
+    built.is_open = true;
+    built.log_state = true;
+    built.redacted.add("session").unwrap();
+    built.redacted.add("*_key").unwrap();
+    Arc::new(built)
+}
+
+fn world(answers: &[&str]) -> Arc<World> {
+    let login: ScriptBehaviour = |call| match call.state.get("api_key").as_deref() {
+        Some(key) if key == parse_json(&hotcell_graph::Value::text(KEY).to_json()).unwrap().to_json() => {
+            Ok(format!(r#"{{"session": {{"token": "{TOKEN}", "pin": 7}}, "same": {{"token": "{TOKEN}", "pin": 7}}}}"#))
+        }
+        other => Err(format!("the script sees {other:?}")),
+    };
+    let uses: ScriptBehaviour = |call| match call.state.get("session") {
+        Some(session) if session.contains(TOKEN) => Ok(format!(r#"{{"copy": {session}}}"#)),
+        other => Err(format!("the script sees {other:?} of {TOKEN}")),
+    };
+    Arc::new(World {
+        scripts: [("login", login), ("use", uses)].into(),
+        answers: Mutex::new(answers.iter().map(|answer| (*answer).to_owned()).collect()),
+        ..World::default()
+    })
+}
+
+struct Keys(RedactionKey);
+
+impl RedactionKeys for Keys {
+    fn key(&self) -> Result<RedactionKey, PortError> {
+        Ok(self.0.clone())
+    }
+}
+
+fn keys() -> Arc<Keys> {
+    Arc::new(Keys(RedactionKey::random()))
+}
+
+fn engine(world: &Arc<World>, journal: &Arc<MemoryStore>, keys: &Arc<Keys>) -> Engine {
+    Engine::new(world.ports(), journal.clone()).sealing_with(keys.clone())
+}
+
+/// Nothing of what is redacted is in these texts.
+fn assert_hidden(texts: impl IntoIterator<Item = String>) {
+    for text in texts {
+        for hidden in [TOKEN, "5f2a", r#""pin":7"#, r#"pin": 7"#] {
+            assert!(!text.contains(hidden), "`{hidden}` is in {text}");
+        }
+    }
+}
+
+fn written(entries: &[Entry]) -> impl Iterator<Item = String> {
+    entries.iter().map(|entry| format!("{entry:?}"))
+}
+
+#[tokio::test]
+async fn redacted_values_are_in_no_entry_and_no_event() {
+    let (journal, keys, world) = (Arc::new(MemoryStore::default()), keys(), world(&["yes"]));
+    let report = engine(&world, &journal, &keys).start(request(&login()), CancellationToken::new()).await.unwrap();
+    let Outcome::Completed { output } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(output.starts_with("logged in with <REDACTED>, ") && output.ends_with(", yes"), "{output}");
+    assert_hidden(written(&entries(&*journal, &report.run).await));
+    let record = journal.find(report.run.as_str()).await.unwrap();
+    assert_hidden([format!("{record:?}"), output.clone()]);
+    assert_hidden(world.events.lock().unwrap().iter().cloned());
+    for key in ["api_key", "session"] {
+        assert_eq!(shown(&report.state, key), r#""<REDACTED>""#);
+    }
+    assert_eq!(shown(&report.state, "said"), r#""yes""#);
+    let state = engine(&world, &journal, &keys).state_of(&report.run, login()).await.unwrap();
+    assert_hidden([format!("{state:?}")]);
+}
+
+#[tokio::test]
+async fn a_run_goes_on_with_redacted_values_from_every_entry() {
+    let (journal, keys, first) = (Arc::new(MemoryStore::default()), keys(), world(&["yes"]));
+    let whole = engine(&first, &journal, &keys).start(request(&login()), CancellationToken::new()).await.unwrap();
+    let entries = before_the_end(&*journal, &whole.run).await;
+    assert!(entries.len() > 4, "{}", entries.len());
+    for length in 1..=entries.len() {
+        let (journal, run) = journal_with(&entries[..length]).await;
+        let again = world(&["yes"]);
+        let report = engine(&again, &journal, &keys).resume(&run, login(), CancellationToken::new()).await.unwrap();
+        assert_eq!(report.outcome, whole.outcome, "after {length} entries");
+        assert_hidden(again.events.lock().unwrap().iter().cloned());
+    }
+}
+
+#[tokio::test]
+async fn what_waits_for_a_person_shows_nothing_and_goes_on() {
+    let (journal, keys) = (Arc::new(MemoryStore::default()), keys());
+    let asking = world(&[]);
+    let report = engine(&asking, &journal, &keys).start(request(&login()), CancellationToken::new()).await.unwrap();
+    let Outcome::Waiting { questions } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert_hidden([questions[0].text.clone()]);
+    let asked = open(&*journal, &report.run).await;
+    answer(&*journal, &report.run, &asked[0], "yes").await;
+    let report = engine(&world(&[]), &journal, &keys).resume(&report.run, login(), CancellationToken::new()).await;
+    assert!(matches!(report.unwrap().outcome, Outcome::Completed { .. }));
+    assert_hidden(written(&entries(&*journal, &journal.find("").await.unwrap().id).await));
+}
+
+#[tokio::test]
+async fn the_next_run_of_a_thread_has_the_values() {
+    let (journal, keys, world) = (Arc::new(MemoryStore::default()), keys(), world(&["yes", "yes"]));
+    let engine = engine(&world, &journal, &keys);
+    let first = engine.start(request(&login()), CancellationToken::new()).await.unwrap();
+    let given = RunInput { after: Some(first.run.to_string()), depth: 1, ..RunInput::default() };
+    let earlier = engine.whole_state_of(&first.run, login()).await.unwrap().to_object();
+    let given = RunInput { earlier: Some(earlier), ..given };
+    let next = engine.start(RunRequest { given, ..request(&login()) }, CancellationToken::new()).await.unwrap();
+    assert!(matches!(next.outcome, Outcome::Completed { .. }), "{:?}", next.outcome);
+}
+
+#[tokio::test]
+async fn without_its_key_a_run_is_refused_and_not_changed() {
+    let (journal, keys_of_run, asking) = (Arc::new(MemoryStore::default()), keys(), world(&[]));
+    let report = engine(&asking, &journal, &keys_of_run).start(request(&login()), CancellationToken::new()).await;
+    let run = report.unwrap().run;
+    let before = entries(&*journal, &run).await;
+    let other = engine(&world(&["yes"]), &journal, &keys());
+    let error = other.resume(&run, login(), CancellationToken::new()).await.unwrap_err().to_string();
+    assert!(error.contains("were kept with another key"), "{error}");
+    assert_eq!(before, entries(&*journal, &run).await);
+
+    let none = Engine::new(world(&["yes"]).ports(), journal.clone());
+    let error = none.start(request(&login()), CancellationToken::new()).await.unwrap_err().to_string();
+    assert!(error.contains("the graph redacts values, and the key"), "{error}");
+}
