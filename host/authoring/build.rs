@@ -7,7 +7,7 @@ fn main() {
         "sdk/c/include",
         "sdk/javascript/hotcell-plugin",
         "sdk/python/hotcell_plugin",
-        "sdk/python/wasi",
+        "sdk/wasi",
     ] {
         println!("cargo::rerun-if-changed=../../{folder}");
     }

@@ -15,6 +15,7 @@ pub(crate) fn compose(manifest: &Manifest, contract: &str, offered: &Value) -> R
     let Value::Object(offered) = offered else {
         return Err("what the code offers has to be an object with `tools`, `nodes`, `hooks` or `connector`".to_owned());
     };
+    crate::schema::check_offered(offered)?;
     let source = manifest.source.display();
     let mut description = Map::new();
     description.insert("contract".to_owned(), contract.into());

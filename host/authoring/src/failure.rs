@@ -72,6 +72,20 @@ pub enum BuildError {
         /// The project.
         directory: PathBuf,
     },
+    /// Cases of this language are played in a cell only.
+    #[error(
+        "cases of plugins in {language} are played in a cell only, because building one takes a moment; leave `--fast` out"
+    )]
+    NotFast {
+        /// The language.
+        language: &'static str,
+    },
+    /// The project's copy of the SDK cannot do what a newer one does.
+    #[error("the SDK in `{}` is of an older hotcell and cannot play cases without a cell; put the folder `sdk` of a new project (`hotcell plugin new`) in its place", path.display())]
+    OldSdk {
+        /// The folder.
+        path: PathBuf,
+    },
     /// The interfaces of the contract cannot be used.
     #[error("the interfaces in `{}` cannot be used: {message}", path.display())]
     Interfaces {

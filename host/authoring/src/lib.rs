@@ -10,12 +10,17 @@ mod failure;
 mod manifest;
 mod new;
 mod project;
+mod schema;
+mod setup;
+mod shared;
 mod templates;
 mod tools;
 
-pub use build::{BuildError, BuildEvent, Built, build, build_with, missing_tool};
+pub use build::{BuildError, BuildEvent, Built, Native, build, build_with, missing_tool, native};
 pub use component::{ComponentError, DESCRIPTION_SECTION};
 pub use manifest::ManifestError;
 pub use new::{NewError, NewPlugin, new};
 pub use project::{Kind, Language, NameError, check_name};
+pub use setup::{SetupEvent, setup};
+pub use shared::Shared;
 pub use tools::Tools;

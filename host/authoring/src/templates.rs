@@ -23,11 +23,11 @@ struct Contract;
 #[include = "*.py"]
 struct PythonSdk;
 
-/// The interfaces of WASI that Python speaks HTTP through.
+/// The interfaces of WASI that SDKs reach HTTP and files through.
 #[derive(Embed)]
-#[folder = "../../sdk/python/wasi"]
+#[folder = "../../sdk/wasi"]
 #[include = "*.wit"]
-struct PythonWasi;
+struct Wasi;
 
 #[derive(Embed)]
 #[folder = "../../sdk/javascript/hotcell-plugin"]
@@ -75,15 +75,13 @@ pub(crate) fn files(name: &str, kind: Kind, language: Language) -> Vec<ProjectFi
             copy::<RustMacros>("sdk/hotcell-plugin-macros", &mut files);
             files.push(("sdk/Cargo.toml".to_owned(), rust_workspace().into_bytes()));
         }
-        Language::Python => {
-            copy::<PythonSdk>("sdk/hotcell_plugin", &mut files);
-            copy::<PythonWasi>("sdk/wasi", &mut files);
-        }
+        Language::Python => copy::<PythonSdk>("sdk/hotcell_plugin", &mut files),
         Language::JavaScript | Language::TypeScript => copy::<JavaScriptSdk>("sdk/hotcell-plugin", &mut files),
         Language::C => copy::<CSdk>("sdk", &mut files),
     }
     if language != Language::Rust {
         copy::<Contract>("sdk/wit", &mut files);
+        copy::<Wasi>("sdk/wasi", &mut files);
     }
     files.sort();
     files

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::failure::BuildError;
+use crate::shared::Shared;
 
 /// Characters of a program's output that an error shows, from its end.
 const SHOWN_OUTPUT: usize = 8_000;
@@ -15,6 +16,8 @@ const SHOWN_OUTPUT: usize = 8_000;
 pub struct Tools {
     path: OsString,
     wasi_sdk: Option<PathBuf>,
+    /// Where tools are that all projects share.
+    shared: Option<PathBuf>,
 }
 
 impl Tools {
@@ -22,13 +25,25 @@ impl Tools {
     #[must_use]
     pub fn from_environment() -> Self {
         let wasi_sdk = env::var_os("WASI_SDK_PATH").filter(|path| !path.is_empty()).map(PathBuf::from);
-        Self { path: env::var_os("PATH").unwrap_or_default(), wasi_sdk }
+        Self { path: env::var_os("PATH").unwrap_or_default(), wasi_sdk, shared: None }
     }
 
     /// In these folders only, separated as in `PATH`.
     #[must_use]
     pub fn in_path(path: impl Into<OsString>) -> Self {
-        Self { path: path.into(), wasi_sdk: None }
+        Self { path: path.into(), wasi_sdk: None, shared: None }
+    }
+
+    /// The same, and those that [`setup`](crate::setup) installed below `folder` for all projects.
+    #[must_use]
+    pub fn with_shared(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.shared = Some(folder.into());
+        self
+    }
+
+    /// Where the shared tools of a language are or go; none where there is no place for them.
+    pub(crate) fn shared(&self, language: Shared) -> Option<PathBuf> {
+        self.shared.as_ref().map(|folder| folder.join(language.folder()))
     }
 
     pub(crate) fn wasi_sdk(&self) -> Option<&Path> {
@@ -77,6 +92,12 @@ fn run_showing(
     }
     let status = output.status.to_string();
     Err(BuildError::Failed { program, purpose, status, output: end_of(&shown(output)) })
+}
+
+/// What a command prints on standard output; none where it does not end well.
+pub(crate) fn output(command: &mut Command) -> Option<String> {
+    let output = command.output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Whether a command ends well; what it prints is of no interest.

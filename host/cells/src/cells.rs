@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hotcell_budget::{Budget, Bytes};
-use tokio::sync::Semaphore;
 use wasmtime::component::{Component, InstancePre, Linker};
 
 use crate::cache::{self, Cache, Checked};
@@ -21,8 +20,9 @@ use crate::guest::GuestState;
 use crate::inspect::{Shape, inspect};
 use crate::linker::linker;
 use crate::load_error::LoadError;
+use crate::machine;
 use crate::pool::{self, Allocation, HostEngine};
-use crate::room::{self, Room};
+use crate::room::{Room, Share};
 
 /// Calls that are prepared for, if nothing is said.
 const DEFAULT_CALLS: usize = 64;
@@ -87,15 +87,23 @@ pub enum CompileEvent {
 #[derive(Clone)]
 pub struct Cells {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) share: Shares,
+}
+
+/// What somebody has of the room for calls, and of that for calls that come from inside a call.
+#[derive(Clone)]
+pub(crate) struct Shares {
+    pub(crate) calls: Arc<Share>,
+    pub(crate) nested: Arc<Share>,
 }
 
 pub(crate) struct Shared {
     pub(crate) engine: wasmtime::Engine,
-    pub(crate) permits: Semaphore,
-    /// For calls that come from inside a call.
-    pub(crate) nested_permits: Semaphore,
-    pub(crate) memory: Room,
-    pub(crate) nested_memory: Room,
+    calls: Room,
+    /// For calls that come from inside a call
+    nested: Room,
+    /// The shares of whoever has none of their own
+    rest: Shares,
     pub(crate) repeatable: Option<Repeatable>,
     pub(crate) ceiling: Budget,
     linker: Linker<GuestState>,
@@ -194,19 +202,22 @@ impl Cells {
             }
             None => None,
         };
-        let memory = options.memory.unwrap_or_else(room::of_this_machine);
+        let memory = options.memory.unwrap_or_else(machine::of_this_machine);
         let (permits, nested) = match allocation {
             Allocation::Pool(slots) => (slots.div_ceil(2).min(calls), slots / 2),
             Allocation::OnDemand => (calls, calls),
         };
+        let calls = Room::new(permits as usize, Bytes(memory.0 - memory.0 / 4));
+        let nested = Room::new(nested as usize, Bytes(memory.0 / 4));
+        let rest = Shares { calls: calls.rest(), nested: nested.rest() };
         Ok(Self {
+            share: rest.clone(),
             shared: Arc::new(Shared {
                 compatibility: engine::compatibility(&engine),
                 engine,
-                permits: Semaphore::new(permits as usize),
-                nested_permits: Semaphore::new(nested as usize),
-                memory: Room::new(Bytes(memory.0 - memory.0 / 4)),
-                nested_memory: Room::new(Bytes(memory.0 / 4)),
+                calls,
+                nested,
+                rest,
                 repeatable: options.repeatable,
                 ceiling: options.ceiling,
                 linker,
@@ -217,6 +228,16 @@ impl Cells {
                 warnings,
             }),
         })
+    }
+
+    /// The same cells for somebody who shares them with others: where all of them want more than there is, each gets a part by its
+    /// weight, and something is always left free for those who want less. Without a weight it is the share of all who have none of
+    /// their own.
+    #[must_use]
+    pub fn sharing(&self, weight: Option<u32>) -> Self {
+        let Shared { calls, nested, rest, .. } = &*self.shared;
+        let own = |weight| Shares { calls: calls.share(weight), nested: nested.share(weight) };
+        Self { shared: self.shared.clone(), share: weight.map_or_else(|| rest.clone(), own) }
     }
 
     /// What had to be left out on this machine, one sentence each.

@@ -86,6 +86,9 @@ pub struct ToolDescription {
     pub description: String,
     /// A JSON schema of its arguments, which are an object.
     pub parameters: Value,
+    /// A JSON schema of what a call answers, if it is always of one form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returns: Option<Value>,
     /// Whether a call changes nothing anywhere.
     #[serde(default)]
     pub read_only: bool,
@@ -274,6 +277,9 @@ fn check(description: &Description) -> Result<(), String> {
     for tool in &description.tools {
         check_text(&format!("the description of tool `{}`", tool.name), &tool.description)?;
         check_schema(&format!("the parameters of tool `{}`", tool.name), &tool.parameters)?;
+        if let Some(returns) = &tool.returns {
+            check_schema(&format!("the results of tool `{}`", tool.name), returns)?;
+        }
     }
     check_offers("node type", description.nodes.iter().map(|node| node.node_type.as_str()))?;
     for node in &description.nodes {

@@ -59,6 +59,7 @@ mod inspect;
 mod limiter;
 mod linker;
 mod load_error;
+mod machine;
 mod meet;
 mod messages;
 mod open_files;

@@ -349,6 +349,24 @@ impl Capability {
         Self::Http { server: server(scheme, host, port), method: method.to_owned(), private }
     }
 
+    /// The name of the grant that has it: what of it is asked for is left out.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Directory { .. } => "fs",
+            Self::Http { .. } => "http",
+            Self::Socket => "socket",
+            Self::Variable { .. } => "env",
+            Self::PreciseClock => "clock",
+            Self::FreshRandom => "random",
+            Self::Secret { .. } => "secret",
+            Self::KeyValue => "kv",
+            Self::Model => "llm",
+            Self::Tool { .. } => "tool",
+            Self::Ask => "ask",
+            Self::Process => "process",
+        }
+    }
+
     /// Whether these grants have it.
     pub fn is_in(&self, grants: &Grants) -> bool {
         let request = match self {

@@ -1,49 +1,137 @@
-//! The memory of all calls together. A call takes its limit of memory from it before it starts and gives it back when it ends,
-//! so that many calls at once cannot have more than the machine has. Who comes first is served first, however much it needs.
+//! Room for calls: how many work at once, and how much memory they have together. A call takes its place, and its limit of memory,
+//! before it starts and gives both back when it ends, so that many calls at once cannot have more than the machine has.
+//!
+//! Whoever shares the room with others has a [`Share`] of it. Within a share, who comes first is served first, however much it
+//! needs. Between shares, what becomes free goes to the one that has least, by its weight; what nobody else wants, anybody may
+//! have. A part of each share is left free by all others, so that nobody waits for the end of somebody else's calls to begin.
 
-use std::sync::Arc;
+mod accounts;
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 
 use hotcell_budget::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
+
+use self::accounts::{Accounts, Amount};
 
 /// The unit in which memory is handed out.
 const UNIT: u64 = 1 << 20;
-/// What there is where the machine does not say how much memory it has.
-const UNKNOWN: u64 = 4 << 30;
-/// The least that there is: enough for one interpreter and what it calls.
-const LEAST: u64 = 1 << 30;
-/// Bytes of the small files in which a system says how much memory there is.
-const MAX_FACTS: u64 = 64 << 10;
 
-/// The memory that calls may have.
-#[derive(Debug)]
-pub(crate) struct Room {
-    units: Arc<Semaphore>,
-    total: u32,
+/// Room for calls. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Room(Arc<Mutex<Accounts<Waiter>>>);
+
+/// Whoever waits for a place, and the share of which it will be.
+type Waiter = (oneshot::Sender<Place>, Arc<Share>);
+
+/// A share of a room, as long as it is not dropped.
+pub(crate) struct Share {
+    room: Room,
+    number: u64,
 }
 
-/// What one call has of it, until this is dropped.
-#[derive(Debug)]
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.room.accounts().close(self.number);
+        self.room.hand_out();
+    }
+}
+
+/// What one call has of a room, until this is dropped.
 pub(crate) struct Place {
-    _units: OwnedSemaphorePermit,
+    share: Arc<Share>,
+    amount: Amount,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let room = &self.share.room;
+        room.accounts().give_back(self.share.number, self.amount);
+        room.hand_out();
+    }
 }
 
 impl Room {
-    pub(crate) fn new(memory: Bytes) -> Self {
-        let total = units(memory).max(1);
-        Self { units: Arc::new(Semaphore::new(total as usize)), total }
+    /// Room for so many calls with so much memory together.
+    pub(crate) fn new(calls: usize, memory: Bytes) -> Self {
+        let total = Amount { calls: u32::try_from(calls).unwrap_or(u32::MAX).max(1), units: units(memory).max(1) };
+        Room(Arc::new(Mutex::new(Accounts::new(total))))
     }
 
-    /// Waits for memory. Who needs more than there is in all has it alone.
-    pub(crate) async fn take(&self, memory: Bytes) -> Option<Place> {
-        let units = self.units.clone().acquire_many_owned(units(memory).min(self.total)).await.ok()?;
-        Some(Place { _units: units })
+    /// A share of this weight, of which a part is left free by all others.
+    pub(crate) fn share(&self, weight: u32) -> Arc<Share> {
+        Arc::new(Share { room: self.clone(), number: self.accounts().open(weight.max(1), true) })
     }
 
-    /// Memory, if there is enough at this moment.
-    pub(crate) fn try_take(&self, memory: Bytes) -> Option<Place> {
-        let units = self.units.clone().try_acquire_many_owned(units(memory).min(self.total)).ok()?;
-        Some(Place { _units: units })
+    /// The share of whoever has none of their own; nothing is left free for it.
+    pub(crate) fn rest(&self) -> Arc<Share> {
+        Arc::new(Share { room: self.clone(), number: self.accounts().open(1, false) })
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, Accounts<Waiter>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives what is free to those who wait for it.
+    fn hand_out(&self) {
+        // What is dropped here wants the accounts again.
+        let done = self.accounts().grant(|(sender, _)| sender.is_closed());
+        for ((sender, share), amount) in done.granted {
+            // Nobody may wait any more; the place is dropped then.
+            let _ = sender.send(Place { share, amount });
+        }
+        drop(done.gone);
+    }
+}
+
+impl Share {
+    /// Waits for a place with so much memory. Who needs more than there is in all has it alone.
+    pub(crate) async fn take(self: &Arc<Self>, memory: Bytes) -> Place {
+        loop {
+            if let Some(place) = self.at_once(memory) {
+                return place;
+            }
+            let (sender, receiver) = oneshot::channel();
+            self.room.accounts().wait(self.number, units(memory), (sender, self.clone()));
+            self.room.hand_out();
+            // Those who hand out never drop a sender that somebody waits for.
+            if let Ok(place) = (Waiting { receiver, room: self.room.clone() }).await {
+                return place;
+            }
+        }
+    }
+
+    /// A place, if there is one at this moment.
+    pub(crate) fn try_take(self: &Arc<Self>, memory: Bytes) -> Option<Place> {
+        self.at_once(memory)
+    }
+
+    fn at_once(self: &Arc<Self>, memory: Bytes) -> Option<Place> {
+        let amount = self.room.accounts().take(self.number, units(memory))?;
+        Some(Place { share: self.clone(), amount })
+    }
+}
+
+/// Waits for a place. Others may get on when it does not wait any more.
+struct Waiting {
+    receiver: oneshot::Receiver<Place>,
+    room: Room,
+}
+
+impl Future for Waiting {
+    type Output = Result<Place, oneshot::error::RecvError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.receiver).poll(context)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.receiver.close();
+        self.room.hand_out();
     }
 }
 
@@ -51,68 +139,5 @@ fn units(memory: Bytes) -> u32 {
     u32::try_from(memory.0.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
 
-/// Half of the memory that this process may have.
-pub(crate) fn of_this_machine() -> Bytes {
-    let most = [machine(), group()].into_iter().flatten().min().unwrap_or(UNKNOWN);
-    Bytes((most / 2).max(LEAST))
-}
-
-/// What the machine has.
-fn machine() -> Option<u64> {
-    let facts = hotcell_files::read_text("/proc/meminfo", MAX_FACTS).ok()?;
-    let line = facts.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1_024)
-}
-
-/// What the group of processes may have that this one belongs to, as containers limit it.
-fn group() -> Option<u64> {
-    let own = hotcell_files::read_text("/proc/self/cgroup", MAX_FACTS).ok()?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let limit = |path: &str| {
-        let file = format!("/sys/fs/cgroup{}/memory.max", path.trim_end_matches('/'));
-        hotcell_files::read_text(file, MAX_FACTS).ok()?.trim().parse::<u64>().ok()
-    };
-    [limit(path), limit("")].into_iter().flatten().min()
-}
-
 #[cfg(test)]
-mod tests {
-    use hotcell_budget::Bytes;
-
-    use super::{LEAST, Room, of_this_machine};
-
-    const MIB: u64 = 1 << 20;
-
-    #[tokio::test]
-    async fn memory_is_handed_out_in_the_order_of_asking() {
-        let room = Room::new(Bytes(100 * MIB));
-        let first = room.take(Bytes(60 * MIB)).await;
-        let mut large = Box::pin(room.take(Bytes(80 * MIB)));
-        let mut small = Box::pin(room.take(Bytes(10 * MIB)));
-        assert!(futures::poll!(&mut large).is_pending());
-        // There is enough for it, but somebody waits already.
-        assert!(futures::poll!(&mut small).is_pending());
-        assert!(room.try_take(Bytes(10 * MIB)).is_none());
-        drop(first);
-        let large = large.await;
-        let small = small.await;
-        assert!(large.is_some() && small.is_some());
-        assert!(room.try_take(Bytes(11 * MIB)).is_none());
-        drop(large);
-        assert!(room.try_take(Bytes(11 * MIB)).is_some());
-    }
-
-    #[tokio::test]
-    async fn who_needs_more_than_there_is_has_it_alone() {
-        let room = Room::new(Bytes(100 * MIB));
-        let all = room.take(Bytes(u64::MAX)).await;
-        assert!(all.is_some() && room.try_take(Bytes(1)).is_none());
-        drop(all);
-        assert!(room.try_take(Bytes(1)).is_some());
-    }
-
-    #[test]
-    fn a_machine_has_some_memory() {
-        assert!(of_this_machine() >= Bytes(LEAST));
-    }
-}
+mod tests;

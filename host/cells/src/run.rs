@@ -288,14 +288,11 @@ impl Cells {
 
     /// A place among the calls that run at once. A call that other calls wait for does not wait itself: where
     /// everything is taken by its own callers, waiting would never end.
-    async fn permit(&self, depth: u32, memory: Bytes) -> Result<(tokio::sync::SemaphorePermit<'_>, Place), CellError> {
+    async fn permit(&self, depth: u32, memory: Bytes) -> Result<Place, CellError> {
         if depth == 0 {
-            let shut_down = || CellError::Host { message: "the cells are shut down".to_owned() };
-            let permit = self.shared.permits.acquire().await.map_err(|_| shut_down())?;
-            return Ok((permit, self.shared.memory.take(memory).await.ok_or_else(shut_down)?));
+            return Ok(self.share.calls.take(memory).await);
         }
-        let permit = self.shared.nested_permits.try_acquire().ok();
-        permit.zip(self.shared.nested_memory.try_take(memory)).ok_or_else(|| CellError::Guest {
+        self.share.nested.try_take(memory).ok_or_else(|| CellError::Guest {
             kind: GuestErrorKind::Unavailable,
             message: "too many plugins call each other at the moment".to_owned(),
             metadata: Vec::new(),

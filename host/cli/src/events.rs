@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_runtime::{Event, Observer, RunReport, diagnostic_json, report_json};
+use hotcell_runtime::{Event, Observer, diagnostic_json};
 use serde_json::{Value, json};
 
 use crate::exit::{Exit, Failure};
@@ -31,9 +31,8 @@ pub(crate) fn line(value: &Value) -> Result<(), Failure> {
         .map_err(|error| Failure::output(&error))
 }
 
-/// The `result` line of a run that gave control back.
-pub(crate) fn result(report: &RunReport, exit: Exit) -> Value {
-    let told = report_json(report);
+/// The `result` line of a run that gave control back: `told` says what came of it.
+pub(crate) fn result(told: Value, exit: Exit) -> Value {
     let line = json!({
         "event": "result",
         "run": told["run"],

@@ -45,7 +45,7 @@ pub(crate) fn start(screen: &Arc<Screen>) {
 }
 
 /// Directives for `loki` mean the same part of hotcell.
-fn in_our_names(directives: &str) -> String {
+pub(crate) fn in_our_names(directives: &str) -> String {
     let ours = directives.split(',').map(|directive| match directive.trim().strip_prefix("loki") {
         Some(rest) if rest.is_empty() || rest.starts_with([':', '=', '[']) => format!("hotcell{rest}"),
         _ => directive.trim().to_owned(),

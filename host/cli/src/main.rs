@@ -7,6 +7,8 @@ mod arguments;
 mod command;
 mod events;
 mod exit;
+mod far;
+mod json_log;
 mod logging;
 mod narration;
 mod people;
@@ -23,7 +25,7 @@ use std::sync::Arc;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, Command, LogFormat};
 use crate::screen::Screen;
 
 fn main() -> ExitCode {
@@ -50,7 +52,10 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let screen = Arc::new(Screen::new(arguments.global.color));
-    logging::start(&screen);
+    match &arguments.command {
+        Command::Serve(serve) if serve.log_format == LogFormat::Json => json_log::start(&screen),
+        _ => logging::start(&screen),
+    }
     match command::perform(arguments, &screen) {
         Ok(exit) => exit.into(),
         Err(failure) => {

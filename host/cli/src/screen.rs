@@ -4,13 +4,15 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
 use crate::arguments::ColourWhen;
 use crate::untrusted::printable;
+use crate::when::exact;
 
 /// Standard error.
 pub(crate) struct Screen {
@@ -19,6 +21,8 @@ pub(crate) struct Screen {
     /// Whether what plugins log is told, and what goes wrong around them
     tells_plugins: AtomicBool,
     tells_warnings: AtomicBool,
+    /// Whether every line is a JSON object
+    is_json: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -38,6 +42,7 @@ impl Screen {
             terminal: io::stderr().is_terminal(),
             tells_plugins: AtomicBool::new(false),
             tells_warnings: AtomicBool::new(false),
+            is_json: AtomicBool::new(false),
             state: Mutex::default(),
         }
     }
@@ -46,6 +51,11 @@ impl Screen {
     pub(crate) fn tell_plugins(&self) {
         self.tells_plugins.store(true, Ordering::Relaxed);
         self.tell_warnings();
+    }
+
+    /// From now on, every line is a JSON object.
+    pub(crate) fn speak_json(&self) {
+        self.is_json.store(true, Ordering::Relaxed);
     }
 
     /// From now on, what goes wrong around plugins is a warning.
@@ -77,6 +87,10 @@ impl Screen {
 
     /// Writes a line, or several; after the question if one is on the screen.
     pub(crate) fn line(&self, line: &str) {
+        if self.is_json.load(Ordering::Relaxed) {
+            let at = exact(SystemTime::now());
+            return json_line(&json!({ "at": at, "level": "info", "target": "hotcell", "message": line }));
+        }
         let mut state = self.state();
         if let Some(held) = &mut state.held {
             held.push(line.to_owned());
@@ -175,6 +189,12 @@ pub(crate) fn coloured(when: ColourWhen, stream: &impl anstream::stream::RawStre
         ColourWhen::Never => false,
         ColourWhen::Auto => anstream::AutoStream::choice(stream) != anstream::ColorChoice::Never,
     }
+}
+
+/// Writes a JSON object as one line: control characters are escaped in it.
+pub(crate) fn json_line(object: &Value) {
+    // Nobody is left to be told that standard error is gone.
+    let _ = io::stderr().lock().write_all(format!("{object}\n").as_bytes());
 }
 
 fn write(line: &str) {

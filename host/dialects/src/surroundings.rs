@@ -55,6 +55,13 @@ pub trait Surroundings {
         Imported::Missing { searched: vec![format!("`{}.py`", module.replace('.', "/"))] }
     }
 
+    /// The names of the functions that a module of the project's code defines; none if there is no such module. The error is why it
+    /// cannot be used.
+    fn functions(&self, module: &str) -> Result<Vec<String>, String> {
+        let _ = module;
+        Ok(Vec::new())
+    }
+
     /// What the project's code says of such a tool.
     fn tool_marks(&self, tool: &str) -> ToolMarks {
         let _ = tool;
@@ -256,6 +263,8 @@ pub struct ToolMarks {
     pub confirm: bool,
     /// The agents that may have it; none for all
     pub allowed: Option<Vec<String>>,
+    /// What it is for, in a word
+    pub category: Option<String>,
 }
 
 /// A tool that a file of the agent's own folder defines.

@@ -100,6 +100,7 @@ async fn run(graph: Graph, played: &Json, text: Option<&str>, state: Object) -> 
         agents: nobody.clone(),
         web: nobody,
         clock: Arc::new(SystemClock::default()),
+        meter: Arc::new(hotcell_engine::Tally::default()),
     };
     let given = RunInput { input: text.map(str::to_owned), state, ..RunInput::default() };
     let request = RunRequest {

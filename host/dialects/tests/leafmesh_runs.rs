@@ -9,14 +9,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use hotcell_budget::Cost;
 use hotcell_dialects::leafmesh;
 use hotcell_dialects::{
     AgentFolder, ComponentState, DeclaredServer, FileState, KnowledgeBase, OwnTool, PluginNodeState, ServerState,
     Surroundings, ToolState,
 };
 use hotcell_engine::{
-    CallReport, Clock, Engine, ManualClock, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall, Scripts,
-    SystemClock, ToolCall, Tools,
+    CallReport, Clock, Engine, ManualClock, Meter, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall,
+    Scripts, SystemClock, Tally, ToolCall, Tools, Used,
 };
 use hotcell_graph::diagnostic::{SourceFile, render};
 use hotcell_graph::ir::Graph;
@@ -203,6 +204,11 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Script>, given: 
         None => Arc::new(SystemClock::default()),
     };
     let nobody = Arc::new(Nobody);
+    let meter = Tally::default();
+    for (agent, spent) in given["(spent)"].as_object().into_iter().flatten() {
+        let cost = Cost::from_usd(spent["cost_usd"].as_f64().unwrap_or_default());
+        meter.add(agent, Used { tokens: spent["tokens"].as_u64().unwrap_or_default(), cost }).unwrap();
+    }
     let ports = Ports {
         scripts: stage.clone(),
         tools: stage.clone(),
@@ -217,6 +223,7 @@ async fn run(graph: Arc<Graph>, stage: &Arc<Stage>, model: &Arc<Script>, given: 
         agents: nobody.clone(),
         web: nobody,
         clock,
+        meter: Arc::new(meter),
     };
     let (input, state) = match given.as_str() {
         Some(text) => (Some(text.to_owned()), Object::default()),

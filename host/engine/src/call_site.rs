@@ -3,11 +3,21 @@
 use std::fmt;
 use std::sync::Arc;
 
+use hotcell_budget::Usage;
 use hotcell_journal::{EntryPath, RecordedCall, RunId, RunWriter};
+
+use crate::event::{Event, Observer};
 
 /// Where in a run a call is made.
 #[derive(Clone, Default)]
-pub struct CallSite(Option<(Arc<dyn RunWriter>, EntryPath)>);
+pub struct CallSite(Option<Site>);
+
+#[derive(Clone)]
+struct Site {
+    writer: Arc<dyn RunWriter>,
+    place: EntryPath,
+    observer: Arc<dyn Observer>,
+}
 
 impl CallSite {
     /// A call that no run makes. Nothing of it is kept.
@@ -15,13 +25,26 @@ impl CallSite {
         CallSite(None)
     }
 
-    pub(crate) fn new(writer: Arc<dyn RunWriter>, place: EntryPath) -> Self {
-        CallSite(Some((writer, place)))
+    pub(crate) fn new(writer: Arc<dyn RunWriter>, place: EntryPath, observer: Arc<dyn Observer>) -> Self {
+        CallSite(Some(Site { writer, place, observer }))
+    }
+
+    /// Where in the run it is, as text; empty for the run itself and outside of runs.
+    pub(crate) fn place(&self) -> &str {
+        self.0.as_ref().map_or("", |site| site.place.as_str())
+    }
+
+    /// Tells whoever watches the run that a call of the script or plugin `name` is over, what it used and what it asked for
+    /// and was `denied`.
+    pub fn tell_called(&self, name: &str, failed: bool, usage: &Usage, denied: &[&'static str]) {
+        if let Some(Site { place, observer, .. }) = &self.0 {
+            observer.event(&Event::CellCalled { name, place: place.as_str(), failed, usage, denied });
+        }
     }
 
     /// The run that makes it.
     pub fn run(&self) -> Option<&RunId> {
-        self.0.as_ref().map(|(writer, _)| writer.run())
+        self.0.as_ref().map(|site| site.writer.run())
     }
 
     /// Whether a recording of the call is kept.
@@ -32,7 +55,7 @@ impl CallSite {
     /// Keeps the recording of the call, whose `name` is that of a script or plugin. It is committed with the next entries of
     /// the run.
     pub fn record(&self, name: &str, body: Vec<u8>) {
-        if let Some((writer, place)) = &self.0 {
+        if let Some(Site { writer, place, .. }) = &self.0 {
             writer.record(RecordedCall { place: place.clone(), name: name.to_owned(), body });
         }
     }
@@ -40,6 +63,6 @@ impl CallSite {
 
 impl fmt::Debug for CallSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CallSite").field(&self.0.as_ref().map(|(_, place)| place)).finish()
+        f.debug_tuple("CallSite").field(&self.0.as_ref().map(|site| &site.place)).finish()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_budget::BudgetScope;
-use hotcell_graph::ir::{Graph, ModelSettings};
+use hotcell_graph::ir::{Allowance, Graph, ModelSettings};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{EntryPath, History, JournalError, RunId, RunWriter};
 use tokio::sync::Notify;
@@ -108,6 +108,8 @@ pub(crate) struct RunContext {
     pub(crate) asks_within: Option<Key>,
     /// The node whose work the graph is; none for a graph that somebody wrote
     pub(crate) acting: Option<Arc<Acting>>,
+    /// What its requests to models are counted on, beside the budget
+    pub(crate) allowance: Option<Arc<Allowance>>,
 }
 
 /// A node whose work is done by a graph. Its steps act in its name, and are told to nobody as nodes.
@@ -129,7 +131,7 @@ impl RunContext {
 
     /// Where hooks of this graph are called: the run, or where a node called the graph.
     pub(crate) fn site(&self) -> CallSite {
-        CallSite::new(self.writer.clone(), self.base.clone().unwrap_or_default())
+        CallSite::new(self.writer.clone(), self.base.clone().unwrap_or_default(), self.ports.observer.clone())
     }
 
     /// A text as everybody may see it.
@@ -173,6 +175,7 @@ impl RunContext {
             asks_as: self.asks_as.clone(),
             asks_within: self.asks_within.clone(),
             acting: None,
+            allowance: self.allowance.clone(),
         }
     }
 

@@ -253,6 +253,11 @@ impl Drive {
         Ok(None)
     }
 
+    /// Leaves out all turns that are to be begun but these.
+    pub(crate) fn begin_only(&mut self, turns: &HashSet<Turn>) {
+        self.queue.retain(|start| turns.contains(&start.turn));
+    }
+
     /// The node of a turn that is to be begun.
     pub(crate) fn begins(&self, turn: Turn) -> Option<&str> {
         let start = self.queue.iter().find(|start| start.turn == turn)?;
@@ -385,7 +390,9 @@ impl Drive {
         let node = graph.node(start.node);
         let acting = self.context.acting.clone();
         if acting.is_none() {
-            self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn: start.turn, visit: start.visit });
+            let place = self.context.place_of(start.turn);
+            let (turn, visit, place) = (start.turn, start.visit, place.as_str());
+            self.emit(&Event::NodeStarted { node: &node.id, kind: node.kind, turn, visit, place });
         }
         if graph.log_state && tracing::enabled!(target: "hotcell::graph", tracing::Level::DEBUG) {
             log_state(&self.context, &graph.name, &node.id, &start.state);
@@ -453,8 +460,12 @@ impl Drive {
                 let mut state = self.schedule.state_of(turn).unwrap_or_default();
                 show(&graph, &mut state, &shown);
                 let fact = Fact::Failed { number: None, error: reason.clone(), account: own };
-                let entry = Entry { place: self.context.place_of(turn), fact };
+                let place = self.context.place_of(turn);
+                let entry = Entry { place: place.clone(), fact };
                 self.context.writer.append(vec![entry]).await?;
+                if self.context.acting.is_none() {
+                    self.emit(&Event::NodeFailed { node: id, turn, error: &reason, elapsed, place: place.as_str() });
+                }
                 let id = graph.node(node).speaks_as();
                 // A step fails for the node, which says so itself.
                 let is_step = self.context.acting.is_some();

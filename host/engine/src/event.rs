@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hotcell_budget::Usage;
+use hotcell_budget::{Cost, Usage};
 use hotcell_journal::{NodeFailure, Question, RunId};
 use serde::{Serialize, Serializer};
 
@@ -45,6 +45,8 @@ pub enum Event<'a> {
         turn: Turn,
         /// How often the node was entered, this time included
         visit: u32,
+        /// Where in the run the turn is: what happens in it has a place that begins with this one
+        place: &'a str,
     },
     /// An item of a map began
     ItemStarted {
@@ -75,10 +77,36 @@ pub enum Event<'a> {
     ModelAnswered {
         /// The node
         node: &'a str,
+        /// The model, as `provider:name`
+        model: &'a str,
+        /// Where in the run it was asked
+        place: &'a str,
         /// Tokens of the request
         prompt_tokens: u64,
         /// Tokens of the answer
         completion_tokens: u64,
+        /// What it cost, by the price table
+        #[serde(rename = "cost_nano_usd")]
+        cost: Cost,
+        /// How long it took
+        #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
+        elapsed: Duration,
+    },
+    /// A model did not answer
+    ModelFailed {
+        /// The node
+        node: &'a str,
+        /// The model, as `provider:name`
+        model: &'a str,
+        /// Where in the run it was asked
+        place: &'a str,
+        /// Why
+        error: &'a str,
+        /// What kind of error that is: an HTTP status, or a word
+        kind: &'a str,
+        /// How long it took
+        #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
+        elapsed: Duration,
     },
     /// A model request failed and is made again
     ModelRetried {
@@ -95,12 +123,30 @@ pub enum Event<'a> {
         node: &'a str,
         /// The tool
         tool: &'a str,
+        /// Where in the run it was called
+        place: &'a str,
         /// What it was called with: a JSON object, or what the model wrote instead of one
         arguments: &'a str,
         /// Why the call was answered with an error, if it was
         error: Option<&'a str>,
         /// What the call used
         usage: &'a Usage,
+        /// How long it took
+        #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
+        elapsed: Duration,
+    },
+    /// A call into a cell is over: of a script, a tool, a hook, a node type
+    CellCalled {
+        /// The script or plugin
+        name: &'a str,
+        /// Where in the run it was called; empty for the run itself
+        place: &'a str,
+        /// Whether it failed
+        failed: bool,
+        /// What the call used, without what it had others do
+        usage: &'a Usage,
+        /// The capabilities that it asked for and was not granted, by the names of their grants
+        denied: &'a [&'static str],
     },
     /// A script or tool came to its end and something is to be seen of it
     Noticed {
@@ -150,6 +196,22 @@ pub enum Event<'a> {
         elapsed: Duration,
         /// What its calls into cells used
         usage: &'a Usage,
+        /// Where in the run the turn was
+        place: &'a str,
+    },
+    /// A node's turn failed, and nothing says how to go on
+    NodeFailed {
+        /// The node's id
+        node: &'a str,
+        /// The number of the turn
+        turn: Turn,
+        /// Why
+        error: &'a str,
+        /// How long it took
+        #[serde(rename = "elapsed_ms", serialize_with = "milliseconds")]
+        elapsed: Duration,
+        /// Where in the run the turn was
+        place: &'a str,
     },
     /// The run has a result
     RunCompleted {
@@ -203,6 +265,17 @@ pub enum Event<'a> {
         /// The run
         run: &'a RunId,
     },
+}
+
+/// Is told what happens, in order.
+pub trait Observer: Send + Sync {
+    /// Called on the engine's own path: it has to be quick.
+    fn event(&self, event: &Event<'_>);
+
+    /// Whether pieces of a model's answer are wanted as they arrive; without it, requests are not streamed.
+    fn wants_text(&self) -> bool {
+        false
+    }
 }
 
 fn milliseconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {

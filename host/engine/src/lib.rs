@@ -16,6 +16,7 @@ mod gates;
 mod hook;
 mod lease;
 mod memory;
+mod meter;
 mod outcome;
 mod ports;
 mod redaction;
@@ -34,12 +35,14 @@ mod veiled;
 pub use branch::WriteError;
 pub use call_site::CallSite;
 pub use clock::{Clock, Counted, ManualClock, SystemClock};
-pub use event::Event;
+pub use event::{Event, Observer};
 pub use gates::Gates;
 pub use hook::{HookPoint, HookVerdict, Hooks};
+pub use memory::used;
+pub use meter::{Meter, Tally, Uncounted, Used};
 pub use outcome::{Outcome, RunError};
 pub use ports::{
-    Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Notice, Observer, People,
+    Agents, CallError, CallReport, Callback, Callee, Found, Knowledge, Lookup, Nobody, Notice, People,
     PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes, PortError, Ports, ScriptCall, Scripts,
     SharedState, ToolCall, Tools, Web, WebCall, WebFailure, WebReply, WebReport,
 };

@@ -105,15 +105,9 @@ impl Remembered {
         let mut own = Vec::new();
         let mut spent = Spent::default();
         for entry in entries {
-            match &entry.fact {
-                Fact::Effect { number, kind, account, .. } => spent.effect(&entry.place, *number, kind, account),
-                Fact::Failed { number, account, .. } => spent.failure(&entry.place, *number, account),
-                Fact::Attempt { attempt, account, .. } => spent.attempt(&entry.place, *attempt, account),
-                Fact::Completed(completed) => {
-                    spent.turn(&entry.place, &completed.account);
-                    remembered.failures.extend(NodeFailure::of(&entry.place, completed));
-                }
-                _ => {}
+            spent.entry(&entry);
+            if let Fact::Completed(completed) = &entry.fact {
+                remembered.failures.extend(NodeFailure::of(&entry.place, completed));
             }
             own.extend(remembered.add(entry));
         }
@@ -259,6 +253,16 @@ impl Remembered {
 struct Spent(BTreeMap<String, Usage>);
 
 impl Spent {
+    fn entry(&mut self, entry: &Entry) {
+        match &entry.fact {
+            Fact::Effect { number, kind, account, .. } => self.effect(&entry.place, *number, kind, account),
+            Fact::Failed { number, account, .. } => self.failure(&entry.place, *number, account),
+            Fact::Attempt { attempt, account, .. } => self.attempt(&entry.place, *attempt, account),
+            Fact::Completed(completed) => self.turn(&entry.place, &completed.account),
+            _ => {}
+        }
+    }
+
     fn turn(&mut self, place: &EntryPath, account: &Account) {
         self.drop_below(place);
         // The effects of the turn itself, and what was used for it before it failed.
@@ -319,6 +323,13 @@ impl Spent {
             sum
         })
     }
+}
+
+/// What was used for a run, in all processes, as far as these entries of it say, the first one first; nothing is counted twice.
+pub fn used(entries: &[Entry]) -> Usage {
+    let mut spent = Spent::default();
+    entries.iter().for_each(|entry| spent.entry(entry));
+    spent.total()
 }
 
 /// Where an attempt at a turn has its effects.

@@ -14,8 +14,9 @@ use tokio::sync::Semaphore;
 
 use crate::call_site::CallSite;
 use crate::clock::Clock;
-use crate::event::Event;
+use crate::event::{Event, Observer};
 use crate::hook::{HookPoint, HookVerdict, Hooks};
+use crate::meter::Meter;
 use hotcell_journal::Question;
 
 /// Everything outside that a run may use.
@@ -47,6 +48,8 @@ pub struct Ports {
     pub web: Arc<dyn Web>,
     /// What time it is, and how waits are waited
     pub clock: Arc<dyn Clock>,
+    /// Counts what is used of allowances
+    pub meter: Arc<dyn Meter>,
 }
 
 /// An agent that a node of another graph may call.
@@ -358,17 +361,6 @@ pub trait PluginNodes: Send + Sync {
 pub trait People: Send + Sync {
     /// The answer, or `None` if nobody is there: the run then waits in the journal.
     async fn ask(&self, question: &Question) -> Option<String>;
-}
-
-/// Is told what happens, in order.
-pub trait Observer: Send + Sync {
-    /// Called on the engine's own path: it has to be quick.
-    fn event(&self, event: &Event<'_>);
-
-    /// Whether pieces of a model's answer are wanted as they arrive; without it, requests are not streamed.
-    fn wants_text(&self) -> bool {
-        false
-    }
 }
 
 /// Nobody is there.

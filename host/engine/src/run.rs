@@ -14,14 +14,15 @@ use hotcell_journal::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::action::job::BEGUN;
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
-use crate::event::Event;
+use crate::event::{Event, Observer};
 use crate::gates::Gates;
 use crate::lease::Lease;
 use crate::memory::{Moved, Remembered};
 use crate::outcome::{Outcome, RunError};
-use crate::ports::{Agents, Observer, Ports};
+use crate::ports::{Agents, Ports};
 use crate::redaction::{Redaction, RedactionKeys};
 use crate::run_input::{RunInput, check_state, check_variables, initial_state};
 use crate::shape::check_input;
@@ -61,6 +62,13 @@ pub struct RunRequest {
     pub given: RunInput,
     /// The run that is the last one of its thread, if it belongs to one
     pub follows: Option<RunId>,
+}
+
+/// What a run begins with.
+struct Beginning<'g> {
+    given: &'g RunInput,
+    variables: Variables,
+    redaction: Option<Arc<Redaction>>,
 }
 
 /// A run that gave control back.
@@ -149,7 +157,8 @@ impl Engine {
             header = redaction.seal_header(&header);
         }
         let writer = self.store.create(&header, request.follows.as_ref()).await?;
-        self.drive(writer, graph, &request.given, variables, redaction, History::default(), cancel).await
+        let from = Beginning { given: &request.given, variables, redaction };
+        self.drive(writer, graph, from, History::default(), cancel).await
     }
 
     /// Goes on with a run that is waiting or whose process is gone. `graph` has to be the graph it was started with.
@@ -177,6 +186,45 @@ impl Engine {
         self.go_on(run, graph, Fact::Retried, cancel).await
     }
 
+    /// Has what a run began outside called off, when somebody cancelled it while nobody worked on it. Nothing else of it is done, and
+    /// nothing is written.
+    ///
+    /// # Errors
+    /// When the run cannot be read, or does not fit the graph.
+    pub async fn call_off(&self, run: &RunId, graph: Arc<Graph>) -> Result<(), RunError> {
+        let (header, redaction) = self.header_of(run, &graph).await?;
+        let given = self.given_of(&header, &graph).await?;
+        let state = initial_state(&graph, &given)?;
+        let entries = opened(redaction.as_deref(), self.store.history(run).await?).whole()?;
+        let is_done = |turn: &Turn| {
+            entries.iter().any(|entry| {
+                matches!(entry.fact, Fact::Completed(_))
+                    && entry.place.around().is_none()
+                    && entry.place.turn() == Some(*turn)
+            })
+        };
+        let begun = entries.iter().filter_map(|entry| match &entry.fact {
+            Fact::Effect { kind, .. } if kind == BEGUN => entry.place.turn(),
+            _ => None,
+        });
+        let open: HashSet<Turn> = begun.filter(|turn| !is_done(turn)).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let variables = check_variables(&graph, &given)?;
+        let (mut remembered, completed, spent) = Remembered::of(entries);
+        remembered.is_cancelled = true;
+        let writer = Arc::new(Over(run.clone()));
+        let context = Arc::new(self.context(writer, &graph, variables, redaction, remembered, spent));
+        let mut drive = Drive::new(context, state);
+        if drive.replay(completed)?.is_none() {
+            drive.begin_only(&open);
+            // It comes as far as what was committed: there its jobs are called off.
+            drop(drive.go(CancellationToken::new()).await);
+        }
+        Ok(())
+    }
+
     async fn go_on(
         &self,
         run: &RunId,
@@ -197,7 +245,8 @@ impl Engine {
             writer.append(vec![Entry::of_run(Fact::Revised { digest: digest.clone() })]).await?;
         }
         let history = opened(redaction.as_deref(), history);
-        self.drive(writer, graph, &given, variables, redaction, history, cancel).await
+        let from = Beginning { given: &given, variables, redaction };
+        self.drive(writer, graph, from, history, cancel).await
     }
 
     /// Whether what was committed of a run fits a graph: the same nodes took the same turns, and those that wait are there.
@@ -337,6 +386,7 @@ impl Engine {
             asks_as: None,
             asks_within: None,
             acting: None,
+            allowance: None,
         }
     }
 
@@ -345,12 +395,11 @@ impl Engine {
         &self,
         writer: Box<dyn RunWriter>,
         graph: Arc<Graph>,
-        given: &RunInput,
-        variables: Variables,
-        redaction: Option<Arc<Redaction>>,
+        from: Beginning<'_>,
         history: History,
         cancel: CancellationToken,
     ) -> Result<RunReport, RunError> {
+        let Beginning { given, variables, redaction } = from;
         let _working = self.ports.clock.working();
         let state = initial_state(&graph, given)?;
         let resumed = !history.entries.is_empty();
@@ -436,6 +485,30 @@ async fn conclude(
         if !matches!(outcome, Outcome::Waiting { .. }) {
             halt = Some(Halt::At(outcome, state));
         }
+    }
+}
+
+/// A run that is over: nothing more is done for it.
+struct Over(RunId);
+
+#[async_trait]
+impl RunWriter for Over {
+    fn run(&self) -> &RunId {
+        &self.0
+    }
+
+    async fn append(&self, _: Vec<Entry>) -> Result<(), JournalError> {
+        Err(JournalError::Fenced(self.0.clone()))
+    }
+
+    fn record(&self, _: RecordedCall) {}
+
+    async fn settled(&self) -> Result<(), JournalError> {
+        Err(JournalError::Fenced(self.0.clone()))
+    }
+
+    async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
+        std::future::pending().await
     }
 }
 

@@ -119,7 +119,7 @@ impl NodeTurn {
 
     /// Where calls of this turn are made.
     pub(crate) fn site(&self) -> CallSite {
-        CallSite::new(self.context.writer.clone(), self.place.clone())
+        CallSite::new(self.context.writer.clone(), self.place.clone(), self.context.ports.observer.clone())
     }
 
     /// A place for something that has turns of its own and is no effect.

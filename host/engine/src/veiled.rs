@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use hotcell_journal::Question;
 
-use crate::event::Event;
-use crate::ports::Observer;
+use crate::event::{Event, Observer};
 use crate::redaction::Redaction;
 
 /// Tells an observer everything but redacted values. Texts of models are not told piece by piece: a value may begin in one piece and
@@ -27,9 +26,16 @@ fn veil(event: &Event<'_>, redaction: &Redaction, tell: &mut dyn FnMut(&Event<'_
         Event::ModelRetried { node, error, attempt } => {
             tell(&Event::ModelRetried { node, error: &redaction.text(error), attempt });
         }
-        Event::ToolCalled { node, tool, arguments, error, usage } => {
+        Event::ToolCalled { node, place, tool, arguments, error, usage, elapsed } => {
             let (arguments, error) = (redaction.result(arguments), error.map(|error| redaction.text(error)));
-            tell(&Event::ToolCalled { node, tool, arguments: &arguments, error: error.as_deref(), usage });
+            let (arguments, error) = (&*arguments, error.as_deref());
+            tell(&Event::ToolCalled { node, place, tool, arguments, error, usage, elapsed });
+        }
+        Event::ModelFailed { node, model, place, error, kind, elapsed } => {
+            tell(&Event::ModelFailed { node, model, place, error: &redaction.text(error), kind, elapsed });
+        }
+        Event::NodeFailed { node, turn, error, elapsed, place } => {
+            tell(&Event::NodeFailed { node, turn, error: &redaction.text(error), elapsed, place });
         }
         Event::Noticed { node, text, help } => {
             let (text, help) = (redaction.text(text), help.map(|help| redaction.text(help)));
@@ -40,10 +46,10 @@ fn veil(event: &Event<'_>, redaction: &Redaction, tell: &mut dyn FnMut(&Event<'_
         Event::Within { node, agent, within } => {
             veil(within, redaction, &mut |within| tell(&Event::Within { node, agent, within }));
         }
-        Event::NodeCompleted { node, turn, next, failure, elapsed, usage } => {
+        Event::NodeCompleted { node, turn, next, failure, elapsed, usage, place } => {
             let failure = failure.map(|failure| redaction.text(failure));
             let failure = failure.as_deref();
-            tell(&Event::NodeCompleted { node, turn, next, failure, elapsed, usage });
+            tell(&Event::NodeCompleted { node, turn, next, failure, elapsed, usage, place });
         }
         Event::RunCompleted { run, output, failures, elapsed, usage } => {
             let (output, failures) = (redaction.result(output), redaction.failures(failures));
@@ -62,6 +68,7 @@ fn veil(event: &Event<'_>, redaction: &Redaction, tell: &mut dyn FnMut(&Event<'_
         | Event::Revision { .. }
         | Event::NodeStarted { .. }
         | Event::ItemStarted { .. }
+        | Event::CellCalled { .. }
         | Event::ModelRequested { .. }
         | Event::ModelAnswered { .. }
         | Event::Answered { .. }

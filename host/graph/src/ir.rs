@@ -36,7 +36,7 @@ use crate::reducer::Reducer;
 use crate::value::{Key, Value};
 
 pub use agent_loop::{
-    AgentLoop, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,
+    AgentLoop, Allowance, AtCap, CallLimits, Continuation, Forbidden, KeptArguments, LoopAnswer, LoopGraph, LoopLimits,
     LoopPlaces, LoopSteps, Pattern, RequestCap, ToolChoice, Trim, Window,
 };
 pub use ask::{AskAction, AskDeadline, Asked, Comparison, Expiry, LengthCheck};
@@ -51,7 +51,7 @@ pub use conversation::{
 pub use expression::{Expression, NoValue};
 pub use job::JobAction;
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
-pub use model::{ModelApi, ModelServer, ModelSettings, TlsPaths};
+pub use model::{ModelApi, ModelReasoning, ModelServer, ModelSettings, TlsPaths};
 pub use nested::NestedLoop;
 pub use next::{Next, OnFailure};
 pub use recall::Recall;
@@ -94,6 +94,8 @@ pub struct Graph {
     pub kept: Option<Vec<Key>>,
     /// Where it leaves what it gives to a graph that calls it
     pub results: Option<Results>,
+    /// A JSON schema of the object with its results, where it says of which form they are
+    pub output_schema: Option<Value>,
     /// How writes to a key are combined with its value; a key without a reducer is replaced
     pub reducers: HashMap<Key, Reducer>,
     /// Values that whoever runs the graph gives once per run
@@ -410,6 +412,7 @@ impl Graph {
             skills: None,
             kept: None,
             results: None,
+            output_schema: None,
             reducers: HashMap::new(),
             variables: Vec::new(),
             start_time: None,

@@ -24,18 +24,20 @@ mod case;
 mod expect;
 mod hostile;
 mod measure;
+mod native;
 mod play;
 mod replies;
 mod strangers;
 
 pub use baseline::{BASELINE_FILE, Baseline, BaselineError, Compared};
-pub use hotcell_cells::ENGINE;
+pub use hotcell_cells::{CompileEvent, CompileListener, ENGINE};
 
 pub use case::{Call, Case, CaseError, Expectation, HostCall, HostReply, read_cases};
 pub use hostile::{
     ATTACK_NAME, Attack, AttackError, Attacked, NEIGHBOUR_NAME, Neighbour, Siege, Stop, built_in_attacks, read_attacks,
 };
 pub use measure::Measured;
+pub use native::play_natively;
 pub use play::{Harness, HarnessError, Played};
 pub use strangers::{
     HostileClient, HostileGraph, HostileServer, Reply, Serves, Stranger, StrangerError, Text, Then, hostile_clients,

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use hotcell_budget::{Budget, Bytes, Usage};
 use hotcell_cells::{
-    Cell, CellError, Cells, CellsError, CellsOptions, ConnectorCall, HookCall, LogLine, NodeCall, RecordTerms,
-    Recording, Repeatable, Report, ScriptCall, Secrets, StateView, Terms, ToolCall,
+    Cell, CellError, Cells, CellsError, CellsOptions, CompileListener, ConnectorCall, HookCall, LogLine, NodeCall,
+    RecordTerms, Recording, Repeatable, Report, ScriptCall, Secrets, StateView, Terms, ToolCall,
 };
 use serde_json::{Map, Value};
 use thiserror::Error;
@@ -39,6 +39,14 @@ pub enum HarnessError {
     /// The case names directories outside its own folder, and nobody agreed
     #[error("it names directories outside its own folder: `{}`", .0.join("`, `"))]
     Outside(Vec<String>),
+    /// A program that plays cases without a cell does not work
+    #[error("`{program}`: {message}")]
+    Native {
+        /// The program
+        program: String,
+        /// What is wrong
+        message: String,
+    },
 }
 
 /// What came of a case.
@@ -64,8 +72,17 @@ impl Harness {
     /// # Errors
     /// When WebAssembly cannot be used here.
     pub fn new(cache: Option<PathBuf>) -> Result<Self, HarnessError> {
+        Self::telling(cache, None)
+    }
+
+    /// The same, and whoever waits is told when a component is compiled, which takes seconds.
+    ///
+    /// # Errors
+    /// When WebAssembly cannot be used here.
+    pub fn telling(cache: Option<PathBuf>, on_compile: Option<CompileListener>) -> Result<Self, HarnessError> {
         let repeatable = Repeatable { clock: SystemTime::UNIX_EPOCH + BEGINNING, seed: 0 };
-        let options = CellsOptions { cache_dir: cache, repeatable: Some(repeatable), ..CellsOptions::default() };
+        let options =
+            CellsOptions { cache_dir: cache, repeatable: Some(repeatable), on_compile, ..CellsOptions::default() };
         Ok(Self { cells: Cells::new(options)? })
     }
 
@@ -195,7 +212,7 @@ fn one_line(reply: &HostReply) -> String {
 }
 
 /// The state of a graph.
-struct State(Map<String, Value>);
+pub(crate) struct State(pub(crate) Map<String, Value>);
 
 impl StateView for State {
     fn get(&self, path: &str) -> Option<String> {

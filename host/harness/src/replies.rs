@@ -45,6 +45,18 @@ impl Replies {
         }
     }
 
+    /// The reply to a question to the model.
+    pub(crate) fn complete_now(&self, request: &str) -> Result<Value, String> {
+        let request = serde_json::from_str(request).unwrap_or_else(|_| Value::from(request));
+        self.take(HostCall::Llm, &request)
+    }
+
+    /// The reply to a call of another tool.
+    pub(crate) fn call_tool_now(&self, name: &str, arguments: &str) -> Result<Value, String> {
+        let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
+        self.take(HostCall::Tool, &json!({ "name": name, "arguments": arguments }))
+    }
+
     /// What the plugin asked for and the case does not answer.
     pub(crate) fn missing(&self) -> Vec<String> {
         std::mem::take(&mut *locked(&self.missing))
@@ -74,13 +86,11 @@ fn service(result: Result<Value, String>) -> ServiceReply {
 #[async_trait]
 impl Services for Replies {
     async fn complete(&self, request: &str) -> ServiceReply {
-        let request = serde_json::from_str(request).unwrap_or_else(|_| Value::from(request));
-        service(self.take(HostCall::Llm, &request))
+        service(self.complete_now(request))
     }
 
     async fn call_tool(&self, name: &str, arguments: &str, _: u32) -> ServiceReply {
-        let arguments: Value = serde_json::from_str(arguments).unwrap_or_else(|_| Value::from(arguments));
-        service(self.take(HostCall::Tool, &json!({ "name": name, "arguments": arguments })))
+        service(self.call_tool_now(name, arguments))
     }
 }
 

@@ -18,6 +18,7 @@ mod projection;
 
 mod sqlite;
 mod store;
+mod timers;
 
 pub use artefact::{Artefact, Revision};
 pub use calls::{RecordedCall, StoredCall};
@@ -31,6 +32,6 @@ pub use projection::{
 
 pub use sqlite::SqliteStore;
 pub use store::{
-    EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary,
-    RunWriter, Taken,
+    Census, EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore,
+    RunSummary, RunWriter, Taken,
 };

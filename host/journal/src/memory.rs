@@ -13,9 +13,10 @@ use crate::ids::{EntryPath, RunId};
 use crate::mail::Bells;
 use crate::projection::RunStatus;
 use crate::store::{
-    EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunSummary,
-    RunWriter, Taken, answerable, choose, may_send, may_take,
+    Census, EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore,
+    RunSummary, RunWriter, Taken, answerable, choose, may_send, may_take,
 };
+use crate::timers::Timers;
 
 /// A store that lives as long as the process.
 #[derive(Default)]
@@ -29,6 +30,7 @@ struct Shared {
     bells: Bells,
     /// Rung when a run has more entries
     grown: Bells,
+    timers: Arc<Timers>,
 }
 
 #[derive(Default)]
@@ -43,6 +45,7 @@ struct Runs {
 }
 
 struct Run {
+    id: RunId,
     header: RunHeader,
     /// The revisions that it was moved to, the last one last
     revised: Vec<String>,
@@ -59,19 +62,42 @@ struct Run {
     term: u64,
     owned: bool,
     worked: Duration,
+    /// Timers that were set and have not fired, and questions that are open and expire
+    timers: HashMap<(EntryPath, String), SystemTime>,
+    /// Where these are with those of all other runs, as long as this one has not ended
+    in_order: Arc<Timers>,
 }
 
 impl Run {
     fn append(&mut self, entry: Entry) {
         if let Some(status) = entry.fact.status() {
-            self.status = status;
-            self.updated = SystemTime::now();
+            self.change(status);
+        }
+        if let Some((name, at)) = entry.fact.timer() {
+            let key = (entry.place.clone(), name);
+            let before = self.timers.remove(&key);
+            before.into_iter().for_each(|before| self.in_order.remove(before, &self.id, &key));
+            if let Some(at) = at {
+                self.in_order.add(at, &self.id, &key);
+                self.timers.insert(key, at);
+            }
         }
         if let Fact::Revised { digest } = &entry.fact {
             self.revised.push(digest.clone());
         }
         self.times.push(SystemTime::now());
         self.entries.push(entry);
+    }
+
+    /// How it stands from now on. What has ended waits for no time, unless it goes on.
+    fn change(&mut self, status: RunStatus) {
+        match (self.status.is_final(), status.is_final()) {
+            (false, true) => self.timers.iter().for_each(|(key, at)| self.in_order.remove(*at, &self.id, key)),
+            (true, false) => self.timers.iter().for_each(|(key, at)| self.in_order.add(*at, &self.id, key)),
+            _ => {}
+        }
+        self.status = status;
+        self.updated = SystemTime::now();
     }
 
     fn everything(&self) -> Vec<Entry> {
@@ -86,17 +112,16 @@ impl Run {
         }
     }
 
-    /// Timers that were set and have not fired, and questions that are open and expire.
-    fn timers(&self) -> HashMap<(&EntryPath, String), SystemTime> {
-        let mut timers = HashMap::new();
-        for Entry { place, fact } in &self.entries {
-            match fact.timer() {
-                Some((name, Some(at))) => drop(timers.insert((place, name), at)),
-                Some((name, None)) => drop(timers.remove(&(place, name))),
-                None => {}
+    fn open_questions(&self) -> u64 {
+        let (mut asked, mut closed) = (0_u64, 0_u64);
+        for entry in self.entries.iter().chain(&self.mail) {
+            match entry.fact {
+                Fact::Asked { .. } => asked += 1,
+                Fact::Answered { .. } | Fact::Expired { .. } => closed += 1,
+                _ => {}
             }
         }
-        timers
+        asked.saturating_sub(closed)
     }
 
     /// The revisions that it was begun and went on with, the last one last.
@@ -310,7 +335,9 @@ impl RunStore for MemoryStore {
 
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
         let now = SystemTime::now();
-        let run = Run {
+        let mut id = RunId::random();
+        let run = |id: &RunId| Run {
+            id: id.clone(),
             header: header.clone(),
             revised: Vec::new(),
             entries: vec![Entry::of_run(Fact::Started(header.clone()))],
@@ -323,16 +350,17 @@ impl RunStore for MemoryStore {
             term: 0,
             owned: true,
             worked: Duration::ZERO,
+            timers: HashMap::new(),
+            in_order: self.shared.timers.clone(),
         };
-        let run = Arc::new(Mutex::new(run));
         let mut runs = self.runs();
         if header.kept {
             runs.has(&header.digest)?;
         }
-        let mut id = RunId::random();
         while runs.by_id.contains_key(&id) {
             id = RunId::random();
         }
+        let run = Arc::new(Mutex::new(run(&id)));
         if let Some(thread) = header.thread() {
             if let Some(busy) = runs.busy(header) {
                 return Err(JournalError::ThreadBusy(busy));
@@ -484,22 +512,40 @@ impl RunStore for MemoryStore {
 
     async fn due(&self, now: SystemTime) -> Result<Vec<RunId>, JournalError> {
         let runs = self.runs();
-        let is_due = |id: &&RunId| {
-            runs.by_id.get(*id).is_some_and(|run| {
+        let is_due = |id: &RunId| {
+            runs.by_id.get(id).is_some_and(|run| {
                 let run = locked(run);
-                !run.owned && run.status().goes_on_by_itself() && run.timers().into_values().any(|at| at <= now)
+                !run.owned && run.status().goes_on_by_itself()
             })
         };
-        Ok(runs.order.iter().filter(is_due).cloned().collect())
+        Ok(self.shared.timers.until(now).into_iter().filter(is_due).collect())
     }
 
     async fn next_due(&self, after: SystemTime) -> Result<Option<SystemTime>, JournalError> {
+        let mut after = after;
+        while let Some((at, run)) = self.shared.timers.after(after) {
+            // One that was cancelled may not have noticed yet.
+            if self.run(&run).is_ok_and(|run| !locked(&run).status().is_final()) {
+                return Ok(Some(at));
+            }
+            after = at;
+        }
+        Ok(None)
+    }
+
+    async fn census(&self) -> Result<Census, JournalError> {
         let runs = self.runs();
-        let first = |run: &Arc<Mutex<Run>>| {
+        let mut counted = RunStatus::ALL.map(|status| (status, 0));
+        let mut open_questions = 0;
+        for run in runs.by_id.values() {
             let run = locked(run);
-            if run.status().is_final() { None } else { run.timers().into_values().filter(|at| *at > after).min() }
-        };
-        Ok(runs.by_id.values().filter_map(first).min())
+            let status = run.status();
+            counted.iter_mut().filter(|(known, _)| *known == status).for_each(|(_, count)| *count += 1);
+            if status == RunStatus::Waiting {
+                open_questions += run.open_questions();
+            }
+        }
+        Ok(Census { runs: counted.to_vec(), open_questions, bytes: None })
     }
 
     async fn released(&self, id: &RunId) -> Result<(), JournalError> {

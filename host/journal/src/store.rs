@@ -245,6 +245,17 @@ pub struct PruneReport {
     pub bytes: u64,
 }
 
+/// How much a store has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// How many runs stand in each way
+    pub runs: Vec<(RunStatus, u64)>,
+    /// Questions, and callbacks that are waited for, without an answer, of runs that rest
+    pub open_questions: u64,
+    /// The bytes that it takes; none if it is in no file
+    pub bytes: Option<u64>,
+}
+
 /// A run that was taken, with what is known of it.
 pub struct Taken {
     /// Writes to it
@@ -325,6 +336,9 @@ pub trait RunStore: Send + Sync {
     /// When the next timer or question of all runs is due after this time, of those that have not fired and are not answered; runs
     /// that are being worked on included, which see to their own. It is found without reading a run.
     async fn next_due(&self, after: SystemTime) -> Result<Option<SystemTime>, JournalError>;
+
+    /// How much there is. It is found without reading runs, apart from those that wait.
+    async fn census(&self) -> Result<Census, JournalError>;
 
     /// Returns when nobody works on a run, or whoever did is gone.
     async fn released(&self, run: &RunId) -> Result<(), JournalError>;

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_mcp::{
-    CallContext, Called, Catalog, CatalogError, Content, Elicited, HttpSettings, Identity, LogLevel, OfferedTool,
-    serve_http, serve_stdio,
+    Answer, Asked, Asks, CallContext, Called, Catalog, CatalogError, Client, Content, Elicited, HttpSettings, Identity,
+    LogLevel, OfferedTool, serve_http, serve_stdio,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -69,9 +69,49 @@ async fn ask(context: &CallContext, start: &str, message: &str, properties: Valu
     Called::text(format!("{start}: action={action}, content={content}"))
 }
 
+/// A field of the answer to a question that was put as the result of a call.
+fn answered<'a>(context: &'a CallContext, question: &str, field: &str) -> Option<&'a Value> {
+    match context.going_on().answers.get(question)? {
+        Elicited::Accept(form) => form.get(field),
+        Elicited::Decline | Elicited::Cancel => None,
+    }
+}
+
+/// Asks one question with one field, as the result of a call.
+fn later(id: &str, message: &str, field: &str, kind: &str, state: &str) -> Answer {
+    let schema = json!({ "type": "object", "properties": { field: { "type": kind } }, "required": [field] });
+    let questions = vec![Asked { id: id.to_owned(), message: message.to_owned(), schema }];
+    Answer::Asks(Asks { questions, state: state.to_owned() })
+}
+
+/// The tools that ask by the result of a call.
+fn call_later(name: &str, context: &CallContext) -> Result<Answer, CatalogError> {
+    let state = context.going_on().state.as_deref();
+    let forged = || CatalogError::InvalidState("`requestState` was changed".to_owned());
+    Ok(match name {
+        "test_input_required_result_elicitation" => {
+            match answered(context, "user_name", "name").and_then(Value::as_str) {
+                Some(name) => Called::text(format!("Hello, {name}!")).into(),
+                None => later("user_name", "What is your name?", "name", "string", "name"),
+            }
+        }
+        "test_input_required_result_multi_round" => match state {
+            None => later("step1", "Step 1: What is your name?", "name", "string", "one"),
+            Some("one") => later("step2", "Step 2: What is your favorite color?", "color", "string", "two"),
+            Some("two") => Called::text("Both steps are done.").into(),
+            Some(_) => return Err(forged()),
+        },
+        _ => match state {
+            None => later("confirm", "Please confirm", "ok", "boolean", "asked"),
+            Some("asked") => Called::text("state-ok").into(),
+            Some(_) => return Err(forged()),
+        },
+    })
+}
+
 #[async_trait]
 impl Catalog for Suite {
-    fn tools(&self) -> Vec<OfferedTool> {
+    fn tools(&self, _client: &Client) -> Vec<OfferedTool> {
         let plain = [
             "test_simple_text",
             "test_image_content",
@@ -83,6 +123,10 @@ impl Catalog for Suite {
             "test_error_handling",
             "test_elicitation_sep1034_defaults",
             "test_elicitation_sep1330_enums",
+            "test_input_required_result_elicitation",
+            "test_input_required_result_multi_round",
+            "test_input_required_result_request_state",
+            "test_input_required_result_tampered_state",
         ];
         let mut tools: Vec<OfferedTool> =
             plain.iter().map(|name| offered(name, json!({ "type": "object", "properties": {} }))).collect();
@@ -109,8 +153,11 @@ impl Catalog for Suite {
         name: &str,
         arguments: Map<String, Value>,
         context: CallContext,
-    ) -> Result<Called, CatalogError> {
-        Ok(match name {
+    ) -> Result<Answer, CatalogError> {
+        if name.starts_with("test_input_required_result_") {
+            return call_later(name, &context);
+        }
+        let called = match name {
             "test_simple_text" => Called::text("This is a simple text response for testing."),
             "test_image_content" => of(vec![image()]),
             "test_audio_content" => {
@@ -179,7 +226,8 @@ impl Catalog for Suite {
                 ask(&context, "Elicitation completed", "Please choose", properties, json!([])).await
             }
             _ => Called::text("Accepted."),
-        })
+        };
+        Ok(called.into())
     }
 }
 

@@ -16,6 +16,13 @@ pub enum Elicited {
     Cancel,
 }
 
+impl Elicited {
+    /// Whether it was answered, whatever the answer is.
+    pub fn is_accepted(&self) -> bool {
+        matches!(self, Elicited::Accept(_))
+    }
+}
+
 /// How serious a log line is, from the least to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {

@@ -11,8 +11,9 @@
 //! interface, so that a new generation of it changes nothing elsewhere. This crate must not know what an agent, a
 //! plugin or a graph is, and it decides nothing about who may call what: that belongs to whoever holds a [`Server`].
 //!
-//! Spoken are the protocol's revisions from 2024-11-05 to 2025-11-25. Sampling, roots, resources, prompts and
-//! completions are not offered, in either direction.
+//! Spoken are the protocol's revisions from 2024-11-05 to 2025-11-25, and as a server 2026-07-28, too, which has no
+//! sessions: a tool that asks ends its call with the question, and the client calls again with the answer. Sampling,
+//! roots, resources, prompts and completions are not offered, in either direction.
 
 mod client;
 mod error;
@@ -22,14 +23,15 @@ mod settings;
 mod text;
 
 pub use client::{
-    AddressCheck, ClientEvents, HttpClient, Progress, Server, ToolInfo, ToolReply, Unattended, http_client,
-    http_client_within,
+    AddressCheck, ClientEvents, EventReader, HttpClient, HttpReply, Progress, Server, StreamEvent, TooLarge, ToolInfo,
+    ToolReply, Unattended, http_client, http_client_within,
 };
 pub use error::{FailedExchange, McpError, ServeError, SettingsError};
 pub use exchange::{Elicited, LogLevel};
 pub use hotcell_tls::TlsFiles;
 pub use server::{
-    CLIENT_BACK_WITHIN, CallContext, Called, Catalog, CatalogError, Content, ElicitError, HttpServer, HttpSettings,
-    Identity, OfferedTool, serve_http, serve_pipe, serve_stdio,
+    Answer, Asked, Asks, CLIENT_BACK_WITHIN, CallContext, Called, Catalog, CatalogError, Client, Content, ElicitError,
+    GoingOn, HttpServer, HttpSettings, Identity, McpService, OfferedTool, SessionOwner, serve_http, serve_pipe,
+    serve_stdio,
 };
 pub use settings::{Limits, ServerSettings, Transport, parse_servers};

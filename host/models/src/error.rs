@@ -1,5 +1,6 @@
 //! What can go wrong between a question and its reply.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -158,6 +159,26 @@ impl ModelError {
 }
 
 impl ModelError {
+    /// What kind of error it is: the HTTP status, or a word. Nothing that anybody wrote is in it.
+    #[must_use]
+    pub fn kind(&self) -> Cow<'static, str> {
+        let word = match self {
+            Self::Status { status, .. } => return status.to_string().into(),
+            Self::Reported { .. } => "reported",
+            Self::TimedOut { .. } => "timeout",
+            Self::ConnectionRefused { .. } => "connection_refused",
+            Self::ConnectionReset { .. } => "connection_reset",
+            Self::Unreachable { .. } => "unreachable",
+            Self::Malformed { .. } => "malformed_reply",
+            Self::TooLarge { .. } => "reply_too_large",
+            Self::MissingKey { .. } => "missing_key",
+            Self::UnknownProvider { .. } | Self::NoProvider { .. } | Self::InvalidName { .. } => "unknown_model",
+            Self::InvalidUrl { .. } | Self::InvalidRequest { .. } => "invalid_request",
+            Self::Recording { .. } | Self::NotRecorded { .. } | Self::ScriptEnded { .. } => "recording",
+        };
+        word.into()
+    }
+
     /// Whether the provider, or the way to it, had a trouble that may be over a little later: beside what is transient,
     /// the statuses 408, 409 and 429 and all that say the fault is the server's.
     #[must_use]

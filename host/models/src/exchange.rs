@@ -26,6 +26,10 @@ pub struct Request {
     pub top_p: Option<f64>,
     /// Most tokens the reply may have; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
+    /// How much the model thinks before it answers, where it can; `None` leaves it to the provider.
+    pub reasoning: Option<Reasoning>,
+    /// Whether the provider is asked to keep the prompt, where it can.
+    pub keeps_prompt: bool,
     /// Other settings, under the names that the provider knows; they are sent where requests have a form of OpenAI's, and
     /// refused elsewhere.
     pub more: serde_json::Map<String, Value>,
@@ -53,6 +57,8 @@ impl Request {
             temperature: None,
             top_p: None,
             max_tokens: None,
+            reasoning: None,
+            keeps_prompt: false,
             more: serde_json::Map::new(),
             output_schema: None,
             server: None,
@@ -61,6 +67,13 @@ impl Request {
             timeout: None,
         }
     }
+}
+
+/// How much a model thinks before it answers. A provider that cannot do that is not told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reasoning {
+    /// The most tokens; `None` for what is usual.
+    pub budget: Option<u32>,
 }
 
 /// The forms of requests that OpenAI has, and servers that are compatible with it.

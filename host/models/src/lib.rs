@@ -23,8 +23,8 @@ mod untrusted;
 
 pub use error::ModelError;
 pub use exchange::{
-    Api, Finish, Message, ProviderState, Reply, Request, Role, Server, TokenUsage, ToolCallRequest, ToolChoice,
-    ToolSpec,
+    Api, Finish, Message, ProviderState, Reasoning, Reply, Request, Role, Server, TokenUsage, ToolCallRequest,
+    ToolChoice, ToolSpec,
 };
 pub use hotcell_tls::TlsFiles;
 pub use model::{Model, OnText};

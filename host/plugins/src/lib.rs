@@ -13,6 +13,7 @@ mod grant;
 mod kv;
 mod lock;
 mod record;
+mod schedule;
 mod settings;
 mod signature;
 mod standing;
@@ -30,6 +31,7 @@ pub use hotcell_cells::{Access, DirectoryGrant, Grants, HttpGrant};
 pub use kv::{Amount, Former, Listing, Owner, Stores, StoresError, TakeOverError};
 pub use lock::{LOCK_FILE, LockError};
 pub use record::RecordSettings;
+pub use schedule::{Misfire, ScheduleSettings};
 pub use settings::{
     AGENT_GRANTS, GrantsForm, KNOWLEDGE_GRANTS, LimitError, NotPinned, SERVER_GRANTS, SETTINGS_FILE, Settings,
     SettingsError, parse_grants,

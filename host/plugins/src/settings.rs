@@ -31,6 +31,11 @@
 //! private = ["scripts/salary.py"]    # of these only digests are kept; "*" stands for all
 //! max_bytes = 1048576                # of the recording of one call
 //!
+//! [[schedule]]                       # a server begins runs by itself
+//! name = "morning"
+//! cron = "0 9 * * 1-5"
+//! zone = "Europe/Berlin"
+//!
 //! [run]
 //! strict = true                      # a run fails for whoever started it if a node failed and nothing handles that
 //! journal_bytes = 67108864           # what a run may write to its journal
@@ -50,6 +55,7 @@ use serde::Deserialize;
 use thiserror::Error;
 
 use crate::record::RecordSettings;
+use crate::schedule::ScheduleSettings;
 
 /// Bytes that the file of a secret may have.
 const MAX_SECRET: u64 = 64 << 10;
@@ -80,6 +86,7 @@ pub struct Settings {
     callers: CallerSettings,
     run: RunSettings,
     record: RecordSettings,
+    schedule: Vec<ScheduleSettings>,
     compat: Compatibility,
     #[serde(skip)]
     distrusted: bool,
@@ -252,6 +259,7 @@ impl Settings {
         self.callers = CallerSettings::default();
         self.directories.clear();
         self.record = RecordSettings::default();
+        self.schedule.clear();
         self.distrusted = true;
         self
     }
@@ -316,7 +324,10 @@ impl Settings {
         let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
         let given = !self.grants.is_empty() || !self.secrets.is_empty();
         let given = given || !self.python.path.is_empty() || !self.callers.allow.is_empty();
-        let given = given || self.record != RecordSettings::default() || self.run.journal_bytes() > JOURNAL_BYTES;
+        let given = given
+            || !self.schedule.is_empty()
+            || self.record != RecordSettings::default()
+            || self.run.journal_bytes() > JOURNAL_BYTES;
         given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
     }
 
@@ -368,6 +379,7 @@ impl Settings {
                 self.run.journal_bytes()
             ));
         }
+        all.extend(self.schedule.iter().map(ScheduleSettings::in_words));
         for caller in &self.callers.allow {
             all.push(format!("the agent in `{}` may call this one with what is granted here", caller.display()));
         }
@@ -378,6 +390,11 @@ impl Settings {
         }
         let all = (!all.is_empty()).then(|| (String::new(), all));
         all.into_iter().chain(wishes.into_iter().map(|(name, lines)| (name.to_owned(), lines))).collect()
+    }
+
+    /// When a server begins runs by itself.
+    pub fn schedules(&self) -> &[ScheduleSettings] {
+        &self.schedule
     }
 
     /// All grants, by the names of scripts and plugins.

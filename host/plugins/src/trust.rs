@@ -73,6 +73,16 @@ impl Trust {
         }
     }
 
+    /// The trust in an agent that came from somewhere: a folder that nobody looked at is not trusted, whoever made the others.
+    #[must_use]
+    pub fn of_unnamed(&self) -> Self {
+        match self {
+            Trust::Listed(file) | Trust::Named(file) => Trust::Listed(file.clone()),
+            // No file has this name.
+            Trust::Everything => Trust::Listed(PathBuf::new()),
+        }
+    }
+
     /// What is pinned for a folder.
     pub(crate) fn pinned(&self, folder: &Path) -> Pinned {
         let file = match self {

@@ -6,18 +6,21 @@ use std::sync::Arc;
 
 use hotcell_budget::{BudgetScope, Bytes, RunBudget, Usage};
 use hotcell_cells::Grants;
+use hotcell_cells::policy::{Decision, decide_url};
 use hotcell_dialects::Dialect;
 use hotcell_dialects::leafmesh::MeshSettings;
 use hotcell_engine::{CallError, CallSite, Callee, Hooks, Nobody, PortError, SharedState, ToolCall, WebCall, WebReply};
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_graph::ir::Graph;
+use hotcell_plugins::ScheduleSettings;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+use url::Url;
 
 use crate::agent_registry::AgentRegistry;
 pub use crate::load_failure::LoadFailure;
-use crate::permissions::Permissions;
+use crate::permissions::{FILE_GRANTS, Permissions};
 use crate::revision::AgentRevision;
 
 /// A loaded agent, ready to run.
@@ -41,6 +44,8 @@ pub struct Agent {
     pub strict: bool,
     /// What a run of it may write to its journal (`[run] journal_bytes`)
     pub journal_bytes: Bytes,
+    /// When a server begins runs by itself that the folder's settings name; some may be of other agents of the folder
+    pub schedules: Vec<ScheduleSettings>,
     /// Prompts to suggest to a person
     pub conversation_starters: Vec<String>,
     /// Where it comes from, for whoever loads it again
@@ -51,6 +56,8 @@ pub struct Agent {
     pub(crate) revision: Option<AgentRevision>,
     /// What it says beside its graph, if it is a mesh
     pub(crate) mesh: Option<Arc<MeshSettings>>,
+    /// Whether nobody named it, so that it is trusted only as its folder is
+    pub(crate) is_unnamed: bool,
     pub(crate) own: Callee,
     /// What is granted to its file
     pub(crate) grants: Arc<Grants>,
@@ -74,6 +81,12 @@ impl Agent {
     pub async fn send(&self, call: WebCall) -> Result<WebReply, PortError> {
         let scope = Arc::new(BudgetScope::new(RunBudget::default(), Usage::default()));
         self.own.web.send(call, scope).await.result.map_err(|failure| failure.error)
+    }
+
+    /// Whether its own file may post to an address, by what that is called; where the name leads is looked at when something is sent.
+    pub fn may_post(&self, address: &Url) -> bool {
+        let granted = self.permissions.grants(FILE_GRANTS, &self.grants);
+        granted.is_ok_and(|grants| matches!(decide_url(&grants, address, "POST"), Some(Decision::Allow)))
     }
 
     /// Calls a tool of a component that its own file has set up ([`DeclaredComponent::tool`]), outside of any run.

@@ -1,20 +1,27 @@
 //! What came of a run, and what is wrong with an agent, as JSON for programs: the same on every surface.
 
+use hotcell_budget::Account;
 use hotcell_engine::{Outcome, RunReport};
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
+use hotcell_journal::{NodeFailure, RunId};
 use serde_json::{Value, json};
 
 /// What came of a run that gave control back: `run`, `status`, and what belongs to that status (`output`; `node` and `error`; `questions`),
 /// `failures`, `usage` and `used_by`.
 pub fn report_json(report: &RunReport) -> Value {
+    outcome_json(&report.run, &report.outcome, &report.failures, &report.account)
+}
+
+/// What came of a run of which no more is known than this, as [`report_json`] has it.
+pub fn outcome_json(run: &RunId, outcome: &Outcome, failures: &[NodeFailure], account: &Account) -> Value {
     let mut value = json!({
-        "run": report.run.as_str(),
-        "status": status(&report.outcome),
-        "failures": report.failures,
-        "usage": report.account.total(),
-        "used_by": report.account,
+        "run": run.as_str(),
+        "status": status(outcome),
+        "failures": failures,
+        "usage": account.total(),
+        "used_by": account,
     });
-    match &report.outcome {
+    match outcome {
         Outcome::Completed { output } => value["output"] = output.as_str().into(),
         Outcome::Failed { node, error } => {
             value["node"] = node.as_deref().into();

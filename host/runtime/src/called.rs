@@ -39,6 +39,12 @@ pub fn input_schema(agent: &Agent) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
+/// The JSON schema of what an agent gives that says of which form its results are: an object with values by their names.
+pub fn output_schema(agent: &Agent) -> Option<Value> {
+    let graph = &agent.graph;
+    graph.output_schema.as_ref().filter(|_| graph.results.is_some()).map(Value::from)
+}
+
 /// What a run of an agent is given that is called with this object. Whether it may be given that, the run says.
 pub fn called_with(agent: &Agent, arguments: &Map<String, Value>) -> RunInput {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -62,6 +62,11 @@ impl CellRuntime {
         Ok(CellRuntime { cells, interpreters: Arc::default() })
     }
 
+    /// The same for a host that shares the cells with others, by a weight of its own or with all that have none.
+    pub(crate) fn sharing(&self, weight: Option<u32>) -> Self {
+        CellRuntime { cells: self.cells.sharing(weight), interpreters: self.interpreters.clone() }
+    }
+
     pub(crate) fn cells(&self) -> &Cells {
         &self.cells
     }

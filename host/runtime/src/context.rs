@@ -28,6 +28,10 @@ pub(crate) struct LoadContext {
     parts: Arc<Parts>,
     sources: Arc<Sources>,
     offered: Arc<Offered>,
+    /// Whether what is loaded is used for long: then what it needs is ready at once, whatever becomes of the files
+    is_lasting: bool,
+    /// Whether nobody named the agent that is loaded, so that it is trusted only as its folder is
+    is_unnamed: bool,
 }
 
 /// The parts of a context.
@@ -64,11 +68,19 @@ pub(crate) struct Parts {
     pub(crate) progress: Option<OnProgress>,
     /// The clock that runs go by
     pub(crate) clock: Arc<dyn Clock>,
+    /// The folders, without links, outside which nothing is read when an agent is loaded; none for anywhere
+    pub(crate) within: Option<Arc<[PathBuf]>>,
 }
 
 impl LoadContext {
     pub(crate) fn new(parts: Parts) -> Self {
-        LoadContext { parts: Arc::new(parts), sources: Arc::new(Sources::Plain), offered: Arc::default() }
+        LoadContext {
+            parts: Arc::new(parts),
+            sources: Arc::new(Sources::Plain),
+            offered: Arc::default(),
+            is_lasting: false,
+            is_unnamed: false,
+        }
     }
 
     /// The same process, with loading that reads there.
@@ -79,6 +91,26 @@ impl LoadContext {
     /// The same process, where agents are handed this and nothing else.
     pub(crate) fn offering(&self, offered: Offered) -> Self {
         LoadContext { offered: Arc::new(offered), ..self.clone() }
+    }
+
+    /// The same process, for what is used for long.
+    pub(crate) fn lasting(&self) -> Self {
+        LoadContext { is_lasting: true, ..self.clone() }
+    }
+
+    /// The same process, for an agent that nobody named: nothing counts of what its folder brings unless somebody trusts that folder.
+    pub(crate) fn unnamed(&self, is_unnamed: bool) -> Self {
+        LoadContext { is_unnamed, ..self.clone() }
+    }
+
+    /// Whether what is loaded is used for long.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.is_lasting
+    }
+
+    /// Whether nobody named the agent that is loaded.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        self.is_unnamed
     }
 
     /// What the program hands to the agents that it loads.
@@ -125,6 +157,11 @@ impl LoadContext {
 
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.parts.clock
+    }
+
+    /// The folders outside which nothing is read when an agent is loaded; none for anywhere.
+    pub(crate) fn within(&self) -> Option<Arc<[PathBuf]>> {
+        self.parts.within.clone()
     }
 
     pub(crate) fn environment(&self) -> &Environment {
@@ -182,7 +219,7 @@ impl LoadContext {
 
     /// What the operator said about the folder of an agent that they name.
     pub(crate) fn named_folder(&self, folder: &Path) -> Result<AgentFolder, FolderError> {
-        let said = self.sources.folder(folder, FolderFor::Person, &self.parts.trust.of_named())?;
+        let said = self.sources.folder(folder, FolderFor::Person, &self.trust_of(FolderFor::Person))?;
         Ok(said.recorded_as(&self.parts.record))
     }
 
@@ -194,6 +231,7 @@ impl LoadContext {
     /// The trust that counts for whoever asks.
     pub(crate) fn trust_of(&self, who: FolderFor) -> Trust {
         match who {
+            FolderFor::Person if self.is_unnamed => self.parts.trust.of_unnamed(),
             FolderFor::Person => self.parts.trust.of_named(),
             FolderFor::Agent => self.parts.trust.clone(),
         }

@@ -1,6 +1,7 @@
 //! Environment variables as the host sees them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Where hotcell looks up variables: keys and URLs of models, and the variables that `env` grants name.
@@ -25,5 +26,12 @@ impl Environment {
     /// The value of a variable.
     pub fn get(&self, name: &str) -> Option<String> {
         (self.0)(name)
+    }
+}
+
+/// No value is shown by accident.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Environment")
     }
 }

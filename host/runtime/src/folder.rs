@@ -308,6 +308,14 @@ impl Surroundings for AgentSurroundings<'_> {
         }
     }
 
+    fn functions(&self, module: &str) -> Result<Vec<String>, String> {
+        let Some(found) = self.modules.find(module).filter(|found| found.file.ends_with(".py")) else {
+            return Ok(Vec::new());
+        };
+        let file = self.path_in_project(&found.file);
+        self.reach.python.names_in(&self.place(Some(module)), &file).map_err(|error| error.to_string())
+    }
+
     fn tool_marks(&self, tool: &str) -> ToolMarks {
         self.reach.python.marks(tool).unwrap_or_default()
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use hotcell_cells::{CompileEvent, LoadError};
 use hotcell_dialects::agent_spec::Exported;
-use hotcell_engine::{Clock, Gates};
+use hotcell_engine::{Clock, Gates, Meter};
 use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{MemoryStore, RunRecord, RunStore, SqliteStore};
 use hotcell_models::{Model, Prices, Providers, Recorder, Replay, Tokenizers};
@@ -43,11 +43,18 @@ struct Inner {
     gates: Gates,
     /// With what the journal keeps redacted values
     redaction_key: Arc<KeyOfJournal>,
+    /// Counts what is used of allowances
+    meter: Arc<OnceLock<Arc<dyn Meter>>>,
 }
 
 /// The folder in the user's cache where compiled cells are kept, if the user has a cache.
 pub fn cells_cache() -> Option<PathBuf> {
     dirs::cache_dir().map(|folder| folder.join("hotcell").join("cells"))
+}
+
+/// The folder where tools that build plugins are installed for all projects of the user, if the user has one for data.
+pub fn toolchains_folder() -> Option<PathBuf> {
+    dirs::data_dir().map(|folder| folder.join("hotcell").join("toolchains"))
 }
 
 /// What the user decides for all folders: `config.toml` in the configuration folder.
@@ -134,18 +141,22 @@ impl Host {
         Host::with_cell_runtime(self.context().cell_runtime().clone(), options)
     }
 
+    /// Has this count what is used of allowances, over all runs. Without it, they are counted for as long as the host lives; once one
+    /// counts, it stays.
+    pub fn counting_with(&self, meter: Arc<dyn Meter>) {
+        let _ = self.0.meter.set(meter);
+    }
+
     /// The same host, with the same runs and plugins, which hands this and nothing else to the agents that it loads, and to runs that go on.
     pub fn offering(&self, offered: Offered) -> Self {
-        let Inner { journal, context, gates, redaction_key } = &*self.0;
-        Host(Arc::new(Inner {
-            journal: journal.clone(),
-            context: context.offering(offered),
-            gates: gates.clone(),
-            redaction_key: redaction_key.clone(),
-        }))
+        let Inner { journal, context, gates, redaction_key, meter } = &*self.0;
+        let (journal, gates, meter) = (journal.clone(), gates.clone(), meter.clone());
+        let redaction_key = redaction_key.clone();
+        Host(Arc::new(Inner { journal, context: context.offering(offered), gates, redaction_key, meter }))
     }
 
     fn with_cell_runtime(cell_runtime: CellRuntime, options: HostOptions) -> Result<Self, HostError> {
+        let cell_runtime = cell_runtime.sharing(options.share);
         let trust = match options.trust {
             Some(trust) => trust,
             // Without a configuration folder there is no such file, and nothing is trusted.
@@ -211,8 +222,11 @@ impl Host {
             interactive: options.interactive,
             progress: options.progress,
             clock: options.clock,
+            within: options.within.map(|within| {
+                within.iter().map(|folder| folder.canonicalize().unwrap_or_else(|_| folder.clone())).collect()
+            }),
         });
-        Ok(Host(Arc::new(Inner { journal, context, gates: Gates::default(), redaction_key })))
+        Ok(Host(Arc::new(Inner { journal, context, gates: Gates::default(), redaction_key, meter: Arc::default() })))
     }
 
     /// Loads an agent: a graph file, or the folder that holds one. Nothing of it is run.
@@ -259,7 +273,8 @@ impl Host {
     /// # Errors
     /// When it cannot be loaded.
     pub async fn load_text_async(&self, agent: &Agent, text: String) -> Result<Agent, LoadFailure> {
-        let (context, path, dialect) = (self.context().clone(), agent.file.clone(), agent.dialect);
+        let context = self.context().unnamed(agent.is_unnamed);
+        let (path, dialect) = (agent.file.clone(), agent.dialect);
         let connections = self.context().connections();
         let loaded = connections.blocking(move || load::load_text(&context, &path, text, dialect)).await;
         loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()))

@@ -6,6 +6,7 @@
 mod address;
 mod agent;
 mod agent_registry;
+mod agent_tool;
 mod as_json;
 mod callbacks;
 mod called;
@@ -15,9 +16,12 @@ mod context;
 mod convert;
 mod discover;
 mod environment;
+mod evolve;
 mod folder;
+mod freshness;
 mod hooks;
 mod host;
+mod host_runs;
 mod inspect;
 mod key_files;
 mod knowledge;
@@ -27,8 +31,10 @@ mod load_failure;
 mod notices;
 mod offered;
 mod permissions;
+mod plugin_desk;
 mod plugin_nodes;
 mod plugin_registry;
+mod plugin_tool;
 mod plugin_tools;
 mod python;
 mod recordings;
@@ -42,20 +48,26 @@ mod server_keys;
 mod server_questions;
 mod servers;
 mod settle;
+mod ticket;
 mod tools;
 mod web;
 
 pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, OutsideCallError, Which};
-pub use as_json::{diagnostic_json, report_json};
+pub use agent_tool::{AgentRuns, AgentTool, Answers, Rested, answer_of, answer_schema, is_for_client};
+pub use as_json::{diagnostic_json, outcome_json, report_json};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
-pub use called::{PROMPT, called_with, input_schema};
+pub use called::{PROMPT, called_with, input_schema, output_schema};
 pub use cells::CarriedError;
 pub use discover::{Discovered, discover};
 pub use environment::Environment;
+pub use evolve::{EvolveError, EvolveSettings, Evolved, Generation};
+pub use freshness::{Freshness, Unsettled};
 pub use host::{
     ConfigError, Host, HostError, HostOptions, JournalChoice, ModelSource, OnProgress, Progress, RevisionChoice,
-    Session, StoresChoice, cells_cache, state_folder,
+    Session, StoresChoice, cells_cache, state_folder, toolchains_folder,
 };
+pub use host_runs::outcome_of;
+pub use hotcell_budget::Cost;
 pub use hotcell_cells::{
     Cleaned, Difference, clean_cells, compile_if_asked, compile_in_processes, compile_in_processes_of, raise_open_files,
 };
@@ -63,15 +75,16 @@ pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_dialects::leafmesh;
 pub use hotcell_engine::{
-    CallError, CallReport, Clock, Counted, Event, HookPoint, ManualClock, Nobody, NodeTiming, Observer, Outcome,
-    People, PortError, RunError, RunInput, RunReport, StateFold, SystemClock, Timings, Turn, WebCall, WebReply,
+    CallError, CallReport, Clock, Counted, Event, HookPoint, ManualClock, Meter, Nobody, NodeTiming, Observer, Outcome,
+    People, PortError, RunError, RunInput, RunReport, StateFold, SystemClock, Timings, Turn, Uncounted, Used, WebCall,
+    WebReply, used,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
 pub use hotcell_journal::{
-    ClientCall, Completed, Entry, EntryPage, EntryPath, Fact, History, JournalError, NodeFailure, NumberedEntry,
-    OpenQuestion, PruneReport, Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus, RunStore,
-    RunSummary, SqliteStore, callback_of, failures, open_questions,
+    Census, ClientCall, Completed, Entry, EntryPage, EntryPath, Fact, History, JournalError, NodeFailure,
+    NumberedEntry, OpenQuestion, PruneReport, Question, RunHeader, RunId, RunPage, RunQuery, RunRecord, RunStatus,
+    RunStore, RunSummary, SqliteStore, Write, callback_of, failures, open_questions,
 };
 pub use hotcell_mcp as mcp;
 pub use hotcell_models::{Price, Prices, ToolSpec};
@@ -81,11 +94,12 @@ pub use knowledge::{KnowledgeError, KnowledgeProblem};
 pub use live::{LiveCatalog, Make};
 pub use offered::{FunctionCall, OfferError, Offered, OfferedFunction};
 pub use permissions::Revoked;
+pub use plugin_desk::{DecideError, PluginDesk, RemoveError};
 pub use plugin_tools::PluginTools;
 pub use recordings::UnreadRecording;
 pub use reexecute::{Again, CallReexecuted, Finder, ReexecuteError, Tally, UnusableCall};
 pub use revision::RevisionError;
 pub use revision::kept::KeptError;
 pub use revision_registry::RevisionRegistry;
-pub use serve::{ToolCatalog, agents_in};
+pub use serve::{ToolCatalog, agents_in, tool_name};
 pub use tokio_util::sync::CancellationToken;

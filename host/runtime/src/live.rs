@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use hotcell_mcp::{CallContext, Called, Catalog, CatalogError, OfferedTool};
+use hotcell_mcp::{Answer, CallContext, Catalog, CatalogError, Client, OfferedTool};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -67,11 +67,11 @@ impl LiveCatalog {
 
 #[async_trait]
 impl Catalog for LiveCatalog {
-    fn tools(&self) -> Vec<OfferedTool> {
-        self.now().tools()
+    fn tools(&self, client: &Client) -> Vec<OfferedTool> {
+        self.now().tools(client)
     }
 
-    async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Called, CatalogError> {
+    async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Answer, CatalogError> {
         self.now().call(name, arguments, call).await
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod locate;
 mod one;
 mod origin;
 pub(crate) mod project;
+mod schedules;
 mod unmatched;
 
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ pub(crate) fn load(context: &LoadContext, path: &Path, loading: &Loading<'_>) ->
     let located = locate(&Sources::Plain, path, None)?;
     let components = absolute(loading.components)?;
     let loading = Loading { agent: loading.agent, components: &components };
-    load_located(&context.reading(Sources::noted()), &located, &loading, None)
+    load_located(&context.reading(Sources::noted(context.within())), &located, &loading, None)
 }
 
 /// The text of an agent's file.
@@ -55,7 +56,7 @@ pub(crate) fn load_text(
     dialect: Dialect,
 ) -> Result<Agent, LoadFailure> {
     let located = locate(&Sources::Plain, path, None)?;
-    let sources = Sources::noted_with(located.file.clone(), text);
+    let sources = Sources::noted_with(located.file.clone(), text, context.within());
     load_located(&context.reading(sources), &located, &Loading::default(), Some(dialect))
 }
 
@@ -85,6 +86,7 @@ fn load_located(
     let mut digests = vec![one.digest.clone()];
     let mut family = children(context, &one, &one.folder, &mut vec![one.file.clone()], &mut digests, &mut diagnostics);
     callees::load_into(&mut family, context, &one, &mut digests, &mut diagnostics);
+    diagnostics.extend(schedules::check(one.said.settings().schedules()));
     if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
         return Err(LoadFailure { diagnostics });
     }
@@ -102,6 +104,7 @@ fn load_located(
         names: one.names,
         strict: one.said.settings().is_strict(),
         journal_bytes: one.said.settings().journal_bytes(),
+        schedules: one.said.settings().schedules().to_vec(),
         file: one.file,
         folder: one.folder,
         conversation_starters: one.conversation_starters,
@@ -110,6 +113,7 @@ fn load_located(
             [digest] => digest.clone(),
             several => blake3::hash(several.concat().as_bytes()).to_hex().to_string(),
         },
+        is_unnamed: context.is_unnamed(),
         own: one.callee,
         grants: one.grants,
         permissions: one.permissions,

@@ -237,14 +237,19 @@ impl PluginRegistry {
         &self.permissions
     }
 
-    /// Takes note of the plugins that were asked for since this was made, and of those whose tools they may call.
-    pub(crate) fn note_used(&self, sources: &Sources, project: &Path) {
+    /// Takes note of the plugins that were asked for since this was made, and of those whose tools they may call. Where they are used for
+    /// long, they are compiled, so that calls do not hang on files that somebody replaces.
+    pub(crate) fn note_used(&self, sources: &Sources, project: &Path, is_lasting: bool) {
         let mut noted = BTreeSet::new();
         loop {
             let used = self.used.names.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let Some(name) = used.difference(&noted).next().cloned() else { break };
             if let Some(registered) = self.plugins.get(&name) {
                 sources.note_plugin(project, &registered.file, &registered.plugin);
+                if is_lasting && registered.standing == Standing::Ready {
+                    // What is wrong with it shows when it is called.
+                    let _ = self.cell(registered);
+                }
                 for tool in &registered.terms.grants.tool {
                     match tool.as_str() {
                         "*" => self.plugins.keys().for_each(|name| self.used.add(name)),

@@ -95,6 +95,7 @@ struct Marks {
     #[serde(default)]
     confirm: bool,
     allowed: Option<Vec<String>>,
+    category: Option<String>,
 }
 
 /// What the cell says of a file.
@@ -213,11 +214,16 @@ impl PythonTools {
     pub(crate) fn marks(&self, name: &str) -> Option<ToolMarks> {
         let (file, _, function) = self.find(name)?;
         match file.tools.get(&function) {
-            Some(Described::Tool { marks: Marks { confirm, allowed }, .. }) => {
-                Some(ToolMarks { confirm: *confirm, allowed: allowed.clone() })
+            Some(Described::Tool { marks: Marks { confirm, allowed, category }, .. }) => {
+                Some(ToolMarks { confirm: *confirm, allowed: allowed.clone(), category: category.clone() })
             }
             _ => None,
         }
+    }
+
+    /// The names of all functions of a file, in its order, whether they can be used or not.
+    pub(crate) fn names_in(&self, place: &Place<'_>, file: &str) -> Result<Vec<String>, Arc<ToolFileError>> {
+        Ok(self.file(place, file)?.tools.keys().cloned().collect())
     }
 
     /// The names and the full names of all functions of a file that are tools, in its order.

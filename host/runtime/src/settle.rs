@@ -71,6 +71,9 @@ pub(crate) fn settle<T>(
     site: &CallSite,
 ) -> (Result<T, CallError>, Account) {
     budget_scope.spend(&report.usage);
+    let denied: Vec<&str> = report.denials.iter().map(|denial| denial.capability.name()).collect();
+    let failed = matches!(&report.result, Err(error) if !matches!(error, CellError::Suspended { .. }));
+    site.tell_called(name, failed, &report.usage, &denied);
     recordings::keep(name, report.recording, site);
     let mut account = Account::of(name, report.usage);
     for (who, usage) in report.nested {

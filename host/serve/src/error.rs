@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use hotcell_runtime::JournalError;
 use thiserror::Error;
 
+use crate::agents::LoadError;
 use crate::store::StoreError;
 
 /// Why a server cannot be set up or serve.
@@ -26,9 +27,25 @@ pub enum ServeError {
     /// The journal cannot be read
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// The tenants cannot be served together
+    #[error("{0}")]
+    Tenants(String),
+    /// Somebody who is said to issue tokens cannot
+    #[error("{0}")]
+    Oidc(String),
     /// A route says nothing of who may use it
     #[error("{0}")]
     Route(String),
+}
+
+impl From<LoadError> for ServeError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Clash(text) => ServeError::Agents(text),
+            LoadError::Store(error) => error.into(),
+            error @ LoadError::Sent { .. } => ServeError::Store(error.to_string()),
+        }
+    }
 }
 
 impl From<StoreError> for ServeError {

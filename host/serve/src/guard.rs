@@ -5,15 +5,18 @@ use std::sync::Arc;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use hotcell_http::{HostRefused, Peer};
+use hotcell_http::{HostRefused, Hosts, Peer};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HOST, ORIGIN, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
+use crate::access::{Asker, Identity};
+use crate::log;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
 use crate::state::Server;
@@ -22,56 +25,80 @@ use crate::state::Server;
 #[derive(Clone, Copy)]
 pub(crate) struct Documented;
 
-/// Refuses what was sent to another name, from another page, or by somebody who may not do it, and writes down what was done.
+/// Refuses what was sent from another page, or by somebody who may not do it, and writes down what was done.
 pub(crate) async fn admit(State(server): State<Server>, mut request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let needs = match check(&server, &request) {
         Ok(needs) => needs,
         Err(problem) => return problem.into_response(),
     };
-    let caller = match server.access().admit(request.headers(), &needs) {
+    // Whoever did not come by the front is nobody.
+    let identity = request.extensions_mut().remove().unwrap_or(Identity::Nobody);
+    let caller = match server.access().admit(identity.clone(), &needs) {
         Ok(caller) => caller,
         Err(refused) => {
             let (caller, problem) = *refused;
             let response = problem.into_response();
-            server.access().audit.note(&caller, &method, &path, response.status());
+            server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
             return response;
         }
     };
+    log::caller(&caller);
     if needs == Needs::Nothing {
         return next.run(request).await;
     }
     if let Some(peer) = request.extensions().get::<Peer>() {
         peer.is_known();
     }
+    if let Err(problem) = within_quota(&server, &method, &path) {
+        let response = problem.into_response();
+        server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
+        return response;
+    }
     server.ready().cancelled().await;
+    request.extensions_mut().insert(Asker::of(&caller, &identity));
     request.extensions_mut().insert(caller.clone());
     let response = next.run(request).await;
-    server.access().audit.note(&caller, &method, &path, response.status());
+    server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
     response
 }
 
-/// What a request needs, if it was sent here at all.
+/// Refuses one request too many, and what would be kept where no more may be. What only looks, or ends something, goes on.
+fn within_quota(server: &Server, method: &Method, path: &str) -> Result<(), Problem> {
+    const KEEPS_NOTHING: [&str; 4] = ["search", "count", "cancel", "answers"];
+    server.quotas().request()?;
+    let keeps = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+    match keeps && !KEEPS_NOTHING.contains(&path.rsplit('/').next().unwrap_or_default()) {
+        true => server.quotas().keep(),
+        false => Ok(()),
+    }
+}
+
+/// What a request needs, if it is not from a page that has no business here.
 fn check(server: &Server, request: &Request) -> Result<Needs, Problem> {
-    check_host(server, request.uri(), request.headers())?;
+    check_origin(server, request.uri(), request.headers())?;
     // What has no route, or not for this method, is refused by the router.
     let path = request.extensions().get::<MatchedPath>();
     let needs = path.and_then(|path| server.rules().get(request.method(), path.as_str()));
     Ok(needs.cloned().unwrap_or(Needs::Nothing))
 }
 
-fn check_host(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
-    server.hosts().check(uri, headers).map_err(|refused| {
+/// Refuses what was sent to another name than those of the server.
+pub(crate) fn check_host(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+    hosts.check(uri, headers).map_err(|refused| {
         let status = match refused {
             HostRefused::Missing => StatusCode::BAD_REQUEST,
             HostRefused::Unknown => StatusCode::MISDIRECTED_REQUEST,
         };
         Problem::new(status, format!("{refused}; `--host NAME` adds one"))
-    })?;
+    })
+}
+
+fn check_origin(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     // A browser says from which page a request comes. Other pages get nothing here, those of other servers of this machine
     // neither: the name and the port have to be those that the request was sent to.
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
-    if server.meshes().lets_in(origin) {
+    if server.lets_in(origin) {
         return Ok(());
     }
     let page = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
@@ -84,10 +111,10 @@ fn check_host(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Pro
     }
 }
 
-/// Lets the pages of other origins use the server that a mesh names, and those alone: browsers are told so, before a request and
-/// with each reply.
+/// Lets the pages of other origins use the server that its operator or a mesh names, and those alone: browsers are told so, before
+/// a request and with each reply.
 pub(crate) async fn pages(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let origin = request.headers().get(ORIGIN).filter(|origin| server.meshes().lets_in(origin)).cloned();
+    let origin = request.headers().get(ORIGIN).filter(|origin| server.lets_in(origin)).cloned();
     let Some(origin) = origin else { return next.run(request).await };
     let asks_first =
         request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -95,6 +122,7 @@ pub(crate) async fn pages(State(server): State<Server>, request: Request, next: 
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("content-location, location, retry-after"));
     headers.insert(VARY, HeaderValue::from_static("origin"));
     if asks_first {
         let (methods, names) =
@@ -126,6 +154,11 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
         }
         response = problem;
     }
+    secured(response)
+}
+
+/// Adds what every reply has.
+pub(crate) fn secured(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
         (CACHE_CONTROL, "no-store"),
@@ -134,6 +167,7 @@ pub(crate) async fn finish(request: Request, next: Next) -> Response {
         (REFERRER_POLICY, "no-referrer"),
         (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ] {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use crate::role::Role;
+use crate::tenant_name::TenantName;
 
 /// What begins every key, so that it is recognised where it does not belong.
 const PREFIX: &str = "hck";
@@ -21,6 +22,8 @@ pub struct ApiKey {
     pub id: String,
     /// What it is for
     pub name: String,
+    /// The tenant that whoever has it belongs to; none on a server without tenants
+    pub tenant: Option<TenantName>,
     /// What it allows
     pub roles: Vec<Role>,
     /// When it was made

@@ -1,6 +1,7 @@
 //! The server: agents of every language, their runs and the people who answer them, over HTTP.
 //!
 //! [`Server::new`] finds and loads the agents below some folders, [`Server::serve`] answers requests until it is told to stop.
+//! [`Site`] does so for several tenants, each with a server of its own that the others cannot reach.
 //! Runs are in the journal of the [`Host`](hotcell_runtime::Host) and nowhere else: a stream of events is the entries of a run
 //! as they are committed, so a server that is killed loses nothing, and a client that comes back misses nothing.
 
@@ -10,25 +11,44 @@ mod api;
 mod deadlines;
 mod error;
 mod follow;
+mod front;
+mod gauges;
 mod guard;
 mod input;
+mod jwt;
 mod key;
 mod leash;
 mod live;
 mod locks;
+mod log;
 mod mesh;
+mod object;
+mod plugin_view;
 mod problem;
+mod quota;
 mod role;
 mod rules;
 mod runs;
+mod schedule;
 mod server;
+mod server_file;
+mod site;
+mod spending;
 mod state;
 mod store;
+mod tenant_name;
 mod view;
+mod watch;
 
 pub use access::Keys;
+pub use access::oidc::{OidcSettings, TenantOf};
+pub use agents::watching::Watching;
 pub use error::ServeError;
 pub use key::{ApiKey, Token};
 pub use problem::Problem;
+pub use quota::{MonthBudget, Quota};
 pub use role::Role;
+pub use server_file::{ServerFile, ServerFileError, TenantSetup, is_origin};
+pub use site::{Site, Tenant};
 pub use state::{ServeSettings, Server};
+pub use tenant_name::{NotAName, TenantName};

@@ -131,6 +131,11 @@ impl Told {
         Arc::new(told)
     }
 
+    /// The run, if it has begun.
+    pub(crate) fn run(&self) -> Option<&RunId> {
+        self.hold.get().map(|hold| &hold.run)
+    }
+
     /// Keeps how the run stands for those who wait for it.
     pub(crate) fn reported(&self, report: RunReport) {
         if let Some(hold) = self.hold.get() {

@@ -104,6 +104,14 @@ impl Problem {
             .with("run_id", run.as_str())
     }
 
+    /// A thread has gone on after a certain run.
+    pub(crate) fn thread_moved(thread: &str, run: &RunId) -> Self {
+        Problem::conflict(format!("thread `{thread}` has gone on after run `{run}`"))
+            .kind("thread-moved", "The thread has gone on")
+            .with("thread_id", thread)
+            .with("run_id", run.as_str())
+    }
+
     /// The run that keeps another one of its thread from being begun, if that is the problem.
     pub(crate) fn run_in_the_way(&self) -> Option<String> {
         let is_that = ["thread-busy", "thread-interrupted"].iter().any(|kind| self.is_kind(kind));
@@ -115,8 +123,18 @@ impl Problem {
         self.is_kind("run-ended")
     }
 
+    /// Whether another run of the thread was begun, or is worked on, where one was to follow a certain other.
+    pub(crate) fn is_thread_elsewhere(&self) -> bool {
+        ["thread-busy", "thread-interrupted", "thread-moved"].iter().any(|kind| self.is_kind(kind))
+    }
+
+    /// The last part of its kind.
+    pub(crate) fn short_kind(&self) -> &str {
+        self.kind.strip_prefix("urn:hotcell:problem:").unwrap_or(&self.kind)
+    }
+
     fn is_kind(&self, kind: &str) -> bool {
-        self.kind.strip_prefix("urn:hotcell:problem:") == Some(kind)
+        self.short_kind() == kind
     }
 
     /// The last run of the thread waits for a person.
@@ -147,6 +165,8 @@ impl IntoResponse for Problem {
             let seconds = self.more.get("retry_after").and_then(Value::as_u64).unwrap_or(1);
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
+        // For protocols that say the same in another form.
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_runtime::{
-    Agent, CallbackError, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, RunError, RunId,
-    RunInput, RunQuery, RunRecord, RunStatus, RunStore, Session, StateFold, open_questions,
+    Agent, CallbackError, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, Outcome, RunError,
+    RunId, RunInput, RunQuery, RunRecord, RunStatus, RunStore, Session, StateFold, open_questions,
 };
-use serde::Deserialize;
+use hotcell_telemetry::{About, Telemetry};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 use utoipa::ToSchema;
 
 use crate::agents::Agents;
@@ -17,13 +19,15 @@ use crate::follow::Follower;
 use crate::input::is_ours;
 use crate::live::{Begun, Hold, InHand, Live, Told};
 use crate::locks::Locks;
+use crate::log;
 use crate::problem::Problem;
+use crate::quota::Quotas;
 
 /// Runs that are looked at together when the server starts.
 const PAGE: usize = 500;
 
 /// What to do about a run of a thread that is busy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum IfBusy {
     /// Refuse the new run
@@ -38,12 +42,25 @@ pub(crate) enum IfBusy {
     Rollback,
 }
 
+/// How a run goes on that rests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// With what was sent to it; not where somebody paused it
+    Wake,
+    /// Whatever it rests for
+    Resume,
+    /// From the node that failed
+    Retry,
+}
+
 /// The runs of a server.
 pub(crate) struct Runs {
     host: Host,
     /// Of runs of other agents in the journal nothing is shown, and nothing is done to them
     agents: Arc<Agents>,
+    telemetry: Telemetry,
     in_hand: Arc<InHand>,
+    quotas: Arc<Quotas>,
     /// Places for runs that are worked on
     room: Arc<Semaphore>,
     places: usize,
@@ -61,10 +78,12 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn new(host: Host, agents: Arc<Agents>, places: usize) -> Self {
+    pub(crate) fn new(host: Host, agents: Arc<Agents>, places: usize, quotas: Quotas, telemetry: Telemetry) -> Self {
         Runs {
             host,
             agents,
+            quotas: Arc::new(quotas),
+            telemetry,
             in_hand: Arc::default(),
             room: Arc::new(Semaphore::new(places)),
             places,
@@ -84,6 +103,16 @@ impl Runs {
     /// How many this process has in hand.
     pub(crate) fn working(&self) -> usize {
         self.in_hand.len()
+    }
+
+    /// Keeps what is used within what may be used.
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.quotas
+    }
+
+    /// How many may be worked on at a time.
+    pub(crate) fn places(&self) -> usize {
+        self.places
     }
 
     /// What loads and runs agents.
@@ -132,7 +161,13 @@ impl Runs {
     pub(crate) async fn find(&self, run: &str) -> Result<RunRecord, Problem> {
         let none = || Problem::from(JournalError::NoSuchRun(run.to_owned()));
         match self.store().find(run).await {
-            Ok(record) if record.id.as_str() == run && self.agents.id_of(&record.header.source).is_some() => Ok(record),
+            Ok(record) if record.id.as_str() == run => match self.agents.id_of(&record.header.source) {
+                Some(agent) => {
+                    log::about_run(run, Some(&agent));
+                    Ok(record)
+                }
+                None => Err(none()),
+            },
             Ok(_) | Err(JournalError::NoSuchRun(_) | JournalError::Ambiguous(..)) => Err(none()),
             Err(error) => Err(error.into()),
         }
@@ -157,7 +192,7 @@ impl Runs {
         };
         let mut last = None;
         loop {
-            let problem = match self.try_start(agent, given.clone(), listens).await {
+            let problem = match self.try_start(agent, given.clone(), None, listens).await {
                 Err(problem) if if_busy != IfBusy::Reject => problem,
                 begun => return begun,
             };
@@ -169,6 +204,20 @@ impl Runs {
             self.make_way(&way, if_busy, problem).await?;
             last = Some(way);
         }
+    }
+
+    /// Begins a run as [`Runs::start`] does, in its thread right after a certain run.
+    ///
+    /// # Errors
+    /// As there, and when that is not the last run of the thread.
+    pub(crate) async fn start_after(
+        &self,
+        agent: &Arc<Agent>,
+        given: RunInput,
+        last: &RunId,
+        listens: bool,
+    ) -> Result<Begun, Problem> {
+        self.try_start(agent, given, Some(last), listens).await
     }
 
     /// Waits for a run that is in the way of another one, or ends it.
@@ -205,10 +254,17 @@ impl Runs {
         self.rest(run).await
     }
 
-    async fn try_start(&self, agent: &Arc<Agent>, given: RunInput, listens: bool) -> Result<Begun, Problem> {
+    async fn try_start(
+        &self,
+        agent: &Arc<Agent>,
+        given: RunInput,
+        after: Option<&RunId>,
+        listens: bool,
+    ) -> Result<Begun, Problem> {
         if self.is_draining() {
             return Err(Problem::unavailable("the server is shutting down; nothing was begun"));
         }
+        self.quotas.may_begin(self.clock().now())?;
         let Ok(place) = self.room.clone().try_acquire_owned() else {
             let detail = format!("the server works on {} runs, which is its limit; nothing was begun", self.places);
             return Err(Problem::unavailable(detail).kind("too-many-runs", "The server is busy"));
@@ -216,21 +272,36 @@ impl Runs {
         let _thread = match &given.thread {
             Some(thread) => {
                 let begins = self.threads.lock(thread).await;
-                self.check_thread(agent, thread).await?;
+                self.check_thread(agent, thread, after).await?;
                 Some(begins)
             }
             None => None,
         };
+        self.quotas.begin(self.clock().now())?;
         let (told, begun) = Told::beginning(self.in_hand.clone(), listens);
-        let session = Session { people: told.clone(), observer: told.clone(), cancel: self.stop.clone() };
-        let (host, agent, rested) = (self.host.clone(), agent.clone(), self.rested.clone());
-        let work = self.tasks.spawn(async move {
-            let report = host.run(&agent, given, session).await;
-            drop(place);
-            rested.notify_one();
-            report.map(|report| told.reported(report))
-        });
+        let agent_id = self.agents.id_of(agent.source());
+        let about = about(&self.agents, agent.source(), given.thread.as_deref());
+        let observer = self.telemetry.watch(about, told.clone());
+        let session = Session { people: told.clone(), observer, cancel: self.stop.clone() };
+        let (host, agent, rested, quotas) =
+            (self.host.clone(), agent.clone(), self.rested.clone(), self.quotas.clone());
+        let work = self.tasks.spawn(
+            async move {
+                let report = host.run(&agent, given, session).await;
+                if let Some(run) = told.run() {
+                    quotas.count(&host, run).await;
+                }
+                drop(place);
+                // One that is over waits for no time.
+                if !report.as_ref().is_ok_and(|report| is_over(&report.outcome)) {
+                    rested.notify_one();
+                }
+                report.map(|report| told.reported(report))
+            }
+            .in_current_span(),
+        );
         if let Ok(begun) = begun.await {
+            log::about_run(begun.run.as_str(), agent_id.as_deref());
             return Ok(begun);
         }
         // It did not begin.
@@ -242,8 +313,14 @@ impl Runs {
     }
 
     /// Whether a run of this agent can be begun in a thread now.
-    async fn check_thread(&self, agent: &Agent, thread: &str) -> Result<(), Problem> {
-        let Some(last) = self.store().last_of_thread(agent.source(), thread).await? else { return Ok(()) };
+    async fn check_thread(&self, agent: &Agent, thread: &str, after: Option<&RunId>) -> Result<(), Problem> {
+        let last = self.store().last_of_thread(agent.source(), thread).await?;
+        if let Some(after) = after
+            && last.as_ref().map(|last| &last.id) != Some(after)
+        {
+            return Err(Problem::thread_moved(thread, after));
+        }
+        let Some(last) = last else { return Ok(()) };
         match last.status {
             RunStatus::Running => Err(Problem::thread_busy(thread, &last.id)),
             RunStatus::Waiting => {
@@ -258,18 +335,55 @@ impl Runs {
         }
     }
 
+    /// Goes on with a run that rests, in the background.
+    ///
+    /// # Errors
+    /// When it has ended, did not fail, or is worked on.
+    pub(crate) fn go_on(&self, run: &RunRecord, again: Again) -> Result<(), Problem> {
+        if self.is_draining() {
+            return Err(Problem::unavailable("the server is shutting down; nothing goes on"));
+        }
+        let fits = match again {
+            Again::Retry => run.status == RunStatus::Failed,
+            Again::Resume | Again::Wake => !run.status.is_final(),
+        };
+        if !fits {
+            return Err(Problem::ended(&run.id, run.status));
+        }
+        if run.status == RunStatus::Running || self.is_live(&run.id) {
+            return Err(Problem::conflict(format!("run `{}` is being worked on", run.id))
+                .kind("run-busy", "The run is worked on")
+                .with("run_id", run.id.as_str()));
+        }
+        self.again(self.in_hand.take(&run.id), again);
+        Ok(())
+    }
+
     /// Goes on with a run in the background, as soon as there is a place.
     fn resume(&self, hold: Hold) {
+        self.again(hold, Again::Wake);
+    }
+
+    fn again(&self, hold: Hold, again: Again) {
         let (host, room, draining) = (self.host.clone(), self.room.clone(), self.draining.clone());
-        let (cancel, rested) = (self.stop.clone(), self.rested.clone());
-        let working = self.clock().working();
+        let (cancel, rested, quotas) = (self.stop.clone(), self.rested.clone(), self.quotas.clone());
+        let (working, agents, telemetry) = (self.clock().working(), self.agents.clone(), self.telemetry.clone());
         self.tasks.spawn(async move {
             // What is not begun before the server ends is begun at its next start.
             let Some(Ok(_place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };
             let run = hold.run.clone();
             let told = Told::going_on(hold, working);
-            let session = Session { people: told.clone(), observer: told.clone(), cancel };
-            let resumed = host.wake(run.as_str(), session).await;
+            // What cannot be read is said by whoever goes on with it.
+            let record = host.journal().find(run.as_str()).await.ok();
+            let about = record.map(|record| about(&agents, &record.header.source, record.thread())).unwrap_or_default();
+            let observer = telemetry.watch(about, told.clone());
+            let session = Session { people: told.clone(), observer, cancel };
+            let resumed = match again {
+                Again::Wake => host.wake(run.as_str(), session).await,
+                Again::Resume => host.resume(run.as_str(), session).await.map(Some),
+                Again::Retry => host.retry(run.as_str(), session).await.map(Some),
+            };
+            quotas.count(&host, &run).await;
             rested.notify_one();
             match resumed {
                 Ok(Some(report)) => told.reported(report),
@@ -348,6 +462,8 @@ impl Runs {
             let detail = format!("run `{}` has not ended; cancel it first", run.id);
             return Err(Problem::conflict(detail).kind("run-not-ended", "The run has not ended"));
         }
+        // What it has used is used.
+        self.quotas.count(&self.host, &run.id).await;
         let query = RunQuery { run: Some(run.id.clone()), ..RunQuery::default() };
         match self.store().prune(&query).await?.runs {
             0 => {
@@ -410,4 +526,14 @@ impl Runs {
         self.tasks.wait().await;
         left
     }
+}
+
+/// What metrics and traces say about a run of an agent that was loaded from there.
+fn about(agents: &Agents, source: &str, thread: Option<&str>) -> About {
+    About { agent: agents.id_of(source).unwrap_or_default(), thread: thread.map(str::to_owned), tenant: None }
+}
+
+/// Whether nothing more happens to a run that gave control back like this.
+fn is_over(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. } | Outcome::Stopped { .. } | Outcome::Cancelled)
 }

@@ -1,29 +1,42 @@
 //! The server: what it is set up with, and its life from the first agent that is loaded to the last run that is let go.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use axum::{Extension, Router};
+use futures::future::{join_all, join3, try_join_all};
 use hotcell_http::Hosts;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::access::Access;
 use crate::access::audit::Audit;
-use crate::agents::Agents;
+use crate::access::oidc::Oidc;
+use crate::agents::refresh::Loaded;
+use crate::agents::sent::place_of;
+use crate::agents::{Agents, Root};
 use crate::api;
 use crate::deadlines;
 use crate::error::ServeError;
+use crate::front::{Front, Served};
+use crate::gauges;
 use crate::guard;
 use crate::mesh;
 use crate::mesh::meshes::Meshes;
+use crate::quota::Quotas;
 use crate::rules::Rules;
 use crate::runs::Runs;
-use crate::state::{Inner, ServeSettings, Server};
+use crate::schedule;
+use crate::schedule::tasks::Schedules;
+use crate::spending;
+use crate::state::{Common, Inner, ServeSettings, Server};
 use crate::store::Store;
+use crate::tenant_name::TenantName;
+use crate::watch;
 
 impl Server {
     /// Finds and loads the agents of the folders. What cannot be loaded is not served; [`Server::not_served`] says why.
@@ -32,28 +45,45 @@ impl Server {
     /// When the server cannot be set up.
     pub async fn new(host: Host, settings: ServeSettings) -> Result<Self, ServeError> {
         let store = Store::open(settings.file.as_deref())?;
-        let log = settings.file.as_deref().map(|file| file.with_extension("audit.jsonl"));
-        let audit = Audit::open(log.as_deref()).map_err(|error| {
-            let file = log.as_deref().unwrap_or_else(|| Path::new("")).display();
-            ServeError::Store(format!("the audit log {file} cannot be used: {error}"))
-        })?;
-        let access = Access::new(store.clone(), audit, settings.requests_per_second);
-        let (agents, not_served) = Agents::load(&host, &settings.folders).await.map_err(ServeError::Agents)?;
-        let agents = Arc::new(agents);
-        let (_, document) = api::routes();
-        let rules = Rules::of(&document).map_err(ServeError::Route)?;
+        let common = Common::new(&settings, store.clone(), false)?;
+        Server::of(host, settings, common, store, None).await
+    }
+
+    /// The server of a tenant, or of everybody.
+    pub(crate) async fn of(
+        host: Host,
+        settings: ServeSettings,
+        common: Common,
+        store: Store,
+        tenant: Option<TenantName>,
+    ) -> Result<Self, ServeError> {
+        // What belongs to one tenant is counted apart.
+        let telemetry = match &tenant {
+            Some(tenant) => settings.telemetry.of_tenant(tenant.as_str()),
+            None => settings.telemetry.clone(),
+        };
+        let settings = ServeSettings { telemetry, ..settings };
+        mesh::spending::count(&host, &store);
+        let roots = settings.folders.iter().map(|path| Root { path: path.clone(), is_sent: false });
+        let sent = settings.file.as_deref().map(|file| Root { path: place_of(file), is_sent: true });
+        let roots = roots.chain(sent).collect();
+        let agents = Arc::new(Agents::load(host.clone(), store.clone(), roots).await?);
         Ok(Server(Arc::new(Inner {
             meshes: Meshes::of(&agents),
-            runs: Runs::new(host, agents.clone(), settings.max_runs),
-            hosts: Hosts::local_and(&settings.hosts),
-            not_served: not_served.into_iter().map(|left| (left.path, left.failure)).collect(),
-            access,
+            schedules: Schedules::default(),
+            runs: Runs::new(
+                host,
+                agents.clone(),
+                settings.max_runs,
+                Quotas::new(settings.quota.clone(), store.clone()),
+                settings.telemetry.clone(),
+            ),
+            common,
+            tenant,
             agents,
             store,
-            rules,
-            document,
             started: SystemTime::now(),
-            address: OnceLock::new(),
+            counted: tokio::sync::Mutex::default(),
             ready: CancellationToken::new(),
             closing: CancellationToken::new(),
             settings,
@@ -66,8 +96,24 @@ impl Server {
     }
 
     /// Files that look like agents and cannot be loaded, and why.
-    pub fn not_served(&self) -> &[(PathBuf, LoadFailure)] {
-        &self.0.not_served
+    pub fn not_served(&self) -> Vec<(PathBuf, LoadFailure)> {
+        self.agents().not_served().into_iter().map(|left| (left.path, left.failure)).collect()
+    }
+
+    /// Looks what was changed of the files of agents, and serves it from now on.
+    pub(crate) async fn refresh(&self) -> Loaded {
+        let loaded = self.agents().refresh().await;
+        let loaded = loaded.unwrap_or_else(|error| {
+            tracing::error!(target: "hotcell::serve", %error, "agents are served as they were");
+            Loaded { is_unsettled: true, ..Loaded::default() }
+        });
+        if loaded.is_changed {
+            if let Err(problem) = mesh::follow(self).await {
+                tracing::error!(target: "hotcell::serve", reason = problem.detail, "changes of the mesh cannot be read");
+            }
+            schedule::runs::begin_all(self);
+        }
+        loaded
     }
 
     /// Serves until `shutdown` is cancelled: then no more runs are begun, those that are worked on get some time, and what is
@@ -78,47 +124,117 @@ impl Server {
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> Result<(), ServeError> {
         if let Ok(address) = listener.local_addr()
             && !address.ip().is_loopback()
-            && !self.access().has_keys()?
+            && !self.access().is_closed()?
         {
             return Err(ServeError::Open(address));
         }
-        if let Ok(address) = listener.local_addr() {
-            let _ = self.0.address.set(address);
-        }
-        let closed = CancellationToken::new();
-        let serving =
-            tokio::spawn(hotcell_http::serve(listener, self.router(), self.0.settings.limits, closed.clone()));
-        let _closed = closed.clone().drop_guard();
+        let front = Front::of_one(self.0.common.clone(), Served { router: self.router(), server: self.clone() });
+        serve_all(&[self], front, listener, shutdown).await
+    }
+
+    /// Goes on with what a server before left, and sees from now on to what becomes due.
+    async fn begin(&self) -> Result<JoinHandle<()>, ServeError> {
         match self.0.runs.take_up().await? {
             0 => {}
             runs => tracing::info!(target: "hotcell::serve", runs, "runs that were cut off go on"),
         }
-        mesh::take_up(&self).await?;
-        let watching = tokio::spawn(deadlines::watch(self.clone()));
+        mesh::take_up(self).await?;
+        api::a2a::take_up(self)?;
+        let (due, spent) = (deadlines::watch(self.clone()), spending::watch(self.clone()));
+        let looking = crate::agents::watch::watch(self.clone());
+        let watching = tokio::spawn(async move {
+            let ((), (), ()) = join3(due, spent, looking).await;
+        });
+        tokio::spawn(gauges::keep(self.clone()));
         self.0.ready.cancel();
-        shutdown.cancelled().await;
-        tracing::info!(target: "hotcell::serve", runs = self.runs().working(), "no more runs are begun");
+        schedule::runs::begin_all(self);
+        Ok(watching)
+    }
+
+    /// Begins no more runs, and lets go of those that are worked on.
+    async fn end(&self, watching: JoinHandle<()>) {
         let left = self.0.runs.drain(self.0.settings.drain).await;
         if left > 0 {
             tracing::info!(target: "hotcell::serve", runs = left, "runs were interrupted; they go on at the next start");
         }
         self.0.closing.cancel();
         self.0.meshes.end().await;
+        self.0.schedules.end().await;
         let _ = watching.await;
-        closed.cancel();
-        // What it could not end it has cut.
-        let _ = serving.await;
-        Ok(())
+        gauges::refresh(self).await;
     }
 
     /// Everything that is answered.
-    fn router(&self) -> Router {
+    pub(crate) fn router(&self) -> Router {
         let (router, _) = api::routes();
         router
             .layer(CatchPanicLayer::custom(guard::panicked))
+            .layer(Extension(api::mcp::service(self)))
             .layer(from_fn_with_state(self.clone(), guard::admit))
+            .layer(from_fn_with_state(self.clone(), api::mcp::challenge))
             .layer(from_fn_with_state(self.clone(), guard::pages))
             .layer(from_fn(guard::finish))
+            .layer(from_fn(api::errors::speak))
+            .layer(from_fn_with_state(self.clone(), watch::request))
             .with_state(self.clone())
+    }
+}
+
+/// Begins with all servers at once; the last one is ready when all others are.
+async fn begin_all(servers: &[Server]) -> Result<Vec<JoinHandle<()>>, ServeError> {
+    let Some((last, others)) = servers.split_last() else { return Ok(Vec::new()) };
+    let mut watching = try_join_all(others.iter().map(Server::begin)).await?;
+    watching.push(last.begin().await?);
+    Ok(watching)
+}
+
+/// Serves, behind one address, until `shutdown` is cancelled.
+pub(crate) async fn serve_all(
+    servers: &[Server],
+    front: Front,
+    listener: TcpListener,
+    shutdown: CancellationToken,
+) -> Result<(), ServeError> {
+    let (limits, common) = (front.limits(), front.common().clone());
+    if let Ok(address) = listener.local_addr() {
+        let _ = common.address.set(address);
+    }
+    let closed = CancellationToken::new();
+    let serving = tokio::spawn(hotcell_http::serve(listener, front.router(), limits, closed.clone()));
+    let _closed = closed.clone().drop_guard();
+    let watching = begin_all(servers).await?;
+    shutdown.cancelled().await;
+    let runs: usize = servers.iter().map(|server| server.runs().working()).sum();
+    tracing::info!(target: "hotcell::serve", runs, "no more runs are begun");
+    join_all(servers.iter().zip(watching).map(|(server, watching)| server.end(watching))).await;
+    closed.cancel();
+    // What it could not end it has cut.
+    let _ = serving.await;
+    // All of them send together.
+    if let Some(server) = servers.first() {
+        server.telemetry().close().await;
+    }
+    Ok(())
+}
+
+impl Common {
+    /// What servers with these settings have in common. If it `is_closed`, nobody gets in who does not prove who they are, also
+    /// where no key was ever made.
+    pub(crate) fn new(settings: &ServeSettings, keys: Store, is_closed: bool) -> Result<Self, ServeError> {
+        let log = settings.file.as_deref().map(|file| file.with_extension("audit.jsonl"));
+        let audit = Audit::open(log.as_deref()).map_err(|error| {
+            let file = log.as_deref().unwrap_or_else(|| Path::new("")).display();
+            ServeError::Store(format!("the audit log {file} cannot be used: {error}"))
+        })?;
+        let oidc = Oidc::new(&settings.oidc).map_err(|error| ServeError::Oidc(error.to_string()))?;
+        let access = Access::new(keys, audit, oidc, settings.requests_per_second, is_closed);
+        let (_, document) = api::routes();
+        Ok(Common {
+            access: Arc::new(access),
+            hosts: Hosts::local_and(&settings.hosts),
+            rules: Arc::new(Rules::of(&document).map_err(ServeError::Route)?),
+            document: Arc::new(document),
+            address: Arc::default(),
+        })
     }
 }

@@ -4,26 +4,35 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use hotcell_http::{Hosts, Limits};
-use hotcell_runtime::{CancellationToken, Clock, LoadFailure};
+use hotcell_runtime::{CancellationToken, Clock};
+use hotcell_telemetry::Telemetry;
+use http::HeaderValue;
 use tokio::sync::broadcast;
 use url::Url;
 use utoipa::openapi::OpenApi;
 
 use crate::access::Access;
+use crate::access::oidc::OidcSettings;
 use crate::agents::Agents;
+use crate::agents::watching::Watching;
 use crate::mesh::meshes::Meshes;
+use crate::quota::{Quota, Quotas};
 use crate::rules::Rules;
 use crate::runs::Runs;
+use crate::schedule::tasks::Schedules;
 use crate::store::Store;
+use crate::tenant_name::TenantName;
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
 pub struct ServeSettings {
     /// Folders with agents, at any depth, or files of agents
     pub folders: Vec<PathBuf>,
+    /// How it is noticed that files of agents change
+    pub watching: Watching,
     /// The names under which it may be addressed, as `name` or `name:port`, besides those of this machine
     pub hosts: Vec<String>,
     /// Where others reach it, as `https://name`; none means the address at which it listens
@@ -38,6 +47,12 @@ pub struct ServeSettings {
     pub limits: Limits,
     /// How many requests a second each API key may make, and twice as many at once; 0 for any number
     pub requests_per_second: u32,
+    /// What of it may be used, by all keys together
+    pub quota: Quota,
+    /// Origins of web pages that may use the server, as `https://name`, besides its own
+    pub cors_origins: Vec<String>,
+    /// Who issues tokens that count beside API keys
+    pub oidc: Vec<OidcSettings>,
     /// The bytes of the body of a request
     pub largest_body: usize,
     /// How long the body of a request may take to arrive
@@ -45,12 +60,15 @@ pub struct ServeSettings {
     /// Where servers of chat providers are that are not at `https://NAME`, by their names: for tests. Whoever runs the server says
     /// so; no file of an agent and no variable does
     pub vendor_addresses: BTreeMap<String, Url>,
+    /// What is counted and traced
+    pub telemetry: Telemetry,
 }
 
 impl Default for ServeSettings {
     fn default() -> Self {
         ServeSettings {
             folders: Vec::new(),
+            watching: Watching::default(),
             hosts: Vec::new(),
             public_url: None,
             max_runs: 1024,
@@ -58,32 +76,49 @@ impl Default for ServeSettings {
             file: None,
             limits: Limits { connections: 16_384, ..Limits::default() },
             requests_per_second: 1000,
+            quota: Quota::default(),
+            cors_origins: Vec::new(),
+            oidc: Vec::new(),
             largest_body: 4 << 20,
             body_within: Duration::from_secs(30),
             vendor_addresses: BTreeMap::new(),
+            telemetry: Telemetry::default(),
         }
     }
 }
 
-/// A server. Cheap to clone.
+/// What begins the path of a request that says which tenant it is for; the tenant's name and the path come after it.
+pub(crate) const TENANTS: &str = "/tenants/";
+
+/// A server, or that of one tenant. Cheap to clone.
 #[derive(Clone)]
 pub struct Server(pub(crate) Arc<Inner>);
 
+/// What the servers of all tenants have in common.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) access: Arc<Access>,
+    pub(crate) hosts: Hosts,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) document: Arc<OpenApi>,
+    /// Where it listens, when it does
+    pub(crate) address: Arc<OnceLock<SocketAddr>>,
+}
+
 pub(crate) struct Inner {
     pub(crate) settings: ServeSettings,
-    pub(crate) access: Access,
+    pub(crate) common: Common,
+    /// Whose server it is; none on a server without tenants
+    pub(crate) tenant: Option<TenantName>,
     pub(crate) agents: Arc<Agents>,
-    pub(crate) not_served: Vec<(PathBuf, LoadFailure)>,
     pub(crate) runs: Runs,
     pub(crate) meshes: Meshes,
+    pub(crate) schedules: Schedules,
     pub(crate) store: Store,
-    pub(crate) hosts: Hosts,
-    pub(crate) rules: Rules,
-    pub(crate) document: OpenApi,
     /// When the agents were loaded
     pub(crate) started: SystemTime,
-    /// Where it listens, when it does
-    pub(crate) address: OnceLock<SocketAddr>,
+    /// When the journal was counted last
+    pub(crate) counted: tokio::sync::Mutex<Option<Instant>>,
     /// Cancelled when what was left by a server before has been taken up
     pub(crate) ready: CancellationToken,
     /// Cancelled when no run is worked on any more: streams have to end
@@ -95,8 +130,12 @@ impl Server {
         &self.0.settings
     }
 
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.settings().telemetry
+    }
+
     pub(crate) fn access(&self) -> &Access {
-        &self.0.access
+        &self.0.common.access
     }
 
     pub(crate) fn agents(&self) -> &Agents {
@@ -107,8 +146,22 @@ impl Server {
         &self.0.runs
     }
 
+    /// Keeps what is used within what may be used.
+    pub(crate) fn quotas(&self) -> &Quotas {
+        self.runs().quotas()
+    }
+
+    /// Whether web pages of this origin may use the server.
+    pub(crate) fn lets_in(&self, origin: &HeaderValue) -> bool {
+        self.settings().cors_origins.iter().any(|listed| origin == listed.as_str()) || self.meshes().lets_in(origin)
+    }
+
     pub(crate) fn meshes(&self) -> &Meshes {
         &self.0.meshes
+    }
+
+    pub(crate) fn schedules(&self) -> &Schedules {
+        &self.0.schedules
     }
 
     /// The clock by which agents wait.
@@ -116,12 +169,21 @@ impl Server {
         self.runs().clock()
     }
 
-    /// Where others reach it.
+    /// Whose server it is; none on a server without tenants.
+    pub(crate) fn tenant(&self) -> Option<&TenantName> {
+        self.0.tenant.as_ref()
+    }
+
+    /// Where others reach it. Addresses that need no key say whose they are.
     pub(crate) fn base_url(&self) -> String {
-        match (&self.settings().public_url, self.0.address.get()) {
+        let base = match (&self.settings().public_url, self.0.common.address.get()) {
             (Some(url), _) => url.trim_end_matches('/').to_owned(),
             (None, Some(address)) => format!("http://{address}"),
-            (None, None) => String::new(),
+            (None, None) => return String::new(),
+        };
+        match self.tenant() {
+            Some(tenant) => format!("{base}{TENANTS}{tenant}"),
+            None => base,
         }
     }
 
@@ -139,12 +201,8 @@ impl Server {
         &self.0.store
     }
 
-    pub(crate) fn hosts(&self) -> &Hosts {
-        &self.0.hosts
-    }
-
     pub(crate) fn rules(&self) -> &Rules {
-        &self.0.rules
+        &self.0.common.rules
     }
 
     /// When the agents were loaded.
@@ -154,7 +212,7 @@ impl Server {
 
     /// What is served, as an OpenAPI document.
     pub fn document(&self) -> &OpenApi {
-        &self.0.document
+        &self.0.common.document
     }
 
     pub(crate) fn is_ready(&self) -> bool {

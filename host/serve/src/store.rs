@@ -9,9 +9,10 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::key::{ApiKey, Token};
+use crate::object::{Object, object};
 use crate::problem::Problem;
 use crate::role::Role;
-use crate::view::{Object, object};
+use crate::tenant_name::{NotAName, TenantName};
 
 /// Says that a SQLite file is the server's: "hots".
 const APPLICATION: i64 = 0x686F_7473;
@@ -19,7 +20,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 5] = [
+const LAYOUTS: [&str; 11] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -77,6 +78,31 @@ const LAYOUTS: [&str; 5] = [
          chat TEXT NOT NULL, thread TEXT NOT NULL, message TEXT NOT NULL, at INTEGER NOT NULL
      );
      CREATE INDEX mesh_asked_in_chat ON mesh_asked (seat, provider, chat);",
+    "ALTER TABLE keys ADD COLUMN tenant TEXT;",
+    "CREATE TABLE spent_by_run (
+         run TEXT PRIMARY KEY, cost INTEGER NOT NULL, tokens INTEGER NOT NULL, fuel INTEGER NOT NULL
+     ) WITHOUT ROWID;
+     CREATE TABLE spent_by_month (
+         month TEXT PRIMARY KEY, cost INTEGER NOT NULL, tokens INTEGER NOT NULL, fuel INTEGER NOT NULL
+     ) WITHOUT ROWID;",
+    "CREATE TABLE chat_replies (number INTEGER PRIMARY KEY, digest BLOB NOT NULL, run TEXT NOT NULL, question TEXT);
+     CREATE INDEX chat_replies_by_digest ON chat_replies (digest, number);
+     CREATE TABLE a2a_push (
+         number INTEGER PRIMARY KEY, run TEXT NOT NULL, id TEXT NOT NULL, config TEXT NOT NULL, told INTEGER NOT NULL,
+         UNIQUE (run, id)
+     );",
+    "CREATE TABLE retired_agents (source TEXT PRIMARY KEY, id TEXT NOT NULL) WITHOUT ROWID;",
+    "CREATE TABLE schedules (
+         id TEXT PRIMARY KEY, body TEXT NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL
+     ) WITHOUT ROWID;
+     CREATE TABLE schedule_times (schedule TEXT PRIMARY KEY, done INTEGER NOT NULL) WITHOUT ROWID;
+     CREATE TABLE schedule_firings (
+         number INTEGER PRIMARY KEY, schedule TEXT NOT NULL, due INTEGER NOT NULL, at INTEGER NOT NULL, run TEXT, reason TEXT,
+         UNIQUE (schedule, due)
+     );",
+    "CREATE INDEX mesh_spent_of_agent ON mesh_spent (agent, at);
+     DROP INDEX mesh_spent_by_time;
+     CREATE INDEX mesh_sessions_there ON mesh_sessions (updated) WHERE instr(id, '~') = 0;",
 ];
 
 /// Why the server's file cannot be used.
@@ -127,6 +153,20 @@ impl Store {
         let mut connection = connection.map_err(|error| fail(error.to_string()))?;
         prepare(&mut connection).map_err(fail)?;
         Ok(Store { path: name.clone(), connection: Arc::new(Mutex::new(connection)) })
+    }
+
+    /// Where the file is.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Bytes of the file that hold something.
+    pub(crate) fn bytes_in_use(&self) -> Result<u64, StoreError> {
+        self.read(|connection| {
+            let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+            let pages = number("page_count")?.saturating_sub(number("freelist_count")?);
+            Ok(u64::try_from(pages.saturating_mul(number("page_size")?)).unwrap_or(0))
+        })
     }
 
     /// Does something with the file, in one transaction.
@@ -204,6 +244,34 @@ impl Store {
     }
 }
 
+/// Agents whose files were removed.
+impl Store {
+    /// Where each of them was loaded from, and what it was called.
+    pub(crate) fn retired_agents(&self) -> Result<Vec<(String, String)>, StoreError> {
+        self.read(|connection| {
+            let mut statement = connection.prepare_cached("SELECT source, id FROM retired_agents ORDER BY source")?;
+            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+        })
+    }
+
+    /// Notes agents that were removed, and forgets those that came back.
+    pub(crate) fn retire_agents(&self, gone: &[(&str, &str)], back: &[&str]) -> Result<(), StoreError> {
+        if gone.is_empty() && back.is_empty() {
+            return Ok(());
+        }
+        self.with(|connection| {
+            for (source, id) in gone {
+                let text = "INSERT INTO retired_agents (source, id) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET id = ?2";
+                connection.prepare_cached(text)?.execute([source, id])?;
+            }
+            for source in back {
+                connection.prepare_cached("DELETE FROM retired_agents WHERE source = ?1")?.execute([source])?;
+            }
+            Ok(())
+        })
+    }
+}
+
 /// Keys.
 impl Store {
     /// Reads, without keeping others from writing.
@@ -217,14 +285,17 @@ impl Store {
         &self,
         token: &Token,
         name: &str,
+        tenant: Option<&TenantName>,
         roles: &[Role],
         expires: Option<SystemTime>,
     ) -> Result<(), StoreError> {
         let roles: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
         self.with(|connection| {
             let (now, expires) = (microseconds(SystemTime::now()), expires.map(microseconds));
-            let made = "INSERT INTO keys (id, name, digest, roles, created, expires) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            connection.execute(made, params![token.id, name, token.digest(), roles.join(" "), now, expires])?;
+            let tenant = tenant.map(TenantName::as_str);
+            let made = "INSERT INTO keys (id, name, digest, roles, created, expires, tenant)
+                        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+            connection.execute(made, params![token.id, name, token.digest(), roles.join(" "), now, expires, tenant])?;
             Ok(())
         })
     }
@@ -241,7 +312,7 @@ impl Store {
         self.read(|connection| {
             connection
                 .prepare_cached(&format!("SELECT {KEY}, digest FROM keys WHERE id = ?1"))?
-                .query_row([id], |row| Ok((key(row)?, row.get(6)?)))
+                .query_row([id], |row| Ok((key(row)?, row.get(7)?)))
                 .optional()
         })
     }
@@ -265,11 +336,19 @@ impl Store {
 }
 
 /// The columns that [`key`] reads.
-const KEY: &str = "id, name, roles, created, expires, revoked";
+const KEY: &str = "id, name, roles, created, expires, revoked, tenant";
 
 fn key(row: &Row<'_>) -> rusqlite::Result<ApiKey> {
     let roles: String = row.get(2)?;
+    let tenant = match row.get::<_, Option<String>>(6)? {
+        // A key of a tenant that cannot exist must not become one of the server.
+        Some(name) => Some(name.parse().map_err(|error: NotAName| {
+            rusqlite::Error::FromSqlConversionFailure(6, rusqlite::types::Type::Text, error.into())
+        })?),
+        None => None,
+    };
     Ok(ApiKey {
+        tenant,
         id: row.get(0)?,
         name: row.get(1)?,
         // A role of a newer version is none that this one gives.

@@ -6,13 +6,11 @@ use hotcell_runtime::{
     Agent, Fact, NumberedEntry, OpenQuestion, Question, RunId, RunRecord, RunStatus, RunSummary, input_schema,
 };
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::agents::Agents;
-
-/// Any JSON object.
-pub(crate) type Object = Map<String, Value>;
+pub(crate) use crate::object::{Object, object};
 
 /// An agent that is served.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,14 +29,28 @@ pub(crate) struct AgentView {
     /// What of the protocol it can do
     #[schema(value_type = Object)]
     pub(crate) capabilities: Object,
+    /// Why it is not served as its files are now, but as it was before; none if it is
+    pub(crate) load_error: Option<LoadErrorView>,
+}
+
+/// Why an agent is not served as its files are now.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LoadError)]
+pub(crate) struct LoadErrorView {
+    /// What is wrong with them, one line for each error
+    pub(crate) detail: String,
+    /// Since when
+    #[schema(format = DateTime)]
+    pub(crate) since: String,
 }
 
 impl AgentView {
-    pub(crate) fn of(id: &str, agent: &Agent) -> Self {
+    pub(crate) fn of(id: &str, agent: &Agent, agents: &Agents) -> Self {
         let metadata = json!({
             "language": format!("{:?}", agent.dialect).to_lowercase(),
             "revision": agent.digest(),
             "conversation_starters": agent.conversation_starters,
+            "origin": if agents.was_sent(agent.source()) { "sent" } else { "folder" },
         });
         let capabilities = json!({ "ap.io.messages": agent.graph.takes_text(), "ap.io.streaming": true });
         AgentView {
@@ -47,6 +59,9 @@ impl AgentView {
             description: agent.graph.description.clone(),
             metadata: object(metadata),
             capabilities: object(capabilities),
+            load_error: agents
+                .trouble_of(id)
+                .map(|trouble| LoadErrorView { detail: trouble.detail.clone(), since: time(trouble.since) }),
         }
     }
 }
@@ -265,6 +280,7 @@ fn fact(numbered: &NumberedEntry) -> (&'static str, Value) {
                     "node": completed.node, "writes": writes, "next": completed.next, "output": completed.output,
                     "failure": completed.failure, "failure_kind": completed.failure_kind, "handled": completed.handled,
                     "elapsed_ms": completed.elapsed.as_secs_f64() * 1e3, "usage": completed.account.total(),
+                    "used_by": completed.account,
                 }),
             )
         }
@@ -276,14 +292,15 @@ fn fact(numbered: &NumberedEntry) -> (&'static str, Value) {
                 "effect",
                 json!({
                     "number": number, "effect": kind, "subject": subject, "answer": answer, "usage": account.total(),
+                    "used_by": account,
                 }),
             )
         }
         Fact::Failed { number, error, account } => {
-            ("failed", json!({ "number": number, "error": error, "usage": account.total() }))
+            ("failed", json!({ "number": number, "error": error, "usage": account.total(), "used_by": account }))
         }
         Fact::Attempt { attempt, error, account } => {
-            ("attempt", json!({ "attempt": attempt, "error": error, "usage": account.total() }))
+            ("attempt", json!({ "attempt": attempt, "error": error, "usage": account.total(), "used_by": account }))
         }
         Fact::TimerSet { node, at } => ("timer_set", json!({ "node": node, "until": time(*at) })),
         Fact::TimerFired { node } => ("timer_fired", json!({ "node": node })),
@@ -385,12 +402,4 @@ pub(crate) fn response_schema(question: &Question) -> Value {
 /// A time as RFC 3339 has it.
 pub(crate) fn time(at: SystemTime) -> String {
     jiff::Timestamp::try_from(at).unwrap_or_default().to_string()
-}
-
-/// An object that is one by construction.
-pub(crate) fn object(value: Value) -> Object {
-    match value {
-        Value::Object(object) => object,
-        _ => Object::new(),
-    }
 }

@@ -48,6 +48,14 @@ pub enum TlsError {
     Setup(String),
 }
 
+/// Who may sign the certificates of servers of the public internet: those that are bundled, so that TLS works on machines without a
+/// certificate store, and those that the machine's owner trusts besides. A store that cannot be read adds nothing.
+pub fn public_roots() -> RootCertStore {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
 /// What a client needs for TLS: it trusts the authorities that are named, or else those of `trusted`, and shows the certificate
 /// that is named, if one is.
 ///

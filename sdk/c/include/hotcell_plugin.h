@@ -89,6 +89,11 @@ static inline bool hc_fail(hc_error *error, uint8_t tag, hc_text message) {
 /* Anything else. */
 #define hc_other(error, ...) hc_fail((error), HOTCELL_PLUGIN_TYPES_ERROR_OTHER, hc_format(__VA_ARGS__))
 
+/* What the code uses and plugin.toml does not ask for is an error of the compiler, with the line that asks for it. */
+#define HC_NOT_ASKED_FOR(what, line)                                                                                   \
+    __attribute__((unavailable("the code uses `" what "`; ask for it with `" line "` under `[capabilities]` in "       \
+                               "plugin.toml")))
+
 /* The host's functions. Those that need a capability are there where `[capabilities]` in plugin.toml asks for it. */
 
 /* Writes a line to the log; `level` is the end of `HOTCELL_PLUGIN_LOG_LEVEL_…`: `hc_log(INFO, "%d items", count);` */
@@ -116,6 +121,8 @@ static inline bool hc_state(const char *path, hc_text *json) {
     hc_text text = hc_from(path);
     return hotcell_plugin_state_get(&text, json);
 }
+#else
+__attribute__((unavailable("only scripts and nodes have a state"))) bool hc_state(const char *path, hc_text *json);
 #endif
 
 #ifdef HOTCELL_HAS_KV
@@ -144,6 +151,13 @@ static inline bool hc_kv_delete(hc_text key, hc_error *error) { return hotcell_p
 static inline bool hc_kv_keys(hc_text prefix, plugin_list_string_t *keys, hc_error *error) {
     return hotcell_plugin_kv_keys(&prefix, keys, error);
 }
+#else
+HC_NOT_ASKED_FOR("kv", "kv = true")
+bool hc_kv_get(hc_text key, bool *found, hc_text *value, hc_error *error);
+HC_NOT_ASKED_FOR("kv", "kv = true")
+bool hc_kv_set(hc_text key, hc_text value, hc_error *error);
+HC_NOT_ASKED_FOR("kv", "kv = true")
+bool hc_kv_delete(hc_text key, hc_error *error);
 #endif
 
 #ifdef HOTCELL_HAS_SECRETS
@@ -152,6 +166,9 @@ static inline bool hc_secret(const char *name, hc_text *placeholder, hc_error *e
     hc_text text = hc_from(name);
     return hotcell_plugin_secrets_placeholder(&text, placeholder, error);
 }
+#else
+HC_NOT_ASKED_FOR("secret", "secret = [{ name = \"NAME\", why = \"...\" }]")
+bool hc_secret(const char *name, hc_text *placeholder, hc_error *error);
 #endif
 
 #ifdef HOTCELL_HAS_LLM
@@ -159,6 +176,9 @@ static inline bool hc_secret(const char *name, hc_text *placeholder, hc_error *e
 static inline bool hc_llm(hc_text request, hc_text *reply, hc_error *error) {
     return hotcell_plugin_llm_complete(&request, reply, error);
 }
+#else
+HC_NOT_ASKED_FOR("llm", "llm = true")
+bool hc_llm(hc_text request, hc_text *reply, hc_error *error);
 #endif
 
 #ifdef HOTCELL_HAS_OTHER_TOOLS
@@ -167,6 +187,9 @@ static inline bool hc_tool(const char *name, hc_text arguments, hc_text *result,
     hc_text text = hc_from(name);
     return hotcell_plugin_other_tools_call(&text, &arguments, result, error);
 }
+#else
+HC_NOT_ASKED_FOR("tool", "tool = [\"NAME\"]")
+bool hc_tool(const char *name, hc_text arguments, hc_text *result, hc_error *error);
 #endif
 
 #ifdef HOTCELL_HAS_ASK
@@ -175,6 +198,18 @@ static inline bool hc_ask(const char *question, hc_text *answer, hc_error *error
     hc_text text = hc_from(question);
     return hotcell_plugin_ask_ask(&text, answer, error);
 }
+#else
+HC_NOT_ASKED_FOR("ask", "ask = true")
+bool hc_ask(const char *question, hc_text *answer, hc_error *error);
+#endif
+
+#ifdef HOTCELL_HAS_HTTP
+#include "hotcell_http.h"
+#else
+typedef struct hc_response hc_response;
+HC_NOT_ASKED_FOR("http", "http = [\"https://api.example.org\"]")
+bool hc_http(const char *method, const char *url, const char *headers, hc_text body, hc_response *response,
+             hc_error *error);
 #endif
 
 #endif

@@ -2,22 +2,29 @@
 // into the project's build folder, so that the packages it imports are those of the project, and runs it with node; its
 // argument is a JSON object.
 
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { componentize } from "@bytecodealliance/componentize-js";
 import * as esbuild from "esbuild";
 
 const order = JSON.parse(process.argv[2]);
 const sdk = join(order.sdk, "hotcell-plugin");
+const MAPPED = { sourcemap: "external", sourcesContent: false };
 const INTERFACE = /^hotcell:plugin\/([a-z-]+)@/;
+/** The module of the SDK that reaches files, which are no interface of the contract. */
+const FILES = /^\.\/host-files\.js$/;
 const CAPABILITIES = {
   kv: "kv = true",
   secrets: 'secret = [{ name = "NAME", why = "…" }]',
   llm: "llm = true",
   "other-tools": 'tool = ["NAME"]',
   ask: "ask = true",
+  files: 'fs = [{ guest = "/data", access = "read", why = "…" }]',
 };
+const HOST_FUNCTIONS = [
+  ...["log", "report", "get", "set", "keys", "placeholder", "complete", "call", "ask", "all", "delete"],
+  ...["read", "write", "entries", "makeDirectory", "remove"],
+];
 const EXPORTS = { tool: "callTool", script: "runScript", connector: "connect", hooks: "hook", node: "runNode" };
 
 /** Finds the SDK where the project has it, whether or not npm linked it. */
@@ -36,26 +43,102 @@ const sdkPlugin = {
 
 /** Puts functions that throw in the place of the host's, and notes which interfaces are used. */
 function withoutHost(used) {
-  const names = ["log", "report", "get", "set", "keys", "placeholder", "complete", "call", "ask", "all"];
   const contents =
     'const none = () => { throw new Error("the host\'s functions are there in a cell, not while a plugin is built: ' +
     'call them inside `run`, not at the top of a module"); };\n' +
-    names.map((name) => `export { none as ${name} };\n`).join("") +
-    "export { none as delete };\n";
+    HOST_FUNCTIONS.map((name) => `export { none as ${name} };\n`).join("");
   return {
     name: "without-host",
     setup(build) {
       build.onResolve({ filter: /^hotcell:/ }, ({ path }) => {
-        used.add(path);
+        used.add(INTERFACE.exec(path)?.[1] ?? path);
         return { path, namespace: "without-host" };
+      });
+      build.onResolve({ filter: FILES }, () => {
+        used.add("files");
+        return { path: "files", namespace: "without-host" };
       });
       build.onLoad({ filter: /.*/, namespace: "without-host" }, () => ({ contents, loader: "js" }));
     },
   };
 }
 
+/** Has calls of the host go to the program that plays a case. */
+function withHostOf(native, used) {
+  return {
+    name: "native-host",
+    setup(build) {
+      build.onResolve({ filter: /^hotcell:/ }, ({ path }) => {
+        used.add(INTERFACE.exec(path)?.[1] ?? path);
+        return { path, namespace: "native-host" };
+      });
+      build.onResolve({ filter: FILES }, () => {
+        used.add("files");
+        return { path: "files", namespace: "native-host" };
+      });
+      build.onLoad({ filter: /.*/, namespace: "native-host" }, ({ path }) => {
+        const name = JSON.stringify(INTERFACE.exec(path)?.[1] ?? path);
+        const contents =
+          `import { functions } from ${JSON.stringify(native)};\nconst of = functions[${name}] ?? {};\n` +
+          HOST_FUNCTIONS.map((one) => `const ${one}_ = of.${one};\nexport { ${one}_ as ${one} };\n`).join("");
+        return { contents, loader: "js", resolveDir: order.work };
+      });
+    },
+  };
+}
+
+const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/** The numbers of a segment of a source map: each in groups of five bits, lowest first, with the sign at the end. */
+function decode(segment) {
+  const numbers = [];
+  let [value, shift] = [0, 0];
+  for (const digit of segment) {
+    const bits = DIGITS.indexOf(digit);
+    value += (bits & 31) << shift;
+    shift += 5;
+    if (bits & 32) continue;
+    numbers.push(value & 1 ? -(value >> 1) : value >> 1);
+    [value, shift] = [0, 0];
+  }
+  return numbers;
+}
+
+/** The places of a bundle that come from the author's files: by line, `[column, source, line, column]`. */
+function placesOf(mappings, authored) {
+  const lines = {};
+  const at = { source: 0, line: 0, column: 0 };
+  for (const [number, segments] of mappings.split(";").entries()) {
+    let generated = 0;
+    for (const segment of segments.split(",").filter((segment) => segment !== "")) {
+      const [step, source = 0, down = 0, across = 0] = decode(segment);
+      generated += step;
+      at.source += source;
+      at.line += down;
+      at.column += across;
+      if (authored[at.source]) (lines[number + 1] ??= []).push([generated, at.source, at.line + 1, at.column + 1]);
+    }
+  }
+  return lines;
+}
+
+/** Puts at the end of a bundle where its lines come from, which the SDK reads when something fails. */
+async function addPlaces(outfile) {
+  const map = JSON.parse(await readFile(`${outfile}.map`, "utf8"));
+  const inProject = (path) => relative(process.cwd(), resolve(order.work, path)).replaceAll("\\", "/");
+  const [sdk, work] = [inProject(order.sdk), inProject(order.work)];
+  const sources = map.sources.map(inProject);
+  const authored = sources.map((file, index) => {
+    const others = [`${sdk}/`, `${work}/`, "../"].some((folder) => file.startsWith(folder));
+    return !others && !file.includes("node_modules/") && !/^[a-z-]+:/.test(map.sources[index]);
+  });
+  const places = { sources, lines: placesOf(map.mappings, authored) };
+  await appendFile(outfile, `\nglobalThis.__hotcellPlaces = ${JSON.stringify(places)};\n`);
+}
+
 async function bundle(contents, outfile, options) {
-  await esbuild.build({
+  const { metafile } = await esbuild.build({
+    metafile: true,
     stdin: { contents, resolveDir: order.work, sourcefile: "entry.js" },
     bundle: true,
     format: "esm",
@@ -66,29 +149,56 @@ async function bundle(contents, outfile, options) {
     outfile,
     ...options,
   });
+  return Object.keys(metafile.inputs);
+}
+
+/** What an author is told as it stands: where it was noticed is of no interest. */
+function told(text) {
+  return Object.assign(new Error(text), { errors: [{ text }] });
+}
+
+/** An error of the author's code, with the lines of that code: node has them from the source map. */
+function withoutOurs(error) {
+  const ours = (line) => /build\.mjs|\bnode:/.test(line);
+  return error.stack?.split("\n").filter((line) => !ours(line)).join("\n") ?? String(error);
 }
 
 function checkImports(used) {
-  for (const path of used) {
-    const name = INTERFACE.exec(path)?.[1];
+  for (const name of used) {
     if (order.imports.includes(name)) continue;
     const line = CAPABILITIES[name];
-    throw new Error(
+    throw told(
       line === undefined
-        ? `\`${path}\` is imported, which a plugin of this kind does not have`
+        ? `\`${name}\` is imported, which a plugin of this kind does not have`
         : `the code uses the interface \`${name}\`; ask for it with \`${line}\` under \`[capabilities]\` in plugin.toml`,
     );
   }
 }
 
-async function main() {
+/** The bundle that plays a case without a cell. It starts when all of it is there, the table at its end included. */
+async function buildNative() {
+  const native = join(sdk, "native.js");
+  const used = new Set();
+  const kinds = order.kinds.map((kind, index) => [
+    `import export${index} from "hotcell-plugin/exports/${kind}";\n`,
+    `${kind}: export${index}(plugin), `,
+  ]);
+  const contents =
+    `import * as plugin from ${JSON.stringify(order.source)};\nimport { start } from ${JSON.stringify(native)};\n` +
+    `${kinds.map(([line]) => line).join("")}setTimeout(() => start({ ${kinds.map(([, entry]) => entry).join("")}}));\n`;
+  await bundle(contents, order.native, { plugins: [sdkPlugin, withHostOf(native, used)], external: ["node:*"], ...MAPPED });
+  checkImports(used);
+  await addPlaces(order.native);
+}
+
+async function buildComponent() {
   const source = JSON.stringify(order.source);
   const used = new Set();
   const describing = join(order.work, "describe.mjs");
   await bundle(
     `import * as plugin from ${source};\nimport { describe } from "hotcell-plugin";\nexport default () => describe(plugin);\n`,
     describing,
-    { plugins: [sdkPlugin, withoutHost(used)] },
+    { plugins: [sdkPlugin, withoutHost(used)], sourcemap: "inline" },
   );
   checkImports(used);
   const { default: describe } = await import(pathToFileURL(describing).href);
@@ -99,10 +209,13 @@ async function main() {
       `import export${index} from "hotcell-plugin/exports/${kind}";\nexport const ${EXPORTS[kind]} = export${index}(plugin);\n`,
   );
   const bundled = join(order.work, "plugin.js");
-  await bundle(`import * as plugin from ${source};\n${entry.join("")}`, bundled, {
+  const read = await bundle(`import * as plugin from ${source};\n${entry.join("")}`, bundled, {
     plugins: [sdkPlugin],
-    external: ["hotcell:*"],
+    external: ["hotcell:*", "wasi:*"],
+    ...MAPPED,
   });
+  await addPlaces(bundled);
+  const { componentize } = await import("@bytecodealliance/componentize-js");
   const { component } = await componentize({
     sourcePath: bundled,
     witPath: order.wit,
@@ -110,14 +223,16 @@ async function main() {
     disableFeatures: order.http ? ["fetch-event"] : ["http", "fetch-event"],
   });
   await writeFile(order.component, component);
+  const files = read.filter((path) => !path.startsWith("<") && !path.endsWith("entry.js")).map((path) => resolve(path));
+  if (order.read) await writeFile(order.read, JSON.stringify(files));
 }
 
 try {
-  await main();
+  await (order.native ? buildNative() : buildComponent());
 } catch (error) {
   const problems = error.errors?.map(({ text, location }) =>
-    location ? `${location.file}, line ${location.line}: ${text}` : text,
+    location ? `${location.file}:${location.line}:${location.column + 1}: ${text}` : text,
   );
-  console.error(problems?.join("\n") ?? error.stack ?? String(error));
+  console.error(problems?.join("\n") ?? withoutOurs(error));
   process.exitCode = 1;
 }

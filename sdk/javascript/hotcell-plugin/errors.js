@@ -1,5 +1,7 @@
 // What a plugin throws when something does not work, and what the host's functions throw.
 
+import { place } from "./places.js";
+
 /** Something did not work. Thrown as it is, it reaches the host as `other`. `facts` are shown beside the message. */
 export class PluginError extends Error {
   constructor(message, facts = {}) {
@@ -55,7 +57,8 @@ export function toHost(thrown) {
     return payload(thrown.kind, failure(thrown.message, facts));
   }
   const words = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown);
-  return payload("other", failure(words));
+  const where = place(thrown);
+  return payload("other", failure(where === undefined ? words : `${words} (${where})`));
 }
 
 function payload(tag, val) {

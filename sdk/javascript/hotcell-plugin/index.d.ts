@@ -70,6 +70,7 @@ type Maybe<T> = T | Promise<T>;
 export interface Tool<A> {
   readonly description: string;
   readonly schema: object;
+  readonly returns: object | undefined;
   readonly readOnly: boolean;
   readonly run: (args: A) => unknown;
 }
@@ -77,6 +78,8 @@ export interface Tool<A> {
 export function tool<const F extends Fields | JsonSchema = {}>(declaration: {
   description: string;
   parameters?: F;
+  /** The form of what it returns, where that is always the same: fields of an object, a shape or a JSON schema. */
+  returns?: Fields | Shape<any> | JsonSchema;
   /** Whether a call changes nothing anywhere. */
   readOnly?: boolean;
   run(args: Described<F>): unknown;

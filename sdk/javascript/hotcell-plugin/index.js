@@ -9,10 +9,16 @@ const POINTS = ["run", "node", "model-call", "tool-call", "agent-call", "questio
   .flatMap((what) => [`before-${what}`, `after-${what}`])
   .concat("node-failed");
 
-/** A tool: `{ description, parameters, readOnly, run(arguments) }`. */
-export function tool({ description = "", parameters = {}, readOnly = false, run }) {
+/** A tool: `{ description, parameters, returns, readOnly, run(arguments) }`. */
+export function tool({ description = "", parameters = {}, returns, readOnly = false, run }) {
   needsFunction(run, "a tool", "run");
-  return { description, schema: asSchema(parameters, "the parameters of a tool"), readOnly, run };
+  return {
+    description,
+    schema: asSchema(parameters, "the parameters of a tool"),
+    returns: returns === undefined ? undefined : asSchema(returns, "the result of a tool"),
+    readOnly,
+    run,
+  };
 }
 
 /** A node type: `{ description, fields, inputs, outputs, branches, run(fields, inputs) }`. */
@@ -102,6 +108,7 @@ export function describe(plugin) {
     description: made(value, key, "tool").description,
     ...(value.readOnly ? { read_only: true } : {}),
     parameters: value.schema,
+    ...(value.returns ? { returns: value.returns } : {}),
   }));
   const nodes = Object.entries(plugin.nodes ?? {}).map(([key, value]) => ({
     type: name(key, "node type"),

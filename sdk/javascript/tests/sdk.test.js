@@ -1,5 +1,6 @@
 // Tests of the SDK without a cell: `node --test` in `sdk/javascript`.
 
+import { toHost } from "../hotcell-plugin/errors.js";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -62,13 +63,18 @@ test("a tool is described and called", async () => {
         description: "Finds.",
         readOnly: true,
         parameters: { where: place, limit: optional(integer(), 3) },
+        returns: { where: place, limit: integer() },
         run: async ({ where, limit }) => ({ where, limit }),
       }),
       bad: tool({ description: "Fails.", run: () => { throw new TypeError("oh"); } }),
       none: tool({ description: "Gives nothing.", run: () => undefined }),
+      count: tool({ description: "Counts.", returns: integer("How many."), run: () => 1 }),
     },
   };
-  const [described] = describe(plugin).tools;
+  const [described, , none, count] = describe(plugin).tools;
+  assert.deepEqual([described.returns.type, described.returns.required], ["object", ["where", "limit"]]);
+  assert.deepEqual([none.returns, count.returns], [undefined, { type: "integer", description: "How many." }]);
+  assert.throws(() => tool({ description: "x", returns: { a: 1 }, run: () => 1 }), /the result of a tool: `a` is no shape/);
   assert.deepEqual([described.name, described.read_only, described.parameters.required], ["find", true, ["where"]]);
   const calls = toolCalls(plugin);
   assert.equal(await calls.call("find", '{"where": {"name": "a"}}'), '{"where":{"name":"a","height":0},"limit":3}');
@@ -129,4 +135,14 @@ test("facts of an error reach the host", async () => {
   const run = () => { throw new PluginError("oh", { status: 503 }); };
   const payload = await failure(toolCalls({ tools: { bad: tool({ description: "", run }) } }).call("bad", "{}"));
   assert.deepEqual(payload, { tag: "other", val: { message: "oh", metadata: [["status", "503"]] } });
+});
+
+test("an error says where in the author's code it happened", () => {
+  globalThis.__hotcellPlaces = { sources: ["src/plugin.ts"], lines: { 7: [[0, 0, 3, 1], [10, 0, 3, 8]] } };
+  const thrown = (stack) => toHost(Object.assign(new TypeError("no"), { stack })).payload.val.message;
+  assert.equal(thrown("send@plugin.js:2:1\nrun@plugin.js:7:12\n"), "TypeError: no (src/plugin.ts:3:8)");
+  assert.equal(thrown("TypeError: no\n    at run (file:///w/plugin.mjs:7:10)"), "TypeError: no (src/plugin.ts:3:1)");
+  assert.equal(thrown("run@plugin.js:8:1"), "TypeError: no");
+  assert.equal(thrown(undefined), "TypeError: no");
+  delete globalThis.__hotcellPlaces;
 });

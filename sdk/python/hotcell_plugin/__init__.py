@@ -17,7 +17,7 @@ A tool is a function with typed parameters and one decorator:
 Its parameters become a JSON schema, its docstring the description. Arguments are checked before the function runs.
 """
 
-from . import config, http, kv, llm, log, state, tools
+from . import config, files, http, kv, llm, log, state, tools
 from ._host import ask, progress, secret
 from ._registry import connector, hook, node, receive, script, tool
 from ._results import Accepted, Outcome, Request, accepted, change, proceed, refuse
@@ -36,6 +36,7 @@ __all__ = [
     "change",
     "config",
     "connector",
+    "files",
     "hook",
     "http",
     "kv",

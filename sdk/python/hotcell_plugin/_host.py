@@ -19,6 +19,7 @@ _CAPABILITIES = {
     "llm": "llm = true",
     "other_tools": 'tool = ["NAME"]',
     "ask": "ask = true",
+    "files": 'fs = [{ guest = "/data", access = "read", why = "…" }]',
     "http": 'http = ["https://api.example.org"]',
 }
 

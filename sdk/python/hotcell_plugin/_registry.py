@@ -61,6 +61,8 @@ def tool(function: Any = None, *, name: str | None = None, description: str | No
         if read_only:
             entry["read_only"] = True
         entry["parameters"] = object_shape(fields, lambda found: found).schema
+        if (returns := _returned(function)) is not None:
+            entry["returns"] = returns
         declared.tools[called] = Declared(function, entry, fields)
         return function
 
@@ -154,6 +156,18 @@ def receive(function: Callable[..., Any]) -> Callable[..., Any]:
         raise DeclarationError("there are two functions with `@receive`; a connector has one")
     declared.receive = function
     return function
+
+
+def _returned(function: Callable[..., Any]) -> dict[str, Any] | None:
+    """The schema of what a tool answers, where its annotation says of which form that is."""
+    returned = typing.get_type_hints(function, include_extras=True).get("return", Any)
+    if returned in (Any, type(None)):
+        return None
+    try:
+        return shape(returned, f"`{function.__name__}`, its result").schema or None
+    except DeclarationError:
+        # What it answers is whatever JSON it gives.
+        return None
 
 
 def _name(name: str, what: str, taken: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ Everything that a call may need is imported here: a cell has no files, so an `im
 import _strptime  # noqa: F401  `datetime.strptime` imports it on its first call
 import encodings.idna  # noqa: F401  so do texts with the codec `idna`
 import importlib
-import traceback
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from componentize_py_types import Err
 
 from . import _calls, _host
+from ._places import words
 from ._results import Accepted, Request
 from .errors import PluginError
 
@@ -45,10 +46,20 @@ for _name, _interface in _found.items():
         _host.bind(_name, _Log if _name == "log" else _interface)
 if _bound("outgoing_handler") is not None:
     _host.bind("http", importlib.import_module("hotcell_plugin._wasi_http"))
+if _bound("preopens") is not None:
+    _host.bind("files", importlib.import_module("hotcell_plugin._wasi_files"))
+
+
+def _draw_anew() -> None:
+    """Seeds the module `random` again: its state is a part of the image, and every call would draw the same numbers."""
+    module = sys.modules.get("random")
+    if module is not None:
+        module.seed()
 
 
 @contextmanager
 def _typed_errors() -> Iterator[None]:
+    _draw_anew()
     try:
         yield
     except PluginError as error:
@@ -60,11 +71,7 @@ def _typed_errors() -> Iterator[None]:
         failure = _types.Failure(error.message, [(key, str(value)) for key, value in error.facts.items()])
         raise Err(kinds.get(error.kind, _types.Error_Other)(failure)) from None
     except Exception as error:
-        # The last frame is the author's line; the whole trace would be the SDK's own frames.
-        frames = traceback.extract_tb(error.__traceback__)
-        place = f" ({frames[-1].filename}, line {frames[-1].lineno})" if frames else ""
-        words = f": {error}" if str(error) else ""
-        failure = _types.Failure(f"{type(error).__name__}{words}{place}", [])
+        failure = _types.Failure(words(error), [])
         raise Err(_types.Error_Other(failure)) from None
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _host
-from .errors import Denied, PluginError
+from .errors import Denied, InvalidInput, PluginError
 from .http import Response
 
 
@@ -28,6 +28,8 @@ class Surroundings:
     model: Callable[[dict[str, Any]], dict[str, Any]] | None
     tools: dict[str, Callable[..., Any]]
     server: Callable[..., Response] | None
+    #: Files by their paths.
+    files: dict[str, bytes]
     #: Lines of the log: level and message.
     notes: list[tuple[str, str]] = field(default_factory=list)
     #: Reports of progress: done, total, message.
@@ -51,6 +53,7 @@ def surroundings(
     llm: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     tools: dict[str, Callable[..., Any]] | None = None,
     http: Callable[..., Response] | None = None,
+    files: dict[str, str] | None = None,
 ) -> Iterator[Surroundings]:
     """Gives the host's functions for the time of a `with`.
 
@@ -66,6 +69,7 @@ def surroundings(
         llm,
         dict(tools or {}),
         http,
+        {path: text.encode() for path, text in (files or {}).items()},
     )
     before = _host.unbind_all()
     for name, functions in _interfaces(around).items():
@@ -113,7 +117,24 @@ def _interfaces(around: Surroundings) -> dict[str, Any]:
                 return None
         return json.dumps(value)
 
+    def contents(path: str) -> bytes:
+        if path not in around.files:
+            raise InvalidInput(f"there is no `{path}`")
+        return around.files[path]
+
+    def inside(path: str) -> list[str]:
+        start = path.rstrip("/") + "/"
+        rest = [file[len(start) :] for file in around.files if file.startswith(start)]
+        return list({name.split("/")[0] + ("/" if "/" in name else "") for name in rest})
+
     return {
+        "files": _Functions(
+            read=contents,
+            write=around.files.__setitem__,
+            entries=inside,
+            make_directory=lambda path: None,
+            remove=around.files.pop,
+        ),
         "log": _Functions(log=lambda level, message: around.notes.append((level, message))),
         "progress": _Functions(report=lambda *report: around.reports.append(report)),
         "config": _Functions(get=around.config.get),

@@ -11,7 +11,8 @@ from hotcell_plugin import connector, hook, http
 from hotcell_plugin import kv, llm, node, proceed, receive, refuse, script, secret, state, tool, tools
 from hotcell_plugin import _calls, _registry
 from hotcell_plugin._shapes import shape
-from hotcell_plugin.describe import description
+from hotcell_plugin import _places, files
+from hotcell_plugin.describe import description, undeclared
 from hotcell_plugin.docstrings import parse
 from hotcell_plugin.errors import DeclarationError
 from hotcell_plugin.testing import surroundings
@@ -179,6 +180,31 @@ class Plugins(unittest.TestCase):
         with self.assertRaises(InvalidInput):
             _calls.call_tool("no", "{}")
 
+    def test_what_a_tool_returns_is_described_where_it_has_a_form(self):
+        @tool
+        def where() -> Place:
+            """Gives a place."""
+
+        @tool
+        def many() -> list[int]:
+            """Gives numbers."""
+
+        @tool
+        def anything() -> Any:
+            """Gives anything."""
+
+        @tool
+        def nothing() -> None:
+            """Gives nothing."""
+
+        @tool
+        def odd() -> object:
+            """Gives what cannot be described."""
+
+        returns = [one.get("returns") for one in description()["tools"]]
+        self.assertEqual((returns[0]["type"], returns[0]["required"]), ("object", ["name"]))
+        self.assertEqual(returns[1:], [{"type": "array", "items": {"type": "integer"}}, None, None, None])
+
     def test_a_result_that_is_no_json_is_an_error(self):
         @tool
         def wrong() -> Any:
@@ -308,6 +334,43 @@ class Host(unittest.TestCase):
         with self.assertRaises(Denied) as raised:
             kv.get("k")
         self.assertIn("kv = true", raised.exception.message)
+
+
+class Places(unittest.TestCase):
+    def test_an_error_says_where_in_the_authors_code_it_happened(self):
+        code = compile("import json\n\ndef read():\n    return 1, json.loads('{')\n", "/1/lib/plugin.py", "exec")
+        module = {}
+        exec(code, module)
+        try:
+            module["read"]()
+        except ValueError as error:
+            _places.authored("/1", "src")
+            self.assertTrue(_places.words(error).endswith("(src/lib/plugin.py:4:15)"), _places.words(error))
+            _places.authored("/elsewhere", "src")
+            self.assertIsNone(_places.place(error))
+
+    def test_what_is_not_asked_for_is_found_with_its_line(self):
+        for source, line, word in (
+            ("from hotcell_plugin import tool, kv\n", 1, "kv = true"),
+            ("import hotcell_plugin\nhotcell_plugin.ask('?')\n", 2, "ask = true"),
+            ("from hotcell_plugin.http import get\n", 1, "http = "),
+            ("from hotcell_plugin import state\n", 1, "a plugin of this kind does not have"),
+        ):
+            found = undeclared(source, ["log", "config"])
+            self.assertEqual(found[0], line)
+            self.assertIn(word, found[1])
+            self.assertIsNone(undeclared(source, ["kv", "ask", "http", "state"]))
+
+
+class Files(unittest.TestCase):
+    def test_files_are_those_of_the_surroundings(self):
+        with surroundings(files={"/data/a.txt": "a"}) as around:
+            files.write("/data/sub/b.txt", files.read_text("/data/a.txt") + "b")
+            self.assertEqual(files.entries("/data"), ["a.txt", "sub/"])
+            files.remove("/data/a.txt")
+            self.assertEqual(around.files, {"/data/sub/b.txt": b"ab"})
+            with self.assertRaises(InvalidInput):
+                files.read("/data/a.txt")
 
 
 if __name__ == "__main__":

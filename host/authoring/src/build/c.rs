@@ -4,24 +4,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::Value;
 use wasi_preview1_component_adapter_provider::{
     WASI_SNAPSHOT_PREVIEW1_ADAPTER_NAME, WASI_SNAPSHOT_PREVIEW1_REACTOR_ADAPTER,
 };
 use wit_component::ComponentEncoder;
 use wit_parser::{Resolve, WorldId};
 
-use super::{BuildError, Job, create_folder, parse_offered, read_file, world, write_file};
+use super::{BuildError, Job, Made, create_folder, parse_offered, read_file, world, write_file};
+use crate::shared::{Shared, environment_pythons};
 use crate::tools::{Tools, run, succeeds};
 
-const INSTALL: &str =
-    "install one with `python3 -m pip install ziglang`, or set `WASI_SDK_PATH` to the folder of a WASI SDK";
+const INSTALL: &str = "install one with `hotcell plugin setup c`, once for all plugins, or set `WASI_SDK_PATH` to the folder of a WASI SDK";
 const TARGET: &str = "wasm32-wasi";
 /// The file beside the source that says what the code offers.
 const DESCRIPTION: &str = "description.json";
 
-/// Gives the component and what the code offers.
-pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
+/// Gives the component and what `description.json` says that it offers.
+pub(super) fn build(job: &mut Job<'_>) -> Result<Made, BuildError> {
     let source = job.source();
     let folder = source.parent().unwrap_or(job.directory).to_owned();
     let described = folder.join(DESCRIPTION);
@@ -50,7 +49,7 @@ pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
     }
     job.says(&program, "to compile the plugin");
     run(&mut compiler, "to compile the plugin")?;
-    Ok((componentize(&read_file(&module)?)?, offered))
+    Ok(Made { component: componentize(&read_file(&module)?)?, offered, read: None })
 }
 
 /// A compiler that can make modules for WASI, with its path for people.
@@ -82,9 +81,11 @@ pub(super) fn find_compiler(tools: &Tools, directory: &Path) -> Result<(PathBuf,
         let command = zig(tools.command(&program, directory));
         return Ok((program, command));
     }
-    let own = directory.join(".venv/bin/python3");
-    let own = own.is_file().then_some(own);
-    for python in own.into_iter().chain(["python3", "python"].iter().filter_map(|name| tools.find(&[name]))) {
+    let own = environment_pythons(&directory.join(".venv"));
+    let shared = tools.shared(Shared::C).map(|folder| environment_pythons(&folder));
+    let made = |pythons: [PathBuf; 2]| pythons.into_iter().filter(|python| python.is_file());
+    let in_path = ["python3", "python"].iter().filter_map(|name| tools.find(&[name]));
+    for python in made(own).chain(in_path).chain(shared.into_iter().flat_map(made)) {
         let module = || {
             let mut command = tools.command(&python, directory);
             command.args(["-m", "ziglang"]);

@@ -5,51 +5,114 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{BuildError, Job, parse_offered, read_file, world, write_file};
-use crate::tools::{Tools, run};
+use super::{BuildError, Job, Made, files_read, parse_offered, read_file, world, write_file};
+use crate::shared::Shared;
+use crate::tools::{Tools, output, run};
 
-/// The packages of the project that the script imports.
+/// The packages that the script imports.
 const PACKAGES: [&str; 2] = ["@bytecodealliance/componentize-js", "esbuild"];
 
-/// The node that makes components, where its packages are installed in the project or in a folder around it.
-pub(super) fn find_node(tools: &Tools, directory: &Path) -> Result<PathBuf, BuildError> {
-    let Some(node) = tools.find(&["node"]) else {
+/// The node that makes components, and where its packages are.
+pub(super) struct Node {
+    pub(super) program: PathBuf,
+    /// A folder `node_modules` for each of [`PACKAGES`].
+    packages: Vec<PathBuf>,
+}
+
+/// Finds node, and its packages: those of the project or of a folder around it, or else those that all projects share.
+pub(super) fn find(tools: &Tools, directory: &Path) -> Result<Node, BuildError> {
+    let Some(program) = tools.find(&["node"]) else {
         return Err(BuildError::missing(
             "`node`, which builds plugins in JavaScript and TypeScript,",
-            "install Node.js 20 or newer with npm, and then run `npm install` in the project",
+            "install Node.js 20 or newer with npm (nodejs.org), and then run `hotcell plugin setup js`",
         ));
     };
+    let shared = tools.shared(Shared::JavaScript);
+    let mut packages = Vec::new();
     for package in PACKAGES {
-        let installed = directory.ancestors().any(|folder| folder.join("node_modules").join(package).is_dir());
-        if !installed {
-            return Err(BuildError::MissingTool {
-                tool: format!("the package `{package}`"),
-                install: format!(
-                    "install it with `npm install` in `{}`, or in a folder around it that several plugins share",
-                    directory.display()
-                ),
-            });
-        }
+        let folders = directory.ancestors().chain(shared.as_deref()).map(|folder| folder.join("node_modules"));
+        let mut folders = folders.filter(|folder| folder.join(package).is_dir());
+        let Some(found) = folders.next() else {
+            return Err(BuildError::missing(
+                &format!("the package `{package}`"),
+                "install it with `hotcell plugin setup js`, once for all plugins",
+            ));
+        };
+        packages.push(found);
     }
-    Ok(node)
+    Ok(Node { program, packages })
+}
+
+impl Node {
+    pub(super) fn versions(&self, tools: &Tools, directory: &Path) -> Option<Vec<String>> {
+        let node = output(tools.command(&self.program, directory).arg("--version"))?;
+        let mut versions = vec![format!("{} {}", self.program.display(), node.trim())];
+        for (name, folder) in PACKAGES.iter().zip(&self.packages) {
+            let manifest = folder.join(name).join("package.json");
+            let manifest = hotcell_files::read(manifest, hotcell_files::MAX_TEXT).ok()?;
+            let manifest: Value = serde_json::from_slice(&manifest).ok()?;
+            versions.push(format!("{name} {}", manifest.get("version")?.as_str()?));
+        }
+        Some(versions)
+    }
 }
 
 /// Gives the component and what the code offers.
-pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
-    let node = find_node(job.tools, job.directory)?;
-    // A copy in the project finds the project's packages, wherever the SDK is.
+pub(super) fn build(job: &mut Job<'_>, node: &Node) -> Result<Made, BuildError> {
     let script = job.work.join("build.mjs");
     write_file(&script, &read_file(&job.sdk.join("hotcell-plugin").join("build.mjs"))?)?;
+    link_packages(job, node)?;
     let (described, component) = (job.work.join("offered.json"), job.work.join("plugin.wasm"));
+    let read = job.work.join("read.json");
     let kinds: Vec<&str> = job.manifest.kinds().iter().map(|kind| kind.word()).collect();
     let order = json!({
         "source": job.source(), "sdk": job.sdk, "work": job.work, "kinds": kinds, "contract": job.world.contract,
         "wit": job.world.folder, "world": world::NAME, "imports": job.world.imports,
-        "http": job.manifest.asks_for("http"), "described": described, "component": component,
+        "http": job.manifest.asks_for("http"), "described": described, "component": component, "read": read,
     });
-    job.says(&node, "to make the component (`esbuild`, `componentize-js`)");
-    let mut command = job.tools.command(&node, job.directory);
-    command.arg(&script).arg(order.to_string());
+    job.says(&node.program, "to make the component (`esbuild`, `componentize-js`)");
+    let mut command = job.tools.command(&node.program, job.directory);
+    command.arg("--enable-source-maps").arg(&script).arg(order.to_string());
     run(&mut command, "to make the component")?;
-    Ok((read_file(&component)?, parse_offered(&read_file(&described)?, "what the JavaScript SDK wrote")?))
+    let offered = parse_offered(&read_file(&described)?, "what the JavaScript SDK wrote")?;
+    Ok(Made { component: read_file(&component)?, offered, read: files_read(&read) })
+}
+
+/// Bundles the code as a program for node that makes one call, and gives the program.
+pub(super) fn build_native(job: &mut Job<'_>, node: &Node) -> Result<PathBuf, BuildError> {
+    let script = job.work.join("build.mjs");
+    write_file(&script, &read_file(&job.sdk.join("hotcell-plugin").join("build.mjs"))?)?;
+    link_packages(job, node)?;
+    let bundle = job.work.join("plugin.mjs");
+    let kinds: Vec<&str> = job.manifest.kinds().iter().map(|kind| kind.word()).collect();
+    let order = json!({
+        "source": job.source(), "sdk": job.sdk, "work": job.work, "kinds": kinds, "imports": job.world.imports,
+        "native": bundle,
+    });
+    let mut command = job.tools.command(&node.program, job.directory);
+    command.arg("--enable-source-maps").arg(&script).arg(order.to_string());
+    run(&mut command, "to bundle the plugin (`esbuild`)")?;
+    Ok(bundle)
+}
+
+/// Makes packages that are not in a folder around the script ones that it can import.
+fn link_packages(job: &Job<'_>, node: &Node) -> Result<(), BuildError> {
+    let Some(elsewhere) = node.packages.iter().find(|folder| {
+        let around = folder.parent().unwrap_or(folder);
+        !job.work.starts_with(around)
+    }) else {
+        return Ok(());
+    };
+    let link = job.work.join("node_modules");
+    let made = {
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(elsewhere, &link)
+        }
+        #[cfg(windows)]
+        {
+            std::os::windows::fs::symlink_dir(elsewhere, &link)
+        }
+    };
+    made.map_err(|source| BuildError::Io { action: "create", path: link, source })
 }

@@ -2,23 +2,29 @@
 
 mod c;
 mod javascript;
+mod native;
 mod python;
 mod rust;
+mod stamp;
+mod toolchain;
 mod world;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 pub use crate::failure::BuildError;
+pub use native::{Native, native};
 
 use crate::component;
 use crate::description;
 use crate::manifest::{FILE, Manifest};
 use crate::project::{Language, check_name, file_stem};
 use crate::tools::Tools;
+
+use stamp::Stamp;
+use toolchain::Toolchain;
 
 /// Something that a person who waits for a build may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +53,8 @@ pub struct Built {
     pub imports: Vec<String>,
     /// What it says about itself.
     pub description: Value,
+    /// Whether it was there already, made of the same sources by the same tools.
+    pub is_unchanged: bool,
 }
 
 /// Builds the plugin in `directory` with the tools that the environment names, and tells `events` what it does.
@@ -72,13 +80,15 @@ pub fn build_with(directory: &Path, tools: &Tools, events: &mut dyn FnMut(BuildE
         Err(source) => return Err(BuildError::Io { action: "open", path: directory.to_owned(), source }),
     };
     if directory.join(FILE).is_file() {
-        let job = Job::begin(&directory, tools, events)?;
+        let job = Job::begin(&directory, "work", tools, events)?;
         return job.build();
     }
     if directory.join("Cargo.toml").is_file() {
         let bytes = rust::build(&directory, tools, events)?;
-        let name = described_name(&bytes, &directory)?;
-        return finish(&directory, &name, bytes);
+        let path = component_path(&directory, &described_name(&bytes, &directory)?);
+        // Cargo knows by itself what it has to compile again, and not whether that is what was built the last time.
+        let is_unchanged = read_file(&path).is_ok_and(|before| before == bytes);
+        return finish(path, &bytes, is_unchanged);
     }
     Err(BuildError::NotAProject { directory })
 }
@@ -88,9 +98,7 @@ pub fn build_with(directory: &Path, tools: &Tools, events: &mut dyn FnMut(BuildE
 pub fn missing_tool(directory: &Path, language: Language, tools: &Tools) -> Option<BuildError> {
     let found = match language {
         Language::Rust => rust::find_cargo(directory, tools).map(drop),
-        Language::Python => python::find_python(tools, directory).map(drop),
-        Language::JavaScript | Language::TypeScript => javascript::find_node(tools, directory).map(drop),
-        Language::C => c::find_compiler(tools, directory).map(drop),
+        other => Toolchain::find(other, tools, directory).map(drop),
     };
     found.err()
 }
@@ -109,7 +117,12 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn begin(directory: &'a Path, tools: &'a Tools, events: &'a mut dyn FnMut(BuildEvent)) -> Result<Self, BuildError> {
+    fn begin(
+        directory: &'a Path,
+        work: &str,
+        tools: &'a Tools,
+        events: &'a mut dyn FnMut(BuildEvent),
+    ) -> Result<Self, BuildError> {
         let manifest = Manifest::read(directory)?;
         let source = directory.join(&manifest.source);
         if !source.is_file() {
@@ -119,7 +132,7 @@ impl<'a> Job<'a> {
         if !sdk.join("wit").is_dir() {
             return Err(BuildError::NoSdk { path: sdk });
         }
-        let work = directory.join("build").join("work");
+        let work = directory.join("build").join(work);
         remove_folder(&work)?;
         create_folder(&work)?;
         let world = world::write(&manifest, &sdk, &work.join("wit"))?;
@@ -127,16 +140,25 @@ impl<'a> Job<'a> {
     }
 
     fn build(mut self) -> Result<Built, BuildError> {
-        let (mut component, offered) = match self.manifest.language {
-            Language::Python => python::build(&mut self)?,
-            Language::JavaScript | Language::TypeScript => javascript::build(&mut self)?,
-            Language::C | Language::Rust => c::build(&mut self)?,
-        };
+        let toolchain = Toolchain::find(self.manifest.language, self.tools, self.directory)?;
+        let path = component_path(self.directory, &file_stem(&self.manifest.name));
+        let stamp = toolchain.versions(self.tools, self.directory);
+        let stamp = stamp.and_then(|versions| Stamp::of(self.directory, &self.manifest, versions));
+        if let Some(component) = stamp.as_ref().and_then(|stamp| stamp.component(self.directory, &path)) {
+            remove_folder(&self.work)?;
+            return finish(path, &component, true);
+        }
+        let Made { mut component, offered, read } = toolchain.build(&mut self)?;
         let description = description::compose(&self.manifest, &self.world.contract, &offered);
         let description = description.map_err(|message| BuildError::Description { message })?;
         component::add_description(&mut component, description.to_string().as_bytes());
         remove_folder(&self.work)?;
-        finish(self.directory, &file_stem(&self.manifest.name), component)
+        stamp::forget(&path);
+        let built = finish(path, &component, false)?;
+        if let (Some(stamp), Some(read)) = (stamp, read) {
+            stamp.write(self.directory, read, &built.path, built.digest.clone());
+        }
+        Ok(built)
     }
 
     /// The file with the code.
@@ -147,6 +169,20 @@ impl<'a> Job<'a> {
     fn says(&mut self, program: &Path, purpose: &'static str) {
         (self.events)(BuildEvent::Running { program: program.display().to_string(), purpose });
     }
+}
+
+/// What the tools of a language made.
+struct Made {
+    component: Vec<u8>,
+    /// What the code offers.
+    offered: Value,
+    /// The files that were read for it, as far as they are the author's; none where the tools do not say.
+    read: Option<Vec<PathBuf>>,
+}
+
+/// Where the component of a project goes.
+fn component_path(directory: &Path, name: &str) -> PathBuf {
+    directory.join("build").join(format!("{name}.wasm"))
 }
 
 /// The file name for a component that describes itself.
@@ -163,9 +199,9 @@ fn described_name(bytes: &[u8], directory: &Path) -> Result<String, BuildError> 
     }
 }
 
-/// Checks a component, writes it and says what it has.
-fn finish(directory: &Path, name: &str, bytes: Vec<u8>) -> Result<Built, BuildError> {
-    let parts = component::read(&bytes)?;
+/// Checks a component, writes it unless it is there already, and says what it has.
+fn finish(path: PathBuf, bytes: &[u8], is_unchanged: bool) -> Result<Built, BuildError> {
+    let parts = component::read(bytes)?;
     let text = match parts.descriptions.as_slice() {
         [one] => *one,
         several => return Err(BuildError::Descriptions { found: several.len() }),
@@ -176,12 +212,14 @@ fn finish(directory: &Path, name: &str, bytes: Vec<u8>) -> Result<Built, BuildEr
     };
     description::check_exports(&description, &parts.exports).map_err(|message| BuildError::Description { message })?;
     let (exports, imports) = (parts.exports, parts.imports);
-    let folder = directory.join("build");
-    create_folder(&folder)?;
-    let path = folder.join(format!("{name}.wasm"));
-    write_file(&path, &bytes)?;
-    let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Built { path, size: bytes.len() as u64, digest, exports, imports, description })
+    if !is_unchanged {
+        if let Some(folder) = path.parent() {
+            create_folder(folder)?;
+        }
+        write_file(&path, bytes)?;
+    }
+    let (size, digest) = (bytes.len() as u64, stamp::digest(bytes));
+    Ok(Built { path, size, digest, exports, imports, description, is_unchanged })
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, BuildError> {
@@ -213,4 +251,10 @@ fn remove_folder(path: &Path) -> Result<(), BuildError> {
 fn parse_offered(text: &[u8], from: &str) -> Result<Value, BuildError> {
     serde_json::from_slice(text)
         .map_err(|error| BuildError::Description { message: format!("{from} is not JSON: {error}") })
+}
+
+/// The files that a program wrote down as read by it, a JSON list of paths; none where it wrote nothing.
+fn files_read(list: &Path) -> Option<Vec<PathBuf>> {
+    let text = hotcell_files::read(list, hotcell_files::MAX_TEXT).ok()?;
+    serde_json::from_slice(&text).ok()
 }

@@ -3,64 +3,85 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
-
-use super::{BuildError, Job, parse_offered, read_file, world, write_file};
+use super::{BuildError, Job, Made, files_read, parse_offered, read_file, world, write_file};
 use crate::project::Kind;
-use crate::tools::{Tools, run};
+use crate::shared::{Shared, environment_pythons};
+use crate::tools::{Tools, output, run};
 
-const INSTALL: &str = "install it with `python3 -m pip install componentize-py==0.25.1`";
+const INSTALL: &str = "install it with `hotcell plugin setup python`, once for all plugins";
 /// The generation of `componentize-py` whose bindings the SDK knows.
 const GENERATION: &str = "0.25.";
-const SAY_VERSION: &str = "import componentize_py, importlib.metadata as m; print(m.version('componentize-py'))";
+const SAY_VERSIONS: &str = "import componentize_py, importlib.metadata as m, sys\n\
+print(m.version('componentize-py'))\nprint(sys.version.replace('\\n', ' '))";
 const COMPONENTIZE: &str =
     "import sys; from componentize_py import script; sys.argv[0] = 'componentize-py'; sys.exit(script())";
 /// The name of the module that brings the code and the SDK together.
 const APP: &str = "hotcell_app";
 
+/// A Python that has `componentize-py`.
+pub(super) struct Python {
+    pub(super) program: PathBuf,
+    /// The version of `componentize-py`.
+    tool: String,
+    /// What Python says of itself.
+    version: String,
+}
+
+impl Python {
+    pub(super) fn versions(&self) -> Vec<String> {
+        vec![format!("{} {}", self.program.display(), self.version), format!("componentize-py {}", self.tool)]
+    }
+}
+
 /// Gives the component and what the code offers.
-pub(super) fn build(job: &mut Job<'_>) -> Result<(Vec<u8>, Value), BuildError> {
-    let python = find_python(job.tools, job.directory)?;
+pub(super) fn build(job: &mut Job<'_>, python: &Python) -> Result<Made, BuildError> {
+    let python = &python.program;
     let source = job.source();
     let (Some(folder), Some(module)) = (source.parent(), source.file_stem().and_then(|stem| stem.to_str())) else {
         return Err(BuildError::NoSource { path: source });
     };
-    job.says(&python, "to describe the plugin");
-    let mut describe = job.tools.command(&python, job.directory);
+    let read = job.work.join("read.json");
+    job.says(python, "to describe the plugin");
+    let mut describe = job.tools.command(python, job.directory);
     describe.args(["-m", "hotcell_plugin.describe", module]).arg(folder);
-    describe.env("PYTHONPATH", &job.sdk).env("PYTHONDONTWRITEBYTECODE", "1");
+    describe.env("PYTHONPATH", &job.sdk).env("PYTHONDONTWRITEBYTECODE", "1").env("HOTCELL_MODULES", &read);
+    describe.env("HOTCELL_INTERFACES", job.world.imports.join(","));
     let offered = parse_offered(&run(&mut describe, "to describe the plugin")?, "what the Python SDK printed")?;
 
-    write_file(&job.work.join(format!("{APP}.py")), app(job.manifest.kinds(), module).as_bytes())?;
-    let output = job.work.join("plugin.wasm");
-    job.says(&python, "to make the component (`componentize-py`)");
-    let mut componentize = job.tools.command(&python, job.directory);
+    let shown = job.manifest.source.parent().unwrap_or(Path::new("")).to_string_lossy().replace('\\', "/");
+    write_file(&job.work.join(format!("{APP}.py")), app(job.manifest.kinds(), module, &shown).as_bytes())?;
+    let component = job.work.join("plugin.wasm");
+    job.says(python, "to make the component (`componentize-py`)");
+    let mut componentize = job.tools.command(python, job.directory);
     componentize.args(["-c", COMPONENTIZE, "--wit-path"]).arg(&job.world.folder);
     componentize.args(["--world", world::NAME, "--quiet", "componentize", APP]);
     for folder in [&job.work, folder, &job.sdk] {
         componentize.arg("--python-path").arg(folder);
     }
-    componentize.arg("--output").arg(&output).env("PYTHONDONTWRITEBYTECODE", "1");
+    componentize.arg("--output").arg(&component).env("PYTHONDONTWRITEBYTECODE", "1").env("RUST_BACKTRACE", "0");
     run(&mut componentize, "to make the component")?;
-    Ok((read_file(&output)?, offered))
+    Ok(Made { component: read_file(&component)?, offered, read: files_read(&read) })
 }
 
-/// A Python that has `componentize-py`: the project's own in `.venv`, or one in `PATH`.
-pub(super) fn find_python(tools: &Tools, directory: &Path) -> Result<PathBuf, BuildError> {
-    let own = [".venv/bin/python3", ".venv/Scripts/python.exe"].map(|path| directory.join(path));
+/// Finds a Python that has `componentize-py`: the project's own in `.venv`, one in `PATH`, or the one that all projects
+/// share.
+pub(super) fn find(tools: &Tools, directory: &Path) -> Result<Python, BuildError> {
+    let own = environment_pythons(&directory.join(".venv"));
     let mut candidates: Vec<PathBuf> = own.into_iter().filter(|path| path.is_file()).collect();
     candidates.extend(["python3", "python"].iter().filter_map(|name| tools.find(&[name])));
     if candidates.is_empty() {
         return Err(BuildError::missing(
             "`python3`, which builds plugins in Python,",
-            &format!("install Python 3.11 or newer, and then `componentize-py`: {INSTALL}"),
+            "install Python 3.11 or newer, and then run `hotcell plugin setup python`",
         ));
     }
+    let shared = tools.shared(Shared::Python).map(|folder| environment_pythons(&folder));
+    candidates.extend(shared.into_iter().flatten().filter(|path| path.is_file()));
     let mut other_version = None;
-    for python in candidates {
-        match version(tools, directory, &python) {
-            Some(found) if found.starts_with(GENERATION) => return Ok(python),
-            Some(found) => other_version = Some(found),
+    for program in candidates {
+        match versions(tools, directory, &program) {
+            Some((tool, version)) if tool.starts_with(GENERATION) => return Ok(Python { program, tool, version }),
+            Some((tool, _)) => other_version = Some(tool),
             None => {}
         }
     }
@@ -73,14 +94,20 @@ pub(super) fn find_python(tools: &Tools, directory: &Path) -> Result<PathBuf, Bu
     })
 }
 
-fn version(tools: &Tools, directory: &Path, python: &Path) -> Option<String> {
-    let output = tools.command(python, directory).args(["-c", SAY_VERSION]).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+/// The versions of `componentize-py` and of Python itself.
+fn versions(tools: &Tools, directory: &Path, python: &Path) -> Option<(String, String)> {
+    let said = output(tools.command(python, directory).args(["-c", SAY_VERSIONS]))?;
+    let (tool, version) = said.trim().split_once('\n').unwrap_or((said.trim(), ""));
+    Some((tool.trim().to_owned(), version.trim().to_owned()))
 }
 
 /// The module that `componentize-py` is given: it imports the code, and has the classes that the world wants.
-fn app(kinds: &[Kind], module: &str) -> String {
-    let mut text = format!("import {module}\n");
+fn app(kinds: &[Kind], module: &str, folder: &str) -> String {
+    // In a cell, the folder with the code has the name of its place among those that `componentize-py` is given.
+    let mut text = format!(
+        "try:\n    from hotcell_plugin._places import authored\nexcept ImportError:\n    pass\nelse:\n    \
+         authored(\"/1\", {folder:?})\nimport {module}\n"
+    );
     for kind in kinds {
         let class = match kind {
             Kind::Tool => "CallTool",

@@ -18,6 +18,26 @@ const ALWAYS: [&str; 3] = ["log", "progress", "config"];
 const BY_CAPABILITY: [(&str, &str); 5] =
     [("kv", "kv"), ("secret", "secrets"), ("llm", "llm"), ("tool", "other-tools"), ("ask", "ask")];
 
+/// Interfaces of the system, in the place of what a language brings by itself.
+struct OfSystem {
+    /// What the SDKs call it.
+    name: &'static str,
+    /// Folders of packages; the interfaces are of the first one.
+    packages: &'static [&'static str],
+    interfaces: &'static [&'static str],
+}
+
+/// What the SDK of a language reaches through bindings. The engine of JavaScript has `fetch`; C opens files by its library.
+fn of_system(manifest: &Manifest) -> Vec<OfSystem> {
+    let http = OfSystem { name: "http", packages: &["http", "io"], interfaces: &["outgoing-handler"] };
+    let files = OfSystem { name: "files", packages: &["filesystem"], interfaces: &["types", "preopens"] };
+    let has_fetch = matches!(manifest.language, Language::JavaScript | Language::TypeScript);
+    let has_files = manifest.language == Language::C;
+    let http = (manifest.asks_for("http") && !has_fetch).then_some(http);
+    let files = (manifest.asks_for("fs") && !has_files).then_some(files);
+    http.into_iter().chain(files).collect()
+}
+
 /// A world in a folder.
 pub(crate) struct World {
     /// The folder, in the form that tools for WIT expect: the world, and the contract in `deps`.
@@ -47,14 +67,16 @@ pub(super) fn write(manifest: &Manifest, sdk: &Path, folder: &Path) -> Result<Wo
     }
     let dependencies = folder.join("deps");
     copy_wit(&contract, &dependencies.join("hotcell-plugin"))?;
-    // The engine of JavaScript brings its own `fetch`; Python speaks to `wasi:http` through bindings.
-    if manifest.language == Language::Python && manifest.asks_for("http") {
-        let wasi = sdk.join("wasi");
-        let (http, wasi_version) = package_in(&wasi.join("http"))?;
-        let _ = writeln!(text, "    import {}:{}/outgoing-handler@{wasi_version};", http.namespace, http.name);
-        for package in ["http", "io"] {
+    let wasi = sdk.join("wasi");
+    for import in of_system(manifest) {
+        let (found, wasi_version) = package_in(&wasi.join(import.packages[0]))?;
+        for interface in import.interfaces {
+            let _ = writeln!(text, "    import {}:{}/{interface}@{wasi_version};", found.namespace, found.name);
+        }
+        for package in import.packages {
             copy_wit(&wasi.join(package), &dependencies.join(package))?;
         }
+        imports.push(import.name);
     }
     text.push_str("}\n");
     write_file(&folder.join("plugin.wit"), text.as_bytes())?;

@@ -111,7 +111,7 @@ fn a_python_function_without_types_is_refused_by_name() {
         Err(error) => {
             let message = error.to_string();
             assert!(message.contains("tool `forecast`, parameter `city` has no type"), "{message}");
-            assert!(message.contains("plugin.py, line 3"), "{message}");
+            assert!(message.contains("src/plugin.py:3"), "{message}");
         }
         Ok(_) => panic!("a function without types was described"),
     }
@@ -155,5 +155,41 @@ fn a_capability_that_javascript_uses_has_to_be_asked_for() {
         Err(error @ BuildError::MissingTool { .. }) => left_out(&error.to_string()),
         Err(error) => assert!(error.to_string().contains("ask for it with `kv = true`"), "{error}"),
         Ok(_) => panic!("`kv` was imported without being asked for"),
+    }
+}
+
+/// Builds, and counts the programs that ran for it.
+fn ran(directory: &Path) -> (Option<Built>, usize) {
+    let mut count = 0;
+    match build(directory, &mut |_| count += 1) {
+        Ok(built) => (Some(built), count),
+        Err(error @ BuildError::MissingTool { .. }) => {
+            left_out(&error.to_string());
+            (None, 0)
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_unchanged_is_not_built_again() {
+    for language in [Language::Python, Language::JavaScript] {
+        let folder = project(Kind::Tool, language);
+        if language == Language::JavaScript && !with_packages(folder.path()) {
+            continue;
+        }
+        let (Some(first), _) = ran(folder.path()) else { continue };
+        assert!(!first.is_unchanged);
+        let (again, programs) = ran(folder.path());
+        let again = again.expect("a component");
+        assert_eq!((again.is_unchanged, again.digest, programs), (true, first.digest, 0), "{language}");
+        assert_eq!((again.exports, again.description), (first.exports, first.description), "{language}");
+        let manifest = folder.path().join("plugin.toml");
+        let text = fs::read_to_string(&manifest).expect("a manifest").replace("0.1.0", "0.2.0");
+        fs::write(&manifest, text).expect("a manifest");
+        let (changed, _) = ran(folder.path());
+        let changed = changed.expect("a component");
+        assert_eq!((changed.is_unchanged, &changed.description["version"]), (false, &"0.2.0".into()), "{language}");
     }
 }

@@ -23,10 +23,10 @@ fn problem(directory: &Path, tools: &Tools) -> String {
 fn without_any_program_every_language_says_what_to_install() {
     let cases = [
         (Language::Rust, "rustup"),
-        (Language::Python, "`python3 -m pip install componentize-py==0.25.1`"),
-        (Language::JavaScript, "`npm install`"),
-        (Language::TypeScript, "`npm install`"),
-        (Language::C, "`python3 -m pip install ziglang`"),
+        (Language::Python, "`hotcell plugin setup python`"),
+        (Language::JavaScript, "`hotcell plugin setup js`"),
+        (Language::TypeScript, "`hotcell plugin setup js`"),
+        (Language::C, "`hotcell plugin setup c`"),
     ];
     for (language, expected) in cases {
         let message = problem(project(language).path(), &Tools::in_path(""));
@@ -58,7 +58,7 @@ fn a_missing_part_of_a_tool_is_named() {
         (Language::Python, [("python3", "echo 0.13.1"), ("python", "exit 1")], "version 0.13.1 is there"),
         (Language::JavaScript, [("node", "exit 1"), ("npm", "exit 1")], "`@bytecodealliance/componentize-js`"),
         // A clang without a C library for WASI, and a Python without zig.
-        (Language::C, [("clang", "echo crt1-reactor.o"), ("python3", "exit 1")], "`python3 -m pip install ziglang`"),
+        (Language::C, [("clang", "echo crt1-reactor.o"), ("python3", "exit 1")], "`hotcell plugin setup c`"),
     ];
     for (language, scripts, expected) in cases {
         let (_programs, tools) = programs(&scripts);
@@ -96,10 +96,10 @@ fn what_installs_a_missing_tool_can_be_typed_as_it_stands() {
         programs(&[("cargo", "exit 1"), ("rustc", "echo /no/such/folder"), ("python3", "exit 1"), ("node", "exit 1")]);
     let cases = [
         (Language::Rust, "rustup target add wasm32-wasip2"),
-        (Language::Python, "python3 -m pip install componentize-py==0.25.1"),
-        (Language::JavaScript, "npm install"),
-        (Language::TypeScript, "npm install"),
-        (Language::C, "python3 -m pip install ziglang"),
+        (Language::Python, "hotcell plugin setup python"),
+        (Language::JavaScript, "hotcell plugin setup js"),
+        (Language::TypeScript, "hotcell plugin setup js"),
+        (Language::C, "hotcell plugin setup c"),
     ];
     for (language, expected) in cases {
         let project = project(language);

@@ -1,5 +1,6 @@
 //! The command line as clap sees it: names, help texts, and nothing that acts.
 
+mod far;
 mod plugin;
 mod runs;
 mod serve;
@@ -10,11 +11,12 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotcell_runtime::ComponentsFile;
 
+pub(crate) use self::far::Far;
 pub(crate) use self::plugin::{
     Grant, Plugin, PluginBench, PluginCall, PluginFolders, PluginNew, PluginReplay, PluginStore, PluginTest,
 };
-pub(crate) use self::runs::{Listen, Runs, WhichRuns};
-pub(crate) use self::serve::{Serve, ServeCommand, ServeKey};
+pub(crate) use self::runs::{Listen, Runs, RunsCommand, WhichRuns};
+pub(crate) use self::serve::{LogFormat, Serve, ServeCommand, ServeKey, ServeKeys};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -36,7 +38,7 @@ pub(crate) struct Arguments {
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Global {
     /// When to use colors; `auto` means on a terminal unless `NO_COLOR` is set
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
@@ -75,8 +77,10 @@ pub(crate) enum Command {
     /// Look at agents
     #[command(subcommand)]
     Agent(Agent),
-    /// Inspect and continue runs
+    /// Improve meshes
     #[command(subcommand)]
+    Mesh(Mesh),
+    /// Inspect and continue runs
     Runs(Runs),
     /// Develop, grant and sign plugins
     #[command(subcommand)]
@@ -156,7 +160,7 @@ pub(crate) struct Mcp {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]
 pub(crate) struct Run {
-    /// Agent or graph file, or the folder that contains it
+    /// Agent or graph file, or the folder that contains it; with `--server`, the id or name of an agent that is served
     pub(crate) path: PathBuf,
     /// Prompt; `-` reads it from standard input. Omit it on a terminal for interactive mode
     pub(crate) prompt: Option<String>,
@@ -180,6 +184,8 @@ pub(crate) struct Run {
     pub(crate) parts: Parts,
     #[command(flatten)]
     pub(crate) session: Session,
+    #[command(flatten)]
+    pub(crate) far: Far,
 }
 
 /// What is handed in beside an agent's file.
@@ -208,6 +214,39 @@ pub(crate) struct Convert {
     /// Additional plugin folder; repeatable
     #[arg(long = "plugins", value_name = "DIR")]
     pub(crate) plugins: Vec<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Mesh {
+    /// Search for better settings of a mesh, and write a proposal
+    ///
+    /// Settings are scored by running the scenarios of `evolution.test_scenarios`, so models are asked often; `evolution` says what is
+    /// varied and how. The proposal is JSON with the fields to change for each agent. The mesh's file isn't changed.
+    Evolve(Evolve),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Evolve {
+    /// Mesh file, or the folder that contains it
+    pub(crate) path: PathBuf,
+    /// Output file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Most settings to score
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) evaluations: u64,
+    /// Seed of the search [default: the time]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Default model for nodes that don't set one, as `provider:model`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Trust the grants of the mesh's folder for this command
+    #[arg(long)]
+    pub(crate) trust: bool,
 }
 
 /// Options of every command that drives a run.

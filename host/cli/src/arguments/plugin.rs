@@ -19,6 +19,14 @@ pub(crate) struct PluginFolders {
 pub(crate) enum Plugin {
     /// Create a plugin project that builds and passes its tests
     New(PluginNew),
+    /// Install the tools that build plugins in a language, once for all plugins
+    ///
+    /// They go into a folder of hotcell's own. A project that has its own, in `node_modules` or `.venv`, uses those.
+    Setup {
+        /// Programming language
+        #[arg(value_parser = ["rust", "python", "js", "ts", "c"])]
+        lang: String,
+    },
     /// Build a plugin's component, validate it, and show what it provides and requests
     Build {
         /// Plugin folder
@@ -192,6 +200,11 @@ pub(crate) struct PluginTest {
     /// Test this component instead of building one
     #[arg(long, value_name = "FILE")]
     pub(crate) component: Option<PathBuf>,
+    /// Run the cases of a Python or JavaScript plugin without building it: not sealed, and without limits and fuel
+    ///
+    /// The code runs as a program of this machine, with your permissions. Leave it out before you publish a plugin.
+    #[arg(long, conflicts_with_all = ["component", "update", "record"])]
+    pub(crate) fast: bool,
     /// Store the current fuel use as the new baseline
     #[arg(long)]
     pub(crate) update: bool,

@@ -6,10 +6,18 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use hotcell_runtime::{RevisionChoice, RunStatus};
 
-use super::{Session, age};
+use super::{Far, Session, age};
+
+#[derive(Debug, Args)]
+pub(crate) struct Runs {
+    #[command(flatten)]
+    pub(crate) far: Far,
+    #[command(subcommand)]
+    pub(crate) command: RunsCommand,
+}
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Runs {
+pub(crate) enum RunsCommand {
     /// List runs, newest first
     List {
         #[command(flatten)]

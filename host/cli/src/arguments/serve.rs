@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::age;
 
 /// Every agent below the folders is served, in any language. The API is the Agent Protocol; `/openapi.json` describes it.
 /// On SIGTERM or Ctrl-C the server begins no more runs; what is not done after `--drain` goes on at its next start.
+///
+/// With `--config`, one server has several tenants, each with agents, runs, keys and limits of its own.
 ///
 /// Without API keys everybody who can reach the address may do everything, so only loopback addresses are accepted. As soon as
 /// there is a key, every request needs one.
@@ -20,12 +22,22 @@ pub(crate) struct Serve {
     /// Folders with agents at any depth, or agent files
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Address to listen on; port 0 picks a free port
-    #[arg(long, default_value = "127.0.0.1:18820", value_name = "ADDRESS:PORT")]
-    pub(crate) listen: std::net::SocketAddr,
+    /// Server file with tenants, see `hotcell explain server.toml`
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["paths", "hosts", "cors_origins", "public_url", "max_runs", "rate_limit", "drain", "model", "plugins", "trust"]
+    )]
+    pub(crate) config: Option<PathBuf>,
+    /// Address to listen on; port 0 picks a free port [default: that of the server file, or 127.0.0.1:18820]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<std::net::SocketAddr>,
     /// Additional `Host` header to accept; repeatable
     #[arg(long = "host", value_name = "NAME[:PORT]")]
     pub(crate) hosts: Vec<String>,
+    /// Origin of web pages that may use the server, such as `https://app.example.com`; repeatable
+    #[arg(long = "cors-origin", value_name = "ORIGIN", value_parser = web_origin)]
+    pub(crate) cors_origins: Vec<String>,
     /// Base address for links in outgoing messages [default: the address it listens on]
     #[arg(long, value_name = "URL", value_parser = web_address)]
     pub(crate) public_url: Option<String>,
@@ -38,6 +50,9 @@ pub(crate) struct Serve {
     /// How long runs may take to finish on shutdown, such as `20s`
     #[arg(long, default_value = "20s", value_name = "TIME", value_parser = age)]
     pub(crate) drain: Duration,
+    /// How to notice changed agent files: `auto` (the system says so), `off`, or how often to look, such as `5s` for network folders
+    #[arg(long, default_value = "auto", value_name = "auto|off|TIME", value_parser = watching)]
+    pub(crate) watch: hotcell_serve::Watching,
     /// Default model for nodes that don't set one, as `provider:model`
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
@@ -47,16 +62,49 @@ pub(crate) struct Serve {
     /// Trust the grants in the agents' `hotcell.toml`
     #[arg(long)]
     pub(crate) trust: bool,
+    /// Log format on standard error; `json` writes one object per line for every request and run
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) log_format: LogFormat,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people; empty unless `RUST_LOG` is set
+    #[default]
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// How changed files are noticed.
+fn watching(text: &str) -> Result<hotcell_serve::Watching, String> {
+    match text {
+        "auto" => Ok(hotcell_serve::Watching::Events),
+        "off" => Ok(hotcell_serve::Watching::Never),
+        text => age(text)
+            .map(hotcell_serve::Watching::Every)
+            .map_err(|_| "write `auto`, `off` or a time such as `5s`".to_owned()),
+    }
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServeCommand {
     /// Create, list and revoke API keys
-    #[command(subcommand)]
-    Key(ServeKey),
+    Key(ServeKeys),
 }
 
-/// A running server notices changes at its next request. Keys belong to the journal that `--journal` names.
+/// A running server notices changes at its next request. Keys belong to the journal that `--journal` names, or to the server file that
+/// `--config` names.
+#[derive(Debug, Args)]
+pub(crate) struct ServeKeys {
+    #[command(subcommand)]
+    pub(crate) command: ServeKey,
+    /// Server file with tenants
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServeKey {
     /// Create a key and print it; it cannot be shown again
@@ -67,6 +115,9 @@ pub(crate) enum ServeKey {
         /// what has ended), `administer`; repeatable
         #[arg(long = "role", value_name = "ROLE", required = true)]
         roles: Vec<hotcell_serve::Role>,
+        /// Tenant of the server file that the key belongs to
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<hotcell_serve::TenantName>,
         /// How long the key is valid, such as `12h` or `30d` [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = age)]
         expires: Option<Duration>,
@@ -82,6 +133,14 @@ pub(crate) enum ServeKey {
         /// Key id, as listed
         id: String,
     },
+}
+
+/// An origin of web pages, as browsers send it.
+fn web_origin(text: &str) -> Result<String, String> {
+    match hotcell_serve::is_origin(text) {
+        true => Ok(text.to_owned()),
+        false => Err("an origin has a scheme, a name and at most a port, such as `https://app.example.com`".to_owned()),
+    }
 }
 
 /// An address of a web server.

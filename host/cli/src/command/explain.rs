@@ -4,12 +4,36 @@ use super::{Context, print};
 use crate::exit::{Exit, Failure};
 
 /// The documents by what people ask for.
-const DOCUMENTS: [(&str, &str); 5] = [
+const DOCUMENTS: [(&str, &str); 14] = [
     ("hotcell.toml", include_str!("../../../../docs/reference/hotcell-toml.md")),
     ("plugin.toml", include_str!("../../../../docs/reference/plugin-toml.md")),
     ("hooks", include_str!("../../../../docs/reference/hooks.md")),
     ("cases", include_str!("../../../../docs/reference/cases.md")),
     ("events", include_str!("../../../../docs/reference/events.md")),
+    ("server.toml", include_str!("../../../../docs/reference/server-toml.md")),
+    ("models", include_str!("../../../../docs/reference/models.md")),
+    ("serve", include_str!("../../../../docs/serve.md")),
+    ("loki", include_str!("../../../../docs/loki.md")),
+    ("sherma", include_str!("../../../../docs/sherma.md")),
+    ("agent-spec", include_str!("../../../../docs/agent-spec.md")),
+    ("agentloom", include_str!("../../../../docs/agentloom.md")),
+    ("leafmesh", include_str!("../../../../docs/leafmesh.md")),
+    ("python", include_str!("../../../../docs/python.md")),
+];
+
+/// Other words for the documents.
+const ALSO: [(&str, &str); 11] = [
+    ("server", "serve"),
+    ("model", "models"),
+    ("agentspec", "agent-spec"),
+    ("mesh", "leafmesh"),
+    ("meshes", "leafmesh"),
+    ("workflow", "agentloom"),
+    ("workflows", "agentloom"),
+    ("graph.yaml", "loki"),
+    ("config.yaml", "loki"),
+    ("json", "events"),
+    ("tests", "cases"),
 ];
 
 pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure> {
@@ -26,7 +50,10 @@ pub(super) fn perform(_: &Context, topic: Option<&str>) -> Result<Exit, Failure>
     match find(topic) {
         Some(text) => print(&text).map(|()| Exit::Done),
         None => {
-            let near = hotcell_graph::closest(topic, DOCUMENTS.iter().map(|(name, _)| *name));
+            let headings = DOCUMENTS.iter().flat_map(|(_, text)| sections(text)).map(|section| plain(section.heading));
+            let names = DOCUMENTS.iter().map(|(name, _)| (*name).to_owned()).chain(headings);
+            let names: Vec<String> = names.filter(|name| !name.contains(' ')).collect();
+            let near = hotcell_graph::closest(topic, names.iter().map(String::as_str));
             let help =
                 near.map_or("`hotcell explain` lists the topics".to_owned(), |near| format!("did you mean `{near}`?"));
             Err(Failure::refused(format!("there is nothing about `{topic}`")).help(help))
@@ -58,7 +85,8 @@ fn plain(heading: &str) -> String {
 /// What the documents say about a topic: a whole document, a section, or the rows of tables that name a key.
 fn find(topic: &str) -> Option<String> {
     let wanted = topic.trim().trim_matches(['[', ']', '`']).to_lowercase();
-    if let Some((_, text)) = DOCUMENTS.iter().find(|(name, _)| *name == wanted || name.replace('.', "-") == wanted) {
+    let name = ALSO.iter().find(|(word, _)| *word == wanted).map_or(&*wanted, |(_, name)| *name);
+    if let Some((_, text)) = DOCUMENTS.iter().find(|(known, _)| *known == name || known.replace('.', "-") == name) {
         return Some((*text).to_owned());
     }
     let all = || DOCUMENTS.iter().flat_map(|(name, text)| sections(text).map(move |section| (*name, section)));
@@ -69,10 +97,18 @@ fn find(topic: &str) -> Option<String> {
     if let Some((_, section)) = all().find(|(_, section)| is_section(section.heading)) {
         return Some(section.text.to_owned());
     }
-    // `grants.http` is the key `http` in a section about grants.
+    // `grants.http` is the key `http` in a section about grants, and `map.over` one that is named beside `map`.
     let (part, key) = wanted.rsplit_once('.').unwrap_or(("", &wanted));
-    let rows: Vec<String> = all()
-        .filter(|(_, section)| plain(section.heading).to_lowercase().starts_with(part))
+    let in_heading = |_: &str, section: &Section<'_>| plain(section.heading).to_lowercase().starts_with(part);
+    let in_text = |name: &str, section: &Section<'_>| name == part || section.text.to_lowercase().contains(part);
+    about(key, in_heading).or_else(|| about(key, in_text))
+}
+
+/// The rows of tables that name a key, in the sections that are wanted.
+fn about(key: &str, is_wanted: impl Fn(&str, &Section<'_>) -> bool) -> Option<String> {
+    let all = DOCUMENTS.iter().flat_map(|(name, text)| sections(text).map(move |section| (*name, section)));
+    let rows: Vec<String> = all
+        .filter(|(name, section)| is_wanted(name, section))
         .filter_map(|(name, section)| {
             let rows = rows_about(section.text, key);
             (!rows.is_empty()).then(|| format!("{name}: {}\n{rows}", section.heading.trim_start_matches('#').trim()))
@@ -114,14 +150,22 @@ mod tests {
             ("exit-codes", "## Exit codes"),
             ("[secrets]", "## `[secrets]`"),
             ("grants", "## `[grants.NAME]`"),
+            ("agentloom", "# AgentLoom"),
+            ("leafmesh", "# LeafMesh"),
+            ("serve", "# The server"),
+            ("graph.yaml", "# Loki"),
+            ("providers", "## Providers"),
         ];
         for (topic, beginning) in cases {
             let found = find(topic).unwrap_or_default();
             assert!(found.starts_with(beginning), "{topic}: {found}");
         }
-        for (topic, part) in
-            [("fuel", "out-of-fuel"), ("grants.http", "`private = true`"), ("before-model-call", "`messages`")]
-        {
+        for (topic, part) in [
+            ("fuel", "out-of-fuel"),
+            ("grants.http", "`private = true`"),
+            ("before-model-call", "`messages`"),
+            ("map.over", "list"),
+        ] {
             let found = find(topic).unwrap_or_default();
             assert!(found.contains(part), "{topic}: {found}");
         }

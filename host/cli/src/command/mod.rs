@@ -4,18 +4,23 @@ mod again;
 mod agent;
 mod check;
 mod clean;
+mod conclude;
 mod convert;
 mod drive;
 mod explain;
+mod far_session;
 mod graph;
 mod mcp;
+mod mesh;
 mod new;
 mod origin;
 mod plugin;
 mod repl;
 mod run;
+mod run_far;
 mod runs;
 mod serve;
+mod telemetry;
 mod trust;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -31,12 +36,13 @@ use hotcell_runtime::{
 
 use crate::arguments::{Arguments, Command, Completions, Global};
 use crate::exit::{Exit, Failure};
+use crate::far::Client;
 use crate::screen::{Screen, coloured};
 use crate::untrusted::{lines, one_line, printable};
 
 /// Does what the command line asks for.
 pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit, Failure> {
-    let context = Context { global: arguments.global, screen: screen.clone() };
+    let context = Context { global: arguments.global, screen: screen.clone(), server: None };
     match arguments.command {
         Command::New(arguments) => new::perform(&arguments),
         Command::Run(arguments) => run::perform(&context, arguments),
@@ -44,6 +50,7 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
         Command::Graph(arguments) => graph::perform(&context, arguments),
         Command::Convert(arguments) => convert::perform(&context, arguments),
         Command::Agent(arguments) => agent::perform(&context, arguments),
+        Command::Mesh(arguments) => mesh::perform(&context, arguments),
         Command::Runs(arguments) => runs::perform(&context, arguments),
         Command::Plugin(arguments) => plugin::perform(&context, *arguments),
         Command::Mcp(arguments) => mcp::perform(&context, arguments),
@@ -59,6 +66,8 @@ pub(crate) fn perform(arguments: Arguments, screen: &Arc<Screen>) -> Result<Exit
 struct Context {
     global: Global,
     screen: Arc<Screen>,
+    /// The server that is used in place of this machine's journal
+    server: Option<String>,
 }
 
 /// What the command line says about the host.
@@ -121,6 +130,12 @@ impl Context {
         Ok(Host::new(options)?)
     }
 
+    /// The same for what a server does.
+    fn for_server(&self, client: &Client) -> Self {
+        let server = Some(client.address().to_owned());
+        Context { global: self.global.clone(), screen: self.screen.clone(), server }
+    }
+
     /// Loads a graph; says what is wrong with it if it is refused.
     fn load(&self, load: impl FnOnce() -> Result<Agent, LoadFailure>) -> Result<Agent, Failure> {
         self.try_load(load).map_err(|refused| {
@@ -155,11 +170,14 @@ impl Context {
 
     /// Whether runs outlive this process.
     fn keeps_runs(&self) -> bool {
-        self.global.journal.as_deref() != Some(Path::new("memory"))
+        self.server.is_some() || self.global.journal.as_deref() != Some(Path::new("memory"))
     }
 
-    /// A `hotcell runs` command line for the same journal, to be shown to the person.
+    /// A `hotcell runs` command line for the same journal or server, to be shown to the person.
     fn runs_command(&self, rest: &str) -> String {
+        if let Some(server) = &self.server {
+            return format!("hotcell runs {rest} --server {}", quoted(server));
+        }
         // A journal that comes from the environment will be there for the next command, too.
         let named = std::env::var_os("HOTCELL_JOURNAL").is_none();
         match &self.global.journal {
@@ -231,6 +249,7 @@ impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let exit = match &error {
             HostError::Journal(error) | HostError::Run(RunError::Journal(error)) => exit_of_journal(error),
+            HostError::Run(RunError::NoRedactionKey(_) | RunError::OtherRedactionKey) => Exit::Failed,
             HostError::Run(_)
             | HostError::Models(_)
             | HostError::Load { .. }

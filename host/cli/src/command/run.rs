@@ -9,12 +9,16 @@ use hotcell_graph::{Key, Object, Value};
 use hotcell_runtime::{Agent, Loading, RunInput, Which};
 
 use super::drive::Drive;
-use super::{Context, origin, repl};
+use super::{Context, origin, repl, run_far};
 use crate::arguments::Run;
 use crate::exit::{Exit, Failure};
+use crate::far::Client;
 use crate::untrusted::one_line;
 
 pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure> {
+    if let Some(client) = Client::of(&arguments.far, &context.screen)? {
+        return run_far::perform(&context.for_server(&client), client, arguments);
+    }
     let has_inputs = arguments.inputs.is_some();
     let mut given = RunInput {
         input: input(arguments.prompt)?,
@@ -64,7 +68,7 @@ fn misplaced(agent: &Agent, given: &RunInput, has_inputs: bool) -> Option<Failur
     })
 }
 
-fn input(prompt: Option<String>) -> Result<Option<String>, Failure> {
+pub(super) fn input(prompt: Option<String>) -> Result<Option<String>, Failure> {
     if prompt.as_deref() != Some("-") {
         return Ok(prompt);
     }
@@ -91,7 +95,7 @@ pub(super) fn read_input(what: &str) -> Result<String, Failure> {
 }
 
 /// The JSON object that an option takes.
-fn object(option: &str, text: &str) -> Result<Object, Failure> {
+pub(super) fn object(option: &str, text: &str) -> Result<Object, Failure> {
     match parse_json(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(Failure::refused(format!("`{option}` takes a JSON object, not {}", other.a_kind()))),
@@ -99,7 +103,7 @@ fn object(option: &str, text: &str) -> Result<Object, Failure> {
     }
 }
 
-fn variables(given: Vec<(String, String)>) -> Result<HashMap<Key, Value>, Failure> {
+pub(super) fn variables(given: Vec<(String, String)>) -> Result<HashMap<Key, Value>, Failure> {
     let mut variables = HashMap::with_capacity(given.len());
     for (name, value) in given {
         if variables.insert(Key::from(name.as_str()), Value::text(value)).is_some() {

@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, completed};
 
-const APPROVAL: &str = r#"name: approval
+pub(crate) const APPROVAL: &str = r#"name: approval
 version: "1.0"
 start: name
 nodes:

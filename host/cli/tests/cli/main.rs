@@ -10,6 +10,8 @@ mod crash;
 mod declarative;
 mod desk;
 mod failures;
+#[cfg(unix)]
+mod far;
 mod inspect;
 #[cfg(unix)]
 mod limits;
@@ -17,6 +19,7 @@ mod mcp;
 mod models;
 #[cfg(unix)]
 mod odd_files;
+mod parity;
 mod pictures;
 mod plugins;
 mod redaction;

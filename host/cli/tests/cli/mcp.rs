@@ -282,3 +282,114 @@ fn a_session_that_ends_during_a_question_leaves_a_run_that_can_go_on() {
     let _ended = server.request("DELETE", "");
     assert!(interrupted(&desk) < Duration::from_secs(2));
 }
+
+/// A request of the revision without sessions, and the answer to it.
+fn latest(address: &str, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+    });
+    let name = params["name"].as_str().map_or(String::new(), |name| format!("Mcp-Name: {name}\r\n"));
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAccept: application/json, text/event-stream\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}\
+         Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    let data = reply.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
+    serde_json::from_str(data.unwrap_or_else(|| panic!("{reply}"))).unwrap()
+}
+
+/// A plugin whose tool of the same name does what it is told, and says that it answers this.
+fn plugin(desk: &Desk, name: &str, returns: Value, asks: Value) {
+    let mut tool = json!({ "name": name, "description": "Does what it is told", "parameters": { "type": "object" } });
+    if !returns.is_null() {
+        tool["returns"] = returns;
+    }
+    let description = json!({
+        "contract": "0.2.0", "name": name, "tools": [tool], "hooks": [{ "point": "before-skill-load" }],
+        "nodes": [{ "type": "work" }], "connector": { "modes": ["sync"] }, "capabilities": asks,
+    });
+    std::fs::create_dir_all(desk.path("plugins")).unwrap();
+    std::fs::write(desk.path("plugins").join(format!("{name}.wasm")), hotcell_plugin_tests::described(&description))
+        .unwrap();
+    assert_eq!(desk.output(&["plugin", "grant", name, "--yes"]).status.code(), Some(0));
+}
+
+#[test]
+fn what_a_tool_says_that_it_answers_is_its_output_schema() {
+    let desk = Desk::new();
+    let point = json!({ "type": "object", "properties": { "x": { "type": "integer" } }, "required": ["x"] });
+    plugin(&desk, "point", point.clone(), json!({}));
+    plugin(&desk, "count", json!({ "type": "integer" }), json!({}));
+    plugin(&desk, "plain", Value::Null, json!({}));
+    let mut client = Client::start(&desk, ".");
+    let listed = client.request("tools/list", json!({}), "");
+    let tools = listed["result"]["tools"].as_array().unwrap().clone();
+    let schema = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"].clone();
+    assert_eq!(schema("point"), point);
+    assert_eq!(schema("count")["properties"]["result"]["type"], "integer", "clients know objects alone");
+    assert_eq!(schema("plain"), Value::Null);
+    let mut says = |name: &str, text: Value| {
+        let call = json!({ "name": name, "arguments": { "do": "say", "text": text } });
+        client.request("tools/call", call, "")["result"].take()
+    };
+    assert_eq!(says("point", json!({ "x": 1 }))["structuredContent"], json!({ "x": 1 }));
+    let count = says("count", json!(3));
+    assert_eq!(
+        (count["structuredContent"].clone(), count["content"][0]["text"].clone()),
+        (json!({ "result": 3 }), json!("3"))
+    );
+    for (name, wrong) in [("point", json!({ "x": "far" })), ("point", json!(1)), ("count", json!("many"))] {
+        let answer = says(name, wrong);
+        assert_eq!(
+            (answer["isError"].clone(), answer["structuredContent"].clone()),
+            (json!(true), Value::Null),
+            "{answer}"
+        );
+        assert!(
+            answer["content"][0]["text"].as_str().unwrap().contains("does not fit the form that it declares"),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn without_sessions_agents_and_plugins_ask_by_the_result_of_a_call() {
+    let desk = Desk::new();
+    desk.write("greet/graph.yaml", ASKS);
+    plugin(&desk, "asker", Value::Null, json!({ "ask": true }));
+    let server = HttpServer::start(&desk);
+    for (tool, arguments, expected) in [
+        ("greeter", json!({ "prompt": "Ada" }), "Hello Ada, a mathematician"),
+        ("asker", json!({ "do": "ask", "text": "Who?" }), "a mathematician"),
+    ] {
+        let call = |more: Value| {
+            let mut params = json!({ "name": tool, "arguments": arguments });
+            params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            latest(&server.address, "tools/call", params)
+        };
+        let asked = call(json!({}))["result"].take();
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        let id = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+        let go_on = |answer: Value| {
+            call(json!({ "requestState": asked["requestState"], "inputResponses": { id.clone(): answer } }))
+        };
+        let text = |reply: &Value| reply["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        let declined = go_on(json!({ "action": "decline" }));
+        assert_eq!(declined["result"]["isError"], true, "{declined}");
+        let answered = go_on(json!({ "action": "accept", "content": { "answer": "a mathematician" } }));
+        assert_eq!(text(&answered), expected, "{answered}");
+        let forged = call(json!({ "requestState": "x", "inputResponses": { id.clone(): { "action": "accept" } } }));
+        assert_eq!(forged["error"]["code"], -32602, "{forged}");
+        let garbage = call(json!({ "requestState": asked["requestState"], "inputResponses": { id.clone(): 1 } }));
+        assert_eq!(garbage["error"]["code"], -32602, "{garbage}");
+    }
+}

@@ -45,7 +45,8 @@ fn a_redacted_value_is_printed_nowhere_and_the_run_goes_on_with_it() {
     let told = hidden(&desk, &["run", "workflow.yaml", "--state", &state, "--json"]);
     assert!(told.contains("waiting"), "{told}");
     let run = desk.only_run().to_string();
-    let told = hidden(&desk, &["runs", "answer", &run, "approved", "--resume", "--json"]);
+    hidden(&desk, &["runs", "answer", &run, "approved"]);
+    let told = hidden(&desk, &["runs", "resume", &run, "--json"]);
     assert!(told.contains("she has <REDACTED>") && !told.contains("issued-41"), "{told}");
     assert!(told.contains(r#""status":"completed""#) || told.contains(r#""status": "completed""#), "{told}");
     for command in [

@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Child;
+use std::thread::JoinHandle;
 
 use hotcell_journal::RunStatus;
 use serde_json::{Value, json};
@@ -10,9 +11,11 @@ use serde_json::{Value, json};
 use crate::desk::{Desk, chain, completed};
 
 /// A server that runs.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    address: String,
+    pub(crate) address: String,
+    /// What it said since it began to serve, when it has ended
+    said: Option<JoinHandle<Vec<String>>>,
 }
 
 impl Drop for Serving {
@@ -24,7 +27,7 @@ impl Drop for Serving {
 }
 
 impl Serving {
-    fn start(desk: &Desk, arguments: &[&str]) -> Self {
+    pub(crate) fn start(desk: &Desk, arguments: &[&str]) -> Self {
         let arguments = [&["serve", "--listen", "127.0.0.1:0", "--color", "never"], arguments].concat();
         let mut child = desk.spawn(&arguments);
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -36,17 +39,23 @@ impl Serving {
             }
             told.push_str(&line);
         };
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Serving { child, address }
+        let said = Some(std::thread::spawn(move || lines.map_while(Result::ok).collect()));
+        Serving { child, address, said }
     }
 
     /// The status and the JSON of a reply.
-    fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        self.ask_as("", method, path, body)
+    }
+
+    /// The status and the JSON of a reply to whoever has a key.
+    fn ask_as(&self, key: &str, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let key = if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") };
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let mut stream = TcpStream::connect(&self.address).unwrap();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\n{key}Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
             body.len()
         )
         .unwrap();
@@ -57,13 +66,20 @@ impl Serving {
         (status, serde_json::from_str(body).unwrap_or(Value::Null))
     }
 
-    fn end(mut self) -> Option<i32> {
+    pub(crate) fn end(mut self) -> Option<i32> {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
         self.child.wait().unwrap().code()
     }
 
-    fn kill(mut self) {
+    /// Ends it, and gives the lines that it wrote to standard error.
+    fn said(mut self) -> Vec<String> {
+        let said = self.said.take().unwrap();
+        assert_eq!(self.end(), Some(0));
+        said.join().unwrap()
+    }
+
+    pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -93,6 +109,52 @@ fn a_server_that_is_killed_goes_on_with_its_runs_when_it_is_started_again() {
         assert_eq!(server.end(), Some(0));
     }
     assert!(desk.runs().iter().all(|run| run.status == RunStatus::Completed));
+}
+
+#[test]
+fn a_log_in_json_has_names_and_nothing_that_was_said() {
+    let desk = chain(1, 0);
+    let server = Serving::start(&desk, &["--log-format", "json"]);
+    let body = json!({ "input": "private words", "metadata": { "about": "private things" } });
+    let (status, reply) = server.ask("POST", "/runs/wait?x=private", Some(body));
+    let run = match status {
+        200 => reply["run"]["run_id"].as_str().unwrap().to_owned(),
+        // It may take no text: then it is begun without one.
+        _ => server.ask("POST", "/runs/wait", Some(json!({}))).1["run"]["run_id"].as_str().unwrap().to_owned(),
+    };
+    server.ask("GET", &format!("/runs/{run}"), None);
+    server.ask("GET", "/no/private/place", None);
+    let lines = server.said();
+    let records: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect(line)).collect();
+    let find = |pairs: &[(&str, &str)]| {
+        let fits = |record: &&Value| pairs.iter().all(|(name, value)| record[*name] == *value);
+        records.iter().find(fits).unwrap_or_else(|| panic!("{pairs:?} in {lines:#?}"))
+    };
+    let begins = find(&[("target", "hotcell::run"), ("message", "begins"), ("run_id", &run)]);
+    let rests = find(&[("target", "hotcell::run"), ("message", "rests"), ("status", "completed"), ("run_id", &run)]);
+    let began = find(&[("message", "answered"), ("route", "/runs/wait"), ("method", "POST"), ("run_id", &run)]);
+    let looked = find(&[("message", "answered"), ("route", "/runs/{run_id}"), ("run_id", &run)]);
+    find(&[("message", "answered"), ("route", "unmatched")]);
+    assert_eq!((&begins["request_id"], &rests["request_id"]), (&began["request_id"], &began["request_id"]));
+    assert_ne!(looked["request_id"], began["request_id"]);
+    for record in [begins, rests, began, looked] {
+        assert!(record["agent"].is_string() && record["at"].is_string() && record["level"] == "info", "{record}");
+    }
+    assert!(began["status"] == 200 && began["elapsed_ms"].is_number(), "{began}");
+    assert!(!lines.iter().any(|line| line.contains("private")), "{lines:#?}");
+}
+
+#[test]
+fn a_variable_of_telemetry_that_cannot_be_used_is_refused_by_name() {
+    let desk = chain(1, 0);
+    let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
+    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["run", "."]] {
+        let mut command = desk.hotcell(command);
+        let output = command.envs(variables).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("`OTEL_EXPORTER_OTLP_PROTOCOL` has to be `http/protobuf`"), "{told}");
+    }
 }
 
 #[test]
@@ -147,5 +209,42 @@ fn what_cannot_be_served_is_told_and_the_rest_is_served() {
     assert_eq!(server.ask("GET", "/health", None).0, 200);
     let (_, agents) = server.ask("POST", "/agents/search", Some(json!({})));
     assert_eq!(agents.as_array().unwrap().len(), 1);
+    assert_eq!(server.end(), Some(0));
+}
+
+#[test]
+fn tenants_of_a_server_file_are_served_with_keys_of_their_own() {
+    let desk = chain(1, 0);
+    desk.write("one/agent/graph.yaml", "name: one\nstart: done\nnodes:\n  done: { type: end, output: one }\n");
+    desk.write("two/agent/graph.yaml", "name: two\nstart: done\nnodes:\n  done: { type: end, output: two }\n");
+    desk.write("server.toml", "state = 'kept'\n[tenants.acme]\nagents = ['one']\n[tenants.umbra]\nagents = ['two']\n");
+    let add = |tenant: &[&str]| {
+        let add = ["serve", "key", "add", "app", "--role", "run", "--config", "server.toml"];
+        desk.output(&[&add[..], tenant].concat())
+    };
+    let key = |tenant: &str| String::from_utf8(add(&["--tenant", tenant]).stdout).unwrap().trim().to_owned();
+    let (acme, umbra) = (key("acme"), key("umbra"));
+    for (tenant, said) in
+        [(&[][..], "--tenant"), (&["--tenant", "none"], "`acme`, `umbra`"), (&["--tenant", "A/B"], "lower-case")]
+    {
+        let refused = add(tenant);
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(refused.status.code() == Some(2) && told.contains(said), "{tenant:?}: {told}");
+    }
+    let alone = desk.output(&["serve", "key", "add", "app", "--role", "run", "--tenant", "acme"]);
+    assert_eq!(alone.status.code(), Some(2));
+    let listed = String::from_utf8(desk.output(&["serve", "key", "list", "--config", "server.toml"]).stdout).unwrap();
+    assert!(listed.contains("TENANT") && listed.contains("umbra"), "{listed}");
+    for wrong in
+        [&["--config", "server.toml", "one"][..], &["--config", "server.toml", "--trust"], &["--config", "none.toml"]]
+    {
+        assert_eq!(desk.output(&[&["serve"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+    }
+    let server = Serving::start(&desk, &["--config", "server.toml"]);
+    for (key, own) in [(&acme, "one"), (&umbra, "two")] {
+        let (status, run) = server.ask_as(key, "POST", "/runs/wait", Some(json!({})));
+        assert_eq!((status, run["output"].clone()), (200, json!(own)), "{run}");
+    }
+    assert_eq!(server.ask("GET", "/runs", None).0, 401);
     assert_eq!(server.end(), Some(0));
 }

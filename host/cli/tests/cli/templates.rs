@@ -13,7 +13,7 @@ use crate::desk::Desk;
 const KEPT: [&str; 6] =
     ["PATH", "RUSTUP_TOOLCHAIN", "PYENV_ROOT", "WASI_SDK_PATH", "SSL_CERT_FILE", "CARGO_NET_OFFLINE"];
 
-fn hotcell(desk: &Desk, arguments: &[&str]) -> Output {
+pub(crate) fn hotcell(desk: &Desk, arguments: &[&str]) -> Output {
     let mut command = desk.hotcell(arguments);
     for name in KEPT {
         if let Some(value) = env::var_os(name) {
@@ -29,12 +29,12 @@ fn hotcell(desk: &Desk, arguments: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-fn text(output: &Output) -> String {
+pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// A new plugin, in a folder of the name that comes back.
-fn made(language: &str, kind: &str) -> (Desk, String) {
+pub(crate) fn made(language: &str, kind: &str) -> (Desk, String) {
     let desk = Desk::new();
     // Packages for JavaScript are installed once for many tests.
     #[cfg(unix)]
@@ -48,14 +48,19 @@ fn made(language: &str, kind: &str) -> (Desk, String) {
     (desk, name.replace(':', "-"))
 }
 
+/// Says that a test did not test, and why.
+pub(crate) fn left_out(reason: &str) {
+    assert!(env::var_os("HOTCELL_ALL_LANGUAGES").is_none(), "{reason}");
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    let _ = writeln!(std::io::stderr(), "left out: {test}: {reason}");
+}
+
 /// Builds a plugin and plays its cases, all of which have to pass.
 fn passes(desk: &Desk, project: &str) {
     let built = hotcell(desk, &["plugin", "build", project]);
     let told = text(&built);
     if let Some(missing) = told.lines().find(|line| line.contains(" is missing; ")) {
-        assert!(env::var_os("HOTCELL_ALL_LANGUAGES").is_none(), "{missing}");
-        let test = std::thread::current().name().unwrap_or_default().to_owned();
-        let _ = writeln!(std::io::stderr(), "left out: {test}: {missing}");
+        left_out(missing);
         return;
     }
     assert!(built.status.success() && told.contains("hotcell:plugin/"), "{told}");

@@ -121,6 +121,7 @@ fn loop_of(agent: &Agent, setting: &Setting<'_>, said: Vec<PromptPart>) -> Agent
         limits: LoopLimits {
             time: agent.max_latency.map(|limit| (limit, "max_latency_ms")),
             cost_usd: agent.max_cost_usd.map(|most| (most, "max_cost_usd")),
+            allowance: None,
         },
         answer: LoopAnswer::Report,
         cap: Some(RequestCap { requests: most, then }),

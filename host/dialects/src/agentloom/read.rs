@@ -62,7 +62,7 @@ fn redacted(fields: &mut Fields<'_, '_>) -> Redacted {
     let Some((entries, _)) = fields.map("state_schema", Optional) else { return redacted };
     for entry in entries {
         let what = format!("`{}` of `state_schema`", entry.key);
-        let owner = Owner { what: what.into(), node: None, place: entry.value.place };
+        let owner = Owner { what, node: None, place: entry.value.place };
         let Some(mut said) = reader.fields(&entry.value, owner) else { continue };
         if said.flag("redact", Optional).is_some_and(|redact| redact.value)
             && let Err(cause) = redacted.add(&entry.key)

@@ -6,10 +6,10 @@ use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 
 use super::functions::{self, Function, ModelTool};
-use super::models;
 use super::read::did_you_mean;
 use super::reading::Reading;
 use super::schema::{Agent, AgentType, Body, Communication, Edge, Interface, Mesh};
+use super::{mcp, models};
 use crate::document::SourceText;
 
 /// What the answers of people have without declaring it.
@@ -78,6 +78,20 @@ impl<'c> Checks<'c, '_, '_> {
     fn names_of(&self, agent: &Agent) {
         for edge in &agent.edges {
             self.resolve(&edge.target, "`can_call`", Some(&agent.name));
+        }
+        if let Some(before) = &agent.previous_name {
+            let claims = |other: &&Agent| {
+                other.name != agent.name
+                    && (*other.name == **before || other.previous_name.as_ref().is_some_and(|name| **name == **before))
+            };
+            if let Some(other) = self.mesh.agents.iter().find(claims) {
+                let problem = match *other.name == **before {
+                    true => format!("`previous_name: {}` is the name of another agent", &**before),
+                    false => format!("`{}` says that its `previous_name` is `{}`, too", other.name, &**before),
+                };
+                let error = Diagnostic::error(problem).at(&before.span).node(&*agent.name);
+                self.report(error.help("only one agent can go on with what was kept under that name"));
+            }
         }
         for (caller, _) in &agent.overrides {
             self.resolve(caller, "`response_overrides`", Some(&agent.name));
@@ -148,13 +162,12 @@ impl<'c> Checks<'c, '_, '_> {
         };
         let is_person = matches!(agent.body, Body::Human(_));
         let (problem, help) = match functions::of_agent(&agent.name, self.reading.surroundings) {
-            Ok(Some(Function::Tool)) => return,
-            Ok(Some(Function::Code { .. })) if !is_person => return,
-            Ok(_) => (
+            Ok(Some(Function::Tool | Function::Code { .. })) => return,
+            Ok(None) => (
                 format!("there is no function `{}`, which {what} is", agent.name),
                 match is_person {
                     false => functions::places(&agent.name),
-                    true => format!("install a plugin that exports a tool `{}`", agent.name),
+                    true => functions::handler_places(&agent.name),
                 },
             ),
             Err(reason) => (
@@ -168,6 +181,8 @@ impl<'c> Checks<'c, '_, '_> {
     /// Warns of tools that are not there, which no model is offered.
     fn tools(&self, agent: &Agent) {
         let Body::Llm(llm) = &agent.body else { return };
+        mcp::check(agent, &llm.servers, self.reading);
+        self.categories(agent, &llm.tools.categories);
         for name in &llm.tools.names {
             let (problem, help) = match functions::model_tool(name, &agent.name, self.reading.surroundings) {
                 ModelTool::Usable(..) => continue,
@@ -181,6 +196,28 @@ impl<'c> Checks<'c, '_, '_> {
                 ),
             };
             self.report(Diagnostic::warning(problem).at(&name.span).node(&*agent.name).help(help));
+        }
+    }
+
+    /// Warns of categories of which there is no tool.
+    fn categories(&self, agent: &Agent, categories: &[SourceText]) {
+        for category in categories {
+            let (problem, help) =
+                match functions::of_categories(std::slice::from_ref(category), self.reading.surroundings) {
+                    Ok(tools) if !tools.is_empty() => continue,
+                    Ok(_) => (
+                        format!("there is no tool of the category `{}`", &**category),
+                        format!(
+                            "say so where a tool is defined, in `agency/tools.py`: `@global_tool(category=\"{}\")`",
+                            &**category
+                        ),
+                    ),
+                    Err(reason) => (
+                        format!("the tools of the category `{}` cannot be used: {reason}", &**category),
+                        format!("the model of `{}` is not offered them until then", agent.name),
+                    ),
+                };
+            self.report(Diagnostic::warning(problem).at(&category.span).node(&*agent.name).help(help));
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hotcell_graph::ir::{Arguments, Expression, Tool, ToolAction, ToolKind};
 
 use super::lower::object;
+use crate::document::SourceText;
 use crate::surroundings::{Called, Imported, Surroundings, ToolMarks, ToolState};
 
 /// The module with the tools that all agents of a project may have.
@@ -81,6 +82,29 @@ pub(super) fn places(agent: &str) -> String {
         "write it as `def {agent}(llm_response, input_data, context)` into `agency/{agent}.py`, or install a plugin that exports a \
          tool `{agent}`"
     )
+}
+
+/// Where the function that answers for a person would be, in words.
+pub(super) fn handler_places(agent: &str) -> String {
+    format!(
+        "write it as `def {agent}(context, session_id, timeout)` into `agency/{agent}.py`, or install a plugin that exports a tool \
+         `{agent}`"
+    )
+}
+
+/// The names of the project's tools of these categories; the error is why they are not known.
+pub(super) fn of_categories(categories: &[SourceText], surroundings: &dyn Surroundings) -> Result<Vec<String>, String> {
+    if categories.is_empty() {
+        return Ok(Vec::new());
+    }
+    let is_wanted = |name: &String| match surroundings.function(TOOLS, name, Called::ByName) {
+        Imported::Usable(found) => {
+            let category = surroundings.tool_marks(&found).category;
+            category.is_some_and(|category| categories.iter().any(|wanted| **wanted == *category))
+        }
+        Imported::Missing { .. } | Imported::Unusable(_) => false,
+    };
+    Ok(surroundings.functions(TOOLS)?.into_iter().filter(is_wanted).collect())
 }
 
 /// A tool of a model.

@@ -12,22 +12,22 @@ use hotcell_graph::ir::{
 use hotcell_graph::{Key, List, Object, Reducer, Value};
 
 use super::lower_agent::Shaper;
-use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh};
+use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh, World};
 use super::shapes::{Field, Shape};
 use super::state::{
-    BROUGHT, CALL, CALLED, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT, ERRORS, FAN_IN, FEED, FROM,
-    HISTORY, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT, post_node,
+    BROUGHT, CALL, CALLED, CALLED_AGAIN, CALLED_WITH, CAME, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT, ERRORS,
+    FAN_IN, FEED, FROM, HISTORY, LEFT_OUT, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT_BEFORE, post_node,
 };
 use super::wait::Wait;
-use super::{functions, lower_agent, lower_feed};
+use super::{functions, learning, lower_agent, lower_feed};
 use crate::surroundings::Surroundings;
 
 /// The node with which a mesh begins. No agent can have this name.
 const START: &str = "(entry)";
+/// The node that leads to an agent that is called again, which counts like any other call of one.
+const AGAIN: &str = "(again)";
 /// Who had called the agent that gave it.
 pub(super) const CALLER: &str = "caller";
-/// What others had given to an agent that is called again.
-const CAME: &str = "came";
 /// The entry point that was taken.
 const DOOR: &str = "(door)";
 /// What the caller wrote in place of data.
@@ -47,7 +47,7 @@ const CONCURRENCY: usize = 256;
 /// The graph of a mesh. `later` is what hotcell does not run yet.
 pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dyn Surroundings) -> Option<Graph> {
     let answers = Answers::of(mesh, surroundings);
-    let mut names: Vec<String> = vec![START.to_owned()];
+    let mut names: Vec<String> = [START, AGAIN].map(str::to_owned).into();
     names.extend(mesh.agents.iter().map(|agent| agent.name.to_string()));
     names.extend(mesh.agents.iter().filter(|agent| answers.hears(agent)).map(|agent| ear(&agent.name)));
     names.extend(mesh.agents.iter().flat_map(copies));
@@ -55,12 +55,12 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
         names.extend(mesh.agents.iter().map(|agent| post_node(&agent.name)));
     }
     let ids = NodeIds::new(names.iter().map(String::as_str));
-    let mut nodes = vec![start(mesh, later, span, &ids)];
+    let mut nodes = vec![start(mesh, later, span, &ids), again(mesh, span, &ids)];
     for agent in &mesh.agents {
         nodes.push(node(agent, (mesh, &answers), &ids, surroundings));
     }
     for agent in mesh.agents.iter().filter(|agent| answers.hears(agent)) {
-        nodes.push(hearing(agent, &ids));
+        nodes.push(hearing(agent, mesh, &ids));
     }
     for agent in &mesh.agents {
         for (place, copy) in copies(agent).iter().enumerate() {
@@ -75,8 +75,9 @@ pub(super) fn mesh(mesh: &Mesh, later: &[String], span: &Span, surroundings: &dy
     nodes.extend(mesh.agents.iter().filter_map(|agent| lower_feed::post(agent, mesh, &ids)));
     let mut graph = Graph::new(mesh.name.as_str(), nodes, START)?;
     graph.input_key = Some(TEXT.into());
-    graph.open_state =
-        [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY, EARLIER_FEED, SPENT, SERVED].map(Key::from).into();
+    graph.open_state = [ENTRY_POINT, DATA, SESSION_ID, CALL, HISTORY, EARLIER_FEED, SPENT_BEFORE, SERVED, LEFT_OUT]
+        .map(Key::from)
+        .into();
     graph.initial_state =
         vec![(OUTPUTS.into(), Object::default().into()), (OUTPUT.into(), Value::Null), (FEED.into(), list([]))];
     graph.kept = Some(Vec::new());
@@ -133,8 +134,9 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
         .iter()
         .filter_map(|entry| Some((door(BY_NAME, &entry.name), ids.get(&entry.target)?)))
         .collect();
-    let agents = mesh.agents.iter();
-    routes.extend(agents.filter_map(|agent| Some((door(BY_CALL, &agent.name), ids.get(&agent.name)?))));
+    let doors =
+        mesh.agents.iter().flat_map(|agent| [(BY_CALL, &agent.name, &*agent.name), (BY_AGAIN, &agent.name, AGAIN)]);
+    routes.extend(doors.filter_map(|(kind, agent, node)| Some((door(kind, agent), ids.get(node)?))));
     let text = composed(Composed::ObjectOf(key(TEXT), "message".into()));
     let data =
         composed(Composed::Overlaid(vec![or_else(text, Object::default()), or_else(key(DATA), Object::default())]));
@@ -144,7 +146,17 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
             let way = Way { noun: ENTRY_NOUN, chosen: key(ENTRY_POINT), object: data.clone(), ways };
             let door = Composed::Either {
                 condition: Expression::Has(CALL.into()),
-                then: Expression::Joined(vec![Expression::Value(BY_CALL.into()), called_agent(mesh)]),
+                then: Expression::Joined(vec![
+                    composed(Composed::Either {
+                        condition: Expression::Is(
+                            Box::new(or_else(entry(key(CALL), CALLED_AGAIN), false)),
+                            true.into(),
+                        ),
+                        then: Expression::Value(BY_AGAIN.into()),
+                        otherwise: Expression::Value(BY_CALL.into()),
+                    }),
+                    called_agent(mesh),
+                ]),
                 otherwise: Expression::Joined(vec![
                     Expression::Value(BY_NAME.into()),
                     composed(Composed::Way(Box::new(way))),
@@ -175,9 +187,25 @@ fn start(mesh: &Mesh, later: &[String], span: &Span, ids: &NodeIds) -> Node {
     }
 }
 
-/// Before the name of an entry point, and before that of an agent that is called at once: neither is mistaken for the other.
+/// Leads to the agent that is called again, with what it is brought.
+fn again(mesh: &Mesh, span: &Span, ids: &NodeIds) -> Node {
+    let route = |agent: &Agent| Some((door(BY_AGAIN, &agent.name), ids.get(&agent.name)?));
+    let routes: Vec<_> = mesh.agents.iter().filter_map(route).collect();
+    let next = match routes.first() {
+        Some((_, first)) => Next::ByValue { value: key(DOOR), otherwise: *first, routes },
+        None => Next::Open(Vec::new()),
+    };
+    Node {
+        implied_by: Some(mesh.name.as_str().into()),
+        updates: vec![Update { key: BROUGHT.into(), value: last() }],
+        ..Node::new(AGAIN, "again", Action::Pass, next, span)
+    }
+}
+
+/// Before the name of an entry point, and before those of an agent that is called at once, or again: none is mistaken for another.
 const BY_NAME: &str = "entry ";
 const BY_CALL: &str = "call ";
+const BY_AGAIN: &str = "again ";
 
 fn door(kind: &str, name: &str) -> String {
     format!("{kind}{name}")
@@ -284,7 +312,7 @@ fn working(
     ids: &NodeIds,
     surroundings: &dyn Surroundings,
 ) -> Node {
-    let mut edges = edges(agent, ids);
+    let mut edges = edges(agent, mesh, ids);
     for caller in answers.callers(agent) {
         let is_caller = Expression::Is(Box::new(entry(key(BROUGHT), CALLER)), Value::Text(caller.name.clone()));
         let target = match caller.body.agent_type() {
@@ -310,7 +338,7 @@ fn working(
         ..Node::new(
             id,
             agent.body.agent_type().word(),
-            lower_agent::action(agent, shapers, given, ANSWER, surroundings),
+            lower_agent::action(agent, shapers, given, ANSWER, World { surroundings, providers: &mesh.providers }),
             Next::Open(edges),
             &agent.span,
         )
@@ -376,23 +404,29 @@ fn ear(agent: &str) -> String {
 }
 
 /// Looks at the edges of an agent again, with what an agent gave that it had called.
-fn hearing(agent: &Agent, ids: &NodeIds) -> Node {
+fn hearing(agent: &Agent, mesh: &Mesh, ids: &NodeIds) -> Node {
     let heard = composed(Composed::Overlaid(vec![entry(last(), OUTPUT), object([(FROM_AGENT, entry(last(), FROM))])]));
     let name = Expression::Value(Value::Text(agent.name.clone()));
     Node {
         implied_by: Some(agent.name.clone()),
         updates: vec![Update { key: BROUGHT.into(), value: object([(FROM, name), (OUTPUT, heard)]) }],
-        ..Node::new(&ear(&agent.name), "callback", Action::Pass, Next::Open(edges(agent, ids)), &agent.span)
+        ..Node::new(&ear(&agent.name), "callback", Action::Pass, Next::Open(edges(agent, mesh, ids)), &agent.span)
     }
 }
 
-fn edges(agent: &Agent, ids: &NodeIds) -> Vec<Edge> {
+fn edges(agent: &Agent, mesh: &Mesh, ids: &NodeIds) -> Vec<Edge> {
     let meets = |condition: &Condition| Expression::Meets {
         object: Box::new(entry(key(BROUGHT), OUTPUT)),
         condition: condition.condition.clone(),
     };
+    let learnable: Vec<&str> = learning::learnable(agent, mesh).collect();
     let edges = agent.edges.iter().filter_map(|edge| {
-        Some(Edge { condition: edge.condition.as_ref().map(meets), target: ids.get(&edge.target)? })
+        let condition = match &edge.condition {
+            Some(condition) => Some(meets(condition)),
+            None if edge.has_condition => None,
+            None => learnable.contains(&&*edge.target.value).then(|| learning::condition(agent, &edge.target)),
+        };
+        Some(Edge { condition, target: ids.get(&edge.target)? })
     });
     edges.collect()
 }

@@ -12,10 +12,9 @@ use super::functions;
 use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, list, object, or_else};
 use super::lower_feed;
 use super::lower_work::{self, Work};
-use super::schema::Agent;
+use super::schema::{Agent, World};
 use super::shapes;
-use super::state::{CONTRACT, HISTORY, SERVED, SPENT};
-use crate::surroundings::Surroundings;
+use super::state::{CONTRACT, HISTORY, SERVED};
 
 /// What it is called with, and what it gives.
 pub(super) const INPUT: &str = "(input)";
@@ -77,11 +76,11 @@ pub(super) fn action(
     shapers: &[Shaper],
     given: Expression,
     bind: &'static str,
-    surroundings: &dyn Surroundings,
+    world: World<'_>,
 ) -> Action {
     let graph = match &agent.closed {
         Some(reason) => Err(reason.clone()),
-        None => graph(agent, shapers, surroundings),
+        None => graph(agent, shapers, world),
     };
     let graph = graph.and_then(|graph| match agent.instances {
         1 => Ok(graph),
@@ -97,10 +96,6 @@ pub(super) fn action(
             let mut inputs = vec![(HISTORY.into(), or_else(key(HISTORY), list([])))];
             if let Some(memory) = &agent.memory {
                 inputs.push((MEMORY.into(), lower_feed::remembered(agent, memory, given.clone())));
-            }
-            if agent.budget.is_some() {
-                let spent = or_else(key(SPENT), Object::default());
-                inputs.push((SPENT.into(), or_else(entry(spent, &agent.name), Object::default())));
             }
             if agent.body.connector().is_some() {
                 inputs.push((SERVED.into(), or_else(key(SERVED), Object::default())));
@@ -120,7 +115,6 @@ fn handed_on(given: Expression) -> Vec<(Key, Expression)> {
         (INPUT.into(), given),
         by_itself(HISTORY, list([])),
         by_itself(MEMORY, list([])),
-        by_itself(SPENT, Object::default().into()),
         by_itself(SERVED, Object::default().into()),
     ]
 }
@@ -131,8 +125,8 @@ fn call(graph: impl Into<Arc<Graph>>, inputs: Vec<(Key, Expression)>, gives: Giv
 }
 
 /// An agent that works once, or as often as its contract says.
-fn graph(agent: &Agent, shapers: &[Shaper], surroundings: &dyn Surroundings) -> Result<Graph, String> {
-    let work = lower_work::work(agent, surroundings)?;
+fn graph(agent: &Agent, shapers: &[Shaper], world: World<'_>) -> Result<Graph, String> {
+    let work = lower_work::work(agent, world)?;
     let shapes: Vec<String> = shapers.iter().map(|shaper| format!("compose of {}", shaper.agent)).collect();
     let fit = match agent.is_strict && !agent.yields.is_empty() {
         true => Some(Fit::new(shapes::of_fields(&agent.yields)).map_err(|problem| problem.to_string())?),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use hotcell_graph::Value;
 use hotcell_graph::conversation::Speaker;
+use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
     Action, AgentLoop, CallAction, CallTarget, Composed, ComputeAction, Edge, Ends, Expression, Gives, Graph,
-    ModelServer, ModelSettings, Next, Node, NodeIds, OnFailure, PromptPart, Recall, Retry, Update,
+    ModelSettings, Next, Node, NodeIds, OnFailure, PromptPart, Recall, Retry, Update,
 };
 
 use super::lower::{CALLER, composed, entry, key, last, list, object, or_else, session};
@@ -110,6 +111,9 @@ fn asking(agent: &Agent, mesh: &Mesh, summarizer: &Summarizer) -> Option<Graph> 
     if let Some(criteria) = &summarizer.criteria {
         prompt.push(system("`manager.prompt`", format!("[EVALUATION CRITERIA]\n{criteria}")));
     }
+    if let Some(rules) = &summarizer.rules {
+        prompt.push(system("`coordination_rules`", format!("[COORDINATION RULES]\n{rules}")));
+    }
     if let Some(narration) = &agent.narration {
         let names: Vec<&str> = mesh.agents.iter().map(|agent| &*agent.name).collect();
         let words = format!(
@@ -119,34 +123,42 @@ fn asking(agent: &Agent, mesh: &Mesh, summarizer: &Summarizer) -> Option<Graph> 
         prompt.push(system("`narration`", words));
     }
     prompt.push(PromptPart::text("the output", Speaker::Human, Expression::TextOf(Box::new(key(LOOKED_AT)))));
-    let agent_loop = AgentLoop {
-        settings: ModelSettings {
-            model: Some(summarizer.model.clone()),
-            temperature: Some(summarizer.temperature),
-            max_tokens: Some(summarizer.max_tokens),
-            server: models::provider(&summarizer.model).map(ModelServer::Provider),
-            ..ModelSettings::default()
-        },
-        retry: Retry { attempts: 1, ..Retry::default() },
-        prompt,
-        ..AgentLoop::default()
+    let settings = ModelSettings {
+        model: Some(summarizer.model.clone()),
+        temperature: Some(summarizer.temperature),
+        max_tokens: Some(summarizer.max_tokens),
+        server: models::server(&summarizer.model, &mesh.providers),
+        ..ModelSettings::default()
     };
+    asked_once(post_node(&agent.name), settings, prompt, POST, &agent.span)
+}
+
+/// Asks a model once for a JSON object, which is kept under a key. Where it refuses, or says something else, nothing is.
+pub(super) fn asked_once(
+    name: String,
+    settings: ModelSettings,
+    prompt: Vec<PromptPart>,
+    kept: &str,
+    span: &Span,
+) -> Option<Graph> {
+    let retry = Retry { attempts: 1, ..Retry::default() };
+    let agent_loop = AgentLoop { settings, retry, prompt, ..AgentLoop::default() };
     let target = CallTarget::Loop(Arc::new(agent_loop.into_graph()));
     let call = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
     let ids = NodeIds::new(["ask", "read"]);
     let ask = Node {
         on_failure: OnFailure::EndBranch,
         updates: vec![Update { key: SAID.into(), value: key(ANSWER) }],
-        ..Node::new("ask", "ask", Action::Call(Box::new(call)), Next::To(vec![ids.get("read")?]), &agent.span)
+        ..Node::new("ask", "ask", Action::Call(Box::new(call)), Next::To(vec![ids.get("read")?]), span)
     };
     let read = Expression::JsonWithin(Box::new(key(SAID)));
     let read = Action::Compute(ComputeAction { value: read, failure_kind: None, bind: ANSWER });
     let read = Node {
         on_failure: OnFailure::EndBranch,
-        updates: vec![Update { key: POST.into(), value: key(ANSWER) }],
-        ..Node::new("read", "read", read, Next::Open(Vec::new()), &agent.span)
+        updates: vec![Update { key: kept.into(), value: key(ANSWER) }],
+        ..Node::new("read", "read", read, Next::Open(Vec::new()), span)
     };
-    let mut graph = Graph::new(post_node(&agent.name), vec![ask, read], "ask")?;
+    let mut graph = Graph::new(name, vec![ask, read], "ask")?;
     graph.scheduling.ends = Ends::WhenQuiet { output: Box::new(Expression::Value("".into())) };
     Some(graph)
 }

@@ -4,22 +4,21 @@ use std::sync::Arc;
 
 use hotcell_graph::conversation::Speaker;
 use hotcell_graph::ir::{
-    Action, AgentLoop, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed, ComputeAction,
-    Contract, Expiry, Expression, Fit, ModelServer, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Update,
+    Action, AgentLoop, Allowance, AskAction, AskDeadline, Asked, AtCap, CallAction, CallTarget, Callable, Composed,
+    Contract, Expiry, Expression, LoopLimits, ModelSettings, Next, NodeIndex, PromptPart, RequestCap, Retry, Update,
 };
 use hotcell_graph::{Key, Object, Path, Template, Value};
-use serde_json::json;
 
 use super::functions::{self, Function, ModelTool};
 use super::lower::{FROM_AGENT, UPSTREAM, composed, entry, key, object, or_else};
 use super::lower_agent::{ANSWER, INPUT, MEMORY, RAW, RERUN};
 use super::models;
-use super::schema::{Agent, Body, Connector, Human, Interface, Llm, Tools};
+use super::schema::{Agent, Body, Connector, Human, Interface, Llm, World};
 use super::settings::HumanInterface;
 use super::shapes;
-use super::state::{BUDGET, HISTORY, SPENT, SPENT_COST, SPENT_TOKENS};
-use super::{lower_connector, lower_feed};
-use crate::surroundings::{Surroundings, ToolState};
+use super::state::{BUDGET, HISTORY, HUMAN_DECISION};
+use super::{intent, lower_connector, lower_feed};
+use crate::surroundings::Surroundings;
 
 /// What stands for the text of a model or a person that is no JSON object.
 const RESPONSE: &str = "response";
@@ -60,7 +59,8 @@ impl Onward {
 }
 
 /// The steps of an agent; the error is why it cannot work.
-pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
+pub(super) fn work(agent: &Agent, world: World<'_>) -> Result<Vec<Work>, String> {
+    let surroundings = world.surroundings;
     match &agent.body {
         Body::Programmatic { integration: Some(connector) } => connected(agent, connector, surroundings),
         Body::External(Some(connector)) if !connector.is_function() => connected(agent, connector, surroundings),
@@ -71,10 +71,10 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
             Ok(prepare(&function).into_iter().chain([works(agent, &function, key(INPUT), none)]).collect())
         }
         Body::Llm(llm) => {
-            let asks = model(agent, llm, surroundings);
-            followed(agent, budget(agent)?.into_iter().collect(), asks, surroundings)
+            let asks = model(agent, llm, world);
+            followed(agent, asks, surroundings)
         }
-        Body::Human(human) => Ok(person(agent, human, surroundings)),
+        Body::Human(human) => Ok(person(agent, human, world)),
     }
 }
 
@@ -82,31 +82,19 @@ pub(super) fn work(agent: &Agent, surroundings: &dyn Surroundings) -> Result<Vec
 fn connected(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
     let action = lower_connector::action(agent, connector, surroundings)?;
     let given = composed(Composed::ObjectOf(key(ANSWER), lower_connector::TEXT.into()));
-    followed(agent, Vec::new(), step("connector", action, given), surroundings)
+    followed(agent, step("connector", action, given), surroundings)
 }
 
 /// The steps of an agent that asks a model or another system: what it hears is what it gives, or its function makes that of it.
-fn followed(
-    agent: &Agent,
-    mut before: Vec<Work>,
-    mut asks: Work,
-    surroundings: &dyn Surroundings,
-) -> Result<Vec<Work>, String> {
-    let Some(function) = functions::of_agent(&agent.name, surroundings)? else {
-        before.push(asks);
-        return Ok(before);
-    };
-    if let Some(mut prepares) = prepare(&function) {
+fn followed(agent: &Agent, mut asks: Work, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
+    let Some(function) = functions::of_agent(&agent.name, surroundings)? else { return Ok(vec![asks]) };
+    let mut prepares = prepare(&function);
+    if let Some(prepares) = &mut prepares {
         prepares.next = Some(Onward::To(asks.name));
-        if let Some(last) = before.last_mut() {
-            last.next = Some(Onward::To(prepares.name));
-        }
-        before.push(prepares);
     }
     asks.next = Some(Onward::To(FUNCTION));
     let given = composed(Composed::Overlaid(vec![key(INPUT), object([(LLM_RESPONSE, key(RAW))])]));
-    before.extend([asks, works(agent, &function, given, key(RAW))]);
-    Ok(before)
+    Ok(prepares.into_iter().chain([asks, works(agent, &function, given, key(RAW))]).collect())
 }
 
 /// What a function of the project's code knows beside its input.
@@ -143,47 +131,31 @@ fn works(agent: &Agent, function: &Function, input: Expression, reply: Expressio
     step(FUNCTION, Action::Tool(Box::new(action)), key(ANSWER))
 }
 
-/// Fails where the models of an agent have used up what they may use in the month.
-fn budget(agent: &Agent) -> Result<Option<Work>, String> {
-    let Some(budget) = &agent.budget else { return Ok(None) };
-    let limits = [(SPENT_TOKENS, budget.tokens.map(f64::from)), (SPENT_COST, budget.cost_usd)];
-    let below = |(name, most): (&str, Option<f64>)| {
-        Some((name.to_owned(), json!({ "type": "number", "exclusiveMaximum": most? })))
-    };
-    let limits: serde_json::Map<String, serde_json::Value> = limits.into_iter().filter_map(below).collect();
-    let schema = Value::from(&json!({ "type": "object", "properties": limits }));
-    let fit = Fit::new(schema).map_err(|problem| problem.to_string())?;
-    let words = "the budget of the month is used up: ".to_owned();
-    let action = Action::Compute(ComputeAction {
-        value: composed(Composed::Fitting(or_else(key(SPENT), Object::default()), fit, words)),
-        failure_kind: Some(BUDGET),
-        bind: ANSWER,
-    });
-    Ok(Some(Work { name: "budget", action, updates: Vec::new(), next: Some(Onward::To("model")) }))
+/// What the models of an agent may use in the month. Whoever serves the mesh counts it.
+fn allowance(agent: &Agent) -> Option<Allowance> {
+    let budget = agent.budget.as_ref()?;
+    Some(Allowance {
+        name: agent.name.to_string(),
+        tokens: budget.tokens.map(u64::from),
+        cost_usd: budget.cost_usd,
+        problem: "the budget of the month is used up",
+        failure_kind: BUDGET,
+    })
 }
 
 fn step(name: &'static str, action: Action, gives: Expression) -> Work {
     Work { name, action, updates: vec![Update { key: RAW.into(), value: gives }], next: None }
 }
 
-/// Whether the tool with the name of an agent can be called; the error says why not.
-fn tool_state(name: &str, surroundings: &dyn Surroundings) -> Result<(), String> {
-    match surroundings.tool(name) {
-        ToolState::Usable => Ok(()),
-        ToolState::Missing => {
-            Err(format!("there is no function `{name}`: install a plugin that exports a tool of that name"))
-        }
-        ToolState::Unusable(reason) => Err(reason),
-    }
-}
-
 /// Asks a model with the prompt, its parts, and the input as what a user says.
-fn model(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Work {
+fn model(agent: &Agent, llm: &Llm, World { surroundings, providers }: World<'_>) -> Work {
     let settings = |model: &str| ModelSettings {
         model: Some(model.to_owned()),
         temperature: Some(llm.temperature),
         max_tokens: Some(llm.max_tokens),
-        server: models::provider(model).map(ModelServer::Provider),
+        reasoning: llm.thoughts.of_model(model),
+        keeps_prompt: llm.keeps_prompt,
+        server: models::server(model, providers),
         ..ModelSettings::default()
     };
     let system =
@@ -210,7 +182,9 @@ fn model(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Work {
         fallbacks_end_with_reply: true,
         prompt,
         reply_schema: llm.response_format.clone(),
-        ..with_tools(&llm.tools, &agent.name, surroundings)
+        limits: LoopLimits { allowance: allowance(agent), ..LoopLimits::default() },
+        retry: Retry { time: models::time(llm, providers), ..Retry::default() },
+        ..with_tools(llm, &agent.name, surroundings)
     };
     let target = CallTarget::Loop(Arc::new(agent_loop.into_graph()));
     let action = CallAction { target, contract: None, failure_prefix: None, bind: ANSWER };
@@ -219,21 +193,24 @@ fn model(agent: &Agent, llm: &Llm, surroundings: &dyn Surroundings) -> Work {
 }
 
 /// The loop of a model with those of its tools that are there.
-fn with_tools(tools: &Tools, agent: &str, surroundings: &dyn Surroundings) -> AgentLoop {
+fn with_tools(llm: &Llm, agent: &str, surroundings: &dyn Surroundings) -> AgentLoop {
+    let tools = &llm.tools;
+    let names = tools.names.iter().map(|name| name.to_string());
+    let of_categories = functions::of_categories(&tools.categories, surroundings).unwrap_or_default();
     let mut usable: Vec<Callable> = Vec::new();
-    for name in &tools.names {
-        let ModelTool::Usable(tool, marks) = functions::model_tool(name, agent, surroundings) else { continue };
+    for name in names.chain(of_categories) {
+        let ModelTool::Usable(tool, marks) = functions::model_tool(&name, agent, surroundings) else { continue };
         let tool = match marks.confirm {
             false => Callable::Tool(tool),
-            true => {
-                let name = name.to_string();
-                Callable::Described { tool, name, description: None, parameters: None, confirm: true }
-            }
+            true => Callable::Described { tool, name, description: None, parameters: None, confirm: true },
         };
         if !usable.contains(&tool) {
             usable.push(tool);
         }
     }
+    // Servers that cannot be used are told where the agent is looked at.
+    usable.extend(llm.servers.iter().filter_map(|server| server.tools(surroundings).ok()).flatten());
+    usable.extend(llm.thoughts.callables());
     if usable.is_empty() {
         return AgentLoop::default();
     }
@@ -249,7 +226,7 @@ fn with_tools(tools: &Tools, agent: &str, surroundings: &dyn Surroundings) -> Ag
 }
 
 /// Asks a person; a person who speaks first has said it already.
-fn person(agent: &Agent, human: &Human, surroundings: &dyn Surroundings) -> Vec<Work> {
+fn person(agent: &Agent, human: &Human, World { surroundings, providers }: World<'_>) -> Vec<Work> {
     let from = || entry(key(INPUT), FROM_AGENT);
     let is_first = Expression::Is(Box::new(from()), Value::from(""));
     let own = ["session_id", FROM_AGENT, UPSTREAM].map(Key::from);
@@ -265,12 +242,13 @@ fn person(agent: &Agent, human: &Human, surroundings: &dyn Surroundings) -> Vec<
     let question = question(agent, human, &mut updates);
     let show = Work { name: "ask", action: Action::Pass, updates, next: Some(Onward::To("wait")) };
     let heard = composed(Composed::ObjectOf(key(ANSWER), MESSAGE.into()));
-    let action = match human.interface {
-        Interface::Api | Interface::Custom => tool_state(&agent.name, surroundings),
-        Interface::Default | Interface::Webhook => Ok(()),
+    let is_function = matches!(human.interface, Interface::Api | Interface::Custom);
+    let answers = match is_function {
+        true => handler(agent, human, surroundings).map(Some),
+        false => Ok(None),
     };
-    let action = match action {
-        Ok(()) => Action::Ask(AskAction {
+    let action = match answers {
+        Ok(tool) => Action::Ask(AskAction {
             deadline: Some(Box::new(AskDeadline {
                 after: human.timeout,
                 then: match &human.fallback {
@@ -278,12 +256,33 @@ fn person(agent: &Agent, human: &Human, surroundings: &dyn Surroundings) -> Vec<
                     None => Expiry::EndBranch,
                 },
             })),
-            asked: Box::new(asked(agent, human)),
+            asked: Box::new(Asked { tool, ..asked(agent, human) }),
             ..AskAction::new(question, ANSWER)
         }),
         Err(reason) => Action::Fail(reason),
     };
-    vec![begin, first, show, step("wait", action, answer(agent, heard, from(), false))]
+    let mut waits = step("wait", action, answer(agent, heard, from(), false));
+    let Some(understood) = intent::step(agent, human, providers) else { return vec![begin, first, show, waits] };
+    let mut first = first;
+    first.next = Some(Onward::To(intent::STEP));
+    waits.next = Some(Onward::To(intent::STEP));
+    vec![begin, first, show, waits, understood]
+}
+
+/// The function that answers for a person, with what it is given: a tool is given the input, code the context, the session and the
+/// time that it has, in seconds.
+fn handler(agent: &Agent, human: &Human, surroundings: &dyn Surroundings) -> Result<(String, Expression), String> {
+    let function = functions::of_agent(&agent.name, surroundings)?;
+    match function
+        .ok_or_else(|| format!("there is no function `{}`: {}", agent.name, functions::handler_places(&agent.name)))?
+    {
+        Function::Tool => Ok((agent.name.to_string(), key(INPUT))),
+        Function::Code { name, .. } => {
+            let seconds = Expression::Value(Value::from(i64::try_from(human.timeout.as_secs()).unwrap_or(i64::MAX)));
+            let arguments = Expression::List(vec![key(INPUT), entry(key(INPUT), "session_id"), seconds]);
+            Ok((name, object([("arguments", arguments)])))
+        }
+    }
 }
 
 /// Whom a question is put to, with what whoever delivers it has to know.
@@ -306,7 +305,7 @@ fn asked(agent: &Agent, human: &Human) -> Asked {
         seat: Some(agent.name.to_string()),
         operator_ids: human.operator_ids.clone(),
         context: Some(composed(Composed::Overlaid(vec![context, rerun]))),
-        tool: (interface == HumanInterface::Function).then(|| (agent.name.to_string(), key(INPUT))),
+        tool: None,
     }
 }
 
@@ -343,7 +342,7 @@ fn answer(agent: &Agent, said: Expression, from: Expression, is_first: bool) -> 
         let long = or_else(entry(said.clone(), long), "");
         Expression::Else(Box::new(entry(said.clone(), short)), Box::new(long))
     };
-    let named = [MESSAGE, DECISION, "human_message", "human_decision", "human_data", "operator_id", "timestamp"];
+    let named = [MESSAGE, DECISION, "human_message", HUMAN_DECISION, "human_data", "operator_id", "timestamp"];
     let more = composed(Composed::Without(said.clone(), named.map(Key::from).into()));
     let given = |name: &str| or_else(entry(said.clone(), name), Value::Null);
     let declared: Vec<Key> = agent.yields.iter().map(|(name, _)| name.clone()).collect();
@@ -352,7 +351,7 @@ fn answer(agent: &Agent, said: Expression, from: Expression, is_first: bool) -> 
         object([
             (FROM_AGENT, from),
             ("human_message", one_of(MESSAGE, "human_message")),
-            ("human_decision", one_of(DECISION, "human_decision")),
+            (HUMAN_DECISION, one_of(DECISION, HUMAN_DECISION)),
             ("human_data", Expression::Else(Box::new(entry(said.clone(), "human_data")), Box::new(more))),
             ("human_initiated", Expression::Value(Value::Bool(is_first))),
             ("source_agent", Expression::Value(Value::Text(agent.name.clone()))),

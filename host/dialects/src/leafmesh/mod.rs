@@ -6,12 +6,16 @@
 mod checks;
 mod cron;
 mod functions;
+pub mod genes;
+mod intent;
 mod interpolate;
+mod learning;
 mod lower;
 mod lower_agent;
 mod lower_connector;
 mod lower_feed;
 mod lower_work;
+mod mcp;
 mod models;
 mod prompt_keys;
 mod read;
@@ -26,10 +30,13 @@ mod read_manager;
 mod read_memory;
 mod reading;
 mod schema;
+pub mod scoring;
 mod settings;
 mod shapes;
 pub mod state;
+mod thoughts;
 mod wait;
+mod watching;
 
 use std::sync::Arc;
 
@@ -45,9 +52,11 @@ pub use cron::{Cron, LocalMinute};
 pub use read_agent::fields_of_type;
 pub use read_channels::channels_tool;
 pub use settings::{
-    AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, EscalationTarget, Hidden, HumanInterface,
-    HumanSettings, ManagerSettings, MeshSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,
+    AgentKind, AgentSettings, BudgetSettings, ChannelSettings, EntrySettings, Hidden, HumanInterface, HumanSettings,
+    MeshSettings, WakeUp, WebhookLimits, WebhookSettings,
 };
+pub use wait::renamed_in_wait;
+pub use watching::{EscalationTarget, Evolution, LearningSettings, ManagerSettings, Scenario};
 
 /// What a file gives.
 #[derive(Debug, Default)]

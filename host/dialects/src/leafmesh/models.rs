@@ -1,9 +1,13 @@
 //! Which provider serves a model, by its name.
 
+use std::time::Duration;
+
+use hotcell_graph::Key;
 use hotcell_graph::diagnostic::Diagnostic;
+use hotcell_graph::ir::ModelServer;
 
 use super::reading::Reading;
-use super::schema::{Agent, Body, Mesh};
+use super::schema::{Agent, Body, Llm, LocalServer, Mesh, Providers};
 use crate::document::SourceText;
 
 /// How the names of models begin, and the provider that has them, as hotcell calls it.
@@ -28,7 +32,7 @@ const FAMILIES: [(&str, &str); 16] = [
 /// Models whose whole name is that of a family.
 const WHOLE: [&str; 4] = ["o1", "o3", "o4", "gpt"];
 /// Those that hotcell knows how to ask.
-const SERVED: [&str; 4] = ["openai", "anthropic", "gemini", "deepseek"];
+const SERVED: [&str; 6] = ["openai", "anthropic", "gemini", "deepseek", "xai", "mistral"];
 const BEDROCK: &str = "bedrock";
 const VERTEX: &str = "vertex";
 const FOUNDRY: &str = "foundry";
@@ -43,15 +47,19 @@ pub(super) fn provider(model: &str) -> Option<&'static str> {
 
 /// Reports models that nothing is there for.
 pub(super) fn check(agent: &Agent, mesh: &Mesh, reading: &Reading<'_, '_>) {
-    let Body::Llm(llm) = &agent.body else { return };
-    for model in llm.model.iter().chain(&llm.fallback_models) {
+    let models: Vec<&SourceText> = match &agent.body {
+        Body::Llm(llm) => llm.model.iter().chain(&llm.fallback_models).collect(),
+        Body::Human(human) => human.intent_model.iter().collect(),
+        Body::Programmatic { .. } | Body::External(_) => return,
+    };
+    for model in models {
         let report = |message: String, help: String| {
             reading.reader.report(Diagnostic::error(message).at(&model.span).node(&*agent.name).help(help));
         };
         let named = |what: &str| format!("the model `{}` needs `{what}`", &**model);
         match provider(model) {
             None if model.trim().is_empty() => {}
-            None if !mesh.providers.local => report(
+            None if mesh.providers.local.is_none() => report(
                 format!("it is not known who serves the model `{}`", &**model),
                 "for a server of your own write `mesh: {local: {endpoint: ...}}`; others are known by how their names begin: \
                  `gpt-`, `claude-`, `gemini-`, `deepseek-`, `grok-`, `mistral-`"
@@ -63,17 +71,80 @@ pub(super) fn check(agent: &Agent, mesh: &Mesh, reading: &Reading<'_, '_>) {
             Some(FOUNDRY) if !mesh.providers.foundry => {
                 report(named("mesh.foundry"), "write `mesh: {foundry: {endpoint: ...}}`".to_owned());
             }
-            found if !is_served(found) => later(agent, model, reading),
-            _ => {}
+            None => {
+                if let Some(LocalServer { address: Err(reason), .. }) = &mesh.providers.local {
+                    reading.later_of_agent(&agent.name, &model.span, &format!("the model `{}` ({reason})", &**model));
+                }
+            }
+            Some(found) if !SERVED.contains(&found) => later(agent, model, reading),
+            Some(_) => {}
         }
     }
 }
 
-/// Whether requests to a provider can be made.
-fn is_served(provider: Option<&str>) -> bool {
-    provider.is_some_and(|provider| SERVED.contains(&provider))
+/// Where a model is.
+pub(super) fn server(model: &str, providers: &Providers) -> Option<ModelServer> {
+    match (provider(model), &providers.local) {
+        (Some(provider), _) => Some(ModelServer::Provider(provider)),
+        (None, Some(local)) => Some(match &local.address {
+            Ok(address) => ModelServer::Address(Key::from(address.as_str())),
+            Err(reason) => ModelServer::Refused(reason.clone()),
+        }),
+        (None, None) => None,
+    }
+}
+
+/// How long a request to the models of an agent may take; none where their provider says.
+pub(super) fn time(llm: &Llm, providers: &Providers) -> Option<Duration> {
+    let is_local = llm.model.iter().any(|model| provider(model).is_none());
+    providers.local.as_ref().filter(|_| is_local).map(|local| local.timeout)
+}
+
+/// Where a server of one's own speaks Chat Completions: hotcell asks it so, whatever else it speaks.
+///
+/// # Errors
+/// Why it cannot be asked.
+pub(super) fn local_address(endpoint: &str, kind: Option<&str>) -> Result<String, String> {
+    let endpoint = endpoint.trim().trim_end_matches('/');
+    let origin = || {
+        let (scheme, rest) = endpoint.split_once("://").unwrap_or(("http", endpoint));
+        format!("{scheme}://{}", rest.split('/').next().unwrap_or_default())
+    };
+    let kind = kind.unwrap_or(match endpoint {
+        of_text_generation if of_text_generation.ends_with("/api/v1/generate") => "textgen",
+        ollama if ollama.ends_with("/api/generate") || ollama.ends_with("/api/chat") => "ollama",
+        hosted if hosted.contains("api-inference.huggingface.co") => "huggingface",
+        _ => "openai",
+    });
+    match kind {
+        "openai" => Ok(endpoint.trim_end_matches("/chat/completions").to_owned()),
+        // It speaks Chat Completions beside its own interface.
+        "ollama" => Ok(format!("{}/v1", origin())),
+        other => Err(format!(
+            "a server of the type `{other}` is not asked by hotcell yet: give its address of Chat Completions, with `server_type: openai`"
+        )),
+    }
 }
 
 fn later(agent: &Agent, model: &SourceText, reading: &Reading<'_, '_>) {
     reading.later_of_agent(&agent.name, &model.span, &format!("the model `{}`", &**model));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::local_address;
+
+    #[test]
+    fn servers_of_ones_own_are_asked_for_chat_completions() {
+        for (endpoint, kind, address) in [
+            ("http://localhost:8000/v1/chat/completions", None, Some("http://localhost:8000/v1")),
+            ("http://localhost:8000/v1/", Some("openai"), Some("http://localhost:8000/v1")),
+            ("http://localhost:11434/api/generate", None, Some("http://localhost:11434/v1")),
+            ("http://gpu:11434", Some("ollama"), Some("http://gpu:11434/v1")),
+            ("http://localhost:5000/api/v1/generate", None, None),
+            ("https://api-inference.huggingface.co/models/x", None, None),
+        ] {
+            assert_eq!(local_address(endpoint, kind).ok().as_deref(), address, "{endpoint}");
+        }
+    }
 }

@@ -48,7 +48,7 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
         matches!(manager.value.kind, Kind::Map(_)) && enabled != Some(&Kind::Bool(false))
     });
     let reading = &*reading;
-    read_blocks::storage(reading, &mut fields);
+    read_blocks::storage(reading, &mut fields, &mut mesh);
     mesh.cors_origins = read_blocks::api(reading, &mut fields);
     read_blocks::mesh(reading, &mut fields, &mut mesh);
     read_blocks::limits(reading, &mut fields, &mut mesh);

@@ -61,7 +61,7 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     let hands_on_each = fields.word("instances_handoff", &["last", "each"]) == Some("each") && instances > 1;
     let budget = budgets(reading, &mut fields, entry, agent_type);
     let wake_ups = wake_ups(reading, &mut fields);
-    identity(reading, &mut fields);
+    let previous_name = identity(reading, &mut fields);
     let structures = &reading.structures;
     let yields = Declared { block: "`yields`", structures: &[] }.fields(&mut fields, "yields");
     let inputs = Declared { block: "`inputs`", structures }.fields(&mut fields, "inputs");
@@ -101,6 +101,7 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     Some(Agent {
         name: name.clone(),
         span,
+        previous_name,
         description,
         communication,
         instances,
@@ -281,14 +282,15 @@ fn zone(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> Option<String
     Some(zone.to_string())
 }
 
-fn identity(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) {
+/// The name that the agent had before.
+fn identity(reading: &Reading<'_, '_>, fields: &mut Fields<'_, '_>) -> Option<SourceText> {
     fields.text("id", Optional);
-    if let Some(before) = fields.text("previous_name", Optional)
-        && fields.owner().node.as_deref() == Some(&*before)
-    {
+    let before = fields.text("previous_name", Optional)?;
+    if fields.owner().node.as_deref() == Some(&*before) {
         let error = fields.error("`previous_name` is the name that the agent has", &before.span);
         reading.reader.report(error.help("take it out"));
     }
+    Some(before)
 }
 
 fn edges<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<Edge> {
@@ -296,7 +298,7 @@ fn edges<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<
     for (place, item) in fields.list("can_call", Optional).unwrap_or_default().iter().enumerate() {
         if let Kind::Text(_) = item.kind {
             let target = reading.reader.text(item, String::new, fields.owner());
-            edges.extend(target.map(|target| Edge { target, condition: None }));
+            edges.extend(target.map(|target| Edge { target, condition: None, has_condition: false }));
             continue;
         }
         let what = format!("entry {} of `can_call`", place + 1);
@@ -304,8 +306,9 @@ fn edges<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Vec<
         let target = of_one.text("agent", Required);
         let what = target.as_ref().map_or(what.clone(), |target| format!("{what} (to `{}`)", &**target));
         let condition = read::condition(reading, &mut of_one, &what);
+        let has_condition = of_one.entry("condition", Optional).is_some();
         of_one.finish(|_| None);
-        edges.extend(target.map(|target| Edge { target, condition }));
+        edges.extend(target.map(|target| Edge { target, condition, has_condition }));
     }
     edges
 }

@@ -2,32 +2,40 @@
 
 use std::time::Duration;
 
+use super::models;
 use super::read::MOST_SECONDS;
-use super::read_human::check_url;
+use super::read_human::{check_url, text_values};
 use super::reading::{LONGEST, Reading};
-use super::schema::Mesh;
+use super::schema::{LocalServer, Mesh};
 use super::settings::WebhookLimits;
 use crate::document::Fields;
 use crate::document::Need::{Optional, Required};
 
 /// How much of a session's history is kept where nothing is said.
 const MAX_HISTORY_BYTES: u32 = 5 * 1024 * 1024;
+/// Where models of unknown names are where nothing is said, and how long a request to them may take.
+const LOCAL_ENDPOINT: &str = "http://localhost:11434/api/generate";
+const LOCAL_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long a session is there in which nothing happens, where nothing is said: a week.
+const SESSION_TTL: Duration = Duration::from_secs(604_800);
 /// How late a wake-up that was missed is still made good where nothing is said.
 const MISFIRE_GRACE: Duration = Duration::from_secs(3600);
 
-/// `persistence`, and `redis` as older files have it. hotcell keeps everything in its own journal.
-pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+/// `persistence`, and `redis` as older files have it. hotcell keeps everything in its own journal; how long a session is there in
+/// which nothing happens is said there.
+pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
     for name in ["redis", "persistence"] {
-        reading.no_effect(fields, name, "hotcell keeps runs in a journal of its own");
+        reading.no_effect(fields, name, "hotcell keeps runs in a journal of its own; only `session_ttl` counts");
     }
+    let mut ttl = None;
     if let Some(mut of_one) = reading.block(fields, "redis") {
-        redis(reading, &mut of_one);
+        ttl = redis(reading, &mut of_one);
         of_one.finish(|_| None);
     }
     if let Some(mut of_one) = reading.block(fields, "persistence") {
         of_one.word("backend", &["redis", "postgres"]);
         if let Some(mut redis_fields) = reading.block(&mut of_one, "redis") {
-            redis(reading, &mut redis_fields);
+            ttl = redis(reading, &mut redis_fields).or(ttl);
             redis_fields.finish(|_| None);
         }
         if let Some(mut postgres) = reading.block(&mut of_one, "postgres") {
@@ -35,9 +43,7 @@ pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r,
                 postgres.text(name, Optional);
             }
             postgres.between("port", 1, 65_535);
-            for name in ["default_ttl", "session_ttl"] {
-                postgres.between(name, 1, MOST_SECONDS);
-            }
+            ttl = ttls(&mut postgres).or(ttl);
             for name in ["pool_min", "pool_max"] {
                 postgres.between(name, 1, 10_000);
             }
@@ -45,9 +51,16 @@ pub(super) fn storage<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r,
         }
         of_one.finish(|_| None);
     }
+    mesh.session_ttl = ttl.unwrap_or(SESSION_TTL);
 }
 
-fn redis<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
+/// How long sessions are there.
+fn ttls(fields: &mut Fields<'_, '_>) -> Option<Duration> {
+    fields.between("default_ttl", 1, MOST_SECONDS);
+    fields.between("session_ttl", 1, MOST_SECONDS).map(|seconds| Duration::from_secs(u64::from(seconds)))
+}
+
+fn redis<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<Duration> {
     for name in ["host", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile"] {
         fields.text(name, Optional);
     }
@@ -59,11 +72,9 @@ fn redis<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
     for name in ["decode_responses", "auto_storage", "cluster_mode", "ssl", "ssl_check_hostname"] {
         fields.flag(name, Optional);
     }
-    for name in ["default_ttl", "session_ttl"] {
-        fields.between(name, 1, MOST_SECONDS);
-    }
     fields.texts("cluster_nodes", Optional);
     fields.word("ssl_cert_reqs", &["required", "optional", "none"]);
+    ttls(fields)
 }
 
 /// `api`: the origins that browsers may call from.
@@ -85,7 +96,7 @@ pub(super) fn api<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
 
 pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
     let Some(mut of_one) = reading.block(fields, "mesh") else {
-        mesh.providers.local = reading.surroundings.variable("LOCAL_MODEL_ENDPOINT").is_some();
+        mesh.providers.local = local_of_variables(reading);
         return;
     };
     of_one.between("call_timeout", 1, MOST_SECONDS);
@@ -117,20 +128,40 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
         foundry.text("api_version", Optional);
         foundry.finish(|_| None);
     }
-    mesh.providers.local = reading.surroundings.variable("LOCAL_MODEL_ENDPOINT").is_some();
+    mesh.providers.local = local_of_variables(reading);
     if let Some(mut local) = reading.block(&mut of_one, "local") {
-        mesh.providers.local = true;
-        local.text("endpoint", Optional);
-        local.word("server_type", &["openai", "ollama", "textgen", "huggingface"]);
-        reading.seconds(&mut local, "timeout", LONGEST);
-        if let Some((headers, _)) = local.map("headers", Optional) {
-            for header in headers {
-                reading.reader.text(&header.value, || format!("the header `{}`", header.key), local.owner());
+        let variable = |name: &str| reading.surroundings.variable(name).filter(|value| !value.trim().is_empty());
+        let endpoint = local.text("endpoint", Optional);
+        if let Some(endpoint) = &endpoint {
+            check_url(reading, &local, "endpoint", endpoint);
+        }
+        let endpoint = endpoint.map(|endpoint| endpoint.to_string()).filter(|endpoint| !endpoint.trim().is_empty());
+        let endpoint =
+            endpoint.or_else(|| variable("LOCAL_MODEL_ENDPOINT")).unwrap_or_else(|| LOCAL_ENDPOINT.to_owned());
+        let kind = local.word("server_type", &["openai", "ollama", "textgen", "huggingface"]).map(str::to_owned);
+        let kind = kind.or_else(|| variable("LOCAL_MODEL_SERVER_TYPE"));
+        let timeout = reading.seconds(&mut local, "timeout", LONGEST).unwrap_or(LOCAL_TIMEOUT);
+        let mut address = models::local_address(&endpoint, kind.as_deref());
+        for (name, value) in text_values(reading, &mut local, "headers") {
+            // A key that is left out leaves the word before it.
+            if !matches!(value.trim(), "" | "Bearer" | "bearer") {
+                address = Err(format!("the header `{name}` of `mesh.local` is not sent by hotcell yet"));
             }
         }
         local.finish(|_| None);
+        mesh.providers.local = Some(LocalServer { address, timeout });
     }
     of_one.finish(|_| None);
+}
+
+/// The server for models of unknown names that variables name.
+fn local_of_variables(reading: &Reading<'_, '_>) -> Option<LocalServer> {
+    let variable = |name: &str| reading.surroundings.variable(name).filter(|value| !value.trim().is_empty());
+    let endpoint = variable("LOCAL_MODEL_ENDPOINT")?;
+    let timeout = variable("LOCAL_MODEL_TIMEOUT").and_then(|text| text.trim().parse().ok());
+    let timeout = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(LOCAL_TIMEOUT);
+    let address = models::local_address(&endpoint, variable("LOCAL_MODEL_SERVER_TYPE").as_deref());
+    Some(LocalServer { address, timeout })
 }
 
 /// A text that has to be there and say something.

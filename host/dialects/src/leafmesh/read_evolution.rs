@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::reading::{LONGEST, Reading};
 use super::schema::Mesh;
-use super::settings::Scenario;
+use super::watching::{Evolution, Scenario};
 use crate::document::Fields;
 use crate::document::Need::Optional;
 
@@ -29,21 +29,33 @@ pub(super) fn evolution<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'
     reading.no_effect(fields, "evolution", "nothing changes a mesh by itself");
     let Some(mut of_one) = reading.block(fields, "evolution") else { return };
     let is_enabled = of_one.flag("enabled", Optional).is_some_and(|flag| flag.value);
-    for name in ["strategy", "fitness_function", "selection_method", "schedule"] {
-        of_one.text(name, Optional);
+    let mut evolution = Evolution::default();
+    for (name, only) in
+        [("strategy", "genetic"), ("fitness_function", "task_completion_rate"), ("selection_method", "tournament")]
+    {
+        let other = of_one.text(name, Optional).filter(|text| **text != *only);
+        evolution.unknown.extend(other.map(|other| format!("`{name}: {}`", &*other)));
     }
-    for name in ["population_size", "generations", "elite_size"] {
-        of_one.between(name, 1, u32::MAX);
-    }
-    for name in ["mutation_rate", "crossover_rate"] {
-        of_one.within(name, 0.0..=1.0);
-    }
-    for mutation in of_one.texts("mutation_types", Optional).unwrap_or_default() {
-        if !MUTATIONS.contains(&&*mutation) {
-            let error = of_one.unknown_word("mutation_types", &mutation, &MUTATIONS);
-            reading.reader.report(error);
+    of_one.text("schedule", Optional);
+    let mut count = |name, usual| of_one.between(name, 1, u32::MAX).unwrap_or(usual);
+    evolution.population = count("population_size", evolution.population);
+    evolution.generations = count("generations", evolution.generations);
+    evolution.elite = count("elite_size", evolution.elite);
+    evolution.mutation_rate = of_one.within("mutation_rate", 0.0..=1.0).unwrap_or(evolution.mutation_rate);
+    evolution.crossover_rate = of_one.within("crossover_rate", 0.0..=1.0).unwrap_or(evolution.crossover_rate);
+    if let Some(mutations) = of_one.texts("mutation_types", Optional) {
+        evolution.mutations.clear();
+        for mutation in mutations {
+            match MUTATIONS.contains(&&*mutation) {
+                true => evolution.mutations.push(mutation.to_string()),
+                false => {
+                    let error = of_one.unknown_word("mutation_types", &mutation, &MUTATIONS);
+                    reading.reader.report(error);
+                }
+            }
         }
     }
+    mesh.evolution = evolution;
     let list = of_one.list("test_scenarios", Optional);
     let mut total = 0.0;
     for (place, item) in list.unwrap_or_default().iter().enumerate() {

@@ -53,14 +53,11 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
         reading.no_effect(fields, "fallback_response", "`fallback_on_timeout` is off");
     }
     let fallback = falls_back.then(|| response.map_or_else(|| Value::Object(Object::default()), Node::to_value));
-    for name in ["require_human_confirmation", "represents", "intent_model"] {
-        if name == "require_human_confirmation" {
-            fields.flag(name, Optional);
-        } else {
-            fields.text(name, Optional);
-        }
-        reading.not_yet(fields, name);
-    }
+    let intent_model = fields.text("intent_model", Optional).filter(|model| !model.trim().is_empty());
+    fields.flag("require_human_confirmation", Optional);
+    reading.not_yet(fields, "require_human_confirmation");
+    fields.word("represents", &["organisation", "organization", "customer"]);
+    reading.no_effect(fields, "represents", "whom a person speaks for decides nothing here");
     fields.texts("human_escalation_triggers", Optional);
     reading.not_yet(fields, "human_escalation_triggers");
     let operator_ids = fields.texts("operator_ids", Optional).unwrap_or_default();
@@ -71,7 +68,7 @@ pub(super) fn human<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     check_interface(reading, fields, interface, has_url || has_channel);
     let operator_ids = operator_ids.into_iter().map(|id| id.to_string()).collect();
     let timeout = Duration::from_secs(u64::from(timeout));
-    Human { interface, prompt, context, webhook, channels, operator_ids, timeout, fallback }
+    Human { interface, prompt, context, webhook, channels, operator_ids, timeout, fallback, intent_model }
 }
 
 /// Where questions are posted to.
@@ -83,7 +80,17 @@ fn webhook_config<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     }
     let outbound_headers = text_values(reading, &mut of_one, "outbound_headers");
     let timeout = of_one.between("outbound_timeout", 1, 3600).unwrap_or(OUTBOUND_TIMEOUT);
-    of_one.text("inbound_endpoint", Optional);
+    let inbound = of_one.text("inbound_endpoint", Optional).filter(|path| !path.trim().is_empty());
+    let is_path = |path: &SourceText| {
+        path.trim().strip_prefix("/webhook/").is_some_and(|name| !name.is_empty() && !name.contains('/'))
+    };
+    let (inbound, elsewhere) = match inbound {
+        Some(path) if is_path(&path) => (Some(path), None),
+        other => (None, other),
+    };
+    if elsewhere.is_some() {
+        reading.no_effect(&mut of_one, "inbound_endpoint", "answers arrive at `/webhook/NAME`");
+    }
     let token = of_one.text("inbound_auth_token", Optional);
     if let Some(token) = &token
         && let Some(node) = of_one.node("inbound_auth_token", Optional)
@@ -101,6 +108,7 @@ fn webhook_config<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         max_retries,
         retry_delay: Duration::from_secs(u64::from(retry_delay)),
         response_mapping,
+        inbound_endpoint: inbound.map(|path| path.trim().to_owned()),
         inbound_auth_token: token.filter(|token| !token.is_empty()).map(|token| Hidden(token.to_string())),
     })
 }

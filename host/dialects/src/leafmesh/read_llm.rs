@@ -6,10 +6,10 @@ use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Severity, Span};
 use hotcell_graph::ir::{CallLimits, ToolChoice};
 
-use super::prompt_keys;
 use super::reading::{LONGEST, Reading, is_on};
 use super::schema::{Llm, Tools};
 use super::shapes::Field;
+use super::{mcp, prompt_keys, thoughts};
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, SourceText};
 use crate::json_schema;
@@ -66,8 +66,6 @@ const TOOL_TIME: Duration = Duration::from_secs(30);
 const MAX_TOKENS: u32 = 800;
 /// Above this what is given out rarely has the declared form.
 const HOT: f64 = 0.5;
-/// Less than this leaves no room for thoughts.
-const FEW_TOKENS: u32 = 1500;
 /// The parts of a prompt with labels of their own, in the order in which models see them.
 const PARTS: [(&str, &str); 4] = [
     ("care", "EMPATHY & TONE"),
@@ -95,14 +93,19 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
     let max_tokens = fields.between("max_tokens", 1, u32::MAX);
     let max_completion_tokens = fields.between("max_completion_tokens", 1, u32::MAX);
     let fallback_models = fields.texts("fallback_models", Optional).unwrap_or_default();
-    thoughts(reading, fields, max_completion_tokens.or(max_tokens).unwrap_or(MAX_TOKENS));
-    fields.flag("enable_prompt_caching", Optional);
-    reading.no_effect(fields, "enable_prompt_caching", "what a provider keeps of a prompt it decides by itself");
+    let tokens = max_completion_tokens.or(max_tokens).unwrap_or(MAX_TOKENS);
+    let mut thoughts = thoughts::read(reading, fields, model.as_deref(), tokens, yields);
+    let keeps_prompt = fields.flag("enable_prompt_caching", Optional).is_some_and(|flag| flag.value);
     let response_format = response_format(fields);
     fields.word("optimization_strategy", &["performance", "cost", "speed"]);
     reading.no_effect(fields, "optimization_strategy", "the model is the one that `model` names");
     let context_parts = context_parts(reading, fields);
-    let tools = tools(reading, fields);
+    let mut servers = mcp::servers(reading, fields);
+    let tools = tools(reading, fields, thoughts.tools || !servers.is_empty());
+    if fields.text("tool_choice", Optional).is_some_and(|choice| choice.trim() == "none") {
+        thoughts.tools = false;
+        servers.clear();
+    }
     documented_later(reading, fields);
     if let Some(prompt) = &prompt {
         compare_with_yields(reading, fields, prompt, yields);
@@ -111,24 +114,27 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         model,
         prompt,
         temperature: given.unwrap_or(TEMPERATURE),
-        max_tokens: max_completion_tokens.or(max_tokens).unwrap_or(MAX_TOKENS),
+        max_tokens: tokens,
         fallback_models,
         response_format,
         context_parts,
+        thoughts,
+        keeps_prompt,
         tools,
+        servers,
     }
 }
 
-/// What the model may call, and how.
-fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Tools {
+/// What the model may call, and how. `has_others` says whether it has tools beside those that `tools` names.
+fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, has_others: bool) -> Tools {
     let mut names = fields.texts("tools", Optional).unwrap_or_default();
-    fields.texts("tool_categories", Optional);
-    reading.not_yet(fields, "tool_categories");
+    let mut categories = fields.texts("tool_categories", Optional).unwrap_or_default();
+    let has_others = has_others || !categories.is_empty();
     let choice = fields.text("tool_choice", Optional);
     let most = fields.between("max_tool_calls_per_message", 0, 20);
     let time = reading.seconds(fields, "tool_call_timeout", 300.0);
     let side_by_side = fields.flag("allow_parallel_tool_calls", Optional);
-    if names.is_empty() {
+    if names.is_empty() && !has_others {
         for name in ["tool_choice", "max_tool_calls_per_message", "tool_call_timeout", "allow_parallel_tool_calls"] {
             reading.no_effect(fields, name, "the agent has no `tools`");
         }
@@ -143,8 +149,11 @@ fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Tool
         Some("required") => Some(ToolChoice::Any),
         Some("none") => {
             names.clear();
+            categories.clear();
             None
         }
+        // Which tools there are beside those shows when they are asked for.
+        Some(name) if has_others && !name.is_empty() => Some(ToolChoice::Tool(name.to_owned())),
         Some(name) if names.iter().any(|known| **known == *name) => Some(ToolChoice::Tool(name.to_owned())),
         Some(name) => {
             let problem = match name {
@@ -157,26 +166,7 @@ fn tools<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Tool
             None
         }
     };
-    Tools { names, choice, limits }
-}
-
-/// Thoughts of the model itself, and the tools that stand for them.
-fn thoughts<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, tokens: u32) {
-    let thinks = fields.flag("thinking", Optional).filter(|flag| flag.value);
-    let reasons = fields.flag("reasoning", Optional).filter(|flag| flag.value);
-    fields.between("thinking_budget", 1024, 32_768);
-    fields.between("reasoning_budget", 1024, 32_768);
-    if thinks.is_some() && tokens < FEW_TOKENS {
-        let place = fields.entry("thinking", Optional).map_or(fields.owner().place, |entry| entry.value.place);
-        let message = format!("`thinking` with {tokens} tokens of output leaves little for the reply");
-        let help = format!("set `max_tokens` to {FEW_TOKENS} or more");
-        reading.reader.report(reading.warning(fields, message, place).help(help));
-    }
-    for (name, is_on) in [("thinking", thinks.is_some()), ("reasoning", reasons.is_some())] {
-        if is_on && let Some(entry) = fields.entry(name, Optional) {
-            reading.later(fields, entry);
-        }
-    }
+    Tools { names, categories, choice, limits }
 }
 
 /// Fields of later versions of the documentation, which are checked for their type.
@@ -199,7 +189,6 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     fields.between("max_followups_per_session", 0, u32::MAX);
     fields.list("schedule_targets", Optional);
     fields.flag("skills_eager", Optional);
-    fields.list("mcp", Optional);
     fields.list("playbook", Optional);
     if let Some(entry) = fields.entry("skills", Optional)
         && matches!(entry.value.kind, Kind::Bool(_))
@@ -210,7 +199,6 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
     let later = [
         "cache",
         "strict_tools",
-        "mcp",
         "skills",
         "playbook",
         "super_agent",

@@ -3,9 +3,10 @@
 use super::read::MOST_SECONDS;
 use super::read_channels::PROVIDERS;
 use super::read_human::{check_url, text_values};
-use super::reading::{LONGEST, Reading};
+use super::reading::{LONGEST, Reading, is_on};
 use super::schema::{Manager, Mesh, Summarizer};
-use super::settings::{EscalationTarget, Hidden, ManagerSettings};
+use super::settings::Hidden;
+use super::watching::{EscalationTarget, LearningSettings, ManagerSettings};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Node, SourceText};
 
@@ -13,6 +14,11 @@ use crate::document::{Fields, Node, SourceText};
 /// questions one after the other that nobody answered.
 const MAX_ERRORS: u32 = 5;
 const MAX_TIMEOUTS: u32 = 2;
+/// How routes are learnt where nothing is said: how many are remembered, how certain it has to be, and after how many days one counts
+/// for a third.
+const MEMORY_SIZE: u32 = 100;
+const CONFIDENCE: f64 = 0.7;
+const DECAY_DAYS: u32 = 30;
 /// What its model is asked with where nothing is said.
 const TEMPERATURE: f64 = 0.1;
 const MAX_TOKENS: u32 = 800;
@@ -33,13 +39,17 @@ pub(super) fn manager<'r, 'd>(
     let domain = of_one.word("domain", &["generic", "ecommerce", "data_analysis"]).unwrap_or("generic");
     let criteria = of_one.text("prompt", Optional).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let can_intervene = of_one.flag("can_intervene", Optional).is_none_or(|flag| flag.value);
-    of_one.map("coordination_rules", Optional);
+    let rules_in_words = of_one.map("coordination_rules", Optional).and(of_one.node("coordination_rules", Optional));
+    let rules_in_words = rules_in_words.filter(|rules| is_on(rules)).map(|rules| rules.to_value().to_json());
     reading.seconds(&mut of_one, "chain_completion_timeout", LONGEST);
     of_one.between("health_check_interval", 1, MOST_SECONDS);
     of_one.between("agent_timeout_threshold", 1, MOST_SECONDS);
-    let escalation = escalation(reading, &mut of_one, mesh);
-    routing(reading, &mut of_one);
-    rules(reading, &mut of_one);
+    for name in ["chain_completion_timeout", "health_check_interval", "agent_timeout_threshold"] {
+        reading.no_effect(&mut of_one, name, "what agents give is looked at when it is there");
+    }
+    let mut escalation = escalation(reading, &mut of_one, mesh);
+    let learning = routing(reading, &mut of_one);
+    rules(reading, &mut of_one, &mut escalation);
     let feed_model = of_one.text("feed_model", Optional);
     let temperature = of_one.within("temperature", 0.0..=2.0).unwrap_or(TEMPERATURE);
     let max_tokens = of_one.between("max_tokens", 1, u32::MAX).unwrap_or(MAX_TOKENS);
@@ -56,29 +66,33 @@ pub(super) fn manager<'r, 'd>(
         max_tokens,
         domain,
         criteria,
+        rules: rules_in_words,
         intervenes: can_intervene,
     });
     let settings = ManagerSettings {
         can_intervene,
+        learning,
         targets: escalation.targets,
         max_errors_per_session: escalation.max_errors.unwrap_or(MAX_ERRORS),
-        timeout_threshold: escalation.timeouts.unwrap_or(MAX_TIMEOUTS),
+        timeout_threshold: escalation.tells_timeouts.then(|| escalation.timeouts.unwrap_or(MAX_TIMEOUTS)),
     };
     Some(Manager { summarizer, escalation_agents: escalation.agents, settings: enabled.then_some(settings) })
 }
 
 /// Who is told, and when.
-#[derive(Default)]
 struct Escalation {
     /// The agents that are asked, with their places
     agents: Vec<SourceText>,
     targets: Vec<EscalationTarget>,
     max_errors: Option<u32>,
     timeouts: Option<u32>,
+    /// Whether anybody is told of questions that nobody answers
+    tells_timeouts: bool,
 }
 
 fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) -> Escalation {
-    let mut escalation = Escalation::default();
+    let mut escalation =
+        Escalation { agents: Vec::new(), targets: Vec::new(), max_errors: None, timeouts: None, tells_timeouts: true };
     let Some(mut of_one) = reading.block(fields, "escalation") else { return escalation };
     for item in of_one.list("targets", Optional).unwrap_or_default() {
         let Some(mut target) = reading.fields_of(&of_one, item, "an escalation target".to_owned()) else { continue };
@@ -141,25 +155,22 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
     escalation
 }
 
-fn routing<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    let Some(mut of_one) = reading.block(fields, "routing") else { return };
-    of_one.word("mode", &["static", "learning"]);
-    of_one.between("memory_size", 1, 1000);
-    of_one.within("confidence_threshold", 0.0..=1.0);
+/// How routes are learnt; none where they are those of the file.
+fn routing<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) -> Option<LearningSettings> {
+    let mut of_one = reading.block(fields, "routing")?;
+    let is_learning = of_one.word("mode", &["static", "learning"]) == Some("learning");
+    let memory_size = of_one.between("memory_size", 1, 1000).unwrap_or(MEMORY_SIZE);
+    let confidence = of_one.within("confidence_threshold", 0.0..=1.0).unwrap_or(CONFIDENCE);
     of_one.word("fallback", &["all"]);
-    of_one.between("decay_days", 1, 365);
+    let decay_days = of_one.between("decay_days", 1, 365).unwrap_or(DECAY_DAYS);
     of_one.finish(|_| None);
+    is_learning.then_some(LearningSettings { memory_size, confidence, decay_days })
 }
 
-/// The rules about people, time-outs and pauses.
-fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
-    let blocks: [(&str, &[&str], &[&str]); 3] = [
+/// The rules about people, time-outs and pauses. Of them, only when time-outs are told counts.
+fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, escalation: &mut Escalation) {
+    let blocks: [(&str, &[&str], &[&str]); 2] = [
         ("human_input_rules", &["max_concurrent_requests", "max_agent_requests"], &["enable_request_queuing"]),
-        (
-            "timeout_rules",
-            &["max_timeouts_before_escalation"],
-            &["timeout_escalation_enabled", "escalation_notify_managers"],
-        ),
         (
             "workflow_pause_rules",
             &["max_pause_duration_minutes", "max_concurrent_paused_workflows"],
@@ -167,6 +178,7 @@ fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
         ),
     ];
     for (name, counts, flags) in blocks {
+        reading.no_effect(fields, name, "every question is put, and waits as long as its agent says");
         let Some(mut of_one) = reading.block(fields, name) else { continue };
         for name in counts {
             of_one.between(name, 1, u32::MAX);
@@ -176,6 +188,15 @@ fn rules<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>) {
         }
         of_one.finish(|_| None);
     }
+    if let Some(mut of_one) = reading.block(fields, "timeout_rules") {
+        let most = of_one.between("max_timeouts_before_escalation", 1, u32::MAX);
+        // What `auto_escalate` says is nearer.
+        escalation.timeouts = escalation.timeouts.or(most);
+        escalation.tells_timeouts = of_one.flag("timeout_escalation_enabled", Optional).is_none_or(|flag| flag.value);
+        of_one.flag("escalation_notify_managers", Optional);
+        of_one.finish(|_| None);
+    }
+    reading.no_effect(fields, "human_response_rules", "what a person says goes on at once");
     let Some(mut of_one) = reading.block(fields, "human_response_rules") else { return };
     for name in ["approval", "escalation", "timeout"] {
         let Some(mut scenario) = reading.block(&mut of_one, name) else { continue };

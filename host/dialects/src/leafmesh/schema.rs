@@ -7,12 +7,14 @@ use hotcell_graph::ir::{CallLimits, Pattern, ToolChoice};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, List, Object, Value};
 
-use super::settings::{
-    BudgetSettings, ChannelSettings, Hidden, ManagerSettings, Scenario, WakeUp, WebhookLimits, WebhookSettings,
-};
+use super::mcp::McpServer;
+use super::settings::{BudgetSettings, ChannelSettings, Hidden, WakeUp, WebhookLimits, WebhookSettings};
 use super::shapes::{Field, Shape};
+use super::thoughts::Thoughts;
 use super::wait::Wait;
+use super::watching::{Evolution, ManagerSettings, Scenario};
 use crate::document::SourceText;
+use crate::surroundings::Surroundings;
 
 /// A mesh.
 #[derive(Debug, Default)]
@@ -27,19 +29,36 @@ pub(super) struct Mesh {
     pub(super) cors_origins: Vec<String>,
     pub(super) webhooks: WebhookLimits,
     pub(super) max_history_bytes: u32,
+    pub(super) session_ttl: Duration,
     pub(super) misfire_grace: Duration,
     pub(super) scenarios: Vec<Scenario>,
+    pub(super) evolution: Evolution,
     pub(super) providers: Providers,
     /// Names of entry points in places that are checked when all of them are known
     pub(super) named_entries: Vec<SourceText>,
 }
 
 /// What blocks of `mesh` are there, of those that models need.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Providers {
     pub(super) vertex: bool,
     pub(super) foundry: bool,
-    pub(super) local: bool,
+    pub(super) local: Option<LocalServer>,
+}
+
+/// The server that serves models of unknown names.
+#[derive(Clone, Debug)]
+pub(super) struct LocalServer {
+    /// Where it speaks Chat Completions; the error is why hotcell cannot ask it
+    pub(super) address: Result<String, String>,
+    pub(super) timeout: Duration,
+}
+
+/// What agents are lowered with.
+#[derive(Clone, Copy)]
+pub(super) struct World<'a> {
+    pub(super) surroundings: &'a dyn Surroundings,
+    pub(super) providers: &'a Providers,
 }
 
 #[derive(Debug)]
@@ -61,6 +80,8 @@ pub(super) struct Summarizer {
     pub(super) domain: &'static str,
     /// What it looks for
     pub(super) criteria: Option<String>,
+    /// Rules of the mesh's own, as JSON
+    pub(super) rules: Option<String>,
     /// Whether agents are called that it names
     pub(super) intervenes: bool,
 }
@@ -107,6 +128,7 @@ pub(super) struct Agent {
     pub(super) name: Key,
     /// Its key in the file
     pub(super) span: Span,
+    pub(super) previous_name: Option<SourceText>,
     pub(super) description: Option<String>,
     pub(super) communication: Communication,
     pub(super) instances: u32,
@@ -149,6 +171,8 @@ pub(super) struct Edge {
     pub(super) target: SourceText,
     /// None means always
     pub(super) condition: Option<Condition>,
+    /// Whether the file has a condition, which may be that it is always
+    pub(super) has_condition: bool,
 }
 
 /// A condition with the place of its text.
@@ -207,7 +231,12 @@ pub(super) struct Llm {
     pub(super) response_format: Option<Value>,
     /// Parts of the prompt beside it, with their labels, in the order in which models see them
     pub(super) context_parts: Vec<(String, SourceText)>,
+    pub(super) thoughts: Thoughts,
+    /// Whether the provider is asked to keep the prompt
+    pub(super) keeps_prompt: bool,
     pub(super) tools: Tools,
+    /// Servers whose functions are tools, too
+    pub(super) servers: Vec<McpServer>,
 }
 
 /// What a model may call.
@@ -215,6 +244,8 @@ pub(super) struct Llm {
 pub(super) struct Tools {
     /// Their names
     pub(super) names: Vec<SourceText>,
+    /// The categories of the project's tools that it may have, too
+    pub(super) categories: Vec<SourceText>,
     /// What the first request has to call
     pub(super) choice: Option<ToolChoice>,
     pub(super) limits: CallLimits,
@@ -233,6 +264,8 @@ pub(super) struct Human {
     pub(super) timeout: Duration,
     /// What counts as their answer after that; none if nothing does
     pub(super) fallback: Option<Value>,
+    /// The model that finds in what they say what conditions ask for
+    pub(super) intent_model: Option<SourceText>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,14 +5,16 @@
 use std::fmt;
 use std::time::Duration;
 
+use hotcell_graph::Object;
 use hotcell_graph::ir::{Barred, WayCase};
-use hotcell_graph::{Object, Value};
 
 use super::cron::Cron;
+use super::learning::{flags, learnable};
 use super::lower::way;
 use super::lower_connector;
 use super::schema::{Agent, Body, Communication, EntryPoint, Interface, Mesh};
 use super::state::ENTRY_NOUN;
+use super::watching::{Evolution, ManagerSettings, Scenario};
 
 /// What a mesh says beside its graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +33,16 @@ pub struct MeshSettings {
     pub webhooks: WebhookLimits,
     /// How many bytes of what was said in a session are kept (`limits.max_session_history_bytes`)
     pub max_history_bytes: u32,
+    /// How long a session is there in which nothing happens (`session_ttl`)
+    pub session_ttl: Duration,
     /// How late a wake-up that was missed is still made good (`scheduler.misfire_grace_s`)
     pub misfire_grace: Duration,
     /// Who watches it; none where `manager` is missing or off
     pub manager: Option<ManagerSettings>,
     /// What it is scored by, in the order of the file (`evolution.test_scenarios`); empty where `evolution` is not enabled
     pub scenarios: Vec<Scenario>,
+    /// How better settings are looked for
+    pub evolution: Evolution,
 }
 
 impl MeshSettings {
@@ -105,6 +111,8 @@ impl AgentKind {
 pub struct AgentSettings {
     /// Its name
     pub name: String,
+    /// The name that it had before: what was kept under that is its own
+    pub previous_name: Option<String>,
     /// Its type
     pub kind: AgentKind,
     /// What it is for
@@ -130,10 +138,16 @@ pub struct AgentSettings {
     pub remembers_others: bool,
     /// When it wakes up by itself
     pub wake_ups: Vec<WakeUp>,
+    /// Whether it waits for several others (`wait_for`)
+    pub waits: bool,
+    /// The agents that it always calls and of which some may be left out ([`super::state::LEFT_OUT`])
+    pub learnable: Vec<String>,
+    /// The flags that it declares, in order: what is learnt is learnt for their values
+    pub flags: Vec<String>,
 }
 
-/// What the models of an agent may use in a calendar month, in UTC. Whoever serves the mesh says what they have used
-/// ([`super::state::SPENT`]).
+/// What the models of an agent may use in a calendar month, in UTC. Whoever serves the mesh counts what they use, by the names of the
+/// agents.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BudgetSettings {
     /// Tokens of requests and replies
@@ -194,6 +208,8 @@ pub struct WebhookSettings {
     pub retry_delay: Duration,
     /// What keys of an answer are called here: theirs, and ours
     pub response_mapping: Vec<(String, String)>,
+    /// The path at which answers arrive, if the file says one: `/webhook/NAME`
+    pub inbound_endpoint: Option<String>,
     /// What has to come with an answer that is not signed
     pub inbound_auth_token: Option<Hidden<String>>,
 }
@@ -258,68 +274,6 @@ impl Default for WebhookLimits {
     }
 }
 
-/// Who watches a mesh, and who is told when something goes wrong.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ManagerSettings {
-    /// Whether it may call agents that were not called (`can_intervene`)
-    pub can_intervene: bool,
-    /// Whom it tells
-    pub targets: Vec<EscalationTarget>,
-    /// How many failures of a session make it tell them
-    pub max_errors_per_session: u32,
-    /// How many questions one after the other that nobody answered make it tell them
-    pub timeout_threshold: u32,
-}
-
-/// Something that a mesh is asked to see how well it does it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Scenario {
-    /// What it is called
-    pub name: String,
-    /// The entry point that is called
-    pub entry_point: String,
-    /// What with
-    pub input: Value,
-    /// What the output has to have
-    pub expected: Object,
-    /// How much it counts
-    pub weight: f64,
-    /// How long it may take
-    pub timeout: Duration,
-}
-
-/// Somebody who is told when something goes wrong.
-#[derive(Clone, Debug, PartialEq)]
-pub enum EscalationTarget {
-    /// An agent is called in the session
-    Agent {
-        /// The agent
-        agent: String,
-        /// The entry point that is named
-        entry_point: Option<String>,
-    },
-    /// A post is sent
-    Webhook {
-        /// The address
-        url: String,
-        /// `POST`, `PUT` or `PATCH`
-        method: String,
-        /// Its headers
-        headers: Hidden<Vec<(String, String)>>,
-        /// What is sent, with `{{name}}` in its texts
-        payload: Option<Value>,
-    },
-    /// A message is written to a channel
-    Channel {
-        /// The provider
-        provider: String,
-        /// Where to; none for `post_channel` of the channel
-        channel_id: Option<String>,
-        /// The text, with `{{name}}` in it
-        message: Option<String>,
-    },
-}
-
 /// Something that no log shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hidden<T>(pub T);
@@ -336,13 +290,15 @@ pub(super) fn of(mesh: &Mesh) -> MeshSettings {
         name: mesh.name.clone(),
         is_production: mesh.is_production,
         entry_points: mesh.entry_points.iter().map(|entry| entry_point(entry, mesh)).collect(),
-        agents: mesh.agents.iter().map(agent).collect(),
+        agents: mesh.agents.iter().map(|of_one| agent(of_one, mesh)).collect(),
         cors_origins: mesh.cors_origins.clone(),
         webhooks: mesh.webhooks,
         max_history_bytes: mesh.max_history_bytes,
+        session_ttl: mesh.session_ttl,
         misfire_grace: mesh.misfire_grace,
         manager: mesh.manager.as_ref().and_then(|manager| manager.settings.clone()),
         scenarios: mesh.scenarios.clone(),
+        evolution: mesh.evolution.clone(),
     }
 }
 
@@ -363,7 +319,7 @@ fn entry_point(entry: &EntryPoint, mesh: &Mesh) -> EntrySettings {
     }
 }
 
-fn agent(agent: &Agent) -> AgentSettings {
+fn agent(agent: &Agent, mesh: &Mesh) -> AgentSettings {
     let kind = match &agent.body {
         Body::Llm(_) => AgentKind::Llm,
         Body::Human(_) => AgentKind::Human,
@@ -388,6 +344,7 @@ fn agent(agent: &Agent) -> AgentSettings {
     };
     AgentSettings {
         name: agent.name.to_string(),
+        previous_name: agent.previous_name.as_ref().map(|name| name.to_string()),
         kind,
         description: agent.description.clone(),
         answers_first: agent.communication == Communication::Dual,
@@ -400,6 +357,9 @@ fn agent(agent: &Agent) -> AgentSettings {
         remembers: agent.memory.is_some(),
         remembers_others: agent.memory.as_ref().is_some_and(|memory| memory.of_others.is_some()),
         wake_ups: agent.wake_ups.clone(),
+        waits: agent.wait.is_some(),
+        learnable: learnable(agent, mesh).map(str::to_owned).collect(),
+        flags: flags(agent).map(|name| name.to_string()).collect(),
     }
 }
 

@@ -8,12 +8,15 @@ pub const ENTRY_POINT: &str = "entry_point";
 pub const DATA: &str = "data";
 /// The session
 pub const SESSION_ID: &str = "session_id";
-/// The call of one agent in place of an entry point: an object with the entries [`CALLED`] and [`CALLED_WITH`]
+/// The call of one agent in place of an entry point: an object with the entries [`CALLED`], [`CALLED_WITH`] and perhaps
+/// [`CALLED_AGAIN`]
 pub const CALL: &str = "(call)";
 /// The agent that is called
 pub const CALLED: &str = "agent";
 /// What it is given
 pub const CALLED_WITH: &str = "input";
+/// `true` for one that counts like a call by another agent
+pub const CALLED_AGAIN: &str = "again";
 /// What was said before in the session, the oldest first: objects with `role` and `content`
 pub const HISTORY: &str = "(history)";
 /// What the last agent gave; in [`BROUGHT`], what the one before gave
@@ -22,10 +25,12 @@ pub const OUTPUT: &str = "output";
 pub const OUTPUTS: &str = "outputs";
 /// Why agents failed, by their names
 pub const ERRORS: &str = "errors";
-/// What a branch brings along: an object with the entries [`OUTPUT`] and [`FROM`]
+/// What a branch brings along: an object with the entries [`OUTPUT`] and [`FROM`], and [`CAME`] for an agent that is called at once
 pub const BROUGHT: &str = "(brought)";
 /// The agent that gave it
 pub const FROM: &str = "from";
+/// What others had given to an agent that is called at once, by their names
+pub const CAME: &str = "came";
 /// Posts that agents may remember, the oldest first: those of earlier runs of the session and, where an agent remembers them, of
 /// other sessions. They are what [`FEED`] was, with [`POST_TIME`]
 pub const EARLIER_FEED: &str = "(feed)";
@@ -37,12 +42,8 @@ pub const POST_AGENT: &str = "agent";
 pub const POST_SESSION: &str = "session_id";
 /// When it was posted, in seconds since 1970. Whoever keeps posts adds it
 pub const POST_TIME: &str = "at";
-/// What models of agents have used in this month, by the names of the agents: objects with [`SPENT_TOKENS`] and [`SPENT_COST`]
-pub const SPENT: &str = "(spent)";
-/// Tokens of requests and replies
-pub const SPENT_TOKENS: &str = "tokens";
-/// Costs in USD
-pub const SPENT_COST: &str = "cost_usd";
+/// What older servers said that models had used: runs that they began have it, and nothing reads it.
+pub(super) const SPENT_BEFORE: &str = "(spent)";
 
 /// The node at which what an agent gave is posted: where it leads to others, they are called because the post names them.
 pub fn post_node(agent: &str) -> String {
@@ -64,3 +65,14 @@ pub const CONTRACT: &str = "YieldContractFailure";
 pub const FAN_IN: &str = "FanInTimeout";
 /// The kind of failure of an agent whose budget is used up
 pub const BUDGET: &str = "BudgetExhausted";
+
+/// The entry of a person's answer that says what was decided
+pub(super) const HUMAN_DECISION: &str = "human_decision";
+
+/// What is left out of what agents always call: texts of [`left_out`] with the values of the agent's flags, each after a `;`
+pub const LEFT_OUT: &str = "(left out)";
+
+/// That an agent does not call another one, as the beginning of an item of [`LEFT_OUT`].
+pub fn left_out(agent: &str, target: &str) -> String {
+    format!("{agent} {target}")
+}

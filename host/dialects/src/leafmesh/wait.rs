@@ -47,6 +47,17 @@ impl Wait {
     }
 }
 
+/// An expression with another name for one agent; as it is where it is no expression.
+pub fn renamed_in_wait(source: &str, from: &str, to: &str) -> String {
+    let Ok(wait) = Wait::parse(source) else { return source.to_owned() };
+    let mut places: Vec<&Range<usize>> =
+        wait.agents().into_iter().filter(|(name, _)| *name == from).map(|(_, place)| place).collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.start));
+    let mut renamed = source.to_owned();
+    places.into_iter().for_each(|place| renamed.replace_range(place.clone(), to));
+    renamed
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token<'s> {
     Name(&'s str),
@@ -194,6 +205,15 @@ mod tests {
         }
         assert!(Wait::parse(&"(".repeat(100)).is_err());
         assert!(Wait::parse(&"a AND ".repeat(1000)).is_err());
+    }
+
+    #[test]
+    fn an_agent_gets_another_name() {
+        for (source, renamed) in
+            [("a AND (ab OR a?)", "long AND (ab OR long?)"), ("b", "b"), ("a AND", "a AND"), (" a ", " long ")]
+        {
+            assert_eq!(renamed_in_wait(source, "a", "long"), renamed);
+        }
     }
 
     #[test]

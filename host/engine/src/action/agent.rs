@@ -8,11 +8,11 @@ use hotcell_graph::{Key, State, Value};
 
 use super::part::{Driven, drive};
 use crate::context::{Interruption, RunContext};
-use crate::event::Event;
+use crate::event::{Event, Observer};
 use crate::hook::{self, HookPoint};
 use crate::memory::Deed;
 use crate::outcome::RunError;
-use crate::ports::{Callee, Observer};
+use crate::ports::Callee;
 use crate::run_input::{RunInput, check_variables, initial_state};
 use crate::shape;
 use crate::telling;

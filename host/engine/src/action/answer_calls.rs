@@ -7,6 +7,7 @@ mod of_graph;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_budget::Usage;
 use hotcell_graph::conversation::{self, Speaker};
@@ -395,8 +396,9 @@ fn text_of<E: Display>(turn: &NodeTurn, call: &ToolCallRequest, outcome: Result<
 
 /// Tells of a call that is answered without a cell.
 fn answered(turn: &NodeTurn, call: &ToolCallRequest, error: Option<&str>) {
-    let (node, arguments) = (&turn.node, &call.arguments);
-    turn.emit(&Event::ToolCalled { node, tool: &call.name, arguments, error, usage: &Usage::default() });
+    let (node, tool, place, arguments) = (&turn.node, &call.name, turn.place.as_str(), &call.arguments);
+    let (usage, elapsed) = (&Usage::default(), Duration::ZERO);
+    turn.emit(&Event::ToolCalled { node, tool, place, arguments, error, usage, elapsed });
 }
 
 fn arguments(call: &ToolCallRequest) -> Object {

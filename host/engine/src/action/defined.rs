@@ -109,6 +109,7 @@ pub(super) async fn call(
         ToolKind::Host(name) => host(turn, tool, name, inputs, state).await,
         ToolKind::Client => client(turn, tool, inputs).await,
         ToolKind::Web(request) => web(turn, tool, request, inputs).await,
+        ToolKind::Note(answer) => Ok(Ok(Value::from(*answer))),
         ToolKind::Refused(reason) => Ok(Err(reason.clone().into())),
     }
 }
@@ -151,12 +152,13 @@ async fn web(
         Ok(call) => call,
         Err(problem) => return Ok(Err(problem.to_string().into())),
     };
-    let (node, arguments) = (turn.node.clone(), Value::Object(inputs).to_json());
+    let (node, place, arguments) = (turn.node.clone(), turn.place.clone(), Value::Object(inputs).to_json());
     let deed = Deed::new("web", &tool.name, &[&arguments]);
     let outcome = turn
         .effect(deed, |context| async move {
             let mut used = Account::default();
             let mut attempt = 1;
+            let begun = context.ports.clock.elapsed();
             let result = loop {
                 let report = context.ports.web.send(call.clone(), context.budget_scope.clone()).await;
                 used += report.account;
@@ -179,9 +181,11 @@ async fn web(
             context.ports.observer.event(&Event::ToolCalled {
                 node: &node,
                 tool,
+                place: place.as_str(),
                 arguments: &arguments,
                 error: error.as_deref(),
                 usage: &usage,
+                elapsed: context.ports.clock.elapsed().saturating_sub(begun),
             });
             (used, Ok(called.into_value()))
         })

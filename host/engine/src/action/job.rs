@@ -20,7 +20,7 @@ use crate::ports::SharedState;
 use crate::turn::NodeTurn;
 
 /// The kind of the effect that holds when a job was begun.
-const BEGUN: &str = "begun";
+pub(crate) const BEGUN: &str = "begun";
 /// How many calls in a row may be given up that only ask how far it is.
 const MOST_SLOW: u32 = 2;
 /// How soon it is asked again at the soonest.
@@ -138,6 +138,9 @@ impl Job<'_, '_> {
                 }
             };
             self.guard(&state);
+            if self.turn.context.remembered().is_cancelled {
+                return Err(Interruption::Waiting);
+            }
             self.pause(after).await;
             if self.left().is_some_and(|left| left.is_zero()) {
                 let reason = format!("it was not done within {}", seconds(self.action.deadline));

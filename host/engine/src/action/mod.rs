@@ -8,7 +8,7 @@ mod call;
 mod compute;
 mod converse;
 mod defined;
-mod job;
+pub(crate) mod job;
 mod look_up;
 mod map;
 mod model;

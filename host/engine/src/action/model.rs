@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_budget::{Account, Cost, Usage};
-use hotcell_graph::ir::{Forbidden, ModelApi, ModelServer, ModelSettings, RecordedReply, TlsPaths};
+use hotcell_graph::ir::{Allowance, Forbidden, ModelApi, ModelServer, ModelSettings, RecordedReply, TlsPaths};
 use hotcell_graph::{Key, Object, Value};
+use hotcell_journal::EntryPath;
 use hotcell_models::{
-    Api, Finish, Message, ModelError, ModelName, OnText, Reply, Request, Server, TlsFiles, TokenUsage, ToolCallRequest,
-    ToolChoice, ToolSpec,
+    Api, Finish, Message, ModelError, ModelName, OnText, Reasoning, Reply, Request, Server, TlsFiles, TokenUsage,
+    ToolCallRequest, ToolChoice, ToolSpec,
 };
 use thiserror::Error;
 
@@ -18,6 +19,7 @@ use crate::context::{Interruption, RunContext};
 use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::memory::{Deed, REFUSED};
+use crate::meter::{Uncounted, Used};
 use crate::telling;
 use crate::turn::NodeTurn;
 
@@ -68,6 +70,8 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         temperature: settings.temperature,
         top_p: settings.top_p,
         max_tokens: settings.max_tokens,
+        reasoning: settings.reasoning.map(|reasoning| Reasoning { budget: reasoning.budget }),
+        keeps_prompt: settings.keeps_prompt,
         more: more.and_then(|more| more.as_object().cloned()).unwrap_or_default(),
         output_schema,
         server: server(settings).map_err(|refused| failed(refused.to_string()))?,
@@ -89,19 +93,24 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         _ => None,
     };
     let limits = Limits { forbidden, is_last, time };
-    let node = turn.node.clone();
-    let mut gave_up = false;
-    let gives_up = &mut gave_up;
+    let at = At { node: turn.node.clone(), place: turn.place.clone() };
+    let (mut gave_up, mut failure_kind) = (false, None);
+    let (gives_up, fails_as) = (&mut gave_up, &mut failure_kind);
     // Not the model: whoever goes on with a run may choose another one.
     let deed = Deed::new("model", "messages", &[&hook::messages(&request.messages).to_json()]);
     let answer = turn
         .effect(deed, |context| async move {
             let mut used = Account::default();
-            let answer = match complete(&context, &mut used, &node, request, ready, &limits).await {
+            let answer = match complete(&context, &mut used, &at, request, ready, &limits).await {
                 Ok(answer) => Ok(answer),
                 Err(Stop::Limit(reason)) => {
                     *gives_up = true;
                     Err(Interruption::Failed(reason))
+                }
+                Err(Stop::UsedUp(allowance)) => {
+                    *gives_up = true;
+                    *fails_as = Some(allowance.failure_kind.to_owned());
+                    Err(Interruption::Failed(allowance.problem.to_owned()))
                 }
                 Err(Stop::Other(stop)) => Err(stop),
             };
@@ -110,8 +119,15 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         .await;
     if gave_up {
         turn.give_up();
+        turn.failure_kind = failure_kind;
     }
     recall(&answer.map_err(Unanswered::Stopped)?)
+}
+
+/// Where a model is asked.
+struct At {
+    node: Key,
+    place: EntryPath,
 }
 
 /// What a reply is held to.
@@ -125,6 +141,8 @@ struct Limits<'a> {
 enum Stop {
     /// It came to a limit, or its answer is forbidden: asking again does not help
     Limit(String),
+    /// What it would be counted on is used up
+    UsedUp(Arc<Allowance>),
     /// Something else
     Other(Interruption),
 }
@@ -139,12 +157,13 @@ impl From<Interruption> for Stop {
 async fn complete(
     context: &RunContext,
     used: &mut Account,
-    node: &Key,
+    at: &At,
     mut request: Request,
     ready: Option<&RecordedReply>,
     limits: &Limits<'_>,
 ) -> Result<Value, Stop> {
-    let name = request.model.to_string();
+    let (name, At { node, place }) = (request.model.to_string(), at);
+    let (model, place) = (name.as_str(), place.as_str());
     let told = || {
         let tools = request.tools.iter().map(|tool| Value::from(tool.name.as_str())).collect();
         hook::event([
@@ -157,6 +176,12 @@ async fn complete(
     if let Some(event) = telling::tell(context, used, HookPoint::BeforeModelCall, told).await? {
         telling::change_messages(&mut request.messages, &event)?;
     }
+    if let Some(allowance) = &context.allowance {
+        let used = context.ports.meter.used(&allowance.name).map_err(uncounted)?;
+        if used.exhausts(allowance) {
+            return Err(Stop::UsedUp(allowance.clone()));
+        }
+    }
     context.budget_scope.may_ask_model().map_err(|overdrawn| Interruption::Failed(overdrawn.to_string()))?;
     let price = context.ports.prices.price(&request.model);
     // What it will cost at least is known before.
@@ -168,6 +193,8 @@ async fn complete(
     // What has been shown cannot be taken back.
     let is_streamed = observer.wants_text() && limits.forbidden.patterns.is_empty();
     let on_text: Option<OnText<'_>> = if is_streamed { Some(&mut on_text) } else { None };
+    let begun = context.ports.clock.elapsed();
+    let elapsed = || context.ports.clock.elapsed().saturating_sub(begun);
     let mut reply = match ready {
         Some(ready) => {
             context.ports.clock.pause(ready.latency).await;
@@ -183,7 +210,11 @@ async fn complete(
             };
             match answer {
                 Ok(reply) => reply,
-                Err(error) => return Ok(refusal(&error)?),
+                Err(error) => {
+                    let (reason, kind, elapsed) = (error.to_string(), error.kind(), elapsed());
+                    observer.event(&Event::ModelFailed { node, model, place, error: &reason, kind: &kind, elapsed });
+                    return Ok(refusal(&error)?);
+                }
             }
         }
     };
@@ -192,9 +223,13 @@ async fn complete(
     let cost = known.or_else(|| price.map(|price| price.of(&reply.usage))).map(Cost::from_usd).unwrap_or_default();
     let usage = Usage { model_requests: 1, input_tokens, output_tokens, cost, ..Usage::default() };
     context.budget_scope.spend(&usage);
+    if let Some(allowance) = &context.allowance {
+        context.ports.meter.add(&allowance.name, Used::of(&usage)).map_err(uncounted)?;
+    }
     used.add(name.as_str(), usage);
     let (prompt_tokens, completion_tokens) = (input_tokens, output_tokens);
-    context.ports.observer.event(&Event::ModelAnswered { node, prompt_tokens, completion_tokens });
+    let elapsed = elapsed();
+    observer.event(&Event::ModelAnswered { node, model, place, prompt_tokens, completion_tokens, cost, elapsed });
     check_forbidden(&reply, limits)?;
     context.budget_scope.within_strict_cost().map_err(limit)?;
     let told = || {
@@ -209,6 +244,11 @@ async fn complete(
         check_forbidden(&reply, limits)?;
     }
     Ok(remember(&reply)?)
+}
+
+/// What cannot be counted is not asked, and not used.
+fn uncounted(error: Uncounted) -> Interruption {
+    Interruption::Failed(error.to_string())
 }
 
 /// Refuses a reply with a text that it may not have. The error has the pattern and not the text.

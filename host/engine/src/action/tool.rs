@@ -162,43 +162,44 @@ pub(super) async fn call_within(
 pub(super) async fn call(context: &RunContext, account: &mut Account, node: &Key, wanted: ToolRequest<'_>) -> Called {
     let mut used = Account::default();
     let (tool, arguments) = (wanted.spoken, wanted.arguments);
-    let mut stopped = Stopped { context, node, tool, arguments, is_over: false };
+    let (site, begun) = (wanted.site.clone(), context.ports.clock.elapsed());
+    let mut telling = Telling { context, node, tool, arguments, site, begun, is_over: false };
     let called = match around(context, &mut used, node, wanted).await {
         Ok(called) => called,
         Err(Interruption::Refused(reason)) => Called { key: REFUSED, value: Value::text(reason) },
         Err(stop) => Called::error(stop.reason().unwrap_or("a hook cannot wait")),
     };
-    stopped.is_over = true;
-    let error = called.failure();
-    context.ports.observer.event(&Event::ToolCalled {
-        node,
-        tool,
-        arguments,
-        error: error.as_deref(),
-        usage: &used.total(),
-    });
+    telling.is_over = true;
+    telling.tell(called.failure().as_deref(), &used.total());
     *account += used;
     called
 }
 
-/// Tells of a call that is stopped before it ends.
-struct Stopped<'a> {
+/// Tells of a call when it is over, also of one that is stopped before it ends.
+struct Telling<'a> {
     context: &'a RunContext,
     node: &'a Key,
     tool: &'a str,
     arguments: &'a str,
+    site: CallSite,
+    begun: Duration,
     is_over: bool,
 }
 
-impl Drop for Stopped<'_> {
+impl Telling<'_> {
+    fn tell(&self, error: Option<&str>, usage: &Usage) {
+        let Telling { context, node, tool, arguments, site, begun, .. } = self;
+        let (place, elapsed) = (site.place(), context.ports.clock.elapsed().saturating_sub(*begun));
+        context.ports.observer.event(&Event::ToolCalled { node, tool, place, arguments, error, usage, elapsed });
+    }
+}
+
+impl Drop for Telling<'_> {
     fn drop(&mut self) {
         if self.is_over {
             return;
         }
-        let Stopped { node, tool, arguments, .. } = *self;
-        let usage = Usage { calls: 1, ..Usage::default() };
-        let error = Some("it was stopped before it ended");
-        self.context.ports.observer.event(&Event::ToolCalled { node, tool, arguments, error, usage: &usage });
+        self.tell(Some("it was stopped before it ended"), &Usage { calls: 1, ..Usage::default() });
     }
 }
 

@@ -56,6 +56,7 @@ impl Drive {
             failure: completed.failure.as_deref(),
             elapsed: completed.elapsed,
             usage: &completed.account.total(),
+            place: self.context.place_of(turn).as_str(),
         });
         tracing::debug!(target: "hotcell::graph", "[graph:{}] `{id}` -> {:?}", graph.name, completed.next);
         if let Some(failure) = &completed.failure {

@@ -164,6 +164,24 @@ pub struct LoopLimits {
     pub time: Option<(Duration, &'static str)>,
     /// Costs in USD, looked at after every reply. The name is that of the setting
     pub cost_usd: Option<(f64, &'static str)>,
+    /// What may be used over all runs, looked at before every request
+    pub allowance: Option<Allowance>,
+}
+
+/// What models may use under a name, over all runs. Whoever runs the graph counts it, and says when the count begins anew. The request
+/// that uses it up is made; the one after it is not.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allowance {
+    /// Under which name it is counted
+    pub name: String,
+    /// Tokens of requests and replies
+    pub tokens: Option<u64>,
+    /// Costs in USD
+    pub cost_usd: Option<f64>,
+    /// Why nothing is asked when it is used up
+    pub problem: &'static str,
+    /// What kind of failure that is
+    pub failure_kind: &'static str,
 }
 
 /// What a loop with a graph of its own gives to the node whose work it is.

@@ -17,6 +17,10 @@ pub struct ModelSettings {
     pub top_p: Option<f64>,
     /// Most tokens that a reply may have
     pub max_tokens: Option<u32>,
+    /// How much it thinks before it answers, where it can; none leaves that to it
+    pub reasoning: Option<ModelReasoning>,
+    /// Whether the provider is asked to keep the prompt, which costs less when it comes again
+    pub keeps_prompt: bool,
     /// Other settings that the request carries, under the names that the server knows
     pub more: Option<Object>,
     /// Where the model is; none means that its name says so
@@ -25,6 +29,13 @@ pub struct ModelSettings {
     pub api: Option<ModelApi>,
     /// How its server and the host prove to each other who they are, beyond what any server does
     pub tls: Option<Arc<TlsPaths>>,
+}
+
+/// How much a model thinks before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ModelReasoning {
+    /// The most tokens; none for what is usual
+    pub budget: Option<u32>,
 }
 
 /// What requests to a model look like.
@@ -74,6 +85,8 @@ impl ModelSettings {
             temperature: self.temperature.or(defaults.temperature),
             top_p: self.top_p.or(defaults.top_p),
             max_tokens: self.max_tokens.or(defaults.max_tokens),
+            reasoning: self.reasoning.or(defaults.reasoning),
+            keeps_prompt: self.keeps_prompt || defaults.keeps_prompt,
             more: self.more.clone().or_else(|| defaults.more.clone()),
             // How a server is asked belongs to the server.
             server: its.server.clone(),

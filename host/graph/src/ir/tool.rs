@@ -45,6 +45,8 @@ pub enum ToolKind {
     Client,
     /// A server, asked over HTTP
     Web(Box<WebRequest>),
+    /// Nobody has to: that the model wrote it down is what it is for. This is the answer
+    Note(&'static str),
     /// Nobody; the text says why
     Refused(String),
 }

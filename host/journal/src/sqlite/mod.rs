@@ -5,6 +5,7 @@
 
 mod artefacts;
 mod calls;
+mod census;
 mod commit;
 mod migrate;
 mod owner;
@@ -33,7 +34,7 @@ use crate::ids::RunId;
 use crate::mail::Bells;
 use crate::projection::RunStatus;
 use crate::store::{
-    EntryPage, History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken,
+    Census, EntryPage, History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken,
     answerable, may_send, may_take,
 };
 
@@ -478,6 +479,10 @@ impl RunStore for SqliteStore {
         })?;
         let since = |at: i64| SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(at).unwrap_or(0));
         Ok(first.map(since))
+    }
+
+    async fn census(&self) -> Result<Census, JournalError> {
+        self.shared.census()
     }
 
     async fn released(&self, run: &RunId) -> Result<(), JournalError> {

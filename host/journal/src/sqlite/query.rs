@@ -190,7 +190,11 @@ impl Shared {
     }
 
     /// Whether a run is running or interrupted depends on whether its process lives, which the file does not know.
-    fn by_status(&self, statuses: &[RunStatus], alive: &mut Alive<'_>) -> Result<(String, Vec<Sql>), JournalError> {
+    pub(super) fn by_status(
+        &self,
+        statuses: &[RunStatus],
+        alive: &mut Alive<'_>,
+    ) -> Result<(String, Vec<Sql>), JournalError> {
         let owners: Vec<String> = self.read(|connection| {
             connection
                 .prepare_cached("SELECT DISTINCT owner FROM runs WHERE owner IS NOT NULL")?

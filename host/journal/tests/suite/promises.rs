@@ -105,6 +105,33 @@ async fn a_question_has_one_answer() {
 }
 
 #[tokio::test]
+async fn runs_and_open_questions_are_counted() {
+    for store in Desk::new().stores() {
+        let count = |census: &hotcell_journal::Census, wanted| {
+            census.runs.iter().find(|(status, _)| *status == wanted).map(|(_, count)| *count)
+        };
+        let waits = store.create(&header("waits"), None).await.expect("created");
+        waits.append(vec![asked(1, 0), asked(1, 1), answered(1, 1, "here")]).await.expect("added");
+        let run = waits.run().clone();
+        let works = store.create(&header("works"), None).await.expect("created");
+        works.append(vec![asked(1, 0)]).await.expect("added");
+        drop(store.create(&header("is left"), None).await.expect("created"));
+        let before = store.census().await.expect("read");
+        assert_eq!(before.open_questions, 0, "who is asked in a run that goes on is asked there");
+        waits.append(vec![Entry::of_run(Fact::Waiting)]).await.expect("added");
+        drop(waits);
+        let census = store.census().await.expect("read");
+        for (status, runs) in [(RunStatus::Waiting, 1), (RunStatus::Running, 1), (RunStatus::Interrupted, 1)] {
+            assert_eq!(count(&census, status), Some(runs), "{status}");
+        }
+        assert_eq!(count(&census, RunStatus::Completed), Some(0), "every status is there");
+        assert_eq!(census.open_questions, 1);
+        store.send(&run, answered(1, 0, "there")).await.expect("sent");
+        assert_eq!(store.census().await.expect("read").open_questions, 0, "it need not have been received");
+    }
+}
+
+#[tokio::test]
 async fn a_question_expires_or_is_answered() {
     let expired = |number| Entry { place: EntryPath::of_turn(1), fact: Fact::Expired { number } };
     let late = |result: Result<(), JournalError>| matches!(result, Err(JournalError::Expired { .. }));

@@ -2,19 +2,19 @@
 
 /// One event.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Event {
+pub struct StreamEvent {
     /// Its name; empty if it has none
-    pub(crate) name: String,
+    pub name: String,
     /// Its data, lines joined
-    pub(crate) data: String,
+    pub data: String,
 }
 
 /// An event is larger than agreed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct TooLarge;
+pub struct TooLarge;
 
 /// Takes pieces of a stream and gives events.
-pub(crate) struct EventReader {
+pub struct EventReader {
     limit: usize,
     line: Vec<u8>,
     name: String,
@@ -25,12 +25,15 @@ pub(crate) struct EventReader {
 
 impl EventReader {
     /// Reads events of at most `limit` bytes.
-    pub(crate) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         EventReader { limit, line: Vec::new(), name: String::new(), data: None, after_return: false, first: true }
     }
 
     /// Reads a piece; the events that it completes come after those in `events`.
-    pub(crate) fn read(&mut self, piece: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
+    ///
+    /// # Errors
+    /// When an event is larger than agreed.
+    pub fn read(&mut self, piece: &[u8], events: &mut Vec<StreamEvent>) -> Result<(), TooLarge> {
         for &byte in piece {
             let ends_pair = byte == b'\n' && self.after_return;
             self.after_return = byte == b'\r';
@@ -49,7 +52,7 @@ impl EventReader {
         Ok(())
     }
 
-    fn take_line(&mut self) -> Option<Event> {
+    fn take_line(&mut self) -> Option<StreamEvent> {
         let line = std::mem::take(&mut self.line);
         let line = String::from_utf8_lossy(&line);
         let line = match std::mem::replace(&mut self.first, false) {
@@ -58,7 +61,7 @@ impl EventReader {
         };
         if line.is_empty() {
             let name = std::mem::take(&mut self.name);
-            return self.data.take().map(|data| Event { name, data });
+            return self.data.take().map(|data| StreamEvent { name, data });
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -82,8 +85,8 @@ impl EventReader {
 mod tests {
     use super::*;
 
-    fn event(name: &str, data: &str) -> Event {
-        Event { name: name.to_owned(), data: data.to_owned() }
+    fn event(name: &str, data: &str) -> StreamEvent {
+        StreamEvent { name: name.to_owned(), data: data.to_owned() }
     }
 
     #[test]

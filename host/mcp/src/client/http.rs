@@ -37,6 +37,9 @@ const MOST_REQUESTS: usize = 64;
 /// A way to a service over HTTP.
 pub type HttpClient = reqwest::Client;
 
+/// What a service answered over HTTP.
+pub type HttpReply = reqwest::Response;
+
 /// Whether a connection to this address may be made.
 pub type AddressCheck = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 

@@ -27,8 +27,9 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use self::event_stream::{EventReader, StreamEvent, TooLarge};
 pub use self::events::{ClientEvents, Progress, Unattended};
-pub use self::http::{AddressCheck, HttpClient, http_client, http_client_within};
+pub use self::http::{AddressCheck, HttpClient, HttpReply, http_client, http_client_within};
 pub use self::reply::ToolReply;
 pub use self::tools::ToolInfo;
 

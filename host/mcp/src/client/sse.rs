@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::ending::Ending;
-use super::event_stream::{Event, EventReader, TooLarge};
+use super::event_stream::{EventReader, StreamEvent, TooLarge};
 use super::http::{Refused, explain, header_map, unreachable};
 use super::message::{Decoded, decode};
 use super::pace::{Pace, UNASKED};
@@ -104,11 +104,11 @@ fn with_headers(
 struct EventStream {
     response: reqwest::Response,
     reader: EventReader,
-    events: std::vec::IntoIter<Event>,
+    events: std::vec::IntoIter<StreamEvent>,
 }
 
 impl EventStream {
-    async fn next(&mut self) -> Result<Option<Event>, String> {
+    async fn next(&mut self) -> Result<Option<StreamEvent>, String> {
         loop {
             if let Some(event) = self.events.next() {
                 return Ok(Some(event));

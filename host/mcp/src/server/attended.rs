@@ -13,13 +13,18 @@ use std::time::Duration;
 
 use futures::Stream;
 use rmcp::model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage};
-use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, LocalSessionManagerError};
+use rmcp::transport::streamable_http_server::session::local::{
+    LocalSessionManager, LocalSessionManagerError, SessionError,
+};
 use rmcp::transport::streamable_http_server::session::{RestoreOutcome, ServerSseMessage, SessionId, SessionManager};
 use tokio_util::sync::CancellationToken;
 
 /// How long a client whose connection for a call broke may take to come back for it, with `Last-Event-ID`. After that
 /// the call is cancelled. A client is told to try again after [`RETRY_AFTER`], so this leaves room for a few attempts.
 pub const CLIENT_BACK_WITHIN: Duration = Duration::from_secs(5);
+
+/// The most sessions at a time.
+pub(super) const MOST_SESSIONS: usize = 256;
 
 /// After what time a client whose stream broke should come back for it.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -35,6 +40,8 @@ pub(super) struct ClientGone(pub(super) CancellationToken);
 pub(super) struct AttendedSessions {
     pub(super) local: LocalSessionManager,
     calls: Mutex<HashMap<SessionId, Vec<Weak<Call>>>>,
+    /// Who may use a session, where requests say whose they are
+    owners: Mutex<HashMap<SessionId, String>>,
 }
 
 /// A request whose answer has not been sent.
@@ -59,6 +66,29 @@ struct Reading {
 impl AttendedSessions {
     fn calls(&self) -> MutexGuard<'_, HashMap<SessionId, Vec<Weak<Call>>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owners(&self) -> MutexGuard<'_, HashMap<SessionId, String>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a session may be used by whoever this is. One that is not there may be used by anybody.
+    pub(super) fn belongs_to(&self, session: &SessionId, owner: Option<&str>) -> bool {
+        self.owners().get(session).is_none_or(|known| Some(known.as_str()) == owner)
+    }
+
+    /// How many sessions somebody has.
+    pub(super) fn count_of(&self, owner: &str) -> usize {
+        self.owners().values().filter(|known| *known == owner).count()
+    }
+
+    /// Keeps whose a session is that has begun.
+    pub(super) async fn owned(&self, session: SessionId, owner: String) {
+        // It may have ended meanwhile; then it is forgotten with the lock that its end needs.
+        let sessions = self.local.sessions.read().await;
+        if sessions.contains_key(&session) {
+            self.owners().insert(session, owner);
+        }
     }
 
     fn add(&self, session: &SessionId, call: &Arc<Call>) {
@@ -132,6 +162,9 @@ impl SessionManager for AttendedSessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
+        if self.local.sessions.read().await.len() >= MOST_SESSIONS {
+            return Err(SessionError::Io(std::io::Error::other("too many sessions")).into());
+        }
         self.local.create_session().await
     }
 
@@ -153,7 +186,9 @@ impl SessionManager for AttendedSessions {
         for call in calls.iter().filter_map(Weak::upgrade) {
             call.gone.cancel();
         }
-        self.local.close_session(id).await
+        let closed = self.local.close_session(id).await;
+        self.owners().remove(id);
+        closed
     }
 
     async fn create_stream(

@@ -3,11 +3,15 @@
 //! It speaks through a channel to the one who handles the call, so that it can be used from any task, and so that
 //! everything it said is sent before the answer is.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::asked::GoingOn;
+use super::client::Client;
 use crate::exchange::{Elicited, LogLevel};
 
 /// How many reports of one call may wait to be sent; those beyond are dropped.
@@ -18,7 +22,20 @@ const WAITING_NOTES: usize = 256;
 pub struct CallContext {
     notes: mpsc::Sender<Note>,
     cancel: CancellationToken,
-    can_ask: bool,
+    about: Arc<About>,
+}
+
+/// What is known of a call when it begins.
+#[derive(Debug, Default)]
+pub(super) struct About {
+    pub(super) client: Client,
+    /// Whether a question can be put while the call goes on
+    pub(super) can_ask: bool,
+    /// Whether the call may end with questions
+    pub(super) can_answer_later: bool,
+    pub(super) going_on: GoingOn,
+    /// Cancelled when the client is gone for good
+    pub(super) gone: CancellationToken,
 }
 
 /// Why a question has no answer.
@@ -45,9 +62,9 @@ pub(super) enum Note {
 }
 
 impl CallContext {
-    pub(super) fn new(cancel: CancellationToken, can_ask: bool) -> (Self, mpsc::Receiver<Note>) {
+    pub(super) fn new(cancel: CancellationToken, about: About) -> (Self, mpsc::Receiver<Note>) {
         let (notes, receiver) = mpsc::channel(WAITING_NOTES);
-        (CallContext { notes, cancel, can_ask }, receiver)
+        (CallContext { notes, cancel, about: Arc::new(about) }, receiver)
     }
 
     /// Tells how far the call has come, in a unit of the tool's own. What is not more than before is not sent, and
@@ -69,9 +86,29 @@ impl CallContext {
         &self.cancel
     }
 
-    /// Whether there is somebody to ask.
+    /// Whether the client does not want the answer because it is gone, and not because somebody said so.
+    pub fn has_left(&self) -> bool {
+        self.about.gone.is_cancelled()
+    }
+
+    /// Who calls.
+    pub fn client(&self) -> &Client {
+        &self.about.client
+    }
+
+    /// Whether there is somebody to ask while the call goes on.
     pub fn can_ask(&self) -> bool {
-        self.can_ask
+        self.about.can_ask
+    }
+
+    /// Whether there is somebody to ask by [`Answer::Asks`](super::Answer::Asks): the client calls again with the answers.
+    pub fn can_answer_later(&self) -> bool {
+        self.about.can_answer_later
+    }
+
+    /// What the client sends to go on with a call that asked something.
+    pub fn going_on(&self) -> &GoingOn {
+        &self.about.going_on
     }
 
     /// Asks the person at the client, and waits as long as that takes. `schema` is a JSON schema of an object whose
@@ -80,7 +117,7 @@ impl CallContext {
     /// # Errors
     /// The client cannot ask, the schema is not of that kind, or the call has ended.
     pub async fn elicit(&self, message: impl Into<String>, schema: Value) -> Result<Elicited, ElicitError> {
-        if !self.can_ask {
+        if !self.can_ask() {
             return Err(ElicitError::Unsupported);
         }
         let over = || ElicitError::Failed("the call is over".to_owned());
@@ -97,20 +134,21 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_is_asked_where_nobody_can_be() {
-        let (context, _notes) = CallContext::new(CancellationToken::new(), false);
+        let (context, _notes) = CallContext::new(CancellationToken::new(), About::default());
         assert_eq!(context.elicit("?", Value::Null).await, Err(ElicitError::Unsupported));
     }
 
     #[tokio::test]
     async fn a_question_ends_with_its_call() {
-        let (context, notes) = CallContext::new(CancellationToken::new(), true);
+        let (context, notes) = CallContext::new(CancellationToken::new(), About { can_ask: true, ..About::default() });
         drop(notes);
         assert!(matches!(context.elicit("?", Value::Null).await, Err(ElicitError::Failed(_))));
     }
 
     #[test]
     fn reports_never_wait() {
-        let (context, mut notes) = CallContext::new(CancellationToken::new(), true);
+        let (context, mut notes) =
+            CallContext::new(CancellationToken::new(), About { can_ask: true, ..About::default() });
         for number in 0..10_000 {
             context.progress(f64::from(number), None, None);
             context.log(LogLevel::Info, "line");

@@ -10,22 +10,25 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use http::request::Parts;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ClientResult, ContentBlock, ElicitRequest,
-    ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData, Implementation, ListToolsResult,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
-    ResourceContents, ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams, Tool, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData, Extensions,
+    Implementation, ListToolsResult, LoggingMessageNotificationParam, PaginatedRequestParams,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion, ResourceContents, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscriptionFilter, Tool, ToolAnnotations,
 };
-use rmcp::service::{NotificationContext, Peer, PeerRequestOptions, RequestContext, RequestHandle};
+use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
-use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::asked::going_on;
 use super::attended::ClientGone;
-use super::context::{ElicitError, Note};
-use super::{CallContext, Called, Catalog, CatalogError, Content, Identity, OfferedTool};
-use crate::exchange::{Elicited, LogLevel};
+use super::client::Client;
+use super::context::{About, ElicitError, Note};
+use super::question::{Question, ask, required};
+use super::{Answer, CallContext, Called, Catalog, CatalogError, Content, Identity, OfferedTool};
+use crate::exchange::LogLevel;
 use crate::text::shown;
 
 /// How long a cancelled call may take to come to an end.
@@ -59,7 +62,7 @@ impl Session {
                 call.peer.notify_progress(params).await
             }
             Note::Log { level, text } => {
-                if (level as u8) < self.level.load(Ordering::Relaxed) {
+                if call.level.is_none_or(|wanted| (level as u8) < wanted) {
                     return;
                 }
                 let params = LoggingMessageNotificationParam::new(level.into(), Value::String(text));
@@ -71,7 +74,7 @@ impl Session {
             }
             Note::Ask { message, schema, answer } => {
                 match ask(call.peer, message, schema).await {
-                    Ok(handle) => call.questions.push(Question { handle: Some(handle), answer: Some(answer) }.wait()),
+                    Ok(handle) => call.questions.push(Question::new(handle, answer).wait()),
                     Err(error) => drop(answer.send(Err(error))),
                 }
                 return;
@@ -87,6 +90,8 @@ impl Session {
 struct Telling<'a> {
     peer: &'a Peer<RoleServer>,
     token: Option<ProgressToken>,
+    /// The least serious lines of logs that the client wants; none for no line
+    level: Option<u8>,
     done: f64,
     /// The client does not want the answer any more
     over: bool,
@@ -105,9 +110,8 @@ impl ServerHandler for Session {
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
-    /// Up to the last revision in which a server can put a question in the middle of a call.
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        Cow::Borrowed(ProtocolVersion::known_up_to(&ProtocolVersion::LATEST_WITH_INITIALIZE))
+        Cow::Borrowed(ProtocolVersion::known_up_to(&ProtocolVersion::V_2026_07_28))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -123,6 +127,26 @@ impl ServerHandler for Session {
         tokio::spawn(self.session.clone().run_until_cancelled_owned(telling));
     }
 
+    /// How clients without a session are told of tools that changed.
+    fn accepted_subscription_filter(&self, _requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.catalog.changes().map(|_| SubscriptionFilter::builder().tools_list_changed().build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let Some(mut changes) = self.catalog.changes() else { return Ok(()) };
+        changes.mark_unchanged();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() || context.sink().notify_tool_list_changed().await.is_err() {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
     async fn set_level(
         &self,
         request: SetLevelRequestParams,
@@ -135,10 +159,10 @@ impl ServerHandler for Session {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut names = HashSet::new();
-        let mut tools = self.catalog.tools();
+        let mut tools = self.catalog.tools(&client(&context.extensions));
         tools.retain(|tool| names.insert(tool.name.clone()));
         Ok(ListToolsResult::with_all_items(tools.into_iter().map(described).collect()))
     }
@@ -148,18 +172,34 @@ impl ServerHandler for Session {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        if !self.catalog.tools().iter().any(|tool| tool.name == request.name) {
+        let client = client(&context.extensions);
+        if !self.catalog.tools(&client).iter().any(|tool| tool.name == request.name) {
             return Err(ErrorData::invalid_params(format!("unknown tool: {}", shown(&request.name)), None));
         }
         // A client of the first revision with questions only says that it takes them, not in which form.
-        let can_ask = context
+        let answers = context
             .client_capabilities()
             .and_then(|capabilities| capabilities.elicitation)
             .is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
-        let (call, mut notes) = CallContext::new(context.ct.clone(), can_ask);
+        let has_session = context.protocol_version().is_none_or(|version| version.has_initialize());
+        let gone = context.extensions.get::<ClientGone>().map(|gone| gone.0.clone()).unwrap_or_default();
+        let about = About {
+            client,
+            can_ask: answers && has_session,
+            can_answer_later: answers && !has_session,
+            going_on: going_on(request.request_state, request.input_responses)
+                .map_err(|reason| ErrorData::invalid_params(reason, None))?,
+            gone: gone.clone(),
+        };
+        let (call, mut notes) = CallContext::new(context.ct.clone(), about);
         let mut telling = Telling {
             peer: &context.peer,
             token: context.meta.get_progress_token(),
+            level: match has_session {
+                true => Some(self.level.load(Ordering::Relaxed)),
+                // Without a session, each call says whether it wants any.
+                false => context.meta.log_level().map(|level| LogLevel::from(level) as u8),
+            },
             done: f64::NEG_INFINITY,
             over: false,
             questions: FuturesUnordered::new(),
@@ -169,12 +209,7 @@ impl ServerHandler for Session {
             context.ct.cancelled().await;
             tokio::time::sleep(CANCELLED_WITHIN).await;
         };
-        let gone = async {
-            match context.extensions.get::<ClientGone>() {
-                Some(ClientGone(gone)) => gone.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
+        let gone = gone.cancelled();
         tokio::pin!(overdue, gone);
         let called = loop {
             tokio::select! {
@@ -198,73 +233,21 @@ impl ServerHandler for Session {
             }
         }
         match called {
-            Ok(called) => Ok(CallToolResponse::Complete(result(called))),
-            Err(CatalogError::InvalidArguments(reason)) => Err(ErrorData::invalid_params(reason, None)),
+            Ok(Answer::Done(called)) => Ok(CallToolResponse::Complete(result(called))),
+            Ok(Answer::Asks(asks)) => {
+                required(asks).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+            }
+            Err(CatalogError::InvalidArguments(reason) | CatalogError::InvalidState(reason)) => {
+                Err(ErrorData::invalid_params(reason, None))
+            }
             Err(CatalogError::Unavailable(reason)) => Err(ErrorData::new(ErrorCode::INTERNAL_ERROR, reason, None)),
         }
     }
 }
 
-async fn ask(
-    peer: &Peer<RoleServer>,
-    message: String,
-    schema: Value,
-) -> Result<RequestHandle<RoleServer>, ElicitError> {
-    let requested_schema = serde_json::from_value(schema).map_err(|error| ElicitError::Schema(error.to_string()))?;
-    let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
-    let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await;
-    sent.map_err(|error| ElicitError::Failed(shown(&error.to_string())))
-}
-
-/// A question that waits for its answer. If it is dropped before, the client is told that nobody waits any more.
-struct Question {
-    handle: Option<RequestHandle<RoleServer>>,
-    answer: Option<oneshot::Sender<Result<Elicited, ElicitError>>>,
-}
-
-impl Question {
-    fn wait(mut self) -> futures::future::BoxFuture<'static, ()> {
-        Box::pin(async move {
-            let (Some(handle), Some(answer)) = (&mut self.handle, &mut self.answer) else { return };
-            let result = tokio::select! {
-                result = &mut handle.rx => result,
-                () = answer.closed() => return,
-            };
-            self.handle = None;
-            let elicited = match result {
-                Ok(Ok(ClientResult::ElicitResult(result))) => Ok(elicited(result)),
-                Ok(Ok(_)) => Err(ElicitError::Failed("it is not an answer to the question".to_owned())),
-                Ok(Err(error)) => Err(ElicitError::Failed(shown(&error.to_string()))),
-                Err(_) => Err(ElicitError::Failed("the connection was lost".to_owned())),
-            };
-            if let Some(answer) = self.answer.take() {
-                // Whoever asked may have gone meanwhile.
-                let _ = answer.send(elicited);
-            }
-        })
-    }
-}
-
-impl Drop for Question {
-    fn drop(&mut self) {
-        let (Some(handle), Ok(runtime)) = (self.handle.take(), tokio::runtime::Handle::try_current()) else { return };
-        runtime.spawn(async move {
-            if let Err(error) = handle.cancel(Some("not wanted".to_owned())).await {
-                tracing::debug!(%error, "a question could not be taken back");
-            }
-        });
-    }
-}
-
-fn elicited(result: ElicitResult) -> Elicited {
-    match result.action {
-        ElicitationAction::Accept => {
-            Elicited::Accept(result.content.unwrap_or_else(|| Value::Object(Default::default())))
-        }
-        ElicitationAction::Decline => Elicited::Decline,
-        _ => Elicited::Cancel,
-    }
+/// Who sent the request.
+fn client(extensions: &Extensions) -> Client {
+    Client::of(extensions.get::<Parts>())
 }
 
 fn described(tool: OfferedTool) -> Tool {

@@ -6,34 +6,27 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use hotcell_http::{Limits, Peer};
-use http::{Method, StatusCode};
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use axum::routing::any;
+use hotcell_http::Limits;
+use http::StatusCode;
+use rmcp::transport::streamable_http_server::StreamableHttpServerConfig;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::attended::{AttendedSessions, RETRY_AFTER};
-use super::handler::Session;
+use super::attended::MOST_SESSIONS;
+use super::service::McpService;
 use super::{Catalog, Identity};
 use crate::error::ServeError;
 
 /// The only path.
 const PATH: &str = "/mcp";
-/// The most sessions at a time.
-const MOST_SESSIONS: usize = 256;
 /// The most connections at a time. Every session holds one open, and needs others for its calls.
 const MOST_CONNECTIONS: usize = 4 * MOST_SESSIONS;
-/// The largest request, in bytes.
-const LARGEST_REQUEST: usize = 8 << 20;
-/// How long a session may be silent. A call may wait that long for a person.
-const SILENCE: Duration = Duration::from_secs(60 * 60);
 
 /// Where and to whom to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,36 +103,16 @@ pub async fn serve_http(
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(settings.hosts.into_iter().chain(names))
         .with_allowed_origins(settings.origins.into_iter().chain(pages))
-        .with_max_request_body_bytes(LARGEST_REQUEST)
         .with_cancellation_token(shutdown.clone());
-    let mut sessions = AttendedSessions::default();
-    sessions.local.session_config.keep_alive = Some(SILENCE);
-    sessions.local.session_config.sse_retry = Some(RETRY_AFTER);
-    let sessions = Arc::new(sessions);
-    let session = move || Ok(Session::new(catalog.clone(), identity.clone()));
-    let mcp = StreamableHttpService::new(session, sessions.clone(), config);
-    let router = Router::new().route_service(PATH, mcp).layer(from_fn_with_state(sessions, attend)).fallback(elsewhere);
+    let service = McpService::with(catalog, identity, config);
+    let router = Router::new().route(PATH, any(respond)).with_state(service).fallback(elsewhere);
     let limits = Limits { connections: MOST_CONNECTIONS, ..Limits::default() };
     let serving = tokio::spawn(hotcell_http::serve(listener, router, limits, shutdown.clone()));
     Ok(HttpServer { address, shutdown, serving: Some(serving) })
 }
 
-/// Refuses sessions beyond the most there may be. Whoever has one keeps the connection.
-async fn attend(State(sessions): State<Arc<AttendedSessions>>, request: Request, next: Next) -> Response {
-    let known = sessions.local.sessions.read().await;
-    match request.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()) {
-        Some(id) if known.contains_key(id) => {
-            if let Some(peer) = request.extensions().get::<Peer>() {
-                peer.is_known();
-            }
-        }
-        None if request.method() == Method::POST && known.len() >= MOST_SESSIONS => {
-            return (StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n").into_response();
-        }
-        _ => {}
-    }
-    drop(known);
-    next.run(request).await
+async fn respond(State(service): State<McpService>, request: Request) -> Response {
+    service.respond(request).await
 }
 
 async fn elsewhere() -> Response {

@@ -3,10 +3,14 @@
 //! A [`Catalog`] says what there is and does it. Everything of the protocol is done here: sessions, progress,
 //! cancellation, questions to whoever sits at the client, and who may reach the server at all.
 
+mod asked;
 mod attended;
+mod client;
 mod context;
 mod handler;
 mod http;
+mod question;
+mod service;
 mod stdio;
 
 use async_trait::async_trait;
@@ -14,9 +18,12 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 use tokio::sync::watch;
 
+pub use self::asked::{Asked, Asks, GoingOn};
 pub use self::attended::CLIENT_BACK_WITHIN;
+pub use self::client::{Client, SessionOwner};
 pub use self::context::{CallContext, ElicitError};
 pub use self::http::{HttpServer, HttpSettings, serve_http};
+pub use self::service::McpService;
 pub use self::stdio::{serve_pipe, serve_stdio};
 
 /// Who serves, as clients show it.
@@ -100,6 +107,21 @@ impl Called {
     }
 }
 
+/// What comes of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// The tool is done
+    Done(Called),
+    /// It has to be known something first. Only a client that [can answer later](CallContext::can_answer_later) may be told this
+    Asks(Asks),
+}
+
+impl From<Called> for Answer {
+    fn from(called: Called) -> Self {
+        Answer::Done(called)
+    }
+}
+
 /// Why a call came to nothing. A tool that ran and failed gives [`Called::failed`] instead.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -107,6 +129,9 @@ pub enum CatalogError {
     /// The arguments are not those that the tool takes.
     #[error("{0}")]
     InvalidArguments(String),
+    /// What the client sent to go on with a call was not given out for it, or was changed.
+    #[error("{0}")]
+    InvalidState(String),
     /// This program cannot do it now.
     #[error("{0}")]
     Unavailable(String),
@@ -115,8 +140,8 @@ pub enum CatalogError {
 /// The tools that a server lists and calls.
 #[async_trait]
 pub trait Catalog: Send + Sync + 'static {
-    /// All tools. Asked for often: whenever a client lists them and whenever one is called.
-    fn tools(&self) -> Vec<OfferedTool>;
+    /// All tools that this client may see. Asked for often: whenever a client lists them and whenever one is called.
+    fn tools(&self, client: &Client) -> Vec<OfferedTool>;
 
     /// Calls a tool of [`Catalog::tools`]. When the client cancels the call, ends its session, or is gone for
     /// [`CLIENT_BACK_WITHIN`], the context says so; a call that goes on for another 10 seconds after that is dropped.
@@ -128,7 +153,7 @@ pub trait Catalog: Send + Sync + 'static {
         name: &str,
         arguments: Map<String, Value>,
         context: CallContext,
-    ) -> Result<Called, CatalogError>;
+    ) -> Result<Answer, CatalogError>;
 
     /// Changes its value whenever the tools change; clients are then told. `None` if they never do.
     fn changes(&self) -> Option<watch::Receiver<u64>> {

@@ -8,6 +8,7 @@ mod latency;
 mod leaving;
 mod pipe;
 mod real_servers;
+mod stateless;
 mod stdio;
 mod stdio_faults;
 mod strangers_http;

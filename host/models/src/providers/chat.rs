@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::convert::{Origin, recalled_turn};
 use super::fields::{WithFields, settings};
+use super::settings::Protocol;
 use crate::{Message, Request, Role, ToolCallRequest};
 
 /// The name under which the library records turns of this wire.
@@ -20,11 +21,11 @@ pub(super) const API: &str = "openai.chat";
 const REASONING_FIELDS: [&str; 4] = ["reasoning_content", "reasoning", "reasoning_text", "reasoning_details"];
 
 /// `chat` for the conversation and the settings of a request; settings that are `None` are not sent.
-pub(super) fn exact(chat: Chat, request: &Request) -> WithFields<Chat> {
+pub(super) fn exact(chat: Chat, request: &Request, protocol: Protocol) -> WithFields<Chat> {
     let origin = Origin { api: API, provider: chat.provider.dialect.name, model: &chat.model };
     let reasoning_field = chat.provider.dialect.quirks.reasoning_field;
     let messages = request.messages.iter().map(|message| message_json(message, &origin, reasoning_field)).collect();
-    let mut fields = settings(request);
+    let mut fields = settings(request, protocol);
     fields.insert("messages".to_owned(), messages);
     WithFields::new(chat, fields)
 }

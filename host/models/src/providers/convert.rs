@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use rig_core::{
-    completion::{CompletionRequest, CompletionResponse, FinishReason, ToolDefinition},
+    completion::{
+        CacheRetention, CompletionRequest, CompletionResponse, Effort, FinishReason, OnUnsupported,
+        Reasoning as LibraryReasoning, ToolDefinition,
+    },
     error::ProviderError,
     http_client::Error as LibraryError,
     message::{
@@ -14,9 +17,14 @@ use rig_core::{
 };
 use serde_json::Value;
 
-use super::{chat, settings::Provider, transport::TransportError};
+use super::{
+    chat,
+    settings::{Protocol, Provider},
+    transport::TransportError,
+};
 use crate::{
-    Finish, Message, ModelError, ProviderState, Reply, Request, Role, TokenUsage, ToolCallRequest, ToolChoice,
+    Finish, Message, ModelError, ProviderState, Reasoning, Reply, Request, Role, TokenUsage, ToolCallRequest,
+    ToolChoice,
     untrusted::{shown, without_secret},
 };
 
@@ -84,6 +92,20 @@ pub(super) fn library_request(
         }
     };
     converted.max_tokens = request.max_tokens.map(u64::from);
+    if let Some(reasoning) = request.reasoning {
+        converted.options.reasoning = Some(thoughts(provider.protocol, reasoning));
+        converted.options.on_unsupported = Some(OnUnsupported::Ignore);
+        if let (Protocol::Anthropic, Some(budget), Some(most)) =
+            (provider.protocol, reasoning.budget, &mut converted.max_tokens)
+        {
+            // There they are a part of the reply.
+            *most = most.saturating_add(u64::from(budget));
+        }
+    }
+    if request.keeps_prompt {
+        converted.options.cache = Some(CacheRetention::Short);
+        converted.options.on_unsupported = Some(OnUnsupported::Ignore);
+    }
     if let Some(schema) = &request.output_schema {
         let schema = schemars::Schema::try_from(schema.clone())
             .map_err(|error| refuse(format!("the output schema is no JSON Schema: {error}")))?;
@@ -92,6 +114,16 @@ pub(super) fn library_request(
     // A reason to stop that the library does not know is reported as it is, not turned into a failure.
     converted.accept_unknown_finish_reasons = true;
     Ok(converted)
+}
+
+/// How much a model thinks, as the library says it. Servers that speak a form of OpenAI's know three steps and no numbers.
+fn thoughts(protocol: Protocol, reasoning: Reasoning) -> LibraryReasoning {
+    match (protocol, reasoning.budget) {
+        (Protocol::Anthropic | Protocol::Gemini, Some(tokens)) => LibraryReasoning::Budget { tokens },
+        (_, Some(0..=4096)) => LibraryReasoning::Effort(Effort::Low),
+        (_, None | Some(4097..=16_384)) => LibraryReasoning::Effort(Effort::Medium),
+        (_, Some(_)) => LibraryReasoning::Effort(Effort::High),
+    }
 }
 
 /// The conversation for a wire whose provider has its own rules about who may follow whom; the library keeps

@@ -8,6 +8,7 @@ use rig_core::{
 };
 use serde_json::{Map, Value, json};
 
+use super::settings::Protocol;
 use crate::Request;
 
 /// The library's wire with these fields of the body replaced.
@@ -24,14 +25,21 @@ impl<W> WithFields<W> {
 }
 
 /// The settings of a request that the library does not send for us; those that are `None` are not sent.
-pub(super) fn settings(request: &Request) -> Map<String, Value> {
+pub(super) fn settings(request: &Request, protocol: Protocol) -> Map<String, Value> {
     let mut fields = request.more.clone();
-    for (name, setting) in [("temperature", request.temperature), ("top_p", request.top_p)] {
+    let temperature = temperature(request, protocol);
+    for (name, setting) in [("temperature", temperature), ("top_p", request.top_p)] {
         if let Some(value) = setting {
             fields.insert(name.to_owned(), json!(value));
         }
     }
     fields
+}
+
+/// The temperature of a request; none where a model that thinks takes only its own.
+pub(super) fn temperature(request: &Request, protocol: Protocol) -> Option<f64> {
+    let is_fixed = request.reasoning.is_some() && matches!(protocol, Protocol::OpenAi | Protocol::Anthropic);
+    request.temperature.filter(|_| !is_fixed)
 }
 
 impl<W> Wire for WithFields<W>

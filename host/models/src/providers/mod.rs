@@ -1,4 +1,4 @@
-//! Models on the network: OpenAI, Anthropic, Gemini, DeepSeek, Ollama, and every server that speaks Chat
+//! Models on the network: OpenAI, Anthropic, Gemini, DeepSeek, xAI, Mistral, Ollama, and every server that speaks Chat
 //! Completions.
 
 mod chat;
@@ -90,7 +90,7 @@ impl Providers {
 
     /// The providers that the environment describes, read through `lookup`.
     ///
-    /// `openai`, `anthropic`, `gemini` and `deepseek` read `<NAME>_API_KEY` and `<NAME>_BASE_URL`, `ollama` reads
+    /// `openai`, `anthropic`, `gemini`, `deepseek`, `xai` and `mistral` read `<NAME>_API_KEY` and `<NAME>_BASE_URL`, `ollama` reads
     /// `OLLAMA_HOST`. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
     /// proxy is used otherwise. `HOTCELL_MODEL` is the model for requests that name none. `HOTCELL_MODEL_URL` (with
     /// `HOTCELL_MODEL_KEY`) is a server that answers every model name instead of all these.
@@ -288,13 +288,18 @@ impl Providers {
             _ if request.api == Api::Responses => {
                 // System messages stay where they are in the conversation.
                 let wire = Responses::new(open_ai(provider), model).with_system_instructions_as_messages();
-                let wire = WithFields::new(wire, fields::settings(request));
+                let wire = WithFields::new(wire, fields::settings(request, provider.protocol));
                 let history = convert::library_history(&request.messages);
                 let request = convert::library_request(provider, request, history)?;
                 exchange(provider, wire, transport, request, on_text).await
             }
-            Protocol::OpenAi | Protocol::DeepSeek | Protocol::Ollama | Protocol::OpenAiCompatible => {
-                let wire = chat::exact(open_ai(provider).chat(model), request);
+            Protocol::OpenAi
+            | Protocol::DeepSeek
+            | Protocol::XAi
+            | Protocol::Mistral
+            | Protocol::Ollama
+            | Protocol::OpenAiCompatible => {
+                let wire = chat::exact(open_ai(provider).chat(model), request, provider.protocol);
                 // The conversation is the wire's; the library only insists on seeing one.
                 let request = convert::library_request(provider, request, vec![LibraryMessage::user("-")])?;
                 exchange(provider, wire, transport, request, on_text).await
@@ -313,7 +318,9 @@ fn open_ai(provider: &Provider) -> OpenAIConfig {
         Protocol::OpenAi => OPENAI,
         Protocol::DeepSeek => DEEPSEEK,
         Protocol::Ollama => OLLAMA,
-        Protocol::Anthropic | Protocol::Gemini | Protocol::OpenAiCompatible => COMPATIBLE,
+        Protocol::Anthropic | Protocol::Gemini | Protocol::XAi | Protocol::Mistral | Protocol::OpenAiCompatible => {
+            COMPATIBLE
+        }
     };
     // A schema that was asked for is sent, with tools or without.
     dialect.quirks.response_format_with_tools = true;
@@ -330,7 +337,7 @@ fn shaped(provider: &Provider, request: &Request) -> Result<CompletionRequest, M
     }
     let history = convert::library_history(&request.messages);
     let mut shaped = convert::library_request(provider, request, history)?;
-    shaped.temperature = request.temperature;
+    shaped.temperature = fields::temperature(request, provider.protocol);
     shaped.options.top_p = request.top_p;
     Ok(shaped)
 }

@@ -44,6 +44,10 @@ pub enum Protocol {
     Gemini,
     /// DeepSeek: Chat Completions with its own reasoning fields.
     DeepSeek,
+    /// xAI: Chat Completions.
+    XAi,
+    /// Mistral: Chat Completions.
+    Mistral,
     /// Ollama: Chat Completions, no key.
     Ollama,
     /// Any other server that speaks Chat Completions; a key is optional.
@@ -57,6 +61,8 @@ impl Protocol {
             Self::Anthropic => Some("https://api.anthropic.com"),
             Self::Gemini => Some("https://generativelanguage.googleapis.com"),
             Self::DeepSeek => Some("https://api.deepseek.com"),
+            Self::XAi => Some("https://api.x.ai/v1"),
+            Self::Mistral => Some("https://api.mistral.ai/v1"),
             Self::Ollama => Some("http://localhost:11434/v1"),
             Self::OpenAiCompatible => None,
         }
@@ -158,6 +164,8 @@ pub(super) fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Resul
         ("anthropic", Protocol::Anthropic),
         ("gemini", Protocol::Gemini),
         ("deepseek", Protocol::DeepSeek),
+        ("xai", Protocol::XAi),
+        ("mistral", Protocol::Mistral),
     ];
     let mut providers = BTreeMap::new();
     for (name, protocol) in public {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use hotcell_tls::{TlsFiles, client_config};
+use hotcell_tls::{TlsFiles, client_config, public_roots};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 use rig_core::http_client::{
@@ -196,14 +196,7 @@ fn build_client(
     files: &TlsFiles,
 ) -> Result<reqwest::Client, TransportError> {
     let other = |error: &dyn StdError| TransportError::Other(shown(&error.to_string()));
-    // The bundled roots make TLS work on machines without a certificate store; the machine's own add what its
-    // owner trusts besides. A store that cannot be read adds nothing.
-    let trusted = || {
-        let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        roots
-    };
-    let tls = client_config(files, trusted).map_err(|error| other(&error))?;
+    let tls = client_config(files, public_roots).map_err(|error| other(&error))?;
     let mut builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .redirect(Policy::none())

@@ -357,11 +357,11 @@ fn what_is_missing_in_the_environment_is_named() {
         ("gemini:flash", "provider `gemini` needs a key; set `GEMINI_API_KEY`"),
         (
             "antropic:haiku",
-            "there is no provider `antropic`; known are `anthropic`, `deepseek`, `gemini`, `ollama`, `openai`",
+            "there is no provider `antropic`; known are `anthropic`, `deepseek`, `gemini`, `mistral`, `ollama`, `openai`, `xai`",
         ),
         (
             "haiku",
-            "`haiku` names no provider; write `provider:haiku` with one of `anthropic`, `deepseek`, `gemini`, `ollama`, `openai`, or set `HOTCELL_MODEL`",
+            "`haiku` names no provider; write `provider:haiku` with one of `anthropic`, `deepseek`, `gemini`, `mistral`, `ollama`, `openai`, `xai`, or set `HOTCELL_MODEL`",
         ),
     ] {
         assert_eq!(nothing.check(&name(asked)).expect_err(asked).to_string(), text);

@@ -50,6 +50,11 @@ pub struct HostOptions {
     pub progress: Option<OnProgress>,
     /// The clock that runs go by
     pub clock: Arc<dyn Clock>,
+    /// Folders outside which nothing is read when an agent is loaded, but for plugins; none for anywhere
+    pub within: Option<Vec<PathBuf>>,
+    /// The weight of its share of the cells, of which a part is left free by other hosts of the process; none means that it has the
+    /// one share of all hosts that say nothing, for which nothing is left free
+    pub share: Option<u32>,
 }
 
 impl Default for HostOptions {
@@ -74,6 +79,8 @@ impl Default for HostOptions {
             interactive: false,
             progress: None,
             clock: Arc::new(SystemClock::default()),
+            within: None,
+            share: None,
         }
     }
 }

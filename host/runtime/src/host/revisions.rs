@@ -34,7 +34,7 @@ impl Host {
     ///
     /// # Errors
     /// When a component was changed since it was loaded, or the journal fails.
-    pub(super) async fn keep(&self, agent: &Agent) -> Result<(), HostError> {
+    pub(crate) async fn keep(&self, agent: &Agent) -> Result<(), HostError> {
         if let Some(revision) = &agent.revision {
             self.0.journal.keep(&revision.collect()?).await?;
         }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use hotcell_engine::{Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest, StateFold};
+use hotcell_budget::Usage;
+use hotcell_engine::{
+    Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest, StateFold, Tally, used,
+};
 use hotcell_graph::{Object, Value};
 use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
 use jiff::Timestamp;
@@ -263,6 +266,7 @@ impl Host {
             }),
             web: agent.own.web.clone(),
             clock: self.clock().clone(),
+            meter: self.0.meter.get_or_init(|| Arc::new(Tally::default())).clone(),
         };
         let engine = Engine::new(ports, self.0.journal.clone()).behind(self.0.gates.of(agent.source()));
         engine.writing_at_most(agent.journal_bytes).sealing_with(self.0.redaction_key.clone())
@@ -325,6 +329,14 @@ impl Host {
         Ok(self.0.journal.find(record.id.as_str()).await?)
     }
 
+    /// What a run has used until now, in all processes, as its entries say. The run is named by its whole name.
+    ///
+    /// # Errors
+    /// When it is not there, or its entries are damaged.
+    pub async fn used(&self, run: &RunId) -> Result<Usage, HostError> {
+        Ok(used(&self.0.journal.history(run).await?.whole()?))
+    }
+
     /// Ends a run for good. Whoever works on it stops.
     pub async fn cancel(&self, run: &str) -> Result<RunRecord, HostError> {
         let record = self.0.journal.find(run).await?;
@@ -336,7 +348,22 @@ impl Host {
             Err(JournalError::Ended { run, status }) => return Err(RunError::Ended { run, status }.into()),
             other => other?,
         }
+        if !matches!(record.status, RunStatus::Running) {
+            self.call_off(&record).await;
+        }
         Ok(RunRecord { status: RunStatus::Cancelled, ..record })
+    }
+
+    /// Has what a cancelled run began outside called off: nobody who works on it does.
+    async fn call_off(&self, record: &RunRecord) {
+        let session = Session::unattended();
+        let called = async {
+            let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
+            Ok::<(), HostError>(self.engine(&agent, &session).call_off(&record.id, agent.graph.clone()).await?)
+        };
+        if let Err(error) = called.await {
+            tracing::warn!(target: "hotcell::graph", run = %record.id, %error, "what the run began elsewhere is not called off");
+        }
     }
 }
 

@@ -202,7 +202,7 @@ pub(crate) fn load_one(
     let Some(graph) = loaded.graph.filter(|_| !broken) else { return Err(LoadFailure { diagnostics }) };
     let tools = Arc::new(tools);
     let bases = loaded.knowledge_bases;
-    registry.note_used(context.sources(), settled);
+    registry.note_used(context.sources(), settled, context.is_lasting());
     let of_file = |name: &str| settings.grants_of_file(name);
     let knowledge = Arc::new(AgentKnowledge::new(&folder, bases, tools.clone(), permissions.clone(), of_file));
     let callee = Callee {

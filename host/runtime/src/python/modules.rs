@@ -323,4 +323,24 @@ mod tests {
             Some("../../dotfiles.py".to_owned())
         );
     }
+
+    #[test]
+    fn a_host_that_is_kept_to_some_folders_finds_no_modules_outside() {
+        let root = tempfile::tempdir().unwrap();
+        for (file, text) in
+            [("pyproject.toml", ""), ("shared.py", "X = 1"), ("a/own.py", "X = 1"), ("b/other.py", "X = 1")]
+        {
+            let path = root.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let names = ["own", "shared", "b.other"];
+        let find = |within: Option<Arc<[PathBuf]>>| {
+            let modules = ProjectModules::below_home(&Arc::new(Sources::noted(within)), &root.path().join("a"), None);
+            names.map(|name| modules.find(name).is_some())
+        };
+        assert_eq!(find(None), [true, true, true]);
+        let own = root.path().join("a").canonicalize().unwrap();
+        assert_eq!(find(Some([own].into())), [true, false, false]);
+    }
 }

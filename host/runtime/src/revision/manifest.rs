@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 
 /// The form of the list that this version writes and reads.
 pub(crate) const FORM: u32 = 1;
+/// How the subject of a list of files begins; the ending of their names and the folder follow, each after a space.
+pub(crate) const LISTED: &str = "files ";
 
 /// Everything that an agent was loaded from. Contents are named by their digests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,6 +76,11 @@ impl Manifest {
         let files = self.read.values().flat_map(|below| below.files.values()).flatten();
         let decided = self.decided.values().flat_map(|one| [&one.for_person, &one.for_agent]).flatten();
         files.chain(self.answers.values()).chain(decided).chain(of_plugins).map(String::as_str).collect()
+    }
+
+    /// The folders of which it was asked what lies in them.
+    pub(crate) fn listed_folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.answers.keys().filter_map(|subject| Some(subject.strip_prefix(LISTED)?.split_once(' ')?.1.into()))
     }
 
     /// The digests of components, each with where it lay.

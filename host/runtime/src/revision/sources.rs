@@ -2,14 +2,14 @@
 //! whatever decides what an agent is has to be read here.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hotcell_files::{Entry, FileError, Folder};
 use hotcell_journal::Artefact;
 use hotcell_plugins::{AgentFolder, FolderError, Plugin, Trust};
 
-use crate::revision::manifest::{Decided, FORM, KeptPlugin, Manifest, ReadBelow};
+use crate::revision::manifest::{Decided, FORM, KeptPlugin, LISTED, Manifest, ReadBelow};
 
 /// Entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
@@ -31,6 +31,8 @@ pub(crate) struct Notes {
     texts: BTreeMap<String, Artefact>,
     /// A file, and the text that is read in its place
     instead: Option<(PathBuf, String)>,
+    /// The folders, without links, outside which nothing is there; none for anywhere
+    within: Option<Arc<[PathBuf]>>,
 }
 
 /// What a revision kept.
@@ -120,7 +122,9 @@ impl SourceFolder<'_> {
             let bytes = digest.and_then(|digest| kept.bytes(digest)).ok_or(FileError::Missing)?;
             return Ok(bytes.to_vec());
         }
-        let read = match (self.sources.instead(&self.root().join(name)), &self.folder) {
+        let path = self.root().join(name);
+        let read = match (self.sources.instead(&path), &self.folder) {
+            _ if !self.sources.reaches(&path) => Err(FileError::Missing),
             (Some(text), _) => Ok(text),
             (None, Some(folder)) => folder.read(name, limit),
             (None, None) => hotcell_files::read(name, limit).map_err(FileError::from),
@@ -143,6 +147,7 @@ impl SourceFolder<'_> {
             return known.copied().unwrap_or(Entry::Missing);
         }
         let entry = match &self.folder {
+            _ if !self.sources.reaches(&self.root().join(name)) => Entry::Missing,
             Some(folder) => folder.entry(name),
             None => entry(name),
         };
@@ -168,6 +173,7 @@ impl SourceFolder<'_> {
             return known.cloned().flatten().ok_or(FileError::Missing);
         }
         let real = match &self.folder {
+            _ if !self.sources.reaches(&self.root().join(name)) => Err(FileError::Missing),
             Some(folder) => folder.real_path(name),
             None => name.canonicalize().map_err(FileError::from),
         };
@@ -187,14 +193,24 @@ impl Notes {
 }
 
 impl Sources {
-    /// The world as it is, of which note is taken.
-    pub(crate) fn noted() -> Self {
-        Sources::Noted(Mutex::default())
+    /// The world as it is, of which note is taken. Outside of these folders nothing is there, if there are any.
+    pub(crate) fn noted(within: Option<Arc<[PathBuf]>>) -> Self {
+        Sources::Noted(Mutex::new(Notes { within, ..Notes::default() }))
     }
 
     /// The world as it is but for the text of one file, of which note is taken.
-    pub(crate) fn noted_with(file: PathBuf, text: String) -> Self {
-        Sources::Noted(Mutex::new(Notes { instead: Some((file, text)), ..Notes::default() }))
+    pub(crate) fn noted_with(file: PathBuf, text: String, within: Option<Arc<[PathBuf]>>) -> Self {
+        Sources::Noted(Mutex::new(Notes { instead: Some((file, text)), within, ..Notes::default() }))
+    }
+
+    /// Whether a path leads to where loading may read, links followed. Of a path that leads nowhere, the part that is there counts.
+    fn reaches(&self, path: &Path) -> bool {
+        let Some(within) = self.note().and_then(|notes| notes.within.clone()) else { return true };
+        let there =
+            path.ancestors().find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
+        let Some((real, rest)) = there else { return false };
+        let is_plain = rest.components().all(|part| matches!(part, Component::Normal(_)));
+        is_plain && within.iter().any(|root| real.join(rest).starts_with(root))
     }
 
     /// The text that is read in place of a file.
@@ -255,13 +271,16 @@ impl Sources {
     /// The names of files of a folder that end like this, in order.
     pub(crate) fn files_ending(&self, folder: &Path, ending: &str) -> Vec<String> {
         let list = || {
+            if !self.reaches(folder) {
+                return Ok("[]".to_owned());
+            }
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
             let names = entries.take(MAX_ENTRIES).filter_map(|entry| entry.file_name().into_string().ok());
             let mut names: Vec<String> = names.filter(|name| name.ends_with(ending)).collect();
             names.sort();
             serde_json::to_string(&names).map_err(drop)
         };
-        let answer = self.answer(&format!("files {ending} {}", folder.display()), || (), list).unwrap_or_default();
+        let answer = self.answer(&format!("{LISTED}{ending} {}", folder.display()), || (), list).unwrap_or_default();
         serde_json::from_str(&answer).unwrap_or_default()
     }
 
@@ -277,7 +296,10 @@ impl Sources {
             let record = decided.and_then(|digest| serde_json::from_slice(&kept.bytes(&digest)?).ok());
             return AgentFolder::of_record(folder, record.unwrap_or_default());
         }
-        let opened = AgentFolder::open(folder, trust)?;
+        let opened = match self.reaches(folder) {
+            true => AgentFolder::open(folder, trust)?,
+            false => AgentFolder::of_record(folder, Default::default())?,
+        };
         if let Some(mut notes) = self.note()
             && let Ok(record) = serde_json::to_vec(&opened.record())
         {

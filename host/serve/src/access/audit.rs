@@ -12,6 +12,7 @@ use serde_json::json;
 use super::caller::Caller;
 use super::rate::Rate;
 use crate::problem::shown;
+use crate::tenant_name::TenantName;
 use crate::view::time;
 
 /// Lines a second about people whom nobody knows; of the others only the number is written down. Whoever has no key does not
@@ -41,7 +42,14 @@ impl Audit {
     }
 
     /// Writes down a request that changed something, or that was refused to whoever sent it.
-    pub(crate) fn note(&self, caller: &Caller, method: &Method, path: &str, status: StatusCode) {
+    pub(crate) fn note(
+        &self,
+        caller: &Caller,
+        tenant: Option<&TenantName>,
+        method: &Method,
+        path: &str,
+        status: StatusCode,
+    ) {
         let Audit(Some(log)) = self else { return };
         let reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
         let is_refused =
@@ -55,11 +63,21 @@ impl Audit {
             log.left_out += 1;
             return;
         }
-        let key = Some(caller.id()).filter(|id| !id.is_empty());
+        let key = match caller {
+            Caller::Subject { .. } | Caller::Unknown => None,
+            Caller::Local | Caller::Key(_) => Some(caller.id()),
+        };
         let mut line = json!({
             "at": time(SystemTime::now()), "key": key, "method": shown(method.as_str()), "path": shown(path),
             "status": status.as_u16(),
         });
+        if let Caller::Subject { issuer, subject, .. } = caller {
+            line["issuer"] = issuer.as_str().into();
+            line["subject"] = subject.as_str().into();
+        }
+        if let Some(tenant) = tenant {
+            line["tenant"] = tenant.as_str().into();
+        }
         if is_unknown && log.left_out > 0 {
             line["left_out"] = std::mem::take(&mut log.left_out).into();
         }
@@ -82,12 +100,12 @@ mod tests {
         let audit = Audit::open(Some(&file)).expect("opened");
         let lines = || std::fs::read_to_string(&file).expect("read").lines().count();
         for _ in 0..1_000 {
-            audit.note(&Caller::Unknown, &Method::GET, "/runs", StatusCode::UNAUTHORIZED);
+            audit.note(&Caller::Unknown, None, &Method::GET, "/runs", StatusCode::UNAUTHORIZED);
         }
         let of_unknown = lines();
         assert!((1..10).contains(&of_unknown), "{of_unknown}");
         for _ in 0..20 {
-            audit.note(&Caller::Key("a".to_owned()), &Method::POST, "/runs", StatusCode::OK);
+            audit.note(&Caller::Key("a".to_owned()), None, &Method::POST, "/runs", StatusCode::OK);
         }
         assert_eq!(lines() - of_unknown, 20, "those who are known have a line each");
     }

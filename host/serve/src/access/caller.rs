@@ -1,5 +1,13 @@
 //! Who asks.
 
+use std::sync::Arc;
+
+use http::StatusCode;
+
+use crate::problem::Problem;
+use crate::role::Role;
+use crate::tenant_name::TenantName;
+
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Caller {
@@ -7,16 +15,89 @@ pub(crate) enum Caller {
     Local,
     /// Whoever has this key
     Key(String),
+    /// Whoever has a token about themselves
+    Subject {
+        /// Who issued it
+        issuer: String,
+        /// Whom it is about
+        subject: String,
+        /// Both
+        id: String,
+    },
     /// Nobody that is known
     Unknown,
 }
 
 impl Caller {
+    pub(crate) fn subject(issuer: &str, subject: &str) -> Self {
+        let id = format!("{issuer} {subject}");
+        Caller::Subject { issuer: issuer.to_owned(), subject: subject.to_owned(), id }
+    }
+
     pub(crate) fn id(&self) -> &str {
         match self {
             Caller::Local => "local",
-            Caller::Key(id) => id,
+            Caller::Key(id) | Caller::Subject { id, .. } => id,
             Caller::Unknown => "",
         }
+    }
+}
+
+/// What a request proves about who sent it. Whether that is enough for a route is decided where the route is known.
+#[derive(Clone, Debug)]
+pub(crate) enum Identity {
+    /// It shows nothing
+    Nobody,
+    /// It shows something that proves nothing here
+    Wrong,
+    /// It is from somebody who is known
+    Known(Arc<Known>),
+    /// It cannot be found out at this moment
+    Unclear(Problem),
+}
+
+/// Somebody who is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) caller: Caller,
+    pub(crate) roles: Vec<Role>,
+    /// The tenant that they belong to; none on a server without tenants
+    pub(crate) tenant: Option<TenantName>,
+}
+
+/// Whoever was let in, with what they may do.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    id: String,
+    /// None where nobody is asked who they are, and everybody may do everything
+    roles: Option<Vec<Role>>,
+}
+
+impl Asker {
+    /// Somebody who was let in because of this.
+    pub(crate) fn of(caller: &Caller, identity: &Identity) -> Self {
+        let roles = match identity {
+            Identity::Known(known) => Some(known.roles.clone()),
+            _ => None,
+        };
+        Asker { id: caller.id().to_owned(), roles }
+    }
+
+    /// What they are known by.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether they may do what a role allows, besides what the route that was asked needs.
+    ///
+    /// # Errors
+    /// When they may not.
+    pub(crate) fn require(&self, role: Role) -> Result<(), Problem> {
+        if self.roles.as_ref().is_none_or(|roles| roles.contains(&role)) {
+            return Ok(());
+        }
+        let word = role.as_str();
+        let detail = format!("whoever asks does not have the role that this needs: {word}");
+        Err(Problem::new(StatusCode::FORBIDDEN, detail).with("roles", vec![word]))
     }
 }

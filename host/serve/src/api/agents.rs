@@ -82,7 +82,8 @@ async fn search(
 ) -> Result<Json<Vec<AgentView>>, Problem> {
     let (limit, offset) = page(wanted.limit, wanted.offset)?;
     let fits = fitting(wanted.name, wanted.metadata.unwrap_or_default());
-    let agents = server.agents().all().map(|(id, agent)| AgentView::of(id, agent)).filter(fits);
+    let agents = server.agents().all().into_iter();
+    let agents = agents.map(|(id, agent)| AgentView::of(&id, &agent, server.agents())).filter(fits);
     Ok(Json(agents.skip(offset).take(limit).collect()))
 }
 
@@ -94,7 +95,7 @@ async fn search(
 )]
 async fn get(State(server): State<Server>, Path(agent): Path<String>) -> Result<Json<AgentView>, Problem> {
     let (id, agent) = server.agents().find(&agent)?;
-    Ok(Json(AgentView::of(id, agent)))
+    Ok(Json(AgentView::of(&id, &agent, server.agents())))
 }
 
 /// Show what an agent takes and gives
@@ -105,5 +106,5 @@ async fn get(State(server): State<Server>, Path(agent): Path<String>) -> Result<
 )]
 async fn schemas(State(server): State<Server>, Path(agent): Path<String>) -> Result<Json<AgentSchemas>, Problem> {
     let (id, agent) = server.agents().find(&agent)?;
-    Ok(Json(AgentSchemas::of(id, agent)))
+    Ok(Json(AgentSchemas::of(&id, &agent)))
 }

@@ -152,7 +152,7 @@ pub(super) async fn begin(server: &Server, wanted: RunCreate, listens: bool) -> 
     let (_, agent) = match &wanted.agent_id {
         Some(name) => agents.find(name)?,
         None => {
-            let mut all = agents.all();
+            let mut all = agents.all().into_iter();
             match (all.next(), all.next()) {
                 (Some(only), None) => only,
                 _ => return Err(Problem::unprocessable("say which agent is meant, with `agent_id`")),
@@ -164,8 +164,8 @@ pub(super) async fn begin(server: &Server, wanted: RunCreate, listens: bool) -> 
         threads::bind(server, thread, agent.source(), makes_it)?;
     }
     let metadata = wanted.metadata.unwrap_or_default();
-    let given = run_input(agent, wanted.input, wanted.messages, wanted.thread_id, metadata)?;
-    server.runs().start(agent, given, wanted.if_busy.unwrap_or_default(), listens).await
+    let given = run_input(&agent, wanted.input, wanted.messages, wanted.thread_id, metadata)?;
+    server.runs().start(&agent, given, wanted.if_busy.unwrap_or_default(), listens).await
 }
 
 /// A run as it stands.
@@ -216,7 +216,7 @@ pub(super) async fn result(server: &Server, run: &RunId, live: Option<Arc<Live>>
 }
 
 /// How a run stands that gave control back like this.
-fn status_of(outcome: &Outcome) -> RunStatus {
+pub(super) fn status_of(outcome: &Outcome) -> RunStatus {
     match outcome {
         Outcome::Completed { .. } => RunStatus::Completed,
         Outcome::Failed { .. } => RunStatus::Failed,
@@ -299,6 +299,14 @@ pub(super) fn statuses(query: &mut Query) -> Result<Vec<RunStatus>, Problem> {
     Ok(known.statuses())
 }
 
+/// What a run stands like that is wanted, in hotcell's own words.
+fn standings(words: &str) -> Result<Vec<RunStatus>, Problem> {
+    let known = |word: &str| {
+        RunStatus::from_word(word).ok_or_else(|| super::params::bad(format!("no run stands as `{}`", shown(word))))
+    };
+    words.split(',').map(known).collect()
+}
+
 /// List runs, the newest first
 #[utoipa::path(
     get, path = "/runs", tag = "Runs", security(("key" = ["run", "operate"])),
@@ -306,6 +314,7 @@ pub(super) fn statuses(query: &mut Query) -> Result<Vec<RunStatus>, Problem> {
         ("agent_id" = Option<String>, Query, description = "Only runs of this agent"),
         ("thread_id" = Option<String>, Query, description = "Only runs of this thread"),
         ("status" = Option<StatusView>, Query, description = "Only runs that stand so"),
+        ("standing" = Option<String>, Query, description = "Only runs that stand so, in hotcell's own words; several with commas between them"),
         ("text" = Option<String>, Query, description = "Only runs with these words in their input, their result or the name of their agent"),
         ("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most"),
         ("after" = Option<String>, Query, description = "Where the page begins: `next` of the page before"),
@@ -316,6 +325,16 @@ async fn list(State(server): State<Server>, mut query: Query) -> Result<Json<Run
     let sources = agents::sources(&server, query.text("agent_id").as_deref())?;
     let mut wanted = RunQuery { limit: query.limit(50)?, sources, ..RunQuery::default() };
     wanted.statuses = statuses(&mut query)?;
+    if let Some(words) = query.text("standing") {
+        let standing = standings(&words)?;
+        wanted.statuses = match wanted.statuses.is_empty() {
+            true => standing,
+            false => standing.into_iter().filter(|status| wanted.statuses.contains(status)).collect(),
+        };
+        if wanted.statuses.is_empty() {
+            return Ok(Json(RunPage { runs: Vec::new(), next: None }));
+        }
+    }
     wanted.thread = query.text("thread_id");
     wanted.text = query.text("text");
     wanted.after = query.text("after");

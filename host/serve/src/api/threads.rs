@@ -89,7 +89,7 @@ enum IfExists {
     DoNothing,
 }
 
-fn check_id(id: &str) -> Result<(), Problem> {
+pub(super) fn check_id(id: &str) -> Result<(), Problem> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     match !id.is_empty() && id.len() <= LONGEST && id.chars().all(is_plain) {
         true => Ok(()),

@@ -4,7 +4,8 @@ use hotcell_graph::ir::Barred;
 use hotcell_graph::{Key, Object as GraphObject, Value as GraphValue};
 use hotcell_runtime::RunInput;
 use hotcell_runtime::leafmesh::state::{
-    CALL, CALLBACKS, CALLED, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_POINT, HISTORY, SCOPE, SERVED, SESSION_ID, SPENT,
+    CALL, CALLBACKS, CALLED, CALLED_AGAIN, CALLED_WITH, DATA, EARLIER_FEED, ENTRY_POINT, HISTORY, LEFT_OUT, SCOPE,
+    SERVED, SESSION_ID,
 };
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::reply::Refused;
 use super::session::{Status, standing};
 use super::store::{Session, SessionKey, Turn};
-use super::{Mesh, feed, history, system, tend};
+use super::{Mesh, end_sessions, feed, history, learn, system, tend};
 use crate::input::origin_of;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
@@ -71,6 +72,7 @@ pub(super) fn busy(key: &SessionKey, status: Status) -> Refused {
 pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: bool) -> Result<Started, Refused> {
     check_system(server)?;
     let Task { key, kind, at, is_beside } = task;
+    end_sessions(server, mesh)?;
     let known = server.store().session(&key)?;
     let mut turns = Vec::new();
     if let Some(session) = &known {
@@ -82,17 +84,19 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
         }
         turns = history::messages(server, mesh, session).await?;
     }
-    let (feed, spent) = feed::told(server, mesh, known.as_ref(), &key.tenant).await?;
+    let feed = feed::told(server, mesh, known.as_ref(), &key.tenant).await?;
     let mut state = GraphObject::default();
     let mut set = |name: &str, value: &Value| state.insert(Key::from(name), GraphValue::from(value));
     set(SESSION_ID, &json!(key.id));
     set(HISTORY, &Value::Array(turns));
     let callbacks = format!("{}/callback", server.base_url());
     set(SERVED, &json!({ CALLBACKS: callbacks, SCOPE: format!("{}/{}", key.tenant, key.id) }));
-    for (name, value) in [(EARLIER_FEED, feed), (SPENT, spent)] {
-        if let Some(value) = value {
-            set(name, &value);
-        }
+    if let Some(feed) = feed {
+        set(EARLIER_FEED, &feed);
+    }
+    let left_out = learn::told(server, mesh)?;
+    if !left_out.is_empty() {
+        set(LEFT_OUT, &json!(left_out));
     }
     let (name, data) = match at {
         At::Entry { name, data } => {
@@ -101,7 +105,7 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
             (name, data)
         }
         At::Agent { name, input } => {
-            set(CALL, &json!({ CALLED: name, CALLED_WITH: input }));
+            set(CALL, &json!({ CALLED: name, CALLED_WITH: input, CALLED_AGAIN: kind == "rerun" }));
             (name, input)
         }
     };

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::begin::{At, Task, begin};
 use super::channels;
-use super::events::{self, ERROR, TIMEOUT};
+use super::events::{self, ANSWERED, ERROR, TIMEOUT};
 use super::meshes::Mesh;
 use super::store::Session;
 use crate::state::Server;
@@ -58,9 +58,11 @@ fn cause(
             (errors >= manager.max_errors_per_session as usize).then_some("errors")
         }
         Some(TIMEOUT) => {
-            let in_a_row = noted()?;
-            let in_a_row = in_a_row.iter().rev().take_while(|event| event["type"] == TIMEOUT).count();
-            (in_a_row >= manager.timeout_threshold as usize).then_some("timeouts")
+            // Only what people do interrupts a row.
+            let noted = noted()?;
+            let of_people = noted.iter().rev().filter(|event| event["type"] == TIMEOUT || event["type"] == ANSWERED);
+            let in_a_row = of_people.take_while(|event| event["type"] == TIMEOUT).count();
+            manager.timeout_threshold.filter(|most| in_a_row >= *most as usize).map(|_| "timeouts")
         }
         _ => None,
     })

@@ -14,6 +14,9 @@ pub(super) const ERROR: &str = "AGENT_ERROR";
 /// A person did not answer in time.
 pub(super) const TIMEOUT: &str = "HUMAN_INPUT_TIMEOUT";
 
+/// A person answered.
+pub(super) const ANSWERED: &str = "HUMAN_INPUT_RECEIVED";
+
 /// Agents were called because the manager names them.
 pub(super) const INTERVENTION: &str = "MANAGER_INTERVENTION";
 
@@ -50,6 +53,7 @@ pub(super) fn of_entry(mesh: &Mesh, numbered: &NumberedEntry, seat: impl FnOnce(
             }
             Some(event)
         }
+        Fact::Answered { .. } => Some(json!({ "type": ANSWERED, "agent": seat()? })),
         Fact::Expired { .. } => Some(json!({ "type": TIMEOUT, "agent": seat()? })),
         Fact::Stopped { reason } => Some(json!({ "type": ERROR, "error_type": "ChainCapExceeded", "message": reason })),
         _ => None,

@@ -1,13 +1,11 @@
-//! What a mesh remembers from one run to the next: what was posted of its agents, and what their models have used.
+//! What a mesh remembers from one run to the next: what was posted of its agents.
 
 use std::time::SystemTime;
 
-use hotcell_runtime::leafmesh::state::{FEED, POST_AGENT, POST_TIME, SPENT_COST, SPENT_TOKENS};
+use hotcell_runtime::leafmesh::state::{FEED, POST_AGENT, POST_TIME};
 use hotcell_runtime::{Fact, NumberedEntry, RunId};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use rusqlite::{Row, params};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::Mesh;
 use super::store::Session;
@@ -20,20 +18,8 @@ const POSTS: u32 = 500;
 /// The most entries of a run that are looked at before it was acted on them.
 const ENTRIES: usize = 100_000;
 
-/// Something that was used.
-struct Spent {
-    tokens: u64,
-    cost_usd: f64,
-}
-
 /// Keeps what an entry of a run says that later runs have to know. What was kept before is not kept again.
-pub(super) fn keep(
-    server: &Server,
-    mesh: &Mesh,
-    session: i64,
-    run: &RunId,
-    numbered: &NumberedEntry,
-) -> Result<(), StoreError> {
+pub(super) fn keep(server: &Server, session: i64, run: &RunId, numbered: &NumberedEntry) -> Result<(), StoreError> {
     let Fact::Completed(completed) = &numbered.entry.fact else { return Ok(()) };
     if numbered.entry.place.around().is_some() {
         return Ok(());
@@ -42,60 +28,56 @@ pub(super) fn keep(
     for post in completed.writes.iter().filter(|write| &*write.key == FEED) {
         server.store().keep_post(session, (run, numbered.number), now, &Value::from(&post.value))?;
     }
-    let agent = mesh.settings.agent(completed.node.split('#').next().unwrap_or_default());
-    if let Some(agent) = agent.filter(|agent| agent.budget.is_some()) {
-        let used = completed.account.total();
-        let tokens = used.input_tokens.saturating_add(used.output_tokens);
-        let spent = Spent { tokens, cost_usd: used.cost.to_usd() };
-        server.store().keep_spent(&agent.name, (run, numbered.number), now, &spent)?;
-    }
     Ok(())
 }
 
-/// What a run is told that begins: posts, the oldest first, and what was used in this month. None of what no agent asks for.
+/// Posts that a run is told of that begins, the oldest first; nothing where no agent remembers any.
 pub(super) async fn told(
     server: &Server,
     mesh: &Mesh,
     session: Option<&Session>,
     tenant: &str,
-) -> Result<(Option<Value>, Option<Value>), Problem> {
+) -> Result<Option<Value>, Problem> {
     let agents = &mesh.settings.agents;
-    let has_budgets = agents.iter().any(|agent| agent.budget.is_some());
-    let remembers = agents.iter().any(|agent| agent.remembers);
-    if !has_budgets && !remembers {
-        return Ok((None, None));
+    if !agents.iter().any(|agent| agent.remembers) {
+        return Ok(None);
     }
     // A run may have ended whose entries were not acted on yet.
     for open in server.store().open_runs(None)? {
         let Some((of, _)) = server.store().run_of_mesh(&open.run)? else { continue };
         let page = server.runs().store().entries(&open.run, open.seen, ENTRIES).await?;
         for entry in &page.entries {
-            keep(server, mesh, of.number, &open.run, entry)?;
+            keep(server, of.number, &open.run, entry)?;
         }
     }
-    let posts = match remembers {
-        true => {
-            let number = session.map_or(-1, |session| session.number);
-            let others = agents.iter().filter(|agent| agent.remembers_others).map(|agent| agent.name.as_str());
-            Some(server.store().posts(number, tenant, &others.collect::<Vec<_>>())?.into())
-        }
-        false => None,
-    };
-    let spent = match has_budgets {
-        true => Some(server.store().spent_since(month_of(server.clock().now()))?.into()),
-        false => None,
-    };
-    Ok((posts, spent))
+    let number = session.map_or(-1, |session| session.number);
+    let others = agents.iter().filter(|agent| agent.remembers_others).map(|agent| agent.name.as_str());
+    Ok(Some(server.store().posts(number, tenant, &others.collect::<Vec<_>>())?.into()))
 }
 
-/// When the month began, in UTC.
-fn month_of(now: SystemTime) -> SystemTime {
-    let now = Timestamp::try_from(now).unwrap_or_default().to_zoned(TimeZone::UTC);
-    let first = now.first_of_month().and_then(|day| day.start_of_day());
-    first.map_or(SystemTime::UNIX_EPOCH, |first| first.timestamp().into())
+/// Gives agents that had other names what was kept under those.
+pub(super) fn take_over(server: &Server) -> Result<(), StoreError> {
+    let Ok(mesh) = server.meshes().only() else { return Ok(()) };
+    for agent in &mesh.settings.agents {
+        if let Some(before) = &agent.previous_name {
+            server.store().rename_agent(before, &agent.name)?;
+        }
+    }
+    Ok(())
 }
 
 impl Store {
+    fn rename_agent(&self, before: &str, now: &str) -> Result<(), StoreError> {
+        self.with(|connection| {
+            for table in ["mesh_posts", "mesh_spent"] {
+                connection
+                    .prepare_cached(&format!("UPDATE {table} SET agent = ?2 WHERE agent = ?1"))?
+                    .execute(params![before, now])?;
+            }
+            Ok(())
+        })
+    }
+
     fn keep_post(
         &self,
         session: i64,
@@ -115,30 +97,6 @@ impl Store {
                     post[POST_AGENT].as_str().unwrap_or_default(),
                     microseconds(at),
                     post.to_string()
-                ])?;
-            Ok(())
-        })
-    }
-
-    fn keep_spent(
-        &self,
-        agent: &str,
-        (run, entry): (&RunId, u64),
-        at: SystemTime,
-        spent: &Spent,
-    ) -> Result<(), StoreError> {
-        self.with(|connection| {
-            connection
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO mesh_spent (run, entry, agent, at, tokens, cost_usd) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                )?
-                .execute(params![
-                    run.as_str(),
-                    i64::try_from(entry).unwrap_or(i64::MAX),
-                    agent,
-                    microseconds(at),
-                    i64::try_from(spent.tokens).unwrap_or(i64::MAX),
-                    spent.cost_usd
                 ])?;
             Ok(())
         })
@@ -175,41 +133,5 @@ impl Store {
         })?;
         posts.sort_by_key(|(number, _)| *number);
         Ok(posts.into_iter().map(|(_, post)| post).collect())
-    }
-
-    /// What agents have used since then, by their names.
-    fn spent_since(&self, since: SystemTime) -> Result<Map<String, Value>, StoreError> {
-        self.read(|connection| {
-            let spent = |row: &Row<'_>| {
-                let (agent, tokens, cost): (String, i64, f64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok((agent, json!({ SPENT_TOKENS: tokens, SPENT_COST: cost })))
-            };
-            connection
-                .prepare_cached(
-                    "SELECT agent, sum(tokens), sum(cost_usd) FROM mesh_spent WHERE at >= ?1 GROUP BY agent",
-                )?
-                .query_map([microseconds(since)], spent)?
-                .collect()
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, SystemTime};
-
-    use super::month_of;
-
-    #[test]
-    fn months_begin_in_utc() {
-        let at = |text: &str| SystemTime::from(text.parse::<jiff::Timestamp>().expect("a time"));
-        for (now, first) in [
-            ("2030-11-30T23:59:59Z", "2030-11-01T00:00:00Z"),
-            ("2030-12-01T00:00:00Z", "2030-12-01T00:00:00Z"),
-            ("2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z"),
-        ] {
-            assert_eq!(month_of(at(now)), at(first), "{now}");
-        }
-        assert_eq!(month_of(SystemTime::UNIX_EPOCH + Duration::from_secs(60)), SystemTime::UNIX_EPOCH);
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::end_sessions;
 use super::meshes::Mesh;
 use super::outcome::Come;
 use super::session::{Status, standing};
@@ -21,6 +22,8 @@ use crate::view::time;
 
 /// The most that is shown of what came in.
 const TURNS: u32 = 10_000;
+/// What is begun in a session without that anybody says anything.
+const OWN_KINDS: [&str; 3] = ["rerun", "wake_up", "escalation"];
 /// How many sessions are listed where nothing is said.
 pub(super) const SESSIONS: usize = 1000;
 
@@ -29,8 +32,9 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 }
 
 /// The session of that name.
-pub(super) fn find(server: &Server, tenant: Tenant, id: &str) -> Result<Session, Problem> {
+pub(super) fn find(server: &Server, mesh: &Mesh, tenant: Tenant, id: &str) -> Result<Session, Problem> {
     let key = tenant.session(id)?;
+    end_sessions(server, mesh)?;
     server.store().session(&key)?.ok_or_else(|| {
         Problem::not_found(format!("there is no session `{}`", shown(id)))
             .kind("unknown-session", "There is no such session")
@@ -53,9 +57,10 @@ fn view(session: &Session, status: Status) -> Value {
     responses((status = 200, body = Value))
 )]
 async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) -> Result<Json<Value>, Problem> {
-    server.meshes().only()?;
+    let mesh = server.meshes().only()?;
     let limit = query.limit(SESSIONS)?;
     query.end()?;
+    end_sessions(&server, &mesh)?;
     let mut sessions = Vec::new();
     for session in server.store().sessions(&tenant.0, limit, false)? {
         let status = standing(&server, &session).await?.status;
@@ -74,12 +79,12 @@ async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) ->
 )]
 async fn history(State(server): State<Server>, tenant: Tenant, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
     let mesh = server.meshes().only()?;
-    let session = find(&server, tenant, &id)?;
+    let session = find(&server, &mesh, tenant, &id)?;
     let status = standing(&server, &session).await?.status;
-    let turn = |turn: &Turn| json!({ "at": time(turn.at), "kind": turn.kind, "name": turn.name, "data": turn.data });
+    let turn_of = |turn: &Turn| json!({ "at": time(turn.at), "kind": turn.kind, "name": turn.name, "data": turn.data });
     let mut body = view(&session, status);
-    body["turns"] =
-        server.store().turns(session.number, TURNS, mesh.settings.max_history_bytes)?.iter().map(turn).collect();
+    let turns = server.store().turns(session.number, TURNS, mesh.settings.max_history_bytes)?;
+    body["turns"] = turns.iter().filter(|turn| !OWN_KINDS.contains(&turn.kind.as_str())).map(turn_of).collect();
     Ok(Json(body))
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct Meshes {
 /// A mesh that is served, as it was loaded last.
 pub(crate) struct Mesh {
     pub(super) agent: Arc<Agent>,
+    /// As its file says
+    pub(super) in_file: Arc<Agent>,
     pub(super) settings: MeshSettings,
     /// What is kept of it however often it is loaded again
     pub(super) doing: Arc<Doing>,
@@ -76,11 +78,7 @@ pub(super) struct Doing {
 impl Meshes {
     /// The meshes among the agents.
     pub(crate) fn of(agents: &Agents) -> Self {
-        let mesh = |(_, agent): (&str, &Arc<Agent>)| {
-            let settings = agent.mesh()?.clone();
-            Some(Arc::new(Mesh { agent: agent.clone(), settings, doing: Arc::default() }))
-        };
-        let meshes = RwLock::new(agents.all().filter_map(mesh).collect());
+        let meshes = RwLock::new(agents.all().into_iter().filter_map(|(_, agent)| Mesh::of(agent)).collect());
         let (events, tasks, scores) = (broadcast::Sender::new(KEPT), TaskTracker::new(), Scores::default());
         Meshes { meshes, events, tasks, scores }
     }
@@ -100,11 +98,31 @@ impl Meshes {
         }
     }
 
-    /// Serves the mesh from now on as it was loaded again. What is under way ends as it began.
-    pub(super) fn exchange(&self, mesh: &Mesh, agent: Agent) {
+    /// All of them.
+    pub(super) fn all(&self) -> Vec<Arc<Mesh>> {
+        self.meshes.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Serves the mesh from now on as it was loaded again: `in_file` is what its file says. What is under way ends as it began.
+    pub(super) fn exchange(&self, mesh: &Mesh, agent: Arc<Agent>, in_file: Arc<Agent>) {
         let Some(settings) = agent.mesh().cloned() else { return };
-        let exchanged = Arc::new(Mesh { agent: Arc::new(agent), settings, doing: mesh.doing.clone() });
-        *self.meshes.write().unwrap_or_else(PoisonError::into_inner) = vec![exchanged];
+        let exchanged = Arc::new(Mesh { agent, in_file, settings, doing: mesh.doing.clone() });
+        let mut meshes = self.meshes.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = meshes.iter_mut().find(|known| Arc::ptr_eq(&known.doing, &mesh.doing)) {
+            *known = exchanged;
+        }
+    }
+
+    /// Serves a mesh from now on that was not there before.
+    pub(super) fn add(&self, agent: Arc<Agent>) {
+        self.meshes.write().unwrap_or_else(PoisonError::into_inner).extend(Mesh::of(agent));
+    }
+
+    /// Serves a mesh no more, and wakes none of its agents.
+    pub(super) fn remove(&self, mesh: &Mesh) {
+        let mut meshes = self.meshes.write().unwrap_or_else(PoisonError::into_inner);
+        meshes.retain(|known| !Arc::ptr_eq(&known.doing, &mesh.doing));
+        mesh.doing.waking.lock().unwrap_or_else(PoisonError::into_inner).cancel();
     }
 
     /// Whether pages of this origin may use the server: those that the mesh lists, and, while it is developed, those that are
@@ -128,6 +146,14 @@ impl Meshes {
     pub(super) fn tell(&self, event: Value) {
         // Nobody needs to listen.
         let _ = self.events.send(event);
+    }
+}
+
+impl Mesh {
+    /// The mesh that an agent is, if it is one.
+    fn of(agent: Arc<Agent>) -> Option<Arc<Self>> {
+        let settings = agent.mesh()?.clone();
+        Some(Arc::new(Mesh { in_file: agent.clone(), agent, settings, doing: Arc::default() }))
     }
 }
 

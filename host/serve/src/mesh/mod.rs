@@ -11,7 +11,9 @@ mod escalate;
 mod events;
 mod feed;
 mod history;
+mod learn;
 pub(crate) mod meshes;
+mod migrate;
 mod outbound;
 mod outcome;
 mod people;
@@ -23,6 +25,7 @@ mod score;
 mod senders;
 mod session;
 mod signature;
+pub(crate) mod spending;
 mod store;
 mod system;
 mod tenant;
@@ -30,9 +33,12 @@ mod tend;
 mod webhook;
 mod yaml;
 
+use std::sync::Arc;
+
 use hotcell_runtime::{JournalError, RunId};
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::problem::Problem;
 use crate::state::Server;
 use crate::store::StoreError;
 use meshes::Mesh;
@@ -44,12 +50,36 @@ pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
     {
         tracing::error!(target: "hotcell::serve", reason = problem.detail, "changes of the mesh cannot be read");
     }
+    if let Err(error) = feed::take_over(server) {
+        tracing::error!(target: "hotcell::serve", %error, "what agents remember cannot be read");
+    }
     tend::take_up(server).await?;
     if let Err(problem) = channels::take_up(server) {
         tracing::error!(target: "hotcell::serve", reason = problem.detail, "messages of channels cannot be read");
     }
     schedule::begin_all(server);
     Ok(())
+}
+
+/// Serves meshes as their files are now, after something was changed of what is served.
+pub(crate) async fn follow(server: &Server) -> Result<(), Problem> {
+    let (meshes, agents) = (server.meshes().all(), server.agents().all());
+    let mut result = Ok(());
+    for mesh in &meshes {
+        let in_file = agents.iter().map(|(_, agent)| agent).find(|agent| agent.source() == mesh.in_file.source());
+        match in_file.filter(|agent| agent.mesh().is_some()) {
+            Some(agent) if Arc::ptr_eq(agent, &mesh.in_file) => {}
+            Some(agent) => result = yaml::follow(server, mesh, agent.clone()).await.and(result),
+            None => server.meshes().remove(mesh),
+        }
+    }
+    for (_, agent) in agents.into_iter().filter(|(_, agent)| agent.mesh().is_some()) {
+        if meshes.iter().all(|mesh| mesh.in_file.source() != agent.source()) {
+            server.meshes().add(agent);
+        }
+    }
+    schedule::begin_all(server);
+    result
 }
 
 /// Acts on what happens in a run that goes on, if it is one of a mesh.
@@ -69,7 +99,16 @@ pub(crate) fn routes() -> OpenApiRouter<Server> {
         .merge(callback::routes())
         .merge(system::routes())
         .merge(yaml::routes())
+        .merge(migrate::routes())
         .merge(channels::routes())
+}
+
+/// Ends the sessions whose time is over. Whoever looks at sessions does this first.
+fn end_sessions(server: &Server, mesh: &Mesh) -> Result<(), StoreError> {
+    match server.clock().now().checked_sub(mesh.settings.session_ttl) {
+        Some(since) => server.store().end_sessions(since),
+        None => Ok(()),
+    }
 }
 
 /// The variable with the secret of signatures.

@@ -155,15 +155,24 @@ async fn to_address(
     }
 }
 
+/// Where an answer to a seat is posted: where its file says, at an entry point that leads to it, or at any.
+fn answered_at(mesh: &Mesh, seat: &str) -> Option<String> {
+    let human = mesh.settings.agent(seat).and_then(|agent| agent.human.as_ref());
+    let own = human.and_then(|human| human.webhook.as_ref()?.inbound_endpoint.clone());
+    let entries = &mesh.settings.entry_points;
+    let entry = entries.iter().find(|entry| entry.target == seat).or(entries.first());
+    own.or_else(|| Some(format!("/webhook/{}", entry?.name)))
+}
+
 /// What is posted.
 fn body(server: &Server, mesh: &Mesh, session: &Session, ask: &Ask) -> Value {
     let question = &ask.open.question;
     let of_context = |name: &str| Some(Value::from(question.context.as_ref()?.as_object()?.get(name)?));
-    let first = mesh.settings.entry_points.first().map(|entry| format!("/webhook/{}", entry.name));
+    let path = answered_at(mesh, ask.seat());
     let mut body = json!({
         "session_id": session.key.id, "request_id": ask.request_id(), "agent_name": ask.seat(),
         "from_agent": of_context("from_agent"), "prompt": question.text, "context": of_context("context"),
-        "inputs": of_context("inputs"), "reply_url": first.map(|path| format!("{}{path}", server.base_url())), "expires_at": question.expires.map(time),
+        "inputs": of_context("inputs"), "reply_url": path.map(|path| format!("{}{path}", server.base_url())), "expires_at": question.expires.map(time),
     });
     if let Some(again) = of_context("_rerun_context") {
         body["_rerun_context"] = again;

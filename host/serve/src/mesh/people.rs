@@ -111,7 +111,8 @@ pub(super) async fn answer(
             data.insert(ours.clone(), value);
         }
     }
-    let operators = human.map(|human| &human.operator_ids[..]).unwrap_or_default();
+    // Whoever was asked is asked, also when the agent has another name since.
+    let operators = human.map_or(&ask.open.question.operator_ids[..], |human| &human.operator_ids[..]);
     if !operators.is_empty() {
         let who = data.get("operator_id").and_then(Value::as_str);
         if !who.is_some_and(|who| operators.iter().any(|operator| operator == who)) {
@@ -185,7 +186,8 @@ async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) ->
         let mut asks = standing(&server, &session).await?.asks;
         if let Some(operator) = &operator {
             asks.retain(|ask| {
-                let operators = seat(mesh, ask).map(|(_, human)| &human.operator_ids[..]).unwrap_or_default();
+                let asked = &ask.open.question.operator_ids;
+                let operators = seat(mesh, ask).map_or(asked, |(_, human)| &human.operator_ids);
                 operators.is_empty() || operators.contains(operator)
             });
         }

@@ -2,8 +2,10 @@
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use hotcell_runtime::leafmesh::state::{BROUGHT, FROM, OUTPUT};
-use hotcell_runtime::{Entry, Fact, RunId};
+use hotcell_graph::Object as GraphObject;
+use hotcell_runtime::leafmesh::AgentSettings;
+use hotcell_runtime::leafmesh::state::{BROUGHT, CAME, FROM, OUTPUT};
+use hotcell_runtime::{Fact, RunId};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -54,14 +56,14 @@ async fn rerun(
     Json(given): Json<Rerun>,
 ) -> Result<Response, Refused> {
     let mesh = &server.meshes().only()?;
-    let session = find(&server, tenant, &id)?;
-    if mesh.settings.agent(&agent).is_none() {
+    let session = find(&server, mesh, tenant, &id)?;
+    let Some(settings) = mesh.settings.agent(&agent) else {
         return Err(Problem::not_found(format!("there is no agent `{}`", shown(&agent))).into());
-    }
+    };
     let (mut input, source) = match given.new_input {
         Some(input) => (input, "new_input"),
         None => {
-            let stored = stored_input(&server, &session, &agent).await?.ok_or_else(|| {
+            let stored = stored_input(&server, &session, settings).await?.ok_or_else(|| {
                 Problem::conflict(format!("`{agent}` was given nothing in this session yet; say what with `new_input`"))
                     .kind("no-stored-input", "There is nothing to run it with")
             })?;
@@ -85,7 +87,11 @@ async fn rerun(
 }
 
 /// What an agent was given last in a session.
-async fn stored_input(server: &Server, session: &Session, agent: &str) -> Result<Option<Map<String, Value>>, Problem> {
+async fn stored_input(
+    server: &Server,
+    session: &Session,
+    agent: &AgentSettings,
+) -> Result<Option<Map<String, Value>>, Problem> {
     for run in server.store().runs_of_session(session.number, RUNS)? {
         if let Some(input) = given(server, &run.run, agent).await? {
             return Ok(Some(input));
@@ -94,28 +100,42 @@ async fn stored_input(server: &Server, session: &Session, agent: &str) -> Result
     Ok(None)
 }
 
-/// What an agent was given last in a run: what the agent before it gave, or what the run itself was given.
-async fn given(server: &Server, run: &RunId, agent: &str) -> Result<Option<Map<String, Value>>, Problem> {
+/// What an agent was given last in a run: what the agents before it gave, or what the run itself was given.
+async fn given(server: &Server, run: &RunId, agent: &AgentSettings) -> Result<Option<Map<String, Value>>, Problem> {
     let entries = server.runs().store().history(run).await?.whole()?;
-    let called = entries.iter().rev().find_map(|entry: &Entry| match &entry.fact {
-        Fact::Completed(completed) if entry.place.around().is_none() => {
-            let next = completed.next.as_deref().unwrap_or_default();
-            next.iter().any(|name| name == agent).then_some(completed)
+    let (mut arrived, mut worked_with): (Vec<&GraphObject>, Vec<&GraphObject>) = (Vec::new(), Vec::new());
+    for entry in &entries {
+        let Fact::Completed(completed) = &entry.fact else { continue };
+        if entry.place.around().is_some() {
+            continue;
         }
-        _ => None,
-    });
-    let Some(called) = called else { return Ok(None) };
-    let brought =
-        called.writes.iter().rev().find(|write| &*write.key == BROUGHT).and_then(|write| write.value.as_object());
-    let Some(brought) = brought else { return Ok(None) };
-    let part = |name: &str| brought.get(name).map(Value::from);
-    let mut input = match part(OUTPUT) {
+        if completed.node == agent.name {
+            worked_with = std::mem::take(&mut arrived);
+        }
+        let next = completed.next.as_deref().unwrap_or_default();
+        if next.contains(&agent.name) {
+            let brought = completed.writes.iter().rev().find(|write| &*write.key == BROUGHT);
+            arrived.extend(brought.and_then(|write| write.value.as_object()));
+        }
+    }
+    // It may work with them, or wait for more.
+    let arrived = if arrived.is_empty() { worked_with } else { arrived };
+    let Some(&last) = arrived.last() else { return Ok(None) };
+    let part = |of: &GraphObject, name: &str| of.get(name).map(Value::from);
+    let mut input = match part(last, OUTPUT) {
         Some(Value::Object(output)) => output,
         _ => Map::new(),
     };
-    if let Some(Value::String(from)) = part(FROM) {
-        let output = part(OUTPUT).unwrap_or_default();
-        input.insert("upstream_yields".to_owned(), json!({ from: output }));
+    let mut upstream = Map::new();
+    let first = if agent.waits { 0 } else { arrived.len() - 1 };
+    for &brought in &arrived[first..] {
+        if let Some(Value::Object(came)) = part(brought, CAME) {
+            upstream.extend(came);
+        } else if let Some(Value::String(from)) = part(brought, FROM) {
+            upstream.insert(from, part(brought, OUTPUT).unwrap_or_default());
+        }
     }
+    input.insert("from_agent".to_owned(), part(last, FROM).unwrap_or_else(|| "".into()));
+    input.insert("upstream_yields".to_owned(), upstream.into());
     Ok(Some(input))
 }

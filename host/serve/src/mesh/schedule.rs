@@ -1,26 +1,22 @@
-//! Agents that wake up by themselves.
-//!
-//! Of each wake-up the time is kept up to which nothing is left to do, and the session of a wake-up is named after its time: so it
-//! happens once, whenever the server ends.
+//! Agents that wake up by themselves. The session of a wake-up is named after its time: so it happens once, whenever the server ends.
 
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, SystemTime};
 
-use hotcell_runtime::leafmesh::{AgentSettings, LocalMinute, WakeUp};
+use async_trait::async_trait;
+use hotcell_runtime::leafmesh::{AgentSettings, WakeUp};
 use jiff::Timestamp;
-use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use super::begin::{At, Task, begin};
 use super::meshes::Mesh;
 use super::reply::Refused;
 use super::store::SessionKey;
+use crate::schedule::go_on::{Fired, Missed, Scheduled, go_on};
+use crate::schedule::times::Times;
 use crate::state::Server;
 use crate::store::StoreError;
 
-/// How long is waited before it is tried again to wake an agent, when there was no place for its run.
-const AGAIN: Duration = Duration::from_secs(5);
 /// Characters of the name of an agent that are part of the names of its sessions.
 const NAME: usize = 80;
 
@@ -40,10 +36,14 @@ pub(super) fn begin_all(server: &Server) {
                     continue;
                 }
             };
-            let (server, mesh, agent, wake) = (server.clone(), mesh.clone(), agent.clone(), wake.clone());
-            let (over, wakes) = (over.clone(), Wakes { server: server.clone(), mesh, agent, number, wake, zone });
+            let times = Times { cron: wake.cron.clone(), zone };
+            let (mesh, agent, wake) = (mesh.clone(), agent.clone(), wake.clone());
+            let fact = format!("woken:{}:{number}", agent.name);
+            let wakes = Wakes { server: server.clone(), mesh, agent, number, wake, times, fact };
+            let (over, begun) = (over.clone(), server.clock().working());
             server.meshes().tasks.spawn(async move {
-                if let Some(Err(error)) = over.run_until_cancelled(wakes.go_on()).await {
+                let clock = wakes.server.clock().clone();
+                if let Some(Err(error)) = over.run_until_cancelled(go_on(&*clock, &wakes, begun)).await {
                     tracing::error!(target: "hotcell::serve", agent = wakes.agent.name, %error, "an agent does not wake up any more");
                 }
             });
@@ -58,53 +58,49 @@ struct Wakes {
     agent: AgentSettings,
     number: usize,
     wake: WakeUp,
-    zone: TimeZone,
+    times: Times,
+    /// By what it is known up to when nothing is left to do
+    fact: String,
+}
+
+#[async_trait]
+impl Scheduled for Wakes {
+    fn name(&self) -> &str {
+        &self.agent.name
+    }
+
+    fn times(&self) -> &Times {
+        &self.times
+    }
+
+    fn missed(&self) -> Missed {
+        Missed { all: false, grace: self.mesh.settings.misfire_grace }
+    }
+
+    fn done(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.server.store().mesh_fact(&self.fact)?.and_then(|text| text.parse().ok()))
+    }
+
+    fn note(&self, done: Timestamp) -> Result<(), StoreError> {
+        self.server.store().remember(&self.fact, &done.to_string())
+    }
+
+    async fn fire(&self, due: Timestamp) -> Result<Fired, StoreError> {
+        Ok(match self.wake_up(due).await {
+            Ok(()) => Fired::Done,
+            // Somebody stopped the system, and a time that comes meanwhile is over.
+            Err(refused @ Refused::Documented(..)) => {
+                tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = refused.reason(), "an agent was not woken");
+                Fired::Done
+            }
+            // The next server makes it good.
+            Err(_) if self.server.runs().is_draining() => Fired::Ending,
+            Err(refused) => Fired::NotYet(refused.reason()),
+        })
+    }
 }
 
 impl Wakes {
-    async fn go_on(&self) -> Result<(), StoreError> {
-        let clock = self.server.clock();
-        let fact = format!("woken:{}:{}", self.agent.name, self.number);
-        let known = self.server.store().mesh_fact(&fact)?.and_then(|text| text.parse().ok());
-        let mut done = known.unwrap_or_else(|| instant(clock.now()));
-        if known.is_none() {
-            self.server.store().remember(&fact, &done.to_string())?;
-        }
-        let grace = self.mesh.settings.misfire_grace;
-        loop {
-            // What was missed by more than that is left out.
-            let oldest =
-                instant(clock.now().checked_sub(grace + Duration::from_secs(60)).unwrap_or(SystemTime::UNIX_EPOCH));
-            let Some(mut due) = next(&self.wake, &self.zone, done.max(oldest)) else { return Ok(()) };
-            if let Ok(left) = SystemTime::from(due).duration_since(clock.now()) {
-                clock.sleep(left).await;
-            }
-            let now = clock.now();
-            // Of several that were missed, the last one is made good.
-            while let Some(later) = next(&self.wake, &self.zone, due).filter(|later| SystemTime::from(*later) <= now) {
-                due = later;
-            }
-            while clock.now().duration_since(due.into()).unwrap_or_default() <= grace {
-                match self.wake_up(due).await {
-                    Ok(()) => break,
-                    // Somebody stopped the system, and a time that comes meanwhile is over.
-                    Err(refused @ Refused::Documented(..)) => {
-                        tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = refused.reason(), "an agent was not woken");
-                        break;
-                    }
-                    // The next server makes it good.
-                    Err(_) if self.server.runs().is_draining() => return Ok(()),
-                    Err(refused) => {
-                        tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = refused.reason(), "an agent cannot be woken yet");
-                        clock.sleep(AGAIN).await;
-                    }
-                }
-            }
-            self.server.store().remember(&fact, &due.to_string())?;
-            done = due;
-        }
-    }
-
     async fn wake_up(&self, due: Timestamp) -> Result<(), Refused> {
         let _working = self.server.clock().working();
         let name: String = self.agent.name.chars().take(NAME).collect();
@@ -120,72 +116,5 @@ impl Wakes {
         let at = At::Agent { name: self.agent.name.clone(), input };
         let task = Task { key, kind: "wake_up", at, is_beside: false };
         begin(&self.server, &self.mesh, task, false).await.map(drop)
-    }
-}
-
-fn instant(time: SystemTime) -> Timestamp {
-    Timestamp::try_from(time).unwrap_or_default()
-}
-
-/// The first time after another one. A local time that does not exist is the first minute after the gap, and of one that comes twice it
-/// is the first.
-fn next(wake: &WakeUp, zone: &TimeZone, after: Timestamp) -> Option<Timestamp> {
-    let local = zone.to_datetime(after);
-    let mut minute = LocalMinute {
-        year: local.year(),
-        month: local.month(),
-        day: local.day(),
-        hour: local.hour(),
-        minute: local.minute(),
-    };
-    loop {
-        minute = wake.cron.next_after(minute)?;
-        let LocalMinute { year, month, day, hour, minute: at } = minute;
-        let time = DateTime::new(year, month, day, hour, at, 0, 0).ok()?;
-        let due = match zone.to_ambiguous_timestamp(time).offset() {
-            AmbiguousOffset::Unambiguous { offset } | AmbiguousOffset::Fold { before: offset, .. } => {
-                offset.to_timestamp(time).ok()?
-            }
-            AmbiguousOffset::Gap { after, .. } => {
-                let before = after.to_timestamp(time).ok()?;
-                zone.following(before).next()?.timestamp()
-            }
-        };
-        if due > after {
-            return Some(due);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use hotcell_runtime::leafmesh::Cron;
-
-    use super::*;
-
-    fn times(cron: &str, zone: &str, after: &str, count: usize) -> Vec<String> {
-        let zone = TimeZone::get(zone).expect("a zone");
-        let wake =
-            WakeUp { cron: Cron::parse(cron).expect("an expression"), zone: String::new(), input: Default::default() };
-        let mut times = Vec::new();
-        let mut after: Timestamp = after.parse().expect("a time");
-        for _ in 0..count {
-            after = next(&wake, &zone, after).expect("one more");
-            times.push(after.to_string());
-        }
-        times
-    }
-
-    #[test]
-    fn a_time_that_does_not_exist_is_after_the_gap_and_one_that_comes_twice_is_the_first() {
-        let berlin = "Europe/Berlin";
-        let gap = times("30 2 * * *", berlin, "2026-03-28T12:00:00Z", 2);
-        assert_eq!(gap, ["2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"]);
-        let twice = times("30 2 * * *", berlin, "2026-10-24T12:00:00Z", 2);
-        assert_eq!(twice, ["2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"]);
-        // Every half hour of the night in which an hour comes twice.
-        let often = times("*/30 2 * * *", berlin, "2026-10-24T23:00:00Z", 3);
-        assert_eq!(often, ["2026-10-25T00:00:00Z", "2026-10-25T00:30:00Z", "2026-10-26T01:00:00Z"]);
-        assert_eq!(times("0 9 * * *", "Asia/Kolkata", "2026-01-01T00:00:00Z", 1), ["2026-01-01T03:30:00Z"]);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use hotcell_runtime::leafmesh::Scenario;
+use hotcell_runtime::leafmesh::{Scenario, scoring};
 use hotcell_runtime::{Clock, RunId, RunStatus};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -24,8 +24,6 @@ use super::tenant::Tenant;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 
-/// How much a scenario that takes all of its time loses.
-const LATENCY: f64 = 0.5;
 const RUNNING: &str = "running";
 const DONE: &str = "done";
 
@@ -151,16 +149,9 @@ async fn run_all(server: &Server, id: &str, mut kept: Kept) -> Result<(), Proble
         kept.scenarios.push(scored);
         keep(server, id, &kept)?;
     }
-    kept.fitness = fitness(&kept.scenarios);
+    kept.fitness = scoring::fitness(kept.scenarios.iter().map(|scored| (scored.weight, scored.score)));
     kept.status = DONE.to_owned();
     keep(server, id, &kept)
-}
-
-/// What all scores come to.
-fn fitness(scenarios: &[Scored]) -> Option<f64> {
-    let weights: f64 = scenarios.iter().map(|scored| scored.weight).sum();
-    let scores: f64 = scenarios.iter().map(|scored| scored.weight * scored.score).sum();
-    (weights > 0.0).then(|| scores / weights)
 }
 
 /// Runs a scenario and scores it.
@@ -208,9 +199,9 @@ async fn run(server: &Server, mesh: &Mesh, tenant: &str, scenario: &Scenario) ->
     };
     scored.outcome = status.as_str().to_owned();
     if status == RunStatus::Completed {
-        let took = clock.elapsed().saturating_sub(began).as_secs_f64() / scenario.timeout.as_secs_f64();
+        let took = clock.elapsed().saturating_sub(began);
         let expected = Value::from(&hotcell_graph::Value::Object(scenario.expected.clone()));
-        scored.score = matches(&expected, come.output()) * (1.0 - LATENCY * took.min(1.0));
+        scored.score = scoring::score(&expected, come.output(), took, scenario.timeout);
     }
     Ok(scored)
 }
@@ -245,64 +236,5 @@ async fn until_ended(server: &Server, run: &RunId) -> Result<(RunStatus, Come), 
             return Ok((status, come));
         }
         server.runs().store().grown(run, last).await?;
-    }
-}
-
-/// How much of what is expected is there: the part of its keys whose values are the same.
-fn matches(expected: &Value, output: Option<&Value>) -> f64 {
-    let Some(expected) = expected.as_object().filter(|expected| !expected.is_empty()) else { return 1.0 };
-    let got = |name: &String| output.and_then(|output| output.get(name));
-    let met = expected.iter().filter(|(name, value)| got(name).is_some_and(|got| same(value, got))).count();
-    met as f64 / expected.len() as f64
-}
-
-/// Whether two values are the same; `1` and `1.0` are.
-fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
-        }
-        (Value::Object(left), Value::Object(right)) => {
-            left.len() == right.len()
-                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| same(left, right)))
-        }
-        _ => left == right,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::{Scored, fitness, matches};
-
-    #[test]
-    fn every_key_that_is_met_counts_the_same() {
-        for (expected, output, score) in [
-            (json!({"a": 1}), json!({"a": 1.0, "b": 2}), 1.0),
-            (json!({"a": 1, "b": [1, {"c": null}]}), json!({"a": 2, "b": [1.0, {"c": null}]}), 0.5),
-            (json!({"a": {"b": 1}}), json!({"a": {"b": 1, "c": 2}}), 0.0),
-            (json!({"a": "1"}), json!({"a": 1}), 0.0),
-            (json!({}), json!(null), 1.0),
-            (json!({"a": null}), json!({}), 0.0),
-        ] {
-            assert_eq!(matches(&expected, Some(&output)), score, "{expected} {output}");
-        }
-        assert_eq!(matches(&json!({"a": 1}), None), 0.0);
-    }
-
-    #[test]
-    fn weights_count() {
-        let scored = |weight: f64, score: f64| Scored {
-            name: String::new(),
-            score,
-            timed_out: false,
-            weight,
-            session_id: String::new(),
-            outcome: String::new(),
-        };
-        assert_eq!(fitness(&[scored(1.0, 1.0), scored(3.0, 0.0)]), Some(0.25));
-        assert_eq!(fitness(&[scored(0.0, 1.0)]), None);
     }
 }

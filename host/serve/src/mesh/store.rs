@@ -79,8 +79,25 @@ fn find(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<Se
         .optional()
 }
 
+/// Behind the name of a session whose time was over: nobody can name it any more.
+const OVER: &str = "~";
+
 /// Sessions of meshes.
 impl Store {
+    /// Ends sessions in which nothing is under way and nothing has happened since then. What was posted in them stays for agents that
+    /// remember posts of other sessions.
+    pub(super) fn end_sessions(&self, since: SystemTime) -> Result<(), StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "UPDATE mesh_sessions SET id = id || '{OVER}' || number WHERE updated < ?1 AND instr(id, '{OVER}') = 0
+                     AND NOT EXISTS (SELECT 1 FROM mesh_runs WHERE session = mesh_sessions.number AND ended IS NULL)"
+                ))?
+                .execute([microseconds(since)])?;
+            Ok(())
+        })
+    }
+
     pub(super) fn session(&self, key: &SessionKey) -> Result<Option<Session>, StoreError> {
         self.read(|connection| find(connection, key))
     }
@@ -95,7 +112,8 @@ impl Store {
         self.read(|connection| {
             let mut sessions: Vec<Session> = connection
                 .prepare_cached(&format!(
-                    "SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 {open} ORDER BY number DESC LIMIT ?2"
+                    "SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 AND instr(id, '{OVER}') = 0 {open}
+                     ORDER BY number DESC LIMIT ?2"
                 ))?
                 .query_map(params![tenant, limit], session)?
                 .collect::<rusqlite::Result<_>>()?;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::meshes::Mesh;
 use super::store::{SessionKey, Turn};
-use super::{escalate, events, feed, history, outbound};
+use super::{escalate, events, feed, history, learn, outbound};
 use crate::input::kept_of;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -72,7 +72,9 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
         let _working = server.clock().working();
         for entry in &entries {
             let asked = match entry.entry.fact {
-                Fact::Expired { number } => asked_at(server, run, &entry.entry.place, number).await?,
+                Fact::Expired { number } | Fact::Answered { number, .. } => {
+                    asked_at(server, run, &entry.entry.place, number).await?
+                }
                 _ => None,
             };
             if let Some(mut event) = events::of_entry(mesh, entry, || asked) {
@@ -80,7 +82,7 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
                 events::note(server, &session, &format!("{run}:{}", entry.number), event.clone())?;
                 escalate::after(server, mesh, &session, &event).await?;
             }
-            feed::keep(server, mesh, session.number, run, entry)?;
+            feed::keep(server, session.number, run, entry)?;
             if let Fact::Asked { number, question } = &entry.entry.fact {
                 let place = entry.entry.place.clone();
                 let question = Question { id: format!("{place}:{number}"), ..question.clone() };
@@ -92,6 +94,7 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
     }
     let record = server.runs().find(run.as_str()).await?;
     if record.status.is_final() {
+        learn::note(server, mesh, run).await?;
         let output = history::output(server, run).await?.unwrap_or_default();
         server.store().note_end(run, record.status.as_str(), &output)?;
     }

@@ -19,7 +19,7 @@ use super::request::{is_dual, new_session, reply};
 use super::session::{Status, standing};
 use super::signature::{Rules, Signed, verify};
 use super::tenant::Tenant;
-use super::{Mesh, secret};
+use super::{Mesh, end_sessions, secret};
 use crate::api::extract::read;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -93,6 +93,13 @@ pub(super) fn take_text(object: &mut Map<String, Value>, name: &str) -> Result<O
     }
 }
 
+/// Whether this is no entry point, and all the same where answers of a person are said to arrive.
+fn is_for_answers(mesh: &Mesh, name: &str) -> bool {
+    let path = format!("/webhook/{name}");
+    let webhooks = mesh.settings.agents.iter().filter_map(|agent| agent.human.as_ref()?.webhook.as_ref());
+    webhooks.into_iter().any(|webhook| webhook.inbound_endpoint.as_ref() == Some(&path))
+}
+
 /// Send work to an entry point, or the answer that a session waits for
 ///
 /// Of a session that waits for a person, the post is the answer, at whichever entry point it arrives; of one that works, it is
@@ -110,7 +117,7 @@ async fn webhook(
 ) -> Result<Response, Refused> {
     server.ready().cancelled().await;
     let mesh = &server.meshes().only()?;
-    if mesh.settings.entry_point(&entry).is_none() {
+    if mesh.settings.entry_point(&entry).is_none() && !is_for_answers(mesh, &entry) {
         return Err(Problem::not_found(format!("there is no entry point `{}`", shown(&entry))).into());
     }
     let limits = mesh.settings.webhooks;
@@ -134,6 +141,7 @@ async fn webhook(
     check_system(&server)?;
     let key = tenant.session(&session.unwrap_or_else(new_session))?;
     let lock = mesh.doing.sessions.lock(&key).await;
+    end_sessions(&server, mesh)?;
     let known = server.store().session(&key)?;
     let standing = match &known {
         Some(session) => Some(standing(&server, session).await?),

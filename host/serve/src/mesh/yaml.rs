@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
+use hotcell_runtime::Agent;
 use hotcell_runtime::diagnostic::{Diagnostic, Severity, SourceFile, render};
 use hotcell_runtime::leafmesh::{fields_of_type, variables_of, written};
 use http::StatusCode;
@@ -18,7 +19,7 @@ use utoipa_axum::routes;
 
 use super::meshes::Mesh;
 use super::reply::{Refused, documented};
-use super::schedule;
+use super::{feed, schedule};
 use crate::api::extract::{Json, read};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -194,6 +195,31 @@ fn unset(text: &str) -> String {
 }
 
 async fn change(server: &Server, name: &str, given: Map<String, Value>, change: Change) -> Result<Response, Refused> {
+    let changed = apply(server, name, |config| {
+        let agent = agent_of(config, name)?;
+        match change {
+            Change::Merge => merge(agent, given),
+            Change::Replace => *agent = given,
+        }
+        Ok(name.to_owned())
+    });
+    let (name, config) = changed.await?;
+    Ok(documented(StatusCode::OK, json!({ "name": name, "config": config })))
+}
+
+/// What a configuration says of an agent.
+pub(super) fn agent_of<'c>(config: &'c mut Value, name: &str) -> Result<&'c mut Map<String, Value>, Problem> {
+    let agent = config.get_mut("agents").and_then(|agents| agents.get_mut(name)).and_then(Value::as_object_mut);
+    agent.ok_or_else(|| Problem::not_found(format!("there is no agent `{}`", shown(name))))
+}
+
+/// Changes the mesh by what an edit makes of its configuration, which gives the name that the agent has then: that, and what is said of
+/// it. If the result would not load, nothing is changed.
+pub(super) async fn apply(
+    server: &Server,
+    name: &str,
+    edit: impl FnOnce(&mut Value) -> Result<String, Problem>,
+) -> Result<(String, Value), Refused> {
     let mesh = &server.meshes().only()?;
     let _changing = mesh.doing.changing.lock().await;
     let file = in_file(server, mesh)?;
@@ -201,16 +227,12 @@ async fn change(server: &Server, name: &str, given: Map<String, Value>, change: 
     let in_file = value_of(mesh, file.clone()).map_err(unread)?;
     let current = changed(server, &file)?.unwrap_or_else(|| file.clone());
     let mut config = value_of(mesh, current).map_err(unread)?;
-    let agent = config.get_mut("agents").and_then(|agents| agents.get_mut(name)).and_then(Value::as_object_mut);
-    let agent = agent.ok_or_else(|| Problem::not_found(format!("there is no agent `{}`", shown(name))))?;
-    match change {
-        Change::Merge => merge(agent, given),
-        Change::Replace => *agent = given,
-    }
-    let changed = Value::Object(agent.clone());
+    agent_of(&mut config, name)?;
+    let name_now = edit(&mut config)?;
+    let changed = Value::Object(agent_of(&mut config, &name_now)?.clone());
     let mut moved = Vec::new();
     let of_file = in_file.get("agents").and_then(|agents| agents.get(name));
-    moved_variables(&mut changed.clone(), of_file, name, &mut |_, place| moved.push(place.to_owned()));
+    moved_variables(&mut changed.clone(), of_file, &name_now, &mut |_, place| moved.push(place.to_owned()));
     if !moved.is_empty() {
         let detail = format!(
             "only the file may say where variables go, and nothing was changed; write the value, or change the file: {}",
@@ -227,18 +249,22 @@ async fn change(server: &Server, name: &str, given: Map<String, Value>, change: 
     })?;
     let kept = serde_json::to_string(&Changed { of: file, text }).map_err(|error| Problem::internal(&error))?;
     server.store().remember(CHANGED, &kept)?;
-    server.meshes().exchange(mesh, agent);
+    server.meshes().exchange(mesh, Arc::new(agent), mesh.in_file.clone());
+    feed::take_over(server)?;
     schedule::begin_all(server);
-    Ok(documented(StatusCode::OK, json!({ "name": name, "config": changed })))
+    Ok((name_now, changed))
 }
 
-fn merge(agent: &mut Map<String, Value>, given: Map<String, Value>) {
+/// Merges what is given with what an agent says. With another `agent_type` the fields of the old one go.
+pub(super) fn merge(agent: &mut Map<String, Value>, given: Map<String, Value>) {
     let before = agent.get("agent_type").and_then(Value::as_str).unwrap_or("llm").to_owned();
     let after = given.get("agent_type").and_then(Value::as_str).unwrap_or(&before).to_owned();
     if before != after {
         let kept = fields_of_type(&after);
         let gone = fields_of_type(&before);
         agent.retain(|name, _| !gone.contains(&name.as_str()) || kept.contains(&name.as_str()));
+        // Which type it is says that, too.
+        agent.remove("is_human_powered");
     }
     for (name, value) in given {
         match (agent.get_mut(&name), value) {
@@ -264,11 +290,23 @@ fn merge(agent: &mut Map<String, Value>, given: Map<String, Value>) {
     }
 }
 
+/// Serves the mesh as it is in files that were changed. What was changed of its agents over HTTP counts as long as the mesh's own
+/// file says what it said then, whatever else was changed that it is loaded from.
+pub(super) async fn follow(server: &Server, mesh: &Mesh, in_file: Arc<Agent>) -> Result<(), Problem> {
+    let _changing = mesh.doing.changing.lock().await;
+    server.meshes().exchange(mesh, in_file.clone(), in_file.clone());
+    let is_of = |known: &Arc<Mesh>| Arc::ptr_eq(&known.doing, &mesh.doing);
+    match server.meshes().all().into_iter().find(is_of) {
+        Some(mesh) => restore(server, &mesh).await,
+        None => Ok(()),
+    }
+}
+
 /// Serves the mesh as it was changed before the server ended, if its file says what it said then.
 pub(super) async fn restore(server: &Server, mesh: &Mesh) -> Result<(), Problem> {
     let Some(text) = changed(server, &in_file(server, mesh)?)? else { return Ok(()) };
     match server.runs().host().load_text_async(&mesh.agent, text).await {
-        Ok(agent) => server.meshes().exchange(mesh, agent),
+        Ok(agent) => server.meshes().exchange(mesh, Arc::new(agent), mesh.in_file.clone()),
         Err(failure) => {
             let reason = render(&failure.diagnostics, false);
             tracing::error!(target: "hotcell::serve", reason, "changes of the mesh do not load any more; its file counts");

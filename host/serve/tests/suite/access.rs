@@ -13,8 +13,8 @@ fn keys(desk: &Desk) -> Keys {
 }
 
 /// A new key with these roles, as it is shown.
-fn key(desk: &Desk, roles: &[Role]) -> String {
-    keys(desk).add("test", roles, None).expect("made").reveal()
+pub(crate) fn key(desk: &Desk, roles: &[Role]) -> String {
+    keys(desk).add("test", None, roles, None).expect("made").reveal()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,9 +44,9 @@ async fn what_is_no_key_that_counts_is_refused() {
     let desk = Desk::with(&[ECHO]).await;
     let token = key(&desk, &[Role::Run]);
     let past = SystemTime::now() - Duration::from_secs(1);
-    let expired = keys(&desk).add("old", &[Role::Run], Some(past)).unwrap().reveal();
+    let expired = keys(&desk).add("old", None, &[Role::Run], Some(past)).unwrap().reveal();
     let later =
-        keys(&desk).add("new", &[Role::Run], Some(SystemTime::now() + Duration::from_secs(60))).unwrap().reveal();
+        keys(&desk).add("new", None, &[Role::Run], Some(SystemTime::now() + Duration::from_secs(60))).unwrap().reveal();
     let get = || desk.get("/runs");
     ok(get().bearer_auth(&later)).await;
     let (id, secret) = (token.split('_').nth(1).unwrap(), token.split('_').nth(2).unwrap());

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use futures::StreamExt as _;
+use hotcell_runtime::plugins::Trust;
 use hotcell_runtime::{
     CancellationToken, Clock, Environment, Host, HostOptions, JournalChoice, ManualClock, SystemClock,
 };
@@ -80,7 +81,7 @@ impl Model {
         until("the model is asked", || self.requests().len() >= count).await;
     }
 
-    async fn serve() -> (Self, String) {
+    pub(crate) async fn serve() -> (Self, String) {
         let model = Model::default();
         let router = Router::new().route("/chat/completions", post(complete)).with_state(model.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -135,6 +136,15 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
+/// The same for what has to be asked for.
+pub(crate) async fn until_async(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < Duration::from_secs(60), "waited too long until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Where a test works.
 pub(crate) struct Desk {
     folder: Arc<TempDir>,
@@ -143,6 +153,7 @@ pub(crate) struct Desk {
     pub(crate) model: Model,
     model_url: String,
     clock: Arc<dyn Clock>,
+    trust: Option<Trust>,
     shutdown: CancellationToken,
     serving: Option<JoinHandle<()>>,
 }
@@ -172,7 +183,7 @@ impl Desk {
             std::fs::write(path, text).expect("written");
         }
         let (model, model_url) = Model::serve().await;
-        Desk::start(folder, model, model_url, clock, change).await
+        Desk::start(folder, model, model_url, clock, None, change).await
     }
 
     async fn start(
@@ -180,6 +191,7 @@ impl Desk {
         model: Model,
         model_url: String,
         clock: Arc<dyn Clock>,
+        trust: Option<Trust>,
         change: impl FnOnce(&mut ServeSettings),
     ) -> Self {
         let path = folder.path().to_owned();
@@ -190,14 +202,15 @@ impl Desk {
             ..ServeSettings::default()
         };
         change(&mut settings);
-        let host = host(&path, &model_url, clock.clone());
+        let host = host(&path, &model_url, clock.clone(), trust.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let server = Server::new(host, settings).await.expect("a server");
         let shutdown = CancellationToken::new();
         let stop = shutdown.clone();
         let serving = tokio::spawn(async move { server.serve(listener, stop).await.expect("served") });
-        let desk = Desk { folder, url, client: client(), model, model_url, clock, shutdown, serving: Some(serving) };
+        let desk =
+            Desk { folder, url, client: client(), model, model_url, clock, trust, shutdown, serving: Some(serving) };
         while desk.get("/ready").send().await.expect("a reply").status() != 200 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -210,7 +223,7 @@ impl Desk {
 
     /// A host of its own with the same journal.
     pub(crate) fn host(&self) -> Host {
-        host(self.folder(), &self.model_url, self.clock.clone())
+        host(self.folder(), &self.model_url, self.clock.clone(), self.trust.clone())
     }
 
     /// Tells the server to stop.
@@ -225,12 +238,23 @@ impl Desk {
     }
 
     /// Another server with the same agents and the same journal.
-    pub(crate) async fn again(mut self) -> Self {
+    pub(crate) async fn again(self) -> Self {
+        self.again_set_up(|_| {}).await
+    }
+
+    /// Another server with the same agents and the same journal, set up in its own way.
+    pub(crate) async fn again_set_up(mut self, change: impl FnOnce(&mut ServeSettings)) -> Self {
         if self.serving.is_some() {
             self.stop().await;
         }
-        let clock = self.clock.clone();
-        Desk::start(self.folder.clone(), self.model.clone(), self.model_url.clone(), clock, |_| {}).await
+        let (clock, trust) = (self.clock.clone(), self.trust.clone());
+        Desk::start(self.folder.clone(), self.model.clone(), self.model_url.clone(), clock, trust, change).await
+    }
+
+    /// Another one that trusts no folders but these.
+    pub(crate) async fn trusting(mut self, trust: Trust) -> Self {
+        self.trust = Some(trust);
+        self.again().await
     }
 
     pub(crate) fn get(&self, path: &str) -> RequestBuilder {
@@ -278,20 +302,22 @@ impl Drop for Desk {
 }
 
 /// A client that knows nothing of proxies.
-fn client() -> Client {
+pub(crate) fn client() -> Client {
     // Every client wants to know how to encrypt, also one that never does.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder().no_proxy().build().expect("a client")
 }
 
-fn host(folder: &Path, model_url: &str, clock: Arc<dyn Clock>) -> Host {
+fn host(folder: &Path, model_url: &str, clock: Arc<dyn Clock>, trust: Option<Trust>) -> Host {
     let variables = [("HOTCELL_MODEL_URL", model_url), ("HOTCELL_MODEL", "test:small"), ("DESK_SECRET", SECRET)];
+    let isolated = HostOptions::isolated();
     let options = HostOptions {
         journal: JournalChoice::File(folder.join("runs.db")),
         environment: Environment::of(variables),
         clock,
         cache_dir: Some(env!("CARGO_TARGET_TMPDIR").into()),
-        ..HostOptions::isolated()
+        trust: trust.or(isolated.trust.clone()),
+        ..isolated
     };
     Host::new(options).expect("a host")
 }
@@ -362,7 +388,8 @@ impl Events {
                 let field = |name: &str| {
                     event.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ").map(str::to_owned))
                 };
-                let Some(data) = field("data") else { continue };
+                // An event without data only says where to come back to.
+                let Some(data) = field("data").filter(|data| !data.is_empty()) else { continue };
                 let data = serde_json::from_str(&data).expect("JSON");
                 return Some(Told { event: field("event").unwrap_or_default(), id: field("id"), data });
             }

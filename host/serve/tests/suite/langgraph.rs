@@ -1,28 +1,15 @@
 //! The addresses of LangGraph's clients, and those clients themselves where `clients/install.sh` has installed them.
 
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::{Value, json};
 
+use crate::clients::drive;
 use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok, problem};
 
 #[tokio::test(flavor = "multi_thread")]
-#[allow(clippy::print_stderr)] // says why nothing was tested
 async fn langgraph_sdk_drives_threads_runs_streams_and_interrupts() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = here.join("../../target/serve-clients/bin/python");
-    if !python.is_file() {
-        eprintln!("langgraph-sdk is not installed: run host/serve/tests/clients/install.sh");
-        return;
-    }
     let desk = Desk::with(&[ASK, COUNT, ECHO, SLOW]).await;
     desk.model.answers(2);
-    let (script, url) = (here.join("tests/clients/langgraph.py"), desk.url.clone());
-    let ended = tokio::task::spawn_blocking(move || Command::new(python).arg(script).arg(url).output());
-    let ended = ended.await.expect("no panic").expect("it runs");
-    let said = String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.success() && said == "driven\n", "{said}{}", String::from_utf8_lossy(&ended.stderr));
+    drive("langgraph.py", &[&desk.url]).await;
 }
 
 /// A thread that is there.

@@ -1,16 +1,32 @@
 //! The server over real HTTP on a loopback port.
 
+mod a2a;
 mod access;
 mod agents;
+mod agui;
 mod bad_input;
+mod bundles;
+mod changes;
+mod clients;
+mod collector;
 mod desk;
 mod langgraph;
 mod limits;
+mod mcp;
 mod mesh;
 mod mesh_time;
+mod metrics;
+mod oidc;
+mod openai;
 mod openapi;
 mod people;
+mod plugins;
+mod quota;
 mod restart;
 mod runs;
+mod schedules;
+mod site;
 mod streams;
+mod tenants;
 mod threads;
+mod traces;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::desk::{ASK, Desk, ok, problem};
 
 /// Asks two questions side by side.
-const TWO: (&str, &str) =
+pub(crate) const TWO: (&str, &str) =
     ("two/agent.yaml", include_str!("../../../../tests/cases/data/passing/sherma-questions-side-by-side/agent.yaml"));
 
 #[tokio::test(flavor = "multi_thread")]

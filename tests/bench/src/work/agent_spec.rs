@@ -291,7 +291,7 @@ fn end(id: &str, output: Value) -> Value {
 }
 
 /// Each tool gets what the one before gave.
-fn chain(length: u32) -> Value {
+pub(super) fn chain(length: u32) -> Value {
     let ids: Vec<String> = (0..length).map(|number| format!("n{number}")).collect();
     let mut nodes = vec![start("start", text("text"))];
     nodes.extend(ids.iter().map(|id| tool_node(id)));

@@ -89,6 +89,7 @@ pub(crate) fn ports() -> Ports {
         web: Arc::new(hotcell_engine::Nobody),
         agents: Arc::new(hotcell_engine::Nobody),
         clock: Arc::new(hotcell_engine::SystemClock::default()),
+        meter: Arc::new(hotcell_engine::Tally::default()),
     }
 }
 

@@ -97,7 +97,7 @@ fn plugin_of(agent: u32) -> String {
 }
 
 /// Plugins with the functions of so many agents.
-fn write_plugins(folder: &Path, agents: u32) -> Result<(), Failure> {
+pub(super) fn write_plugins(folder: &Path, agents: u32) -> Result<(), Failure> {
     fs::create_dir_all(folder.join("plugins"))?;
     for first in (0..agents).step_by(FUNCTIONS as usize) {
         let tool = |number| json!({ "name": format!("a{number}"), "description": "One more", "parameters": { "type": "object" } });

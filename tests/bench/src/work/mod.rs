@@ -13,6 +13,8 @@ mod plugins;
 mod process;
 mod recording;
 mod scripts;
+mod serve;
+pub(crate) mod sessions;
 mod sherma;
 mod tools;
 pub(crate) mod waiting;
@@ -135,6 +137,16 @@ pub(crate) fn all() -> Vec<Work> {
             name: "mesh",
             about: "agents of a mesh that call each other, conditions of edges, loading a large mesh",
             run: |rounds| Box::pin(mesh::mesh(rounds)),
+        },
+        Work {
+            name: "serve",
+            about: "the server over HTTP: runs a second, clients that follow, runs that wait, and LangGraph's own server",
+            run: |rounds| Box::pin(serve::serve(rounds)),
+        },
+        Work {
+            name: "sessions",
+            about: "1,000 sessions at once of a mesh with ten agents and a fan-in, and what they take while they wait",
+            run: |rounds| Box::pin(sessions::sessions(rounds)),
         },
         Work {
             name: "waiting",

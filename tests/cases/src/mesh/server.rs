@@ -168,7 +168,7 @@ pub(super) fn make_keys(auth: Option<&Auth>, file: &Path) -> Result<IndexMap<Str
     let users = auth.keys.iter().map(|key| (key, &[Role::Run, Role::Answer][..]));
     let administrators = auth.admin_keys.iter().map(|key| (key, &Role::ALL[..]));
     let make = |(name, roles): (&String, &[Role])| {
-        let made = keys.add(name, roles, None).map_err(|error| with_causes(&error))?;
+        let made = keys.add(name, None, roles, None).map_err(|error| with_causes(&error))?;
         Ok((name.clone(), made.reveal()))
     };
     users.chain(administrators).map(make).collect()

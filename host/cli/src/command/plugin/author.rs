@@ -1,8 +1,8 @@
-//! `hotcell plugin new` and `build`
+//! `hotcell plugin new`, `setup` and `build`
 
 use std::path::{Path, PathBuf};
 
-use hotcell_authoring::{BuildEvent, Built, Kind, Language, NewPlugin, Tools};
+use hotcell_authoring::{BuildError, BuildEvent, Built, Kind, Language, Native, NewPlugin, SetupEvent, Shared, Tools};
 use hotcell_runtime::plugins::Plugin as Component;
 
 use super::{Context, print, quoted};
@@ -30,7 +30,7 @@ pub(super) fn new(context: &Context, arguments: &PluginNew) -> Result<Exit, Fail
         print(&file.display().to_string())?;
     }
     let mut steps = vec![format!("cd {}", quoted(&folder.to_string_lossy()))];
-    let missing = hotcell_authoring::missing_tool(&folder, language, &Tools::from_environment());
+    let missing = hotcell_authoring::missing_tool(&folder, language, &tools());
     if let Some(missing) = &missing {
         match missing.install_command() {
             Some(command) => steps.push(command.to_owned()),
@@ -42,9 +42,36 @@ pub(super) fn new(context: &Context, arguments: &PluginNew) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
+/// The tools of this machine, and those that `hotcell plugin setup` installed.
+fn tools() -> Tools {
+    let tools = Tools::from_environment();
+    match hotcell_runtime::toolchains_folder() {
+        Some(folder) => tools.with_shared(folder),
+        None => tools,
+    }
+}
+
+pub(super) fn setup(context: &Context, language: &str) -> Result<Exit, Failure> {
+    let Some(language) = Language::ALL.into_iter().find(|known| known.word() == language) else {
+        return Err(Failure::refused(format!("there is no language `{}`", one_line(language, 100))));
+    };
+    let mut tell = |event: SetupEvent| {
+        let SetupEvent::Running { command } = event;
+        context.screen.working(&format!("running `{}`", one_line(&command, 200)));
+    };
+    let folder = hotcell_authoring::setup(Shared::of(language), &tools(), &mut tell);
+    context.screen.worked();
+    match folder.map_err(|error| Failure::failed(lines(&error.to_string())))? {
+        Some(folder) => print(&format!("the tools for plugins in {language} are in `{}`", folder.display()))?,
+        None => print(&format!("the tools for plugins in {language} are there"))?,
+    }
+    Ok(Exit::Done)
+}
+
 pub(super) fn build(context: &Context, project: &Path) -> Result<Exit, Failure> {
     let built = built(context, project)?;
-    print(&format!("{}\n  {} bytes, sha256 {}", built.path.display(), built.size, built.digest))?;
+    let unchanged = if built.is_unchanged { " (unchanged)" } else { "" };
+    print(&format!("{}{unchanged}\n  {} bytes, sha256 {}", built.path.display(), built.size, built.digest))?;
     let list = |names: &[String]| one_line(&names.join(", "), 1_000);
     print(&format!("  exports  {}\n  imports  {}", list(&built.exports), list(&built.imports)))?;
     match Component::read(&built.path) {
@@ -70,12 +97,25 @@ pub(super) fn component_of(context: &Context, project: &Path) -> Result<PathBuf,
     built(context, project).map(|built| built.path)
 }
 
+/// The plugin as a program of this machine.
+pub(super) fn native(context: &Context, project: &Path) -> Result<Native, Failure> {
+    reported(context, |tell| hotcell_authoring::native(project, &tools(), tell))
+}
+
 fn built(context: &Context, project: &Path) -> Result<Built, Failure> {
+    reported(context, |tell| hotcell_authoring::build_with(project, &tools(), tell))
+}
+
+/// Works on a project, and says what runs.
+fn reported<T>(
+    context: &Context,
+    work: impl FnOnce(&mut dyn FnMut(BuildEvent)) -> Result<T, BuildError>,
+) -> Result<T, Failure> {
     let mut tell = |event: BuildEvent| {
         let BuildEvent::Running { program, purpose } = event;
         context.screen.working(&format!("running `{}` {purpose}", one_line(&program, 200)));
     };
-    let built = hotcell_authoring::build(project, &mut tell);
+    let done = work(&mut tell);
     context.screen.worked();
-    built.map_err(|error| Failure::failed(lines(&error.to_string())))
+    done.map_err(|error| Failure::failed(lines(&error.to_string())))
 }

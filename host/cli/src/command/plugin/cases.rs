@@ -1,9 +1,12 @@
 //! `hotcell plugin test` and `bench`: an author's cases, played and measured.
 
+mod fast;
+
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hotcell_harness::{Baseline, Case, Compared, Harness, Played, read_cases};
+use hotcell_harness::{Baseline, Case, Compared, CompileEvent, CompileListener, Harness, Played, read_cases};
 use hotcell_runtime::plugins::Grants;
 use hotcell_runtime::plugins::Plugin as Component;
 
@@ -20,6 +23,9 @@ use crate::untrusted::{lines, one_line};
 const MEASURED: Duration = Duration::from_millis(500);
 
 pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Failure> {
+    if arguments.fast {
+        return fast::test(context, arguments);
+    }
     let mut project = Project::open(context, &arguments.project, arguments.component.as_deref(), arguments.yes)?;
     project.choose(&arguments.cases)?;
     if arguments.record {
@@ -58,7 +64,8 @@ pub(super) fn test(context: &Context, arguments: &PluginTest) -> Result<Exit, Fa
         }
         fresh.note(name, &played.usage);
         wrong += usize::from(!played.problems.is_empty());
-        report(context, name, &played, arguments.verbose)?;
+        let used = format!("{}, {}", played.usage.fuel, played.usage.peak_memory);
+        report(context, name, &played, Some(&used), arguments.verbose)?;
     }
     if arguments.update {
         baseline = Baseline { digest: project.digest.clone(), engine: hotcell_harness::ENGINE.to_owned(), ..fresh };
@@ -110,6 +117,32 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string())
 }
 
+/// The cases of a plugin, which has some.
+fn cases_in(folder: &Path) -> Result<Vec<(String, Case)>, Failure> {
+    let cases = read_cases(folder).map_err(|error| Failure::refused(error.to_string()))?;
+    if cases.is_empty() {
+        return Err(Failure::refused(format!("there are no cases in `{}`", folder.display())).help(
+            "a case is a JSON file there, such as `{\"tool\": \"add\", \"arguments\": {\"a\": 1}, \"expect\": {\"output\": 1}}`",
+        ));
+    }
+    Ok(cases)
+}
+
+/// Keeps the cases that one of these texts is part of the name of; all where there is none.
+fn choose(cases: &mut Vec<(String, Case)>, wanted: &[String]) -> Result<(), Failure> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<String> = cases.iter().map(|(name, _)| name.clone()).collect();
+    cases.retain(|(name, _)| wanted.iter().any(|part| name.contains(part.as_str())));
+    if cases.is_empty() {
+        let wanted = one_line(&wanted.join("`, `"), 200);
+        return Err(Failure::refused(format!("no case has `{wanted}` in its name"))
+            .help(format!("the cases are {}", one_line(&names.join(", "), 1_000))));
+    }
+    Ok(())
+}
+
 /// A plugin with its cases.
 struct Project {
     folder: PathBuf,
@@ -123,11 +156,7 @@ struct Project {
 impl Project {
     fn open(context: &Context, project: &Path, component: Option<&Path>, yes: bool) -> Result<Self, Failure> {
         let folder = project.join("cases");
-        let mut cases = read_cases(&folder).map_err(|error| Failure::refused(error.to_string()))?;
-        if cases.is_empty() {
-            return Err(Failure::refused(format!("there are no cases in `{}`", folder.display()))
-                .help("a case is a JSON file there, such as `{\"tool\": \"add\", \"arguments\": {\"a\": 1}, \"expect\": {\"output\": 1}}`"));
-        }
+        let mut cases = cases_in(&folder)?;
         agree_to_directories(context, &mut cases, yes)?;
         let component = match component {
             Some(component) => component.to_owned(),
@@ -141,25 +170,18 @@ impl Project {
             // A script says nothing about itself.
             Err(_) => hotcell_harness::digest(&bytes),
         };
-        let cache = hotcell_runtime::cells_cache();
-        let harness = Harness::new(cache).map_err(failed)?;
+        let screen = context.screen.clone();
+        let on_compile: CompileListener = Arc::new(move |event: &CompileEvent| match event {
+            CompileEvent::Started { .. } => screen.working("compiling the component for this machine"),
+            CompileEvent::Finished { .. } => screen.worked(),
+        });
+        let harness = Harness::telling(hotcell_runtime::cells_cache(), Some(on_compile)).map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         Ok(Project { folder, cases, bytes, digest, harness, runtime })
     }
 
-    /// Keeps the cases that one of these texts is part of the name of; all where there is none.
     fn choose(&mut self, wanted: &[String]) -> Result<(), Failure> {
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<String> = self.cases.iter().map(|(name, _)| name.clone()).collect();
-        self.cases.retain(|(name, _)| wanted.iter().any(|part| name.contains(part.as_str())));
-        if self.cases.is_empty() {
-            let wanted = one_line(&wanted.join("`, `"), 200);
-            return Err(Failure::refused(format!("no case has `{wanted}` in its name"))
-                .help(format!("the cases are {}", one_line(&names.join(", "), 1_000))));
-        }
-        Ok(())
+        choose(&mut self.cases, wanted)
     }
 
     fn play(&self, context: &Context, case: &Case, record: bool) -> Result<Played, Failure> {
@@ -230,18 +252,19 @@ fn record(folder: &Path, name: &str, played: &Played) -> Result<(), Failure> {
     std::fs::write(&file, text).map_err(|error| wrong(&error))
 }
 
-fn report(context: &Context, name: &str, played: &Played, verbose: bool) -> Result<(), Failure> {
+/// Tells what came of a case, and what it used where that was measured.
+fn report(context: &Context, name: &str, played: &Played, used: Option<&str>, verbose: bool) -> Result<(), Failure> {
     let colour = context.colours_output();
     let painted =
         |style: anstyle::Style, text: &str| if colour { format!("{style}{text}{style:#}") } else { text.to_owned() };
-    let used = format!("{}, {}", played.usage.fuel, played.usage.peak_memory);
     let passed = played.problems.is_empty();
     let word = if passed { painted(GOOD, "ok  ") } else { painted(ERROR, "FAIL") };
-    print(&format!("{word}  {name}  ({used})"))?;
+    let told = used.map(|used| format!("  ({used})")).unwrap_or_default();
+    print(&format!("{word}  {name}{told}"))?;
     if passed && !verbose {
         return Ok(());
     }
-    if verbose {
+    if verbose && used.is_some() {
         print(&format!("    {}", describe_usage(&played.usage)))?;
     }
     for problem in &played.problems {

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use hotcell_runtime::plugins::{Owner, Plugin as Component, Standing, install, install_bytes, uninstall};
-use hotcell_runtime::shipped_plugins;
+use hotcell_runtime::plugins::{Owner, Plugin as Component, Standing, install, install_bytes};
+use hotcell_runtime::{RemoveError, shipped_plugins};
 
 use super::{Context, Desk, explained, print, quoted, word};
 use crate::arguments::PluginFolders;
@@ -81,13 +81,11 @@ pub(super) fn add(context: &Context, file: &Path, folders: &PluginFolders, repla
 
 pub(super) fn revoke(context: &Context, name: &str, folders: &PluginFolders) -> Result<Exit, Failure> {
     let mut desk = Desk::new(context, folders)?;
-    if !desk.folder.knows(name) {
+    if !desk.revoke(name)? {
         desk.find(name)?;
         print(&format!("`{name}` was granted nothing"))?;
         return Ok(Exit::Done);
     }
-    let trust = desk.host.trust().clone();
-    desk.folder.revoke(name, &trust)?;
     print(&format!("`{name}` may do nothing any more"))?;
     if let Some((file, plugin)) = desk.catalogue.find(name)
         && let Standing::Waiting { .. } = desk.standing(file, plugin)
@@ -110,29 +108,15 @@ pub(super) fn remove(
         Err(missing) if purge => return purge_alone(context, &desk, name, yes, missing),
         Err(missing) => return Err(missing),
     };
-    let own = folders.folder.join("plugins");
-    if !file.starts_with(&own) {
-        return Err(Failure::refused(format!("`{name}` lies in `{}`, not in `{}`", file.display(), own.display()))
-            .help("delete the file there, if you want it gone from there too"));
-    }
-    let owner = desk.host.owner(desk.folder.path(), &file, name)?;
-    let stores = desk.host.stores()?;
-    let kept = stores.amount_of(&owner)?;
+    desk.check_own(&file, name)?;
+    let kept = desk.kept(&file, name)?;
     if purge && kept.keys > 0 && !yes {
         context.confirm(&format!("Delete all that `{name}` has stored here ({kept})?"))?;
     }
-    if desk.folder.knows(name) {
-        let trust = desk.host.trust().clone();
-        desk.folder.revoke(name, &trust)?;
-    }
-    uninstall(&file).map_err(|error| Failure::failed(format!("cannot delete `{}`: {error}", file.display())))?;
-    let stores = desk.host.stores()?;
+    desk.remove(&file, name, purge)?;
     match (purge, kept.keys) {
         (_, 0) => print(&format!("removed `{name}`"))?,
-        (true, _) => {
-            stores.purge(&owner)?;
-            print(&format!("removed `{name}` and its data ({kept})"))?;
-        }
+        (true, _) => print(&format!("removed `{name}` and its data ({kept})"))?,
         (false, _) => {
             print(&format!("removed `{name}`"))?;
             let mut command = vec!["hotcell plugin remove".to_owned(), quoted(name), "--purge".to_owned()];
@@ -160,4 +144,17 @@ fn purge_alone(context: &Context, desk: &Desk, name: &str, yes: bool, missing: F
     stores.purge(&owner)?;
     print(&format!("deleted the data of `{name}` ({kept})"))?;
     Ok(Exit::Done)
+}
+
+impl From<RemoveError> for Failure {
+    fn from(error: RemoveError) -> Self {
+        match error {
+            RemoveError::Elsewhere { .. } => {
+                Failure::refused(error.to_string()).help("delete the file there, if you want it gone from there too")
+            }
+            RemoveError::Grant(error) => error.into(),
+            RemoveError::Stores(error) => error.into(),
+            RemoveError::File { .. } => Failure::failed(error.to_string()),
+        }
+    }
 }

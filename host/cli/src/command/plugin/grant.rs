@@ -2,7 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use hotcell_runtime::plugins::{Access, DirectoryGrant, GrantError, GrantOrder, HttpGrant, Plugin};
+use hotcell_runtime::DecideError;
+use hotcell_runtime::plugins::{Access, DirectoryGrant, GrantError, GrantOrder, HttpGrant};
 
 use super::{Context, Desk, explained, grant_command, print};
 use crate::arguments::Grant;
@@ -13,16 +14,19 @@ pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Fail
     let mut desk = Desk::new(context, &arguments.folders)?;
     let (file, plugin) = desk.find(&arguments.plugin)?;
     let plugin = plugin.clone();
-    older(&desk, &plugin, arguments)?;
+    let order = order(arguments)?;
+    let decided = match desk.decide(&plugin, &order, arguments.allow_older) {
+        Err(older @ DecideError::Older { .. }) => return Err(older.into()),
+        decided => decided,
+    };
     for line in explained(&arguments.plugin, &desk.standing(file, &plugin), &arguments.folders) {
         if !line.starts_with("decide with") {
             context.screen.line(&line);
         }
     }
-    let order = order(arguments)?;
     let before = desk.folder.granted_before(&arguments.plugin);
     let asked = &plugin.description.capabilities;
-    let grants = order.grants(&arguments.plugin, asked, before.as_deref())?;
+    let grants = decided?;
     let words: Vec<String> = grants.in_words().into_iter().chain(plugin.hooks_in_words()).collect();
     let kept = before.is_some_and(|before| *before == grants);
     context.screen.line(match (words.is_empty(), kept) {
@@ -42,29 +46,9 @@ pub(super) fn perform(context: &Context, arguments: &Grant) -> Result<Exit, Fail
     if !arguments.yes {
         context.confirm(&format!("Grant this to `{}`?", arguments.plugin))?;
     }
-    if arguments.allow_older {
-        let version = plugin.description.version.as_deref();
-        desk.host
-            .signatures()
-            .versions
-            .allow(&arguments.plugin, version)
-            .map_err(|error| Failure::failed(error.to_string()))?;
-    }
-    let trust = desk.host.trust().clone();
-    desk.folder.grant(&plugin, &grants, &trust)?;
+    desk.grant(&plugin, &grants, arguments.allow_older)?;
     print(&format!("`{}` may be used; it is pinned to sha256 {}", arguments.plugin, plugin.survey.digest))?;
     Ok(Exit::Done)
-}
-
-/// Refuses a version that is older than the one that was used before, unless the person wants it.
-fn older(desk: &Desk, plugin: &Plugin, arguments: &Grant) -> Result<(), Failure> {
-    let Some(newer) = desk.folder.pins_newer(plugin).filter(|_| !arguments.allow_older) else { return Ok(()) };
-    let version = plugin.description.version.as_deref();
-    let name = one_line(&plugin.description.name, 100);
-    let found = version.map_or_else(|| "of no version".to_owned(), |version| format!("version {version}"));
-    let wrong = format!("`{name}` is {found}, and version {newer} of it was granted something before");
-    Err(Failure::refused(wrong)
-        .help("it may lack what the newer one mended; give `--allow-older` to use it all the same"))
 }
 
 fn order(arguments: &Grant) -> Result<GrantOrder, Failure> {
@@ -108,6 +92,16 @@ fn relative(path: &Path, folder: &Path) -> PathBuf {
     let up = folder.components().skip(shared).map(|_| Component::ParentDir);
     let way: PathBuf = up.chain(path.components().skip(shared)).collect();
     if way.as_os_str().is_empty() { PathBuf::from(".") } else { way }
+}
+
+impl From<DecideError> for Failure {
+    fn from(error: DecideError) -> Self {
+        match error {
+            DecideError::Older { .. } => Failure::refused(one_line(&error.to_string(), 300))
+                .help("it may lack what the newer one mended; give `--allow-older` to use it all the same"),
+            DecideError::Grant(error) => error.into(),
+        }
+    }
 }
 
 impl From<GrantError> for Failure {

@@ -13,10 +13,11 @@ mod sign;
 mod store;
 mod verify;
 
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use hotcell_runtime::Host;
-use hotcell_runtime::plugins::{AgentFolder, Catalogue, Plugin as Component, Standing};
+use hotcell_runtime::PluginDesk;
+use hotcell_runtime::plugins::{Plugin as Component, Standing};
 
 use super::{Context, HostArguments, print, quoted};
 use crate::arguments::{Plugin, PluginFolders};
@@ -26,6 +27,7 @@ use crate::untrusted::one_line;
 pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Failure> {
     match arguments {
         Plugin::New(arguments) => author::new(context, &arguments),
+        Plugin::Setup { lang } => author::setup(context, &lang),
         Plugin::Build { project } => author::build(context, &project),
         Plugin::Test(arguments) => cases::test(context, &arguments),
         Plugin::Bench(arguments) => cases::bench(context, &arguments),
@@ -46,10 +48,20 @@ pub(super) fn perform(context: &Context, arguments: Plugin) -> Result<Exit, Fail
 }
 
 /// A folder with its plugins and what was said about them.
-struct Desk {
-    host: Host,
-    folder: AgentFolder,
-    catalogue: Catalogue,
+struct Desk(PluginDesk);
+
+impl Deref for Desk {
+    type Target = PluginDesk;
+
+    fn deref(&self) -> &PluginDesk {
+        &self.0
+    }
+}
+
+impl DerefMut for Desk {
+    fn deref_mut(&mut self) -> &mut PluginDesk {
+        &mut self.0
+    }
 }
 
 impl Desk {
@@ -61,10 +73,7 @@ impl Desk {
     fn with_model(context: &Context, folders: &PluginFolders, model: Option<String>) -> Result<Self, Failure> {
         let plugins = folders.plugins.clone();
         let arguments = HostArguments { plugins, model, without_runs: true, ..HostArguments::default() };
-        let host = context.host(arguments)?;
-        let folder = host.agent_folder(&folders.folder)?;
-        let catalogue = host.catalogue(&folders.folder);
-        Ok(Desk { host, folder, catalogue })
+        Ok(Desk(context.host(arguments)?.plugin_desk(&folders.folder)?))
     }
 
     /// The plugin of that name.
@@ -89,10 +98,6 @@ impl Desk {
             None => "`hotcell plugin list` shows those there are".to_owned(),
         };
         Err(Failure::refused(format!("there is no plugin `{}`", one_line(name, 100))).help(help))
-    }
-
-    fn standing(&self, file: &Path, plugin: &Component) -> Standing {
-        self.folder.standing(file, plugin, self.host.signatures())
     }
 }
 

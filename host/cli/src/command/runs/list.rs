@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use hotcell_runtime::{RunQuery, RunStatus, RunSummary};
+use hotcell_runtime::{RunPage, RunQuery, RunStatus, RunSummary};
 use serde_json::json;
 
 use super::{Context, HostArguments, print, wait};
@@ -20,6 +20,20 @@ const SHOWN: usize = 60;
 pub(super) fn perform(context: &Context, query: &RunQuery, as_json: bool) -> Result<Exit, Failure> {
     let host = context.host(HostArguments::default())?;
     let page = wait(host.journal().list(query))?;
+    if page.runs.is_empty() && !as_json {
+        let filtered = RunQuery { limit: query.limit, ..RunQuery::default() };
+        let any = wait(host.journal().list(&RunQuery { limit: 1, ..filtered }))?;
+        context.screen.line(match any.runs.is_empty() {
+            true => "no runs yet; start one with `hotcell run PATH`",
+            false => "no matching runs",
+        });
+        return Ok(Exit::Done);
+    }
+    present(context, &page, as_json)
+}
+
+/// Shows a page of runs.
+pub(super) fn present(context: &Context, page: &RunPage, as_json: bool) -> Result<Exit, Failure> {
     if as_json {
         for record in &page.runs {
             events::line(&json!({
@@ -34,15 +48,6 @@ pub(super) fn perform(context: &Context, query: &RunQuery, as_json: bool) -> Res
             }))?;
         }
         tell_next(context, page.next.as_deref());
-        return Ok(Exit::Done);
-    }
-    if page.runs.is_empty() {
-        let filtered = RunQuery { limit: query.limit, ..RunQuery::default() };
-        let any = wait(host.journal().list(&RunQuery { limit: 1, ..filtered }))?;
-        context.screen.line(match any.runs.is_empty() {
-            true => "no runs yet; start one with `hotcell run PATH`",
-            false => "no matching runs",
-        });
         return Ok(Exit::Done);
     }
     let now = SystemTime::now();

@@ -1,5 +1,6 @@
 //! `hotcell runs`: what the journal knows, and going on with it.
 
+mod far;
 mod list;
 mod listen;
 mod reexecute;
@@ -10,31 +11,36 @@ use std::time::SystemTime;
 
 use hotcell_runtime::{RevisionChoice, RunQuery, RunStatus};
 
-use super::drive::{Drive, describe_answered};
+use super::conclude::describe_answered;
+use super::drive::Drive;
 use super::run::read_input;
 use super::{Context, HostArguments, print, wait};
-use crate::arguments::{Runs, Session, WhichRuns};
+use crate::arguments::{Runs, RunsCommand, Session, WhichRuns};
 use crate::command::origin;
 use crate::exit::{Exit, Failure};
+use crate::far::Client;
 use crate::narration::counted;
 
-pub(super) fn perform(context: &Context, arguments: Runs) -> Result<Exit, Failure> {
-    match arguments {
-        Runs::List { which, limit, after, json } => {
+pub(super) fn perform(context: &Context, Runs { far, command }: Runs) -> Result<Exit, Failure> {
+    if let Some(client) = Client::of(&far, &context.screen)? {
+        return far::perform(&context.for_server(&client), client, command);
+    }
+    match command {
+        RunsCommand::List { which, limit, after, json } => {
             list::perform(context, &RunQuery { limit, after, ..query(which) }, json)
         }
-        Runs::Prune { which } => prune(context, which),
-        Runs::Show { run, json } => show::perform(context, &run, json),
-        Runs::Reexecute { run, place, json } => reexecute::perform(context, &run, place, json),
-        Runs::Watch { run } => watch::perform(context, &run),
-        Runs::Resume { run, revision, session } => resume(context, run, revision, session),
-        Runs::Retry { run, revision, session } => retry(context, run, revision, session),
-        Runs::Answer { run, question, text, resume, revision } => {
+        RunsCommand::Prune { which } => prune(context, which),
+        RunsCommand::Show { run, json } => show::perform(context, &run, json),
+        RunsCommand::Reexecute { run, place, json } => reexecute::perform(context, &run, place, json),
+        RunsCommand::Watch { run } => watch::perform(context, &run),
+        RunsCommand::Resume { run, revision, session } => resume(context, run, revision, session),
+        RunsCommand::Retry { run, revision, session } => retry(context, run, revision, session),
+        RunsCommand::Answer { run, question, text, resume, revision } => {
             answer(context, run, question.as_deref(), &text, resume.then_some(revision))
         }
-        Runs::Listen(arguments) => listen::perform(context, arguments),
-        Runs::Pause { run } => pause(context, &run),
-        Runs::Cancel { run } => cancel(context, &run),
+        RunsCommand::Listen(arguments) => listen::perform(context, arguments),
+        RunsCommand::Pause { run } => pause(context, &run),
+        RunsCommand::Cancel { run } => cancel(context, &run),
     }
 }
 

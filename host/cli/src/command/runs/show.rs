@@ -11,7 +11,7 @@ use hotcell_runtime::{
 use serde_json::json;
 
 use super::{Context, HostArguments, print, wait};
-use crate::command::drive::{describe_question, failed_nodes};
+use crate::command::conclude::{describe_question, failed_nodes};
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::narration::{counted, describe_usage, short};
@@ -27,28 +27,32 @@ pub(super) fn perform(context: &Context, run: &str, as_json: bool) -> Result<Exi
     let journal = host.journal();
     let record = wait(journal.find(run))?;
     let History { entries, damage, .. } = wait(journal.history(&record.id))?;
+    present(context, &record, &entries, as_json)?;
+    damage.map_or(Ok(Exit::Done), |damage| Err(damage.into()))
+}
+
+/// Shows a run.
+pub(super) fn present(context: &Context, record: &RunRecord, entries: &[Entry], as_json: bool) -> Result<(), Failure> {
     let status = record.status.as_str();
     if as_json {
-        events::line(&whole(&record, &entries, status))?;
-        return damage.map_or(Ok(Exit::Done), |damage| Err(damage.into()));
+        return events::line(&whole(record, entries, status));
     }
     let mut by_turn: HashMap<u64, Vec<&Entry>> = HashMap::new();
-    for entry in &entries {
+    for entry in entries {
         if let Some(turn) = entry.place.turn() {
             by_turn.entry(turn).or_default().push(entry);
         }
     }
-    let page = Page { record: &record, entries: &entries, by_turn, status, colour: context.colours_output() };
+    let page = Page { record, entries, by_turn, status, colour: context.colours_output() };
     let mut text = page.head();
     text.extend(page.turns());
     text.extend(page.nodes());
     text.extend(page.questions());
     text.extend(page.outcome());
-    if let Some(command) = next_step(status, &record, &entries) {
+    if let Some(command) = next_step(status, record, entries) {
         text.extend([String::new(), format!("next: {}", context.runs_command(&command))]);
     }
-    print(&text.join("\n"))?;
-    damage.map_or(Ok(Exit::Done), |damage| Err(damage.into()))
+    print(&text.join("\n"))
 }
 
 struct Page<'a> {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use hotcell_runtime::{Completed, Entry, Fact, RunRecord, RunStatus, open_questions};
 
 use super::{Context, HostArguments, print, wait};
-use crate::command::drive::describe_question;
+use crate::command::conclude::describe_question;
 use crate::exit::{Exit, Failure};
 use crate::narration::short;
-use crate::screen::{DIM, STRONG, WARNING};
+use crate::screen::{DIM, STRONG, Screen, WARNING};
 use crate::untrusted::{lines, one_line};
 
 /// How often the journal is looked at.
@@ -29,17 +29,20 @@ pub(super) fn perform(context: &Context, run: &str) -> Result<Exit, Failure> {
         if seen != Some(record.updated) || record.status != RunStatus::Running {
             seen = Some(record.updated);
             let entries = wait(journal.history(&record.id))?.whole()?;
-            for entry in entries.iter().skip(shown) {
-                if let Some((style, line)) = told(entry) {
-                    screen.line(&screen.paint(style, &format!("▸ {line}")));
-                }
-            }
+            entries.iter().skip(shown).for_each(|entry| tell(screen, entry));
             shown = shown.max(entries.len());
             if record.status != RunStatus::Running {
                 return end(context, &record, &entries);
             }
         }
         std::thread::sleep(EVERY);
+    }
+}
+
+/// Tells of an entry, if anything is to be told of it.
+pub(super) fn tell(screen: &Screen, entry: &Entry) {
+    if let Some((style, line)) = told(entry) {
+        screen.line(&screen.paint(style, &format!("▸ {line}")));
     }
 }
 
@@ -74,7 +77,8 @@ fn done(completed: &Completed) -> (anstyle::Style, String) {
     }
 }
 
-fn end(context: &Context, record: &RunRecord, entries: &[Entry]) -> Result<Exit, Failure> {
+/// Tells what a run came to, and how the command ends.
+pub(super) fn end(context: &Context, record: &RunRecord, entries: &[Entry]) -> Result<Exit, Failure> {
     let screen = &context.screen;
     let outcome = record.outcome.as_deref().unwrap_or_default();
     match record.status {

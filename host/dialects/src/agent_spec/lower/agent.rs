@@ -208,7 +208,7 @@ impl<'c> Lowering<'c> {
         });
         // Who goes on talking to an agent need not say again what it was told.
         let told = agent.inputs.iter().map(|input| input.title.clone()).collect();
-        keys.give_to(&mut graph, &agent.inputs, told);
+        keys.give_to(&mut graph, &agent.inputs, parts.outputs, told);
         Some(graph)
     }
 

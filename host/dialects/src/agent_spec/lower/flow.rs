@@ -102,7 +102,7 @@ impl<'c> Lowering<'c> {
         let start = frame.entries.get(&flow.child("start_node")?)?;
         let mut graph = Graph::new(&*flow.name, made, start)?;
         graph.description = flow.text("description").map(str::to_owned);
-        frame.keys.give_to(&mut graph, &flow.inputs, Vec::new());
+        frame.keys.give_to(&mut graph, &flow.inputs, &flow.outputs, Vec::new());
         Some(graph)
     }
 

@@ -202,14 +202,20 @@ impl OwnKeys {
         }
     }
 
-    /// Makes them those of a graph with these inputs.
-    fn give_to(&self, graph: &mut Graph, inputs: &[Property], kept: Vec<Key>) {
+    /// Makes them those of a graph with these inputs and outputs.
+    fn give_to(&self, graph: &mut Graph, inputs: &[Property], outputs: &[Property], kept: Vec<Key>) {
         graph.conversation = Some(self.conversation.clone());
         graph.reducers.insert(self.conversation.clone(), Reducer::Converse);
         graph.initial_state.push((self.conversation.clone(), Value::List(Default::default())));
         graph.open_state = inputs.iter().map(|input| input.title.clone()).collect();
         graph.open_state.push(self.conversation.clone());
         graph.results = Some(self.results.clone());
+        graph.output_schema = (!outputs.is_empty()).then(|| {
+            let mut schema = node::object_of(outputs);
+            let names = outputs.iter().map(|output| Value::from(&*output.title)).collect();
+            schema.insert("required", Value::List(names));
+            Value::Object(schema)
+        });
         let condensed: Vec<Key> = graph
             .nodes()
             .flat_map(|(_, node)| match &node.action {

@@ -482,13 +482,15 @@ fn agreed(mut all: impl Iterator<Item = Option<Rounds>>) -> Option<Rounds> {
 
 /// What a model is told that owes more than a text.
 fn wanted(outputs: &[Property]) -> String {
-    let schema = |output: &Property| schema_at(&output.schema, &format!("/properties/{}", pointer_step(&output.title)));
-    let properties: Object = outputs.iter().map(|output| (output.title.clone(), schema(output))).collect();
-    let schema: Object = [("type".into(), Value::from("object")), ("properties".into(), Value::Object(properties))]
-        .into_iter()
-        .collect();
     format!(
         "\n\nAnswer with one JSON object and nothing else. It has these entries, as a JSON schema:\n{}",
-        Value::Object(schema)
+        Value::Object(object_of(outputs))
     )
+}
+
+/// The JSON schema of an object with these entries.
+pub(super) fn object_of(properties: &[Property]) -> Object {
+    let schema = |entry: &Property| schema_at(&entry.schema, &format!("/properties/{}", pointer_step(&entry.title)));
+    let entries: Object = properties.iter().map(|entry| (entry.title.clone(), schema(entry))).collect();
+    [("type".into(), Value::from("object")), ("properties".into(), Value::Object(entries))].into_iter().collect()
 }

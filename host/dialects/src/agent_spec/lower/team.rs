@@ -286,7 +286,7 @@ impl<'c> Lowering<'c> {
         ));
         graph.limits.visits_per_node = Some(VisitCap { visits: MAX_ROUNDS, origin });
         let told = swarm.inputs.iter().map(|input| input.title.clone()).chain([keys.turn.clone()]).collect();
-        keys.give_to(&mut graph, &swarm.inputs, told);
+        keys.give_to(&mut graph, &swarm.inputs, &[], told);
         Some(graph)
     }
 
@@ -387,7 +387,7 @@ impl<'c> Lowering<'c> {
         let end = Node { updates: end, ..node::bare("end", "A2AAgent", Action::End { output }, component) };
         let mut graph = Graph::new(&*component.name, vec![ask, end], "ask")?;
         graph.description = component.text("description").map(str::to_owned);
-        keys.give_to(&mut graph, &[], Vec::new());
+        keys.give_to(&mut graph, &[], &[], Vec::new());
         Some(graph)
     }
 }

@@ -38,6 +38,7 @@ pub(super) async fn run_loop(turn: &mut NodeTurn, steps: &LoopGraph, state: &Sta
         turn.give_up();
     }
     turn.recorded += driven.account.clone();
+    turn.failure_kind = driven.failure_kind;
     let text = driven.result?;
     Ok(match steps.agent.answer {
         LoopAnswer::Text => Value::text(text),
@@ -150,6 +151,7 @@ impl Work<'_> {
             idle: Idle::within(idle),
             acting: Some(acting.clone()),
             budget_scope: budget_scope.clone(),
+            allowance: limits.allowance.clone().map(Arc::new).or_else(|| context.allowance.clone()),
             ..context.part(base)
         };
         let driven = match limits.time {

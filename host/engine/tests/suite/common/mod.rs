@@ -150,6 +150,7 @@ impl World {
             people: self.clone(),
             observer: self.clone(),
             clock: Arc::new(SystemClock::default()),
+            meter: Arc::new(hotcell_engine::Tally::default()),
         }
     }
 }

@@ -42,6 +42,7 @@ impl World {
             people: Arc::new(Nobody),
             observer: Arc::new(Nobody),
             clock: Arc::new(SystemClock::default()),
+            meter: Arc::new(hotcell_engine::Tally::default()),
         }
     }
 

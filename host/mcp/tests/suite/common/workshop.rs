@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_mcp::{
-    CallContext, Called, Catalog, CatalogError, Content, ElicitError, Elicited, Identity, LogLevel, OfferedTool,
+    Answer, CallContext, Called, Catalog, CatalogError, Client, Content, ElicitError, Elicited, Identity, LogLevel,
+    OfferedTool,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
@@ -42,7 +43,7 @@ fn tool(name: &str) -> OfferedTool {
 
 #[async_trait]
 impl Catalog for Workshop {
-    fn tools(&self) -> Vec<OfferedTool> {
+    fn tools(&self, _client: &Client) -> Vec<OfferedTool> {
         let changes = *self.tools.borrow();
         let fixed = ["echo", "wait", "tell", "ask", "ask_elsewhere", "ask_badly", "fail", "refuse", "all", "large"];
         fixed.iter().map(|name| tool(name)).chain((0..changes).map(|number| tool(&format!("new-{number}")))).collect()
@@ -53,7 +54,7 @@ impl Catalog for Workshop {
         name: &str,
         arguments: Map<String, Value>,
         context: CallContext,
-    ) -> Result<Called, CatalogError> {
+    ) -> Result<Answer, CatalogError> {
         let schema = json!({
             "type": "object",
             "properties": { "name": { "type": "string" }, "size": { "type": "integer", "default": 3 } },
@@ -67,7 +68,7 @@ impl Catalog for Workshop {
                 Err(error) => error.to_string(),
             })
         };
-        Ok(match name {
+        let called = match name {
             "echo" => {
                 let text = arguments.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
                 Called { structured: Some(Value::Object(arguments)), ..Called::text(text) }
@@ -118,7 +119,8 @@ impl Catalog for Workshop {
             },
             "large" => Called::text("x".repeat(9 << 20)),
             other => Called::text(format!("{other} was called")),
-        })
+        };
+        Ok(called.into())
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

@@ -51,7 +51,7 @@ struct Assistant {
 
 impl Assistant {
     fn of(server: &Server, id: &str, agent: &Agent) -> Self {
-        let AgentView { agent_id, name, description, metadata, .. } = AgentView::of(id, agent);
+        let AgentView { agent_id, name, description, metadata, .. } = AgentView::of(id, agent, server.agents());
         let loaded = time(server.started());
         Assistant {
             assistant_id: agent_id.clone(),
@@ -101,8 +101,9 @@ async fn search(
     let (limit, offset) = agents::page(wanted.limit, wanted.offset)?;
     let fits = agents::fitting(wanted.name, wanted.metadata.unwrap_or_default());
     let is_meant = |id: &str| wanted.graph_id.as_deref().is_none_or(|wanted| wanted == id);
-    let agents = server.agents().all().filter(|(id, agent)| is_meant(id) && fits(&AgentView::of(id, agent)));
-    Ok(Json(agents.skip(offset).take(limit).map(|(id, agent)| Assistant::of(&server, id, agent)).collect()))
+    let agents = server.agents().all().into_iter();
+    let agents = agents.filter(|(id, agent)| is_meant(id) && fits(&AgentView::of(id, agent, server.agents())));
+    Ok(Json(agents.skip(offset).take(limit).map(|(id, agent)| Assistant::of(&server, &id, &agent)).collect()))
 }
 
 /// Look at an assistant
@@ -113,7 +114,7 @@ async fn search(
 )]
 async fn get(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<Assistant>, Problem> {
     let (id, agent) = server.agents().find(&id)?;
-    Ok(Json(Assistant::of(&server, id, agent)))
+    Ok(Json(Assistant::of(&server, &id, &agent)))
 }
 
 /// A graph, to be drawn.
@@ -142,7 +143,7 @@ async fn graph(State(server): State<Server>, Path(id): Path<String>, mut query: 
     }
     query.end()?;
     let (_, agent) = server.agents().find(&id)?;
-    Ok(Json(drawn(agent)))
+    Ok(Json(drawn(&agent)))
 }
 
 const START: &str = "__start__";
@@ -202,7 +203,7 @@ struct AssistantSchemas {
 )]
 async fn schemas(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<AssistantSchemas>, Problem> {
     let (id, agent) = server.agents().find(&id)?;
-    let AgentSchemas { agent_id, input_schema, state_schema, .. } = AgentSchemas::of(id, agent);
+    let AgentSchemas { agent_id, input_schema, state_schema, .. } = AgentSchemas::of(&id, &agent);
     let nothing = object(json!({ "type": "object", "properties": {}, "additionalProperties": false }));
     Ok(Json(AssistantSchemas {
         graph_id: agent_id,

@@ -140,7 +140,7 @@ impl AssistantRun {
 }
 
 /// Whether a value says something: clients send empty ones for nothing.
-fn is_something(value: &Value) -> bool {
+pub(super) fn is_something(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Object(members) => members.values().any(is_something),

@@ -63,7 +63,7 @@ impl Keys {
         let age = |at: SystemTime| now.duration_since(at).unwrap_or_default();
         let found = |known: &Known| {
             let is_allowed = known.algorithms.is_empty() || known.algorithms.iter().any(|allowed| allowed == alg);
-            known.keys.iter().find(|key| is_allowed && key.kid.as_deref() == Some(kid)).cloned()
+            known.keys.iter().find(|key| is_allowed && key.key.kid.as_deref() == Some(kid)).cloned()
         };
         let is_old = match known.read {
             None => true,

@@ -288,7 +288,7 @@ async fn of_teams(
         Ok(token) => token,
         Err(reason) => return Ok(Err(reason)),
     };
-    let key = mesh.doing.keys.find(server, mesh, &token.kid, &token.alg).await.map_err(|reason| {
+    let key = mesh.doing.keys.find(server, mesh, &token.kid, token.alg).await.map_err(|reason| {
         tracing::warn!(target: "hotcell::serve", reason, "the keys of Teams cannot be read");
         Problem::unavailable("the keys that tokens are signed with cannot be read now").with("retry_after", 10)
     })?;

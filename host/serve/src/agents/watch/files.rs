@@ -1,0 +1,230 @@
+//! What the system tells of files (inotify): that something was changed, and who is not done with writing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
+use rustix::io::Errno;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use super::outcome::Outcome;
+use crate::agents::written::Written;
+
+/// How names end of files that are written all the time and that no agent is loaded from.
+const IGNORED: [&str; 7] = [".db", "-wal", "-shm", "-journal", ".jsonl", ".log", "~"];
+/// Bytes of what was told that are read together.
+const TOGETHER: usize = 16 << 10;
+
+/// What the system tells of files.
+pub(super) struct Files {
+    seen: Arc<Seen>,
+    listening: JoinHandle<()>,
+}
+
+/// What was told.
+struct Seen {
+    told: Arc<OwnedFd>,
+    watched: Mutex<Watched>,
+    /// How much was told
+    count: AtomicU64,
+    written: Arc<Written>,
+    changed: Notify,
+}
+
+/// The folders that are watched.
+#[derive(Default)]
+struct Watched {
+    /// Each with the number of its watch, and its own in its file system: one that was removed and made again is another one
+    folders: HashMap<PathBuf, (i32, u64)>,
+    by_watch: HashMap<i32, PathBuf>,
+    has_complained: bool,
+}
+
+impl Files {
+    /// None where the system does not tell of files, which whoever runs the server is told.
+    pub(super) fn new(written: Arc<Written>) -> Option<Self> {
+        let open = || -> std::io::Result<(Arc<OwnedFd>, AsyncFd<Arc<OwnedFd>>)> {
+            let told = Arc::new(inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?);
+            // SAFETY: it stays open, and means the same, as long as somebody has a reference to it, and this keeps one.
+            let ready = unsafe { AsyncFd::register_with_interest(told.clone(), Interest::READABLE) };
+            Ok((told, ready?))
+        };
+        let (told, ready) = match open() {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::warn!(target: "hotcell::serve", %error, "the system does not tell when files change; it is looked once a second");
+                return None;
+            }
+        };
+        let (watched, count, changed) = (Mutex::default(), AtomicU64::new(0), Notify::new());
+        let seen = Arc::new(Seen { told, watched, count, written, changed });
+        let hears = seen.clone();
+        let listening = tokio::spawn(async move {
+            loop {
+                let Ok(mut guard) = ready.readable().await else { return };
+                if hears.read() {
+                    guard.clear_ready();
+                }
+            }
+        });
+        Some(Files { seen, listening })
+    }
+
+    /// Watches these folders from now on, and no others.
+    pub(super) async fn watch(&self, folders: BTreeSet<PathBuf>) -> Outcome {
+        let seen = self.seen.clone();
+        let watching = tokio::task::spawn_blocking(move || seen.watched().watch(&seen.told, &folders)).await;
+        watching.unwrap_or_default()
+    }
+
+    /// Ends when something was told since this was called last.
+    pub(super) async fn changed(&self) {
+        self.seen.changed.notified().await;
+    }
+
+    /// How much was told so far.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl Seen {
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what was told so far. False if there may be more: others have their turn.
+    fn read(&self) -> bool {
+        let mut buffer = [MaybeUninit::uninit(); TOGETHER];
+        let mut reader = Reader::new(&*self.told, &mut buffer);
+        loop {
+            let counts = match reader.next() {
+                Ok(event) => {
+                    let name = event.file_name().map(|name| OsStr::from_bytes(name.to_bytes()));
+                    self.counts(event.wd(), event.events(), name)
+                }
+                Err(Errno::AGAIN) => return true,
+                Err(Errno::INTR) => false,
+                // Whatever was lost, looking finds it.
+                Err(error) => {
+                    tracing::debug!(target: "hotcell::serve", %error, "what the system tells of files cannot be read");
+                    return true;
+                }
+            };
+            if counts {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                self.changed.notify_one();
+            }
+            if reader.is_buffer_empty() {
+                return false;
+            }
+        }
+    }
+
+    /// Whether what was told may concern what agents are loaded from.
+    fn counts(&self, watch: i32, what: ReadFlags, name: Option<&OsStr>) -> bool {
+        let mut watched = self.watched();
+        if what.contains(ReadFlags::IGNORED) {
+            // The folder is not there any more.
+            if let Some(folder) = watched.by_watch.remove(&watch) {
+                watched.folders.remove(&folder);
+            }
+            return true;
+        }
+        let (Some(folder), Some(name)) = (watched.by_watch.get(&watch), name) else {
+            // More was told than could be kept, or it concerns a folder itself.
+            return true;
+        };
+        if is_ignored(name) {
+            return false;
+        }
+        let path = folder.join(name);
+        if what.contains(ReadFlags::MODIFY) {
+            self.written.written(&path);
+        } else if what
+            .intersects(ReadFlags::CLOSE_WRITE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO)
+        {
+            self.written.closed(&path);
+        }
+        true
+    }
+}
+
+fn is_ignored(name: &OsStr) -> bool {
+    IGNORED.iter().any(|ignored| name.as_bytes().ends_with(ignored.as_bytes()))
+}
+
+impl Watched {
+    fn watch(&mut self, told: &OwnedFd, folders: &BTreeSet<PathBuf>) -> Outcome {
+        let gone: Vec<PathBuf> = self
+            .folders
+            .iter()
+            .filter(|(folder, (_, known))| !folders.contains(*folder) || number(folder) != Some(*known))
+            .map(|(folder, _)| folder.clone())
+            .collect();
+        for folder in gone {
+            if let Some((watch, _)) = self.folders.remove(&folder) {
+                self.by_watch.remove(&watch);
+                // The system forgets by itself what was removed.
+                let _ = inotify::remove_watch(told, watch);
+            }
+        }
+        let mut outcome = Outcome { is_told: true, is_more: false };
+        for folder in folders {
+            if self.folders.contains_key(folder) {
+                continue;
+            }
+            let Some(number) = number(folder) else { continue };
+            let wanted = WatchFlags::ATTRIB
+                | WatchFlags::CREATE
+                | WatchFlags::DELETE
+                | WatchFlags::DELETE_SELF
+                | WatchFlags::MODIFY
+                | WatchFlags::MOVE_SELF
+                | WatchFlags::MOVE
+                | WatchFlags::CLOSE_WRITE
+                | WatchFlags::ONLYDIR;
+            match inotify::add_watch(told, folder.as_path(), wanted) {
+                Ok(watch) => {
+                    outcome.is_more = true;
+                    self.folders.insert(folder.clone(), (watch, number));
+                    self.by_watch.insert(watch, folder.clone());
+                }
+                // It was removed a moment ago.
+                Err(_) if !folder.exists() => {}
+                Err(error) => {
+                    outcome.is_told = false;
+                    if !std::mem::replace(&mut self.has_complained, true) {
+                        let folder = folder.display();
+                        tracing::warn!(
+                            target: "hotcell::serve", %folder, %error,
+                            "the system does not tell when files change; it is looked once a second"
+                        );
+                    }
+                }
+            }
+        }
+        outcome
+    }
+}
+
+/// The number of a folder in its file system; none if it is not there.
+fn number(folder: &Path) -> Option<u64> {
+    let metadata = std::fs::metadata(folder).ok().filter(std::fs::Metadata::is_dir)?;
+    Some(std::os::unix::fs::MetadataExt::ino(&metadata))
+}

@@ -1,0 +1,149 @@
+//! Tasks, as version 1.0 writes them: runs, read from their entries.
+
+use hotcell_runtime::{Entry, Fact, RunRecord, RunStatus};
+use serde_json::{Value, json};
+
+use crate::api::turn::{self, Came, Part};
+use crate::input::{kept_of, metadata_of};
+use crate::problem::Problem;
+use crate::state::Server;
+use crate::view::time;
+
+/// The member of what is kept with a run that has the message which began it.
+pub(super) const KEPT: &str = "a2a";
+
+/// What of a task is shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// How many messages of its history at most; none for all
+    pub(super) history: Option<u32>,
+    /// Whether what it made is shown
+    pub(super) artifacts: bool,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Shown { history: None, artifacts: true }
+    }
+}
+
+/// The context that a run belongs to: its thread, or itself if it has none.
+pub(super) fn context_of(run: &RunRecord) -> &str {
+    run.thread().unwrap_or(run.id.as_str())
+}
+
+/// A run as a task.
+pub(super) async fn read(server: &Server, run: &RunRecord, shown: Shown) -> Result<Value, Problem> {
+    let entries = server.runs().store().history(&run.id).await?.whole()?;
+    Ok(task(run, &entries, shown))
+}
+
+/// A run with these entries as a task.
+pub(super) fn task(run: &RunRecord, entries: &[Entry], shown: Shown) -> Value {
+    let part = Part::of(entries, turn::last_turn(entries));
+    let mut task = json!({ "id": run.id.as_str(), "contextId": context_of(run), "status": status(run, &part) });
+    if let (Some(artifact), true) = (artifact(run, &part), shown.artifacts) {
+        task["artifacts"] = json!([artifact]);
+    }
+    let mut history = history(run, entries);
+    if let Some(most) = shown.history {
+        let left_out = history.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
+        history.drain(..left_out);
+    }
+    if !history.is_empty() {
+        task["history"] = history.into();
+    }
+    let metadata = metadata_of(run);
+    if !metadata.is_empty() {
+        task["metadata"] = Value::Object(metadata);
+    }
+    task
+}
+
+/// The state of a task whose last turn came to this.
+pub(super) fn state(came: &Came) -> &'static str {
+    match came {
+        Came::Working => "TASK_STATE_WORKING",
+        Came::Asks(_) => "TASK_STATE_INPUT_REQUIRED",
+        Came::Said(_) => "TASK_STATE_COMPLETED",
+        Came::Failed(_) => "TASK_STATE_FAILED",
+        Came::Cancelled => "TASK_STATE_CANCELED",
+    }
+}
+
+/// How a run stands whose task is in a state; empty if none does.
+pub(super) fn statuses(state: &str) -> Option<Vec<RunStatus>> {
+    Some(match state {
+        "TASK_STATE_WORKING" => vec![RunStatus::Running, RunStatus::Interrupted, RunStatus::Paused],
+        "TASK_STATE_INPUT_REQUIRED" => vec![RunStatus::Waiting],
+        "TASK_STATE_COMPLETED" => vec![RunStatus::Completed],
+        "TASK_STATE_FAILED" => vec![RunStatus::Failed, RunStatus::Stopped],
+        "TASK_STATE_CANCELED" => vec![RunStatus::Cancelled],
+        "TASK_STATE_SUBMITTED" | "TASK_STATE_REJECTED" | "TASK_STATE_AUTH_REQUIRED" => Vec::new(),
+        _ => return None,
+    })
+}
+
+pub(super) fn status(run: &RunRecord, part: &Part) -> Value {
+    let mut status = json!({ "state": state(&part.came), "timestamp": time(run.updated) });
+    let text = match &part.came {
+        Came::Asks(open) => open.first().map(turn::question_text),
+        Came::Failed(error) => Some(error.clone()),
+        _ => None,
+    };
+    if let Some(text) = text {
+        status["message"] = message(run, &format!("{}-{}", run.id, part.until), "ROLE_AGENT", json!({ "text": text }));
+    }
+    status
+}
+
+/// What a task has made, if it has.
+pub(super) fn artifact(run: &RunRecord, part: &Part) -> Option<Value> {
+    let Came::Said(text) = &part.came else { return None };
+    let parts = json!([{ "text": text, "mediaType": "text/plain" }]);
+    Some(json!({ "artifactId": format!("{}-output", run.id), "name": "output", "parts": parts }))
+}
+
+/// What is told of a task that came to this.
+pub(super) fn updates(run: &RunRecord, part: &Part) -> Vec<Value> {
+    let (id, context) = (run.id.as_str(), context_of(run));
+    let mut updates = Vec::new();
+    if let Some(artifact) = artifact(run, part) {
+        updates.push(json!({
+            "artifactUpdate": { "taskId": id, "contextId": context, "artifact": artifact, "append": false, "lastChunk": true },
+        }));
+    }
+    updates.push(json!({ "statusUpdate": { "taskId": id, "contextId": context, "status": status(run, part) } }));
+    updates
+}
+
+fn message(run: &RunRecord, id: &str, role: &str, part: Value) -> Value {
+    json!({ "messageId": id, "taskId": run.id.as_str(), "contextId": context_of(run), "role": role, "parts": [part] })
+}
+
+/// What was said: what began the run, and each question with its answer.
+fn history(run: &RunRecord, entries: &[Entry]) -> Vec<Value> {
+    let kept = kept_of(run).remove(KEPT).unwrap_or_default();
+    let id = kept["message_id"].as_str().map_or_else(|| format!("{}-0", run.id), str::to_owned);
+    let mut parts: Vec<Value> = run.header.input().map(|text| json!({ "text": text })).into_iter().collect();
+    parts.extend(kept.get("data").map(|data| json!({ "data": data })));
+    let mut said = Vec::new();
+    if !parts.is_empty() {
+        let mut first = message(run, &id, "ROLE_USER", Value::Null);
+        first["parts"] = parts.into();
+        said.push(first);
+    }
+    for (entry, number) in entries.iter().zip(1u64..) {
+        let Fact::Answered { number: question, text } = &entry.fact else { continue };
+        let asked = entries.iter().find_map(|asked| match &asked.fact {
+            Fact::Asked { number, question: asked_text } if number == question && asked.place == entry.place => {
+                Some(asked_text.text.clone())
+            }
+            _ => None,
+        });
+        let Some(asked) = asked else { continue };
+        said.push(message(run, &format!("{}-{number}-asked", run.id), "ROLE_AGENT", json!({ "text": asked })));
+        said.push(message(run, &format!("{}-{number}", run.id), "ROLE_USER", json!({ "text": text })));
+    }
+    said
+}

@@ -1,0 +1,115 @@
+//! Where clients of the protocol learn how to get in: the metadata of a protected resource (RFC 9728), and the challenge that names it.
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::problem::{Problem, shown};
+use crate::role::Role;
+use crate::state::Server;
+
+/// The path of what is protected.
+const MCP: &str = "/mcp";
+/// What begins the path of the metadata; the path of what is protected comes after it.
+const METADATA: &str = "/.well-known/oauth-protected-resource";
+
+pub(super) fn routes() -> OpenApiRouter<Server> {
+    OpenApiRouter::new().routes(routes!(of_server)).routes(routes!(of_mcp)).routes(routes!(of_agent))
+}
+
+/// A protected resource (RFC 9728).
+#[derive(Serialize, ToSchema)]
+struct ProtectedResource {
+    /// Its address
+    resource: String,
+    /// What it is called
+    resource_name: &'static str,
+    /// The roles that count there
+    scopes_supported: Vec<&'static str>,
+    /// How a key is shown
+    bearer_methods_supported: Vec<&'static str>,
+}
+
+impl ProtectedResource {
+    fn at(server: &Server, headers: &HeaderMap, path: &str) -> Json<Self> {
+        Json(ProtectedResource {
+            resource: format!("{}{path}", address(server, headers)),
+            resource_name: "hotcell",
+            scopes_supported: vec![Role::Run.as_str(), Role::Answer.as_str()],
+            bearer_methods_supported: vec!["header"],
+        })
+    }
+}
+
+/// Show how clients of the Model Context Protocol get in
+#[utoipa::path(
+    get, path = "/.well-known/oauth-protected-resource", tag = "MCP", security(()),
+    responses((status = 200, body = ProtectedResource))
+)]
+async fn of_server(State(server): State<Server>, headers: HeaderMap) -> Json<ProtectedResource> {
+    ProtectedResource::at(&server, &headers, MCP)
+}
+
+/// Show how clients of the Model Context Protocol get in at `/mcp`
+#[utoipa::path(
+    get, path = "/.well-known/oauth-protected-resource/mcp", tag = "MCP", security(()),
+    responses((status = 200, body = ProtectedResource))
+)]
+async fn of_mcp(State(server): State<Server>, headers: HeaderMap) -> Json<ProtectedResource> {
+    ProtectedResource::at(&server, &headers, MCP)
+}
+
+/// Show how clients of the Model Context Protocol get in at `/mcp/{agent_id}`
+///
+/// Whether there is such an agent is not said.
+#[utoipa::path(
+    get, path = "/.well-known/oauth-protected-resource/mcp/{agent_id}", tag = "MCP", security(()),
+    params(("agent_id" = String, Path, description = "The agent")),
+    responses((status = 200, body = ProtectedResource))
+)]
+async fn of_agent(
+    State(server): State<Server>,
+    headers: HeaderMap,
+    Path(agent): Path<String>,
+) -> Result<Json<ProtectedResource>, Problem> {
+    let is_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    if !agent.bytes().all(is_id) {
+        return Err(Problem::not_found(format!("there is no address `{MCP}/{}`", shown(&agent))));
+    }
+    Ok(ProtectedResource::at(&server, &headers, &format!("{MCP}/{agent}")))
+}
+
+/// Tells whoever is refused at `/mcp` where the metadata is.
+pub(crate) async fn challenge(State(server): State<Server>, request: Request, next: Next) -> Response {
+    let path = request.uri().path();
+    if path != MCP && !path.strip_prefix(MCP).is_some_and(|rest| rest.starts_with('/')) {
+        return next.run(request).await;
+    }
+    let metadata = format!("{}{METADATA}{path}", address(&server, request.headers()));
+    let error = if request.headers().contains_key(AUTHORIZATION) { ", error=\"invalid_token\"" } else { "" };
+    let scope = [Role::Run, Role::Answer].map(Role::as_str).join(" ");
+    let challenge = format!("Bearer resource_metadata=\"{metadata}\", scope=\"{scope}\"{error}");
+    let mut response = next.run(request).await;
+    if response.status() == StatusCode::UNAUTHORIZED
+        && let Ok(challenge) = HeaderValue::try_from(challenge)
+    {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Where the server is, as its client knows it: the name that the request was sent to is one of the server's.
+fn address(server: &Server, headers: &HeaderMap) -> String {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    match (&server.settings().public_url, host) {
+        (None, Some(host)) => format!("http://{host}"),
+        _ => server.base_url(),
+    }
+}

@@ -1,0 +1,269 @@
+//! A turn of a conversation, for protocols in which somebody says something and hears what came of it: what is said begins a run, or
+//! answers the question for which one waits. What came of it is read from the entries of the run, so nothing is kept for it.
+
+use std::sync::Arc;
+
+use hotcell_runtime::{Agent, Entry, Fact, OpenQuestion, RunId, RunInput, RunRecord, RunStatus, open_questions, used};
+use http::StatusCode;
+use serde_json::Value;
+
+use super::threads;
+use crate::access::Asker;
+use crate::input::{origin_of, run_input};
+use crate::live::{Begun, Live};
+use crate::problem::Problem;
+use crate::role::Role;
+use crate::runs::IfBusy;
+use crate::state::Server;
+use crate::view::Object;
+
+/// A run that was begun, or goes on with an answer.
+pub(super) struct Started {
+    pub(super) begun: Begun,
+    /// The last entry from before
+    pub(super) after: u64,
+}
+
+/// What a run is begun with.
+pub(super) struct Beginning {
+    /// A text, or an object with values by their names
+    pub(super) input: Value,
+    /// Whatever is to be kept with it
+    pub(super) metadata: Object,
+    /// What else the server keeps with it
+    pub(super) kept: Object,
+    /// Whoever `listens` is told everything that happens in it
+    pub(super) listens: bool,
+}
+
+impl Beginning {
+    /// What a run of an agent in a thread is given.
+    pub(super) fn given(&self, agent: &Agent, thread: &str) -> Result<RunInput, Problem> {
+        let (input, thread) = (Some(self.input.clone()), Some(thread.to_owned()));
+        let mut given = run_input(agent, input, None, thread, self.metadata.clone())?;
+        let mut kept = self.kept.clone();
+        kept.insert("metadata".to_owned(), Value::Object(self.metadata.clone()));
+        given.origin = origin_of(Value::Object(kept));
+        Ok(given)
+    }
+}
+
+/// Begins a run in a thread of its own, with the state that another run came to if it `follows` one.
+pub(super) async fn begin(
+    server: &Server,
+    agent: &Arc<Agent>,
+    beginning: Beginning,
+    follows: Option<&RunRecord>,
+) -> Result<Started, Problem> {
+    let thread = RunId::random().to_string();
+    let mut given = beginning.given(agent, &thread)?;
+    threads::bind(server, &thread, agent.source(), true)?;
+    if let Some(run) = follows {
+        given.earlier = Some(server.runs().state_of(run).await?);
+    }
+    let begun = server.runs().start(agent, given, IfBusy::Reject, beginning.listens).await?;
+    Ok(Started { begun, after: 0 })
+}
+
+/// Begins a run that goes on after one that has ended: in its thread, or where that has gone on otherwise with the state that the
+/// run came to in a thread of its own. So what was said in between is forgotten, as it is by whoever says this.
+pub(super) async fn begin_after(
+    server: &Server,
+    agent: &Arc<Agent>,
+    beginning: Beginning,
+    last: &RunRecord,
+) -> Result<Started, Problem> {
+    if let Some(thread) = last.thread() {
+        let given = beginning.given(agent, thread)?;
+        match server.runs().start_after(agent, given, &last.id, beginning.listens).await {
+            Err(problem) if problem.is_thread_elsewhere() => {}
+            begun => return Ok(Started { begun: begun?, after: 0 }),
+        }
+    }
+    begin(server, agent, beginning, Some(last)).await
+}
+
+/// Answers a question of a run, which goes on. Somebody who may only begin runs may not answer what they ask.
+pub(super) async fn answer(
+    server: &Server,
+    caller: &Asker,
+    run: &RunRecord,
+    question: &str,
+    text: &str,
+    listens: bool,
+) -> Result<Started, Problem> {
+    if server.runs().is_draining() {
+        return Err(Problem::unavailable("the server is shutting down; send the answer again"));
+    }
+    caller.require(Role::Answer)?;
+    let entries = server.runs().store().history(&run.id).await?.whole()?;
+    let asked = open_questions(&entries).into_iter().find(|open| open.question.id == question);
+    if asked.is_some_and(|asked| !asked.question.operator_ids.is_empty()) {
+        let detail =
+            "the question is for certain people, and who says this is not known here; answer it where they are known";
+        return Err(Problem::new(StatusCode::FORBIDDEN, detail).with("run_id", run.id.as_str()));
+    }
+    let hold = server.runs().hold(&run.id);
+    let events = listens.then(|| hold.live.events());
+    server.runs().answer(&run.id, Some(question), text).await?;
+    Ok(Started { begun: Begun { run: run.id.clone(), live: hold.live.clone(), events }, after: entries.len() as u64 })
+}
+
+/// What came of a turn so far.
+#[derive(Debug, PartialEq)]
+pub(super) enum Came {
+    /// It goes on
+    Working,
+    /// It asks: the first of these, and when that is answered the next one
+    Asks(Vec<OpenQuestion>),
+    /// It has a result
+    Said(String),
+    /// It failed, or came to a cap after which it goes no further
+    Failed(String),
+    /// Somebody ended it
+    Cancelled,
+}
+
+/// The part of a run that belongs to a turn.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub(super) came: Came,
+    /// How many entries the run had at its end
+    pub(super) until: u64,
+    /// Tokens that models were sent and sent back, as they say
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+}
+
+impl Part {
+    /// What the entries of a run say of the turn that begins after so many of them. It ends where nothing went on by itself.
+    pub(super) fn of(entries: &[Entry], after: u64) -> Self {
+        let after = usize::try_from(after).unwrap_or(usize::MAX).min(entries.len());
+        let end = entries[after..].iter().enumerate().find_map(|(number, entry)| {
+            let until = after + number + 1;
+            let came = match &entry.fact {
+                Fact::Waiting if goes_on_by_itself(&entries[until..]) => return None,
+                Fact::Waiting => match open_questions(&entries[..until]) {
+                    // It waits for a time, or another system.
+                    open if open.is_empty() => return None,
+                    open => Came::Asks(open),
+                },
+                Fact::Ended { result: Ok(output), .. } => Came::Said(output.clone()),
+                Fact::Ended { result: Err(error), .. } => Came::Failed(error.clone()),
+                Fact::Stopped { reason } => Came::Failed(reason.clone()),
+                Fact::Cancelled => Came::Cancelled,
+                _ => return None,
+            };
+            Some((came, until))
+        });
+        let (came, until) = end.unwrap_or((Came::Working, entries.len()));
+        let (before, now) = (used(&entries[..after]), used(&entries[..until]));
+        Part {
+            came,
+            until: until as u64,
+            input_tokens: now.input_tokens.saturating_sub(before.input_tokens),
+            output_tokens: now.output_tokens.saturating_sub(before.output_tokens),
+        }
+    }
+
+    /// Reads what came of a turn.
+    pub(super) async fn read(server: &Server, run: &RunId, after: u64) -> Result<Self, Problem> {
+        Ok(Part::of(&server.runs().store().history(run).await?.whole()?, after))
+    }
+
+    /// Waits until a run rests, and reads what came of a turn of it.
+    pub(super) async fn wait(server: &Server, run: &RunId, live: &Live, after: u64) -> Result<Self, Problem> {
+        live.done.cancelled().await;
+        server.runs().rest(run).await?;
+        Part::read(server, run, after).await
+    }
+}
+
+/// Whether a run that waited went on, or ended, and not because somebody answered.
+fn goes_on_by_itself(rest: &[Entry]) -> bool {
+    let next = rest.iter().find_map(|entry| match entry.fact {
+        Fact::Answered { .. } => Some(false),
+        Fact::Expired { .. } | Fact::Cancelled | Fact::Stopped { .. } | Fact::Ended { .. } => Some(true),
+        _ => None,
+    });
+    next.unwrap_or(false)
+}
+
+/// How many entries came before the last turn of a run: it begins with the run, or with an answer after it rested.
+pub(super) fn last_turn(entries: &[Entry]) -> u64 {
+    let (mut begin, mut rest) = (0, None);
+    for (entry, number) in entries.iter().zip(1..) {
+        match entry.fact {
+            Fact::Waiting => rest = Some(number),
+            Fact::Answered { .. } => begin = rest.take().unwrap_or(begin),
+            _ => {}
+        }
+    }
+    begin
+}
+
+/// Why a turn has no reply.
+pub(super) fn no_reply(run: &RunRecord, came: &Came) -> Problem {
+    let run_id = run.id.as_str();
+    match (came, run.status) {
+        (Came::Failed(error), _) => Problem::unprocessable(error.clone()).kind("run-failed", "The run failed"),
+        (Came::Cancelled, _) => Problem::ended(&run.id, RunStatus::Cancelled),
+        (_, RunStatus::Paused) => {
+            let detail = format!("run `{run_id}` is paused; it goes on when somebody resumes it");
+            Problem::conflict(detail).kind("run-paused", "The run is paused")
+        }
+        (_, RunStatus::Waiting) => {
+            let detail =
+                format!("run `{run_id}` waits for another system or a time; `GET /runs/{run_id}/wait` waits with it");
+            Problem::conflict(detail).kind("run-waits", "The run waits")
+        }
+        _ => Problem::unavailable(format!("the server is shutting down; run `{run_id}` goes on at its next start")),
+    }
+    .with("run_id", run_id)
+}
+
+/// What models say while a run is worked on, one piece after the other. It is no reply: that is what the run comes to.
+#[derive(Default)]
+pub(super) struct Thoughts {
+    /// The node that said the last piece
+    node: String,
+    /// Bytes of all pieces
+    told: usize,
+}
+
+impl Thoughts {
+    /// Bytes of pieces that are told of a turn.
+    const MOST: usize = 1 << 20;
+
+    /// The next piece, if it is one that happened.
+    pub(super) fn piece(&mut self, happened: &str) -> Option<String> {
+        let (node, text) = model_text(happened)?;
+        let is_other = !self.node.is_empty() && self.node != node;
+        let piece = if is_other { format!("\n\n{text}") } else { text };
+        self.node = node;
+        self.told += piece.len();
+        (self.told <= Self::MOST).then_some(piece)
+    }
+}
+
+/// The node and the piece of a model's text, if that is what happened.
+pub(super) fn model_text(happened: &str) -> Option<(String, String)> {
+    let happened: Value = serde_json::from_str(happened).ok()?;
+    let mut event = &happened;
+    while event["event"] == "within" {
+        event = &event["within"];
+    }
+    let text_of = |name: &str| event[name].as_str().map(str::to_owned);
+    (event["event"] == "model_text").then(|| Some((text_of("node")?, text_of("text")?)))?
+}
+
+/// A question as it is said to a person.
+pub(super) fn question_text(open: &OpenQuestion) -> String {
+    let question = &open.question;
+    let mut text = question.text.clone();
+    for option in &question.options {
+        text.push_str("\n- ");
+        text.push_str(option);
+    }
+    text
+}

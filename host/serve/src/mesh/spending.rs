@@ -1,0 +1,88 @@
+//! What models of agents have used in this month, for those with a budget.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use hotcell_runtime::{Clock, Cost, Host, Meter, Uncounted, Used};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use rusqlite::params;
+
+use crate::store::{Store, StoreError, microseconds};
+
+/// Counts in the server's file: by calendar months, in UTC, whatever the server does in between.
+struct Spending {
+    store: Store,
+    clock: Arc<dyn Clock>,
+}
+
+/// Has the host count in the server's file what models of agents use.
+pub(crate) fn count(host: &Host, store: &Store) {
+    host.counting_with(Arc::new(Spending { store: store.clone(), clock: host.clock().clone() }));
+}
+
+impl Meter for Spending {
+    fn used(&self, agent: &str) -> Result<Used, Uncounted> {
+        self.store.spent_since(agent, month_of(self.clock.now())).map_err(Uncounted::new)
+    }
+
+    fn add(&self, agent: &str, used: Used) -> Result<(), Uncounted> {
+        self.store.keep_spent(agent, self.clock.now(), used).map_err(Uncounted::new)
+    }
+}
+
+/// When the month began, in UTC.
+fn month_of(now: SystemTime) -> SystemTime {
+    let now = Timestamp::try_from(now).unwrap_or_default().to_zoned(TimeZone::UTC);
+    let first = now.first_of_month().and_then(|day| day.start_of_day());
+    first.map_or(SystemTime::UNIX_EPOCH, |first| first.timestamp().into())
+}
+
+impl Store {
+    fn keep_spent(&self, agent: &str, at: SystemTime, used: Used) -> Result<(), StoreError> {
+        // A request that is repeated after a death was paid for twice.
+        let request: u128 = rand::random();
+        let tokens = i64::try_from(used.tokens).unwrap_or(i64::MAX);
+        self.with(|connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO mesh_spent (run, entry, agent, at, tokens, cost_usd) VALUES (?1, 0, ?2, ?3, ?4, ?5)",
+                )?
+                .execute(params![format!("{request:032x}"), agent, microseconds(at), tokens, used.cost.to_usd()])?;
+            Ok(())
+        })
+    }
+
+    fn spent_since(&self, agent: &str, since: SystemTime) -> Result<Used, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost_usd), 0.0) FROM mesh_spent WHERE agent = ?1 AND at >= ?2",
+                )?
+                .query_row(params![agent, microseconds(since)], |row| {
+                    let (tokens, cost): (i64, f64) = (row.get(0)?, row.get(1)?);
+                    Ok(Used { tokens: u64::try_from(tokens).unwrap_or_default(), cost: Cost::from_usd(cost) })
+                })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::month_of;
+
+    #[test]
+    fn months_begin_in_utc() {
+        let at = |text: &str| SystemTime::from(text.parse::<jiff::Timestamp>().expect("a time"));
+        for (now, first) in [
+            ("2030-11-30T23:59:59Z", "2030-11-01T00:00:00Z"),
+            ("2030-12-01T00:00:00Z", "2030-12-01T00:00:00Z"),
+            ("2028-02-29T12:00:00Z", "2028-02-01T00:00:00Z"),
+        ] {
+            assert_eq!(month_of(at(now)), at(first), "{now}");
+        }
+        assert_eq!(month_of(SystemTime::UNIX_EPOCH + Duration::from_secs(60)), SystemTime::UNIX_EPOCH);
+    }
+}

@@ -1,0 +1,196 @@
+//! What a tenant may use: runs a minute, bytes that are kept, requests a second, and what its runs use in a month.
+
+mod ledger;
+mod month;
+mod pace;
+mod stored;
+
+use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
+
+use hotcell_budget::{Cost, Fuel, Usage};
+use hotcell_runtime::{Host, RunId};
+use http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+pub(crate) use self::ledger::Spent;
+pub(crate) use self::month::Month;
+use self::pace::Pace;
+use crate::access::rate::Rate;
+use crate::problem::Problem;
+use crate::store::{Store, StoreError};
+
+/// What a tenant may use. What is not set has no limit.
+#[derive(Clone, Debug, Default)]
+pub struct Quota {
+    /// How many requests a second all its keys together may make, and twice as many at once
+    pub requests_per_second: Option<u32>,
+    /// How many runs it may begin in any minute
+    pub runs_per_minute: Option<u32>,
+    /// How many bytes the files in its folder may have, and that folder
+    pub stored: Option<(u64, PathBuf)>,
+    /// What its runs may use in a calendar month (UTC)
+    pub month: MonthBudget,
+}
+
+/// What runs may use in a calendar month. What is not set has no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MonthBudget {
+    /// Money, for requests to models
+    pub cost: Option<Cost>,
+    /// Tokens that models read and wrote
+    pub tokens: Option<u64>,
+    /// Fuel of cells
+    pub fuel: Option<Fuel>,
+}
+
+impl MonthBudget {
+    /// Whether anything is limited.
+    pub(crate) fn is_set(&self) -> bool {
+        *self != MonthBudget::default()
+    }
+}
+
+/// What was used in a month, and what may be.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Month)]
+pub(crate) struct MonthView {
+    /// The month in UTC, as `2026-11`
+    month: String,
+    /// What was used
+    used: Amounts,
+    /// What may be used; what is null has no limit
+    limits: Amounts,
+    /// When it begins anew
+    #[schema(format = DateTime)]
+    resets_at: String,
+}
+
+/// What runs use.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Amounts {
+    /// Money in US dollars, for requests to models
+    usd: Option<f64>,
+    /// Tokens that models read and wrote
+    tokens: Option<u64>,
+    /// Fuel of cells
+    fuel: Option<u64>,
+}
+
+/// Keeps what a tenant uses within its quota.
+pub(crate) struct Quotas {
+    quota: Quota,
+    requests: Option<Rate>,
+    runs: Option<Pace>,
+    store: Store,
+}
+
+impl Quotas {
+    pub(crate) fn new(quota: Quota, store: Store) -> Self {
+        let requests = quota.requests_per_second.map(Rate::per_second);
+        let runs = quota.runs_per_minute.map(Pace::per_minute);
+        Quotas { quota, requests, runs, store }
+    }
+
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.quota
+    }
+
+    /// Whether what runs use is counted.
+    pub(crate) fn counts(&self) -> bool {
+        self.quota.month.is_set()
+    }
+
+    /// Counts a request of whoever has a key of the tenant.
+    pub(crate) fn request(&self) -> Result<(), Problem> {
+        let Some(requests) = &self.requests else { return Ok(()) };
+        requests.take("", Instant::now()).map_err(|wait| {
+            let detail = "too many requests of all keys of this tenant";
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).with("retry_after", wait.as_secs() + 1)
+        })
+    }
+
+    /// Whether something more may be kept.
+    pub(crate) fn keep(&self) -> Result<(), Problem> {
+        let Some((limit, folder)) = &self.quota.stored else { return Ok(()) };
+        let stored = self.stored_in(folder)?;
+        if stored < *limit {
+            return Ok(());
+        }
+        let detail = "as much is kept as this tenant may have; remove runs and threads that are not needed any more";
+        Err(Problem::new(StatusCode::INSUFFICIENT_STORAGE, detail)
+            .kind("storage-used-up", "As much is kept as may be")
+            .with("limit", *limit)
+            .with("stored", stored))
+    }
+
+    /// Whether a run may begin now, apart from how many begin.
+    pub(crate) fn may_begin(&self, now: SystemTime) -> Result<(), Problem> {
+        self.keep()?;
+        if !self.counts() {
+            return Ok(());
+        }
+        let (month, budget) = (Month::of(now), &self.quota.month);
+        let spent = self.store.spent_in(&month)?;
+        let Some((what, limit)) = spent.exceeds(budget) else { return Ok(()) };
+        let (resets, wait) = month.ends(now);
+        let detail = format!("the budget of this month is used up ({what}); it begins anew at {resets}");
+        Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
+            .kind("budget-used-up", "The budget of this month is used up")
+            .with("budget", what)
+            .with("limit", limit)
+            .with("used", json!(spent.amounts()))
+            .with("resets_at", resets)
+            .with("retry_after", wait.as_secs() + 1))
+    }
+
+    /// Counts a run that begins.
+    pub(crate) fn begin(&self, now: SystemTime) -> Result<(), Problem> {
+        let Some(runs) = &self.runs else { return Ok(()) };
+        runs.take(now).map_err(|wait| {
+            let detail = format!("this tenant may begin {} runs in a minute; nothing was begun", runs.most());
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
+                .kind("too-many-runs-a-minute", "Too many runs were begun")
+                .with("retry_after", wait.as_secs() + 1)
+        })
+    }
+
+    /// Counts what a run has used until now: what was counted of it before is not counted again.
+    pub(crate) async fn count(&self, host: &Host, run: &RunId) {
+        if !self.counts() {
+            return;
+        }
+        let counted = async {
+            let used: Usage = host.used(run).await.map_err(|error| error.to_string())?;
+            let month = Month::of(host.clock().now());
+            self.store.count(run, &Spent::of(&used), &month).map_err(|error: StoreError| error.to_string())
+        };
+        if let Err(reason) = counted.await {
+            tracing::error!(target: "hotcell::serve", %run, reason, "what a run has used cannot be counted");
+        }
+    }
+
+    /// What was used in this month, and what may be.
+    pub(crate) fn this_month(&self, now: SystemTime) -> Result<MonthView, Problem> {
+        let month = Month::of(now);
+        let MonthBudget { cost, tokens, fuel } = self.quota.month;
+        Ok(MonthView {
+            used: self.store.spent_in(&month)?.amounts(),
+            limits: Amounts { usd: cost.map(Cost::to_usd), tokens, fuel: fuel.map(|fuel| fuel.0) },
+            resets_at: month.ends(now).0,
+            month: month.as_str().to_owned(),
+        })
+    }
+
+    /// How many bytes are kept, where that is limited.
+    pub(crate) fn stored(&self) -> Result<Option<u64>, StoreError> {
+        self.quota.stored.as_ref().map(|(_, folder)| self.stored_in(folder)).transpose()
+    }
+
+    /// The server's own file does not become smaller when something is removed from it: of that, what is in use counts.
+    fn stored_in(&self, folder: &Path) -> Result<u64, StoreError> {
+        Ok(stored::size(folder, self.store.path()).saturating_add(self.store.bytes_in_use()?))
+    }
+}

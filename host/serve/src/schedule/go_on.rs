@@ -1,0 +1,96 @@
+//! Doing something at its times: each time once, however often the server ends in between.
+//!
+//! The time is kept up to which nothing is left to do. Whoever does something at a time knows by that time whether it was done: between
+//! doing it and keeping the time the server may end.
+
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use hotcell_runtime::{Clock, Counted};
+use jiff::Timestamp;
+
+use super::times::{Times, instant};
+use crate::store::StoreError;
+
+/// How long is waited before something is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+/// How exact times are.
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+
+/// What becomes of times that were missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missed {
+    /// Whether each of them is made good; otherwise only the last one is
+    pub(crate) all: bool,
+    /// How late something may be done
+    pub(crate) grace: Duration,
+}
+
+/// What came of doing something.
+pub(crate) enum Fired {
+    /// It is done, or was done before, or is not to be done; what there is to say was said
+    Done,
+    /// It cannot be done yet
+    NotYet(String),
+    /// The next server does it
+    Ending,
+}
+
+/// Something that is done at times.
+#[async_trait]
+pub(crate) trait Scheduled: Send + Sync {
+    /// What it is called in the log.
+    fn name(&self) -> &str;
+
+    /// When it is done.
+    fn times(&self) -> &Times;
+
+    /// What becomes of times that were missed.
+    fn missed(&self) -> Missed;
+
+    /// The time up to which nothing is left to do.
+    fn done(&self) -> Result<Option<Timestamp>, StoreError>;
+
+    /// Keeps the time up to which nothing is left to do.
+    fn note(&self, done: Timestamp) -> Result<(), StoreError>;
+
+    /// Does it, for one of its times.
+    async fn fire(&self, due: Timestamp) -> Result<Fired, StoreError>;
+}
+
+/// Does something at its times. Ends when there are no more, or the server ends. It counts as work from `begun` on until it first waits.
+pub(crate) async fn go_on(clock: &dyn Clock, what: &dyn Scheduled, begun: Counted) -> Result<(), StoreError> {
+    let mut begun = Some(begun);
+    let known = what.done()?;
+    let mut done = known.unwrap_or_else(|| instant(clock.now()));
+    if known.is_none() {
+        what.note(done)?;
+    }
+    let Missed { all, grace } = what.missed();
+    loop {
+        // What was missed by more than that is left out.
+        let oldest = clock.now().checked_sub(grace.saturating_add(MINUTE)).unwrap_or(SystemTime::UNIX_EPOCH);
+        let Some(mut due) = what.times().next(done.max(instant(oldest))) else { return Ok(()) };
+        if let Ok(left) = SystemTime::from(due).duration_since(clock.now()) {
+            drop(begun.take());
+            clock.sleep(left).await;
+        }
+        let now = clock.now();
+        // Of several that were missed, the last one is made good.
+        while let Some(later) = what.times().next(due).filter(|later| !all && SystemTime::from(*later) <= now) {
+            due = later;
+        }
+        while clock.now().duration_since(due.into()).unwrap_or_default() <= grace {
+            match what.fire(due).await? {
+                Fired::Done => break,
+                Fired::Ending => return Ok(()),
+                Fired::NotYet(reason) => {
+                    tracing::warn!(target: "hotcell::serve", schedule = what.name(), reason, "it cannot be done yet");
+                    clock.sleep(AGAIN).await;
+                }
+            }
+        }
+        what.note(due)?;
+        done = due;
+    }
+}

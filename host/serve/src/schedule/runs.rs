@@ -1,0 +1,216 @@
+//! Beginning runs at their times. A run says for which time of which schedule it was begun, so each time has one, whenever the server
+//! ends.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use async_trait::async_trait;
+use hotcell_runtime::{Agent, RunQuery};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::definition::Definition;
+use super::go_on::{Fired, Missed, Scheduled, go_on};
+use super::store::Firing;
+use super::times::{Times, instant};
+use crate::input::{kept_of, origin_of, run_input};
+use crate::object::Object;
+use crate::problem::Problem;
+use crate::state::Server;
+use crate::store::{StoreError, microseconds};
+
+/// Runs that are looked at together.
+const PAGE: usize = 100;
+/// The member of what is kept of a run that says for which time it was begun.
+const SCHEDULE: &str = "schedule";
+
+/// Goes by the schedules from now on as they are now: those of folders, and those that were made over HTTP.
+pub(crate) fn begin_all(server: &Server) {
+    if !server.ready().is_cancelled() || server.closing().is_cancelled() {
+        // They begin when what was left by a server before has been taken up.
+        return;
+    }
+    let mut wanted = in_files(server);
+    match server.store().schedules() {
+        Ok(made) => wanted.extend(made),
+        Err(error) => tracing::error!(target: "hotcell::serve", %error, "schedules cannot be read"),
+    }
+    for (definition, over) in server.schedules().exchange(wanted, server.closing()) {
+        let schedule = RunSchedule { server: server.clone(), definition };
+        let begun = server.clock().working();
+        server.schedules().spawn(async move {
+            if !schedule.definition.body.enabled {
+                return;
+            }
+            let clock = schedule.server.clock().clone();
+            if let Some(Err(error)) = over.run_until_cancelled(go_on(&*clock, &schedule, begun)).await {
+                let schedule = &schedule.definition.id;
+                tracing::error!(target: "hotcell::serve", schedule, %error, "a schedule begins no more runs");
+            }
+        });
+    }
+}
+
+/// The schedules that the folders of agents name.
+fn in_files(server: &Server) -> Vec<Definition> {
+    let mut folders: BTreeMap<PathBuf, Vec<(String, Arc<Agent>)>> = BTreeMap::new();
+    for (id, agent) in server.agents().all() {
+        folders.entry(agent.folder.clone()).or_default().push((id, agent));
+    }
+    let mut wanted = Vec::new();
+    for agents in folders.into_values() {
+        // Each agent of a folder knows the settings of all.
+        let Some((_, first)) = agents.first() else { continue };
+        for settings in &first.schedules {
+            let meant = |(id, agent): &&(String, Arc<Agent>)| match &settings.agent {
+                Some(name) => is_called(id, agent, name),
+                None => true,
+            };
+            let meant: Vec<&str> = agents.iter().filter(meant).map(|(id, _)| &**id).collect();
+            let definition = match meant[..] {
+                [only] => Definition::in_file(only, settings, server.started()).map_err(|problem| problem.detail),
+                [] => Err("no agent of its folder is called as it says".to_owned()),
+                _ => Err(format!("it does not say with `agent` which of these it is for: {}", meant.join(", "))),
+            };
+            match definition {
+                Ok(definition) => wanted.push(definition),
+                Err(reason) => {
+                    let (schedule, folder) = (&settings.name, first.folder.display());
+                    tracing::error!(target: "hotcell::serve", schedule, %folder, reason, "a schedule begins no runs");
+                }
+            }
+        }
+    }
+    wanted
+}
+
+/// Whether a schedule means an agent of its folder by a name.
+fn is_called(id: &str, agent: &Agent, name: &str) -> bool {
+    id == name || agent.graph.name == name || id.ends_with(&format!(".{name}"))
+}
+
+/// A schedule that begins runs.
+struct RunSchedule {
+    server: Server,
+    definition: Definition,
+}
+
+#[async_trait]
+impl Scheduled for RunSchedule {
+    fn name(&self) -> &str {
+        &self.definition.id
+    }
+
+    fn times(&self) -> &Times {
+        &self.definition.times
+    }
+
+    fn missed(&self) -> Missed {
+        self.definition.body.missed()
+    }
+
+    fn done(&self) -> Result<Option<Timestamp>, StoreError> {
+        self.server.store().schedule_done(&self.definition.id)
+    }
+
+    fn note(&self, done: Timestamp) -> Result<(), StoreError> {
+        self.server.store().note_schedule(&self.definition.id, done)
+    }
+
+    async fn fire(&self, due: Timestamp) -> Result<Fired, StoreError> {
+        let _working = self.server.clock().working();
+        let id = &self.definition.id;
+        if self.definition.body.until.is_some_and(|until| microseconds(due.into()) > until) {
+            return Ok(Fired::Done);
+        }
+        let firing = self.server.store().fire_schedule(id, due)?;
+        if firing.run.is_some() {
+            return Ok(Fired::Done);
+        }
+        let came = match self.found(&firing).await {
+            Ok(Some(run)) => Ok(run),
+            Ok(None) => self.begin(due).await,
+            Err(problem) => Err(problem),
+        };
+        match came {
+            Ok(run) => {
+                self.server.store().fired_schedule(id, due, Ok(&run))?;
+                Ok(Fired::Done)
+            }
+            // The next server makes it good.
+            Err(_) if self.server.runs().is_draining() => Ok(Fired::Ending),
+            Err(problem) => {
+                self.server.store().fired_schedule(id, due, Err(&problem.detail))?;
+                match problem.status {
+                    503 => Ok(Fired::NotYet(problem.detail)),
+                    _ => {
+                        let reason = problem.detail;
+                        tracing::warn!(target: "hotcell::serve", schedule = id, %due, reason, "no run was begun");
+                        Ok(Fired::Done)
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl RunSchedule {
+    /// What a run says of the time for which it was begun.
+    fn mark(&self, due: Timestamp) -> Value {
+        json!({ "id": self.definition.id, "due": due.to_string() })
+    }
+
+    /// The run that was begun for a time, by a server that ended before it noted that.
+    async fn found(&self, firing: &Firing) -> Result<Option<String>, Problem> {
+        // What this server began it noted.
+        if firing.at >= self.server.started() {
+            return Ok(None);
+        }
+        // Times of the journal and of the server's file are rounded.
+        let since = firing.at.checked_sub(Duration::from_secs(1));
+        let mark = self.mark(firing.due);
+        let mut query = RunQuery { since, limit: PAGE, ..RunQuery::default() };
+        loop {
+            let page = self.server.runs().store().list(&query).await?;
+            for run in &page.runs {
+                let record = self.server.runs().store().find(run.id.as_str()).await?;
+                if kept_of(&record).get(SCHEDULE) == Some(&mark) {
+                    return Ok(Some(record.id.to_string()));
+                }
+            }
+            query.after = page.next;
+            if query.after.is_none() {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn begin(&self, due: Timestamp) -> Result<String, Problem> {
+        let body = &self.definition.body;
+        let (_, agent) = self.server.agents().find(&body.agent_id)?;
+        if let Some(thread) = &body.thread_id {
+            self.server.store().create_thread(thread, &Object::new())?;
+            let bound = self.server.store().bind_thread(thread, agent.source())?;
+            if bound.as_deref() != Some(agent.source()) {
+                return Err(Problem::conflict(format!("thread `{thread}` belongs to another agent")));
+            }
+        }
+        let mut given = run_input(&agent, body.input.clone(), None, body.thread_id.clone(), body.metadata.clone())?;
+        given.origin = origin_of(json!({ "metadata": body.metadata, SCHEDULE: self.mark(due) }));
+        let begun = self.server.runs().start(&agent, given, body.if_busy, false).await?;
+        Ok(begun.run.to_string())
+    }
+}
+
+/// When a schedule comes next, after what was done of it.
+pub(crate) fn next_of(server: &Server, definition: &Definition) -> Result<Option<SystemTime>, StoreError> {
+    if !definition.body.enabled {
+        return Ok(None);
+    }
+    let now = instant(server.clock().now());
+    let done = server.store().schedule_done(&definition.id)?.unwrap_or(now).max(now);
+    let next = definition.times.next(done).map(SystemTime::from);
+    Ok(next.filter(|next| definition.body.until.is_none_or(|until| microseconds(*next) <= until)))
+}

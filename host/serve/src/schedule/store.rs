@@ -1,0 +1,144 @@
+//! What is kept of schedules: those that were made over HTTP, up to when nothing is left to do, and what was begun.
+
+use std::time::SystemTime;
+
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension as _, Row, params};
+
+use super::definition::{Body, Definition};
+use crate::store::{Store, StoreError, microseconds, time};
+
+/// Firings of a schedule that are kept.
+const KEPT: i64 = 100;
+
+/// A time of a schedule, and what came of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Firing {
+    pub(crate) due: Timestamp,
+    /// When it was tried first
+    pub(crate) at: SystemTime,
+    pub(crate) run: Option<String>,
+    /// Why nothing was begun
+    pub(crate) reason: Option<String>,
+}
+
+fn definition(row: &Row<'_>) -> rusqlite::Result<Option<Definition>> {
+    let (id, body): (String, String) = (row.get(0)?, row.get(1)?);
+    let (created, updated) = (time(row.get(2)?), time(row.get(3)?));
+    let body = serde_json::from_str::<Body>(&body).map_err(|error| error.to_string());
+    let known = body.and_then(|body| Ok((body.times().map_err(|problem| problem.detail)?, body)));
+    Ok(match known {
+        Ok((times, body)) => Some(Definition { id, body, times, in_file: None, created, updated }),
+        Err(reason) => {
+            tracing::error!(target: "hotcell::serve", schedule = id, reason, "a schedule is not understood");
+            None
+        }
+    })
+}
+
+fn firing(row: &Row<'_>) -> rusqlite::Result<Firing> {
+    let due = Timestamp::from_microsecond(row.get(0)?).unwrap_or_default();
+    Ok(Firing { due, at: time(row.get(1)?), run: row.get(2)?, reason: row.get(3)? })
+}
+
+impl Store {
+    /// The schedules that were made over HTTP, in the order of their ids.
+    pub(crate) fn schedules(&self) -> Result<Vec<Definition>, StoreError> {
+        self.read(|connection| {
+            let text = "SELECT id, body, created, updated FROM schedules ORDER BY id";
+            let mut statement = connection.prepare_cached(text)?;
+            let all: Vec<Option<Definition>> = statement.query_map([], definition)?.collect::<rusqlite::Result<_>>()?;
+            Ok(all.into_iter().flatten().collect())
+        })
+    }
+
+    /// Keeps a schedule. `since` is up to when nothing is left to do of one that is new, or comes at other times now.
+    pub(crate) fn keep_schedule(&self, id: &str, body: &Body, since: Option<Timestamp>) -> Result<(), StoreError> {
+        let text = serde_json::to_string(body).unwrap_or_default();
+        self.with(|connection| {
+            let now = microseconds(SystemTime::now());
+            connection
+                .prepare_cached(
+                    "INSERT INTO schedules (id, body, created, updated) VALUES (?1, ?2, ?3, ?3)
+                     ON CONFLICT DO UPDATE SET body = ?2, updated = ?3",
+                )?
+                .execute(params![id, text, now])?;
+            match since {
+                Some(since) => note(connection, id, since),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Forgets a schedule. False if there is none.
+    pub(crate) fn delete_schedule(&self, id: &str) -> Result<bool, StoreError> {
+        self.with(|connection| {
+            for table in ["schedule_times", "schedule_firings"] {
+                connection.execute(&format!("DELETE FROM {table} WHERE schedule = ?1"), [id])?;
+            }
+            Ok(connection.execute("DELETE FROM schedules WHERE id = ?1", [id])? > 0)
+        })
+    }
+
+    /// Up to when nothing is left to do of a schedule.
+    pub(crate) fn schedule_done(&self, id: &str) -> Result<Option<Timestamp>, StoreError> {
+        self.read(|connection| {
+            let text = "SELECT done FROM schedule_times WHERE schedule = ?1";
+            let done: Option<i64> = connection.prepare_cached(text)?.query_row([id], |row| row.get(0)).optional()?;
+            Ok(done.and_then(|done| Timestamp::from_microsecond(done).ok()))
+        })
+    }
+
+    /// Keeps up to when nothing is left to do of a schedule.
+    pub(crate) fn note_schedule(&self, id: &str, done: Timestamp) -> Result<(), StoreError> {
+        self.with(|connection| note(connection, id, done))
+    }
+
+    /// Notes that something is to be begun for a time, if that was not noted before. Gives what was.
+    pub(crate) fn fire_schedule(&self, id: &str, due: Timestamp) -> Result<Firing, StoreError> {
+        self.with(|connection| {
+            let (at, due) = (microseconds(SystemTime::now()), due.as_microsecond());
+            connection
+                .prepare_cached("INSERT OR IGNORE INTO schedule_firings (schedule, due, at) VALUES (?1, ?2, ?3)")?
+                .execute(params![id, due, at])?;
+            connection
+                .prepare_cached(
+                    "DELETE FROM schedule_firings WHERE schedule = ?1 AND number <= (
+                         SELECT max(number) - ?2 FROM schedule_firings WHERE schedule = ?1
+                     ) AND (run IS NOT NULL OR reason IS NOT NULL)",
+                )?
+                .execute(params![id, KEPT])?;
+            connection
+                .prepare_cached("SELECT due, at, run, reason FROM schedule_firings WHERE schedule = ?1 AND due = ?2")?
+                .query_row(params![id, due], firing)
+        })
+    }
+
+    /// Keeps what came of a time.
+    pub(crate) fn fired_schedule(&self, id: &str, due: Timestamp, came: Result<&str, &str>) -> Result<(), StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("UPDATE schedule_firings SET run = ?3, reason = ?4 WHERE schedule = ?1 AND due = ?2")?
+                .execute(params![id, due.as_microsecond(), came.ok(), came.err()])?;
+            Ok(())
+        })
+    }
+
+    /// What came of the last times of a schedule, the newest first.
+    pub(crate) fn schedule_firings(&self, id: &str, limit: usize) -> Result<Vec<Firing>, StoreError> {
+        self.read(|connection| {
+            let text =
+                "SELECT due, at, run, reason FROM schedule_firings WHERE schedule = ?1 ORDER BY due DESC LIMIT ?2";
+            connection.prepare_cached(text)?.query_map(params![id, limit as i64], firing)?.collect()
+        })
+    }
+}
+
+fn note(connection: &rusqlite::Connection, id: &str, done: Timestamp) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO schedule_times (schedule, done) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET done = ?2",
+        )?
+        .execute(params![id, done.as_microsecond()])?;
+    Ok(())
+}

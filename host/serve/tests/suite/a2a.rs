@@ -1,0 +1,286 @@
+//! Agent2Agent, and the referee and the client of others where `clients/install.sh` has installed them.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::routing::post;
+use axum::{Json, Router};
+use hotcell_runtime::CancellationToken;
+use hotcell_serve::Role;
+use http::HeaderMap;
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::access::key;
+use crate::clients::drive;
+use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok};
+
+/// A request in a version, as JSON-RPC.
+fn rpc(desk: &Desk, agent: &str, version: &str, method: &str, params: Value) -> RequestBuilder {
+    let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
+    desk.post(&format!("/a2a/{agent}"), body).header("A2A-Version", version)
+}
+
+async fn result(request: RequestBuilder) -> Value {
+    let reply = ok(request).await;
+    assert!(reply["error"].is_null() && reply["id"] == 7 && reply["jsonrpc"] == "2.0", "{reply}");
+    reply["result"].clone()
+}
+
+/// The code and the message of a request that is refused.
+async fn refused(request: RequestBuilder) -> (i64, String) {
+    let reply = ok(request).await;
+    let error = &reply["error"];
+    assert_eq!(error["data"][0]["domain"], "a2a-protocol.org", "{reply}");
+    (error["code"].as_i64().expect("a code"), error["message"].as_str().expect("a text").to_owned())
+}
+
+fn message(text: &str) -> Value {
+    json!({ "message": { "messageId": "m1", "role": "ROLE_USER", "parts": [{ "text": text }] } })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a2a_proof_and_a2a_sdk_drive_both_bindings_and_both_versions() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{port}\"]\n");
+    let desk = Desk::with(&[ASK, ("ask/hotcell.toml", &grants), COUNT]).await;
+    drive("a2a_client.py", &[&desk.url, &port.to_string()]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_card_says_where_the_agent_is_and_how_it_is_talked_to() {
+    let desk = Desk::with(&[ECHO]).await;
+    let card = ok(desk.get("/.well-known/agent-card.json")).await;
+    assert_eq!(card, ok(desk.get("/a2a/echo/.well-known/agent-card.json")).await);
+    let url = format!("{}/a2a/echo", desk.url);
+    let found: Vec<(&Value, &Value)> = card["supportedInterfaces"]
+        .as_array()
+        .expect("interfaces")
+        .iter()
+        .map(|one| (&one["protocolBinding"], &one["protocolVersion"]))
+        .collect();
+    let text = |text: &str| Value::from(text);
+    let (rpc, http, one, legacy) = (text("JSONRPC"), text("HTTP+JSON"), text("1.0"), text("0.3"));
+    assert_eq!(found, [(&rpc, &one), (&http, &one), (&rpc, &legacy)]);
+    assert_eq!((&card["url"], &card["description"]), (&json!(url), &json!("Repeats what it is told")));
+    assert!(card["securitySchemes"].is_null(), "nobody needs a key");
+    let token = key(&desk, &[Role::Run]);
+    assert_eq!(desk.get("/.well-known/agent-card.json").send().await.expect("a reply").status(), 401);
+    let card = ok(desk.get("/.well-known/agent-card.json").bearer_auth(&token)).await;
+    assert_eq!(card["securitySchemes"]["key"]["httpAuthSecurityScheme"]["scheme"], "bearer");
+
+    let desk = Desk::with(&[ECHO, ASK]).await;
+    assert_eq!(desk.get("/.well-known/agent-card.json").send().await.expect("a reply").status(), 404);
+    assert_eq!(ok(desk.get("/a2a/ask/.well-known/agent-card.json")).await["name"], "ask");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_done_is_an_error_of_the_protocol() {
+    let desk = Desk::with(&[ECHO, ASK]).await;
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut params = message("x");
+        change(&mut params);
+        params
+    };
+    for (params, code, word) in [
+        (with(&|params| params["message"]["role"] = json!("ROLE_AGENT")), -32602, "role"),
+        (with(&|params| params["message"]["parts"] = json!([])), -32602, "parts"),
+        (with(&|params| params["message"]["messageId"] = json!("")), -32602, "messageId"),
+        (with(&|params| params["message"]["anything"] = json!(1)), -32602, "anything"),
+        (with(&|params| params["tenant"] = json!("t")), -32602, "tenant"),
+        (with(&|params| params["message"]["contextId"] = json!("../x")), -32602, "thread"),
+        (with(&|params| params["message"]["parts"] = json!([{ "url": "file:///etc/passwd" }])), -32005, "file"),
+        (with(&|params| params["message"]["parts"] = json!([{ "raw": "AAAA" }])), -32005, "file"),
+        (with(&|params| params["message"]["parts"] = json!([{ "text": "x", "data": 1 }])), -32602, "either"),
+        (
+            with(&|params| params["configuration"] = json!({ "acceptedOutputModes": ["image/png"] })),
+            -32005,
+            "text/plain",
+        ),
+        (with(&|params| params["message"]["taskId"] = json!("nobody")), -32001, "nobody"),
+        (
+            with(&|params| {
+                params["configuration"] = json!({ "taskPushNotificationConfig": { "url": "http://10.0.0.1/" } })
+            }),
+            -32602,
+            "[grants.agent]",
+        ),
+        (json!({}), -32602, "message"),
+        (json!([]), -32602, ""),
+    ] {
+        let (found, detail) = refused(rpc(&desk, "echo", "1.0", "SendMessage", params.clone())).await;
+        assert_eq!(found, code, "{params}: {detail}");
+        assert!(detail.contains(word), "{params}: {detail}");
+    }
+    for (version, method, code) in [
+        ("1.0", "Nothing", -32601),
+        ("1.0", "message/send", -32009),
+        ("0.3", "SendMessage", -32009),
+        ("2.0", "SendMessage", -32009),
+        ("1.0", "GetExtendedAgentCard", -32007),
+        ("1.0", "GetTask", -32602),
+    ] {
+        assert_eq!(refused(rpc(&desk, "echo", version, method, json!({}))).await.0, code, "{version} {method}");
+    }
+    assert_eq!(refused(rpc(&desk, "nobody", "1.0", "SendMessage", message("x"))).await.0, -32600);
+    for (body, code) in
+        [("{", -32700), ("[]", -32600), ("{}", -32600), (r#"{"jsonrpc":"2.0","method":"GetTask"}"#, -32600)]
+    {
+        let request = desk.client.post(format!("{}/a2a/echo", desk.url)).header("content-type", "application/json");
+        assert_eq!(refused(request.body(body)).await.0, code, "{body}");
+    }
+    // The same over HTTP with JSON.
+    let send = desk.post("/a2a/echo/message:send", message("x"));
+    let reply = send.send().await.expect("a reply");
+    assert_eq!(reply.status(), 400);
+    let body: Value = reply.json().await.expect("JSON");
+    assert_eq!(
+        (&body["error"]["code"], &body["error"]["details"][0]["reason"]),
+        (&json!(400), &json!("VERSION_NOT_SUPPORTED"))
+    );
+    let get = desk.get("/a2a/echo/tasks/nobody").header("A2A-Version", "1.0").send().await.expect("a reply");
+    assert_eq!(get.status(), 404);
+    let body: Value = get.json().await.expect("JSON");
+    assert_eq!(
+        (&body["error"]["status"], &body["error"]["details"][0]["reason"]),
+        (&json!("NOT_FOUND"), &json!("TASK_NOT_FOUND"))
+    );
+    assert_eq!(ok(desk.get("/runs")).await["runs"], json!([]), "nothing was begun");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_begin_tasks_does_not_answer_what_they_ask() {
+    let desk = Desk::with(&[ASK]).await;
+    let (token, other) = (key(&desk, &[Role::Run]), key(&desk, &[Role::Run, Role::Answer]));
+    let task = result(rpc(&desk, "ask", "1.0", "SendMessage", message("hi")).bearer_auth(&token)).await["task"].clone();
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let mut answer = message("Ada");
+    answer["message"]["taskId"] = task["id"].clone();
+    let refused = refused(rpc(&desk, "ask", "1.0", "SendMessage", answer.clone()).bearer_auth(&token)).await;
+    assert!(refused.1.contains("answer"), "{refused:?}");
+    let done = result(rpc(&desk, "ask", "1.0", "SendMessage", answer).bearer_auth(&other)).await;
+    assert_eq!(done["task"]["artifacts"][0]["parts"][0]["text"], "hello Ada");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_version_0_3_is_written_as_that_version_has_it() {
+    let desk = Desk::with(&[SLOW]).await;
+    let params = json!({ "message": {
+        "kind": "message", "messageId": "m", "role": "user", "parts": [{ "kind": "text", "text": "x" }],
+    } });
+    let mut stream = Events::of(rpc(&desk, "slow", "0.3", "message/stream", params)).await;
+    let mut events = vec![stream.next().await.expect("the task")];
+    desk.model.answers(2);
+    events.extend(stream.all().await);
+    let told: Vec<&Value> = events.iter().map(|event| &event.data["result"]).collect();
+    let kinds: Vec<&str> = told.iter().map(|one| one["kind"].as_str().expect("a kind")).collect();
+    assert_eq!(kinds, ["task", "artifact-update", "status-update"]);
+    assert_eq!((&told[0]["status"]["state"], &told[2]["status"]["state"]), (&json!("working"), &json!("completed")));
+    assert_eq!(told[1]["artifact"]["parts"][0], json!({ "kind": "text", "text": "reply1 reply2" }));
+    assert_eq!(told[2]["final"], true);
+    assert_eq!(told[0]["history"][0]["parts"][0], json!({ "kind": "text", "text": "x" }));
+}
+
+/// What was posted: the token that came with it, and the body.
+type Post = (String, Value);
+
+async fn take(State(posts): State<UnboundedSender<Post>>, headers: HeaderMap, Json(body): Json<Value>) {
+    let token = headers.get("x-a2a-notification-token").and_then(|token| token.to_str().ok()).unwrap_or_default();
+    let _ = posts.send((token.to_owned(), body));
+}
+
+/// Somebody who is told, at an address.
+async fn told() -> (u16, UnboundedReceiver<Post>) {
+    let (sender, posts) = unbounded_channel();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let router = Router::new().route("/told", post(take)).with_state(sender);
+    tokio::spawn(hotcell_http::serve(listener, router, hotcell_http::Limits::default(), CancellationToken::new()));
+    (port, posts)
+}
+
+async fn next(posts: &mut UnboundedReceiver<Post>) -> Value {
+    let post = tokio::time::timeout(Duration::from_secs(60), posts.recv()).await.expect("no hang");
+    let (token, body) = post.expect("a post");
+    assert_eq!(token, "t0ken");
+    body
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_is_told_where_a_task_rests_whatever_becomes_of_the_server() {
+    let (port, mut posts) = told().await;
+    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{port}\"]\n");
+    let desk = Desk::with(&[ASK, ("ask/hotcell.toml", &grants)]).await;
+    let mut params = message("hi");
+    let url = format!("http://127.0.0.1:{port}/told");
+    params["configuration"] =
+        json!({ "returnImmediately": true, "taskPushNotificationConfig": { "id": "a", "url": url, "token": "t0ken" } });
+    let task = result(rpc(&desk, "ask", "1.0", "SendMessage", params)).await["task"].clone();
+    let id = task["id"].as_str().expect("an id").to_owned();
+    let update = next(&mut posts).await;
+    assert_eq!(update["statusUpdate"]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    assert_eq!(
+        (&update["statusUpdate"]["taskId"], &update["statusUpdate"]["contextId"]),
+        (&task["id"], &task["contextId"])
+    );
+    let shown = result(rpc(&desk, "ask", "1.0", "ListTaskPushNotificationConfigs", json!({ "taskId": id }))).await;
+    assert_eq!(
+        shown["configs"],
+        json!([{ "id": "a", "url": url, "taskId": id }]),
+        "what proves who posts is not shown"
+    );
+
+    let desk = desk.again().await;
+    ok(desk.post(&format!("/runs/{id}/answers"), json!({ "answer": "Ada" }))).await;
+    let artifact = loop {
+        let told = next(&mut posts).await;
+        if !told["artifactUpdate"].is_null() {
+            break told;
+        }
+    };
+    assert_eq!(artifact["artifactUpdate"]["artifact"]["parts"][0]["text"], "hello Ada");
+    assert_eq!(next(&mut posts).await["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
+    let forgotten = async || {
+        let shown = result(rpc(&desk, "ask", "1.0", "ListTaskPushNotificationConfigs", json!({ "taskId": id }))).await;
+        shown["configs"] == json!([])
+    };
+    while !forgotten().await {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(posts.try_recv().is_err(), "nothing was told twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_many_addresses_of_a_task_and_no_more() {
+    let (port, _posts) = told().await;
+    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{port}\"]\n");
+    let desk = Desk::with(&[ASK, ("ask/hotcell.toml", &grants)]).await;
+    let task = result(rpc(&desk, "ask", "1.0", "SendMessage", message("hi"))).await["task"].clone();
+    let set = |id: usize| {
+        let config =
+            json!({ "taskId": task["id"], "id": id.to_string(), "url": format!("http://127.0.0.1:{port}/told") });
+        rpc(&desk, "ask", "1.0", "CreateTaskPushNotificationConfig", config)
+    };
+    for id in 0..10 {
+        result(set(id)).await;
+    }
+    assert_eq!(refused(set(10)).await.0, -32004);
+    let which = json!({ "taskId": task["id"], "id": "3" });
+    result(rpc(&desk, "ask", "1.0", "DeleteTaskPushNotificationConfig", which.clone())).await;
+    assert_eq!(refused(rpc(&desk, "ask", "1.0", "DeleteTaskPushNotificationConfig", which)).await.0, -32001);
+    result(set(10)).await;
+    let here = format!("127.0.0.1:{port}");
+    let (named, long) = (format!("http://me:secret@{here}/"), format!("http://{here}/{}", "x".repeat(3000)));
+    for url in ["ftp://127.0.0.1/", "x", named.as_str(), long.as_str()] {
+        let config = json!({ "taskId": task["id"], "url": url });
+        assert_eq!(
+            refused(rpc(&desk, "ask", "1.0", "CreateTaskPushNotificationConfig", config)).await.0,
+            -32602,
+            "{url}"
+        );
+    }
+    let forged = json!({ "taskId": task["id"], "url": format!("http://127.0.0.1:{port}/"), "token": "x\r\nhost: y" });
+    assert_eq!(refused(rpc(&desk, "ask", "1.0", "CreateTaskPushNotificationConfig", forged)).await.0, -32602);
+}

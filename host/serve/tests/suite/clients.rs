@@ -1,0 +1,39 @@
+//! Clients of others that drive a server.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a script of `clients` in Python with the address of a server and more, where `clients/install.sh` has installed what it needs.
+pub(crate) async fn drive(script: &str, arguments: &[&str]) {
+    let python = installed("bin/python");
+    run(Command::new(&python), python, script, arguments).await;
+}
+
+/// The same in JavaScript.
+pub(crate) async fn drive_node(script: &str, arguments: &[&str]) {
+    let modules = installed("node_modules");
+    let mut all = vec![modules.to_str().expect("a path")];
+    all.extend(arguments);
+    run(Command::new("node"), modules.clone(), script, &all).await;
+}
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
+}
+
+fn installed(path: &str) -> PathBuf {
+    here().join("../../target/serve-clients").join(path)
+}
+
+#[allow(clippy::print_stderr)] // says why nothing was tested
+async fn run(mut command: Command, needed: PathBuf, script: &str, arguments: &[&str]) {
+    if !needed.exists() {
+        eprintln!("the clients of others are not installed: run host/serve/tests/clients/install.sh");
+        return;
+    }
+    command.arg(here().join("tests/clients").join(script)).args(arguments);
+    let ended = tokio::task::spawn_blocking(move || command.output());
+    let ended = ended.await.expect("no panic").expect("it runs");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.success() && said == "driven\n", "{said}{}", String::from_utf8_lossy(&ended.stderr));
+}

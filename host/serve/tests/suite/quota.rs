@@ -1,0 +1,225 @@
+//! What a tenant may use: runs, requests, what is kept, and what a month costs.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use hotcell_runtime::ManualClock;
+use hotcell_serve::Role;
+use reqwest::Method;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+
+use crate::desk::{SLOW, ok, problem};
+use crate::site::{ACME, Premises, Setup, UMBRA};
+
+const SAYS: &str =
+    "name: says\nstart: done\nnodes:\n  done: { type: end, output: \"I was told {{initial_prompt}}\" }\n";
+const FILES: [(&str, &str); 3] =
+    [("acme/says/graph.yaml", SAYS), ("acme/slow/graph.yaml", SLOW.1), ("umbra/slow/graph.yaml", SLOW.1)];
+
+/// What a run of `slow` uses: two requests of two tokens.
+const TOKENS: u64 = 4;
+
+async fn by_hand(acme: &str) -> (Premises, ManualClock) {
+    let clock = ManualClock::at(SystemTime::now());
+    let setup = Setup { files: &FILES, acme, clock: Some(Arc::new(clock.clone())), ..Setup::default() };
+    (Premises::set_up(setup).await, clock)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_costs_so_much_and_no_more_whatever_becomes_of_the_server() {
+    let (premises, clock) = by_hand("[tenants.acme.month]\ntokens = 10").await;
+    premises.model.answers(1_000);
+    let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
+    let slow = json!({ "agent_id": "slow", "input": "x" });
+    let mut runs = Vec::new();
+    let refused = loop {
+        let reply = premises.post("/runs/wait", &acme, slow.clone()).send().await.expect("a reply");
+        if reply.status() != 200 {
+            break reply;
+        }
+        let run: Value = reply.json().await.expect("JSON");
+        runs.push(run["run"]["run_id"].as_str().expect("a name").to_owned());
+        assert!(runs.len() < 1_000, "nothing is counted");
+    };
+    assert!(runs.len() >= 3, "10 tokens are enough for two runs and a part of a third");
+    assert_eq!(refused.status(), 429);
+    let wait: u64 = refused.headers()["retry-after"].to_str().expect("text").parse().expect("a number");
+    let refused: Value = refused.json().await.expect("JSON");
+    assert_eq!(
+        (&refused["type"], &refused["budget"]),
+        (&json!("urn:hotcell:problem:budget-used-up"), &json!("tokens"))
+    );
+    assert!(refused["resets_at"].as_str().is_some_and(|at| at.ends_with("-01T00:00:00Z")), "{refused}");
+    assert!((1..=31 * 24 * 3600).contains(&wait), "{wait}");
+    // Others are not concerned.
+    ok(premises.post("/runs/wait", &umbra, slow.clone())).await;
+    assert_eq!(ok(premises.get("/tenant", &umbra)).await["month"], Value::Null);
+    let all = TOKENS * runs.len() as u64;
+    comes_to(&premises, &acme, all).await;
+    // Removing what was run gives nothing back.
+    ok(premises.ask(Method::DELETE, &format!("/runs/{}", runs[0]), Some(&acme))).await;
+    let premises = premises.again().await;
+    comes_to(&premises, &acme, all).await;
+    assert_eq!(problem(premises.post("/runs", &acme, slow.clone())).await["status"], 429);
+    // A process that ends before it has counted: what the journal says is counted at the next start, once.
+    let file = premises.folder().join("state/tenants/acme/serve.db");
+    let forget = |what: &str| Connection::open(&file).and_then(|file| file.execute_batch(what)).expect("forgotten");
+    forget(&format!(
+        "DELETE FROM spent_by_run WHERE run = '{}'; UPDATE spent_by_month SET tokens = tokens - {TOKENS};",
+        runs[1]
+    ));
+    let mut premises = premises.again().await;
+    for _ in 0..2 {
+        comes_to(&premises, &acme, all).await;
+        premises = premises.again().await;
+    }
+    // In another month it begins anew.
+    clock.advance(Duration::from_secs(wait));
+    ok(premises.post("/runs/wait", &acme, slow)).await;
+    comes_to(&premises, &acme, TOKENS).await;
+}
+
+/// Waits until it is counted that so much was used, and nothing more for a while.
+async fn comes_to(premises: &Premises, key: &str, tokens: u64) {
+    let mut seen = 0;
+    let begun = std::time::Instant::now();
+    while seen < 10 {
+        let tenant = ok(premises.get("/tenant", key)).await;
+        assert_eq!(tenant["month"]["limits"], json!({ "usd": null, "tokens": 10, "fuel": null }));
+        let used = tenant["month"]["used"]["tokens"].as_u64().expect("a number");
+        assert!(used <= tokens, "{used} and not {tokens}");
+        seen = if used == tokens { seen + 1 } else { 0 };
+        assert!(begun.elapsed() < Duration::from_secs(60), "{used} and not {tokens}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minute_has_so_many_runs_and_no_more() {
+    let (premises, clock) = by_hand("runs_per_minute = 2").await;
+    let acme = premises.key(ACME);
+    let begin = || premises.post("/runs/wait", &acme, json!({ "agent_id": "says", "input": "x" }));
+    ok(begin()).await;
+    clock.advance(Duration::from_secs(20));
+    ok(begin()).await;
+    let refused = problem(begin()).await;
+    assert_eq!(
+        (&refused["status"], &refused["type"]),
+        (&json!(429), &json!("urn:hotcell:problem:too-many-runs-a-minute"))
+    );
+    assert_eq!(refused["retry_after"], 41);
+    assert_eq!(
+        ok(premises.get("/runs", &acme)).await["runs"].as_array().map(Vec::len),
+        Some(2),
+        "nothing of it was begun"
+    );
+    clock.advance(Duration::from_secs(40));
+    ok(begin()).await;
+    assert_eq!(problem(begin()).await["status"], 429);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_keys_of_a_tenant_share_its_requests() {
+    let premises = Premises::set_up(Setup { files: &FILES, acme: "requests_per_second = 5", ..Setup::default() }).await;
+    let (one, two, umbra) = (premises.key(ACME), premises.key(ACME), premises.key(UMBRA));
+    let mut refused = 0;
+    for number in 0..40 {
+        let key = if number % 2 == 0 { &one } else { &two };
+        let reply = premises.get("/runs", key).send().await.expect("a reply");
+        if reply.status() == 429 {
+            assert!(reply.headers().contains_key("retry-after"));
+            refused += 1;
+        }
+        ok(premises.get("/runs", &umbra)).await;
+    }
+    assert!(refused > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn so_much_is_kept_and_no_more() {
+    let premises = Premises::set_up(Setup { files: &FILES, acme: "stored_bytes = 4000000", ..Setup::default() }).await;
+    let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
+    let large = |key: &str| premises.post("/threads", key, json!({ "metadata": { "text": "x".repeat(1_000_000) } }));
+    let mut threads = Vec::new();
+    let refused = loop {
+        let reply = large(&acme).send().await.expect("a reply");
+        let status = reply.status();
+        let said: Value = reply.json().await.expect("JSON");
+        if status != 200 {
+            break said;
+        }
+        threads.push(said["thread_id"].as_str().expect("an id").to_owned());
+        assert!(threads.len() < 10, "nothing is counted");
+    };
+    assert_eq!((&refused["status"], &refused["type"]), (&json!(507), &json!("urn:hotcell:problem:storage-used-up")));
+    let begin = || premises.post("/runs/wait", &acme, json!({ "agent_id": "says", "input": "x" }));
+    assert_eq!(problem(begin()).await["status"], 507);
+    // Looking and removing go on, and others are not concerned.
+    let tenant = ok(premises.get("/tenant", &acme)).await;
+    assert!(tenant["stored_bytes"].as_u64() >= tenant["max_stored_bytes"].as_u64(), "{tenant}");
+    ok(premises.post("/threads/search", &acme, json!({}))).await;
+    ok(large(&umbra)).await;
+    for thread in threads {
+        ok(premises.ask(Method::DELETE, &format!("/threads/{thread}"), Some(&acme))).await;
+    }
+    ok(begin()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_administers_a_tenant_sees_its_keys_and_takes_them_back() {
+    let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
+    let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
+    let tenant = ACME.parse().expect("a name");
+    let app = premises.keys().add("app", Some(&tenant), &[Role::Run, Role::Operate], None).expect("made").reveal();
+    let listed = ok(premises.get("/keys", &acme)).await;
+    let names: Vec<&str> = listed.as_array().expect("keys").iter().filter_map(|key| key["name"].as_str()).collect();
+    assert_eq!(names, ["test", "app"]);
+    let secrets = [&acme, &umbra, &app].map(|key| key.rsplit('_').next().expect("a secret").to_owned());
+    assert!(secrets.iter().all(|secret| !listed.to_string().contains(secret)));
+    assert_eq!(problem(premises.get("/keys", &app)).await["status"], 403);
+    let id = |key: &str| key.split('_').nth(1).expect("an id").to_owned();
+    let revoke = |id: &str, key: &str| premises.ask(Method::DELETE, &format!("/keys/{id}"), Some(key));
+    for (key, by) in [(&app, &umbra), (&umbra, &acme)] {
+        assert_eq!(problem(revoke(&id(key), by)).await["status"], 404, "it is of another tenant");
+    }
+    ok(premises.get("/runs", &app)).await;
+    ok(revoke(&id(&app), &acme)).await;
+    assert_eq!(problem(premises.get("/runs", &app)).await["status"], 401);
+    assert_eq!(problem(revoke(&id(&app), &acme)).await["status"], 404);
+    ok(premises.get("/runs", &umbra)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_listed_origins_may_use_the_server_and_no_others() {
+    let written = "cors_origins = ['https://app.example.com']";
+    let premises = Premises::set_up(Setup { files: &FILES, server: written, ..Setup::default() }).await;
+    let acme = premises.key(ACME);
+    let from = |origin: &str| premises.get("/runs", &acme).header("origin", origin);
+    let reply = from("https://app.example.com").send().await.expect("a reply");
+    assert_eq!(
+        (reply.status().as_u16(), reply.headers()["access-control-allow-origin"].to_str().expect("text")),
+        (200, "https://app.example.com")
+    );
+    assert!(reply.headers()["vary"].to_str().expect("text").contains("origin"));
+    let asks = premises
+        .ask(Method::OPTIONS, "/runs", None)
+        .header("origin", "https://app.example.com")
+        .header("access-control-request-method", "POST");
+    let reply = asks.send().await.expect("a reply");
+    assert_eq!(reply.status(), 204, "a browser asks without a key");
+    assert!(reply.headers()["access-control-allow-headers"].to_str().expect("text").contains("authorization"));
+    for other in [
+        "https://app.example.com.evil.example",
+        "http://app.example.com",
+        "https://app.example.com:444",
+        "https://APP.example.com",
+        "https://example.com",
+        "null",
+        "*",
+    ] {
+        let reply = from(other).send().await.expect("a reply");
+        assert_eq!(reply.status(), 403, "{other}");
+        assert!(!reply.headers().keys().any(|name| name.as_str().starts_with("access-control")), "{other}");
+    }
+}
