@@ -1,5 +1,5 @@
 //! The log on standard error, chosen with `RUST_LOG`. The narration is not part of it; without a log it tells what plugins and
-//! scripts log while they run.
+//! scripts log while they run, and what goes wrong at a server.
 
 use std::sync::Arc;
 use std::{fmt, io};
@@ -13,7 +13,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::screen::{DIM, Screen, WARNING};
-use crate::untrusted::one_line;
+use crate::untrusted::{lines, one_line};
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 400;
@@ -21,12 +21,15 @@ const SHOWN: usize = 400;
 /// What plugins and scripts log, and what is logged about them.
 const OF_PLUGINS: &str = "hotcell::plugin";
 
+/// What a server logs.
+const OF_SERVER: &str = "hotcell::serve";
+
 /// Starts logging if `RUST_LOG` asks for it.
 pub(crate) fn start(screen: &Arc<Screen>) {
     let Some(wanted) = std::env::var("RUST_LOG").ok().filter(|wanted| !wanted.trim().is_empty()) else {
-        let lines = PluginLines(Arc::clone(screen));
-        let only = Targets::new().with_target(OF_PLUGINS, Level::INFO);
-        let _ = tracing_subscriber::registry().with(lines.with_filter(only)).try_init();
+        let notices = Notices(Arc::clone(screen));
+        let only = Targets::new().with_target(OF_PLUGINS, Level::INFO).with_target(OF_SERVER, Level::WARN);
+        let _ = tracing_subscriber::registry().with(notices.with_filter(only)).try_init();
         return;
     };
     let filter = match EnvFilter::try_new(in_our_names(&wanted)) {
@@ -53,14 +56,18 @@ pub(crate) fn in_our_names(directives: &str) -> String {
     ours.collect::<Vec<_>>().join(",")
 }
 
-/// Tells what plugins and scripts log as lines of the narration, and what goes wrong around them as warnings.
-struct PluginLines(Arc<Screen>);
+/// Tells what plugins and scripts log as lines of the narration, and what goes wrong around them and at a server as warnings.
+struct Notices(Arc<Screen>);
 
 /// The fields of a record that are told.
 #[derive(Default)]
 struct Told {
     plugin: Option<String>,
+    /// The agent of a server
+    agent: Option<String>,
     message: String,
+    /// Why it happened: text of several lines
+    reason: Option<String>,
     /// Whether the plugin or script said it itself
     said: bool,
 }
@@ -70,6 +77,7 @@ impl Visit for Told {
         match field.name() {
             "message" => self.message = format!("{value:?}"),
             "plugin" => self.plugin = Some(format!("{value:?}").trim_matches('"').to_owned()),
+            "error" => self.reason = Some(format!("{value:?}")),
             _ => {}
         }
     }
@@ -82,12 +90,14 @@ impl Visit for Told {
         match field.name() {
             "message" => value.clone_into(&mut self.message),
             "plugin" => self.plugin = Some(value.to_owned()),
+            "agent" => self.agent = Some(value.to_owned()),
+            "reason" | "error" => self.reason = Some(value.to_owned()),
             _ => {}
         }
     }
 }
 
-impl<S: Subscriber> Layer<S> for PluginLines {
+impl<S: Subscriber> Layer<S> for Notices {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
         if !self.0.tells_warnings() {
             return;
@@ -98,6 +108,14 @@ impl<S: Subscriber> Layer<S> for PluginLines {
         let line = match &told.plugin {
             Some(plugin) => format!("{}: {message}", one_line(plugin, SHOWN)),
             None => message,
+        };
+        let line = match &told.agent {
+            Some(agent) => format!("agent `{}`: {line}", one_line(agent, SHOWN)),
+            None => line,
+        };
+        let line = match &told.reason {
+            Some(reason) => format!("{line}: {}", lines(reason.trim_end())),
+            None => line,
         };
         match (told.said, *event.metadata().level() <= Level::WARN) {
             (true, _) if !self.0.tells_plugins() => {}

@@ -146,7 +146,7 @@ pub enum Event<'a> {
         /// What the call used, without what it had others do
         usage: &'a Usage,
         /// The capabilities that it asked for and was not granted, by the names of their grants
-        denied: &'a [&'static str],
+        denied: &'a [&'a str],
     },
     /// A script or tool came to its end and something is to be seen of it
     Noticed {

@@ -14,6 +14,7 @@ mod follow;
 mod front;
 mod gauges;
 mod guard;
+mod happenings;
 mod input;
 mod jwt;
 mod key;

@@ -8,12 +8,11 @@ use hotcell_runtime::{Counted, Event, Observer, People, Question, RunId, RunRepo
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// Events of a run that are kept for a client that reads slowly; what is older is left out for it, and for nobody else.
-const KEPT: usize = 256;
+use crate::happenings::{Happening, KEPT};
 
 /// A run that this process has in hand.
 pub(crate) struct Live {
-    events: broadcast::Sender<Arc<str>>,
+    events: broadcast::Sender<Happening>,
     /// Cancelled when nobody has it in hand any more
     pub(crate) done: CancellationToken,
     /// How it stood when it gave control back last
@@ -21,8 +20,8 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// What happens from now on and is not committed: nodes that begin, pieces of a model's text. As JSON.
-    pub(crate) fn events(&self) -> broadcast::Receiver<Arc<str>> {
+    /// What happens from now on and is not committed: nodes that begin, pieces of a model's text.
+    pub(crate) fn events(&self) -> broadcast::Receiver<Happening> {
         self.events.subscribe()
     }
 
@@ -91,7 +90,7 @@ pub(crate) struct Begun {
     pub(crate) run: RunId,
     pub(crate) live: Arc<Live>,
     /// What happens in it from its beginning on, for whoever wanted to listen
-    pub(crate) events: Option<broadcast::Receiver<Arc<str>>>,
+    pub(crate) events: Option<broadcast::Receiver<Happening>>,
 }
 
 /// Tells what happens in a run to those who listen, and its name to whoever began it. Nobody is there to answer: questions wait
@@ -164,11 +163,8 @@ impl Observer for Told {
             return;
         }
         let Some(hold) = self.hold.get().filter(|hold| hold.live.events.receiver_count() > 0) else { return };
-        if is_committed(event) {
-            return;
-        }
-        if let Ok(text) = serde_json::to_string(event) {
-            let _ = hold.live.events.send(text.into());
+        if let Some(happening) = happening(event) {
+            let _ = hold.live.events.send(happening);
         }
     }
 
@@ -177,18 +173,25 @@ impl Observer for Told {
     }
 }
 
-/// Whether an entry of the run says the same.
-fn is_committed(event: &Event<'_>) -> bool {
-    match event {
-        Event::Within { within, .. } => is_committed(within),
+/// What those who listen are told of an event; nothing where an entry of the run says the same.
+fn happening(event: &Event<'_>) -> Option<Happening> {
+    let mut innermost = event;
+    while let Event::Within { within, .. } = innermost {
+        innermost = within;
+    }
+    match innermost {
         Event::NodeStarted { .. }
         | Event::ItemStarted { .. }
         | Event::ModelRequested { .. }
         | Event::ModelText { .. }
         | Event::ModelAnswered { .. }
+        | Event::ModelFailed { .. }
         | Event::ModelRetried { .. }
         | Event::ToolCalled { .. }
-        | Event::Noticed { .. } => false,
-        _ => true,
+        | Event::CellCalled { .. }
+        | Event::NodeFailed { .. }
+        | Event::Noticed { .. } => serde_json::to_string(event).ok().map(|text| Happening::Live(text.into())),
+        Event::NodeCompleted { place, .. } => Some(Happening::Completed((*place).into())),
+        _ => None,
     }
 }

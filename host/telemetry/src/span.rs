@@ -20,7 +20,7 @@ pub(crate) enum Attribute {
     Number(i64),
     Decimal(f64),
     Truth(bool),
-    List(Vec<&'static str>),
+    List(Vec<String>),
 }
 
 impl From<&str> for Attribute {

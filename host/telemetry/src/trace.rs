@@ -199,7 +199,10 @@ impl RunTrace {
                     span.attributes.push((names::CELL_HTTP, usage.http_requests.into()));
                 }
                 if !denied.is_empty() {
-                    span.attributes.push((names::CELL_DENIED, Attribute::List(denied.to_vec())));
+                    span.attributes.push((
+                        names::CELL_DENIED,
+                        Attribute::List(denied.iter().map(|&grant| grant.to_owned()).collect()),
+                    ));
                 }
                 if *failed {
                     span.failed = true;

@@ -94,7 +94,7 @@ impl Watch {
         }
     }
 
-    fn count_cell(&self, cell: &str, failed: bool, usage: &Usage, denied: &[&'static str]) {
+    fn count_cell(&self, cell: &str, failed: bool, usage: &Usage, denied: &[&str]) {
         let agent = self.agent();
         let outcome = if failed { "failed" } else { "completed" };
         self.took(Measure::CellSeconds, &[agent, cell, outcome], usage.wall_clock);

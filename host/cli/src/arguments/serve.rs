@@ -70,7 +70,7 @@ pub(crate) struct Serve {
 /// How the log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people; empty unless `RUST_LOG` is set
+    /// For people; warnings and errors only unless `RUST_LOG` is set
     #[default]
     Text,
     /// One JSON object per line

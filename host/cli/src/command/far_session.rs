@@ -215,15 +215,12 @@ impl<'a> Following<'a> {
                     self.run.clone_from(&told.run_id);
                 }
                 if let Some(entry) = far::entry(&told) {
-                    self.entries.push(entry.clone());
-                    self.teller().committed(entry);
+                    self.teller().committed(&entry);
+                    self.entries.push(entry);
                 }
             }
             "live" => self.teller().live(&data),
-            "end" => {
-                self.teller().all_began();
-                return serde_json::from_value(data).map(Some).map_err(unread);
-            }
+            "end" => return serde_json::from_value(data).map(Some).map_err(unread),
             "error" => return Err(Refused::Problem(serde_json::from_value(data).map_err(unread)?)),
             // Of a newer server.
             _ => {}

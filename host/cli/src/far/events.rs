@@ -1,6 +1,6 @@
 //! What happens in a run at a server, told as if it happened here.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +24,6 @@ pub(crate) struct Teller {
     open: HashSet<(u64, String)>,
     /// Those that begin once more
     again: HashSet<(u64, String)>,
-    /// What was committed before it was told that its node began: a stream tells both as soon as it can, in any order
-    held: VecDeque<Entry>,
     /// The agents that nodes called last
     agents: HashMap<String, String>,
 }
@@ -33,9 +31,9 @@ pub(crate) struct Teller {
 impl Teller {
     /// Tells this observer of a run.
     pub(crate) fn new(observer: Arc<dyn Observer>, run: RunId, graph: String, resumed: bool) -> Self {
-        let (nodes, agents, held) = (HashMap::new(), HashMap::new(), VecDeque::new());
+        let (nodes, agents) = (HashMap::new(), HashMap::new());
         let (open, again) = (HashSet::new(), HashSet::new());
-        Teller { observer, run, graph, resumed, began: false, nodes, open, again, held, agents }
+        Teller { observer, run, graph, resumed, began: false, nodes, open, again, agents }
     }
 
     fn tell(&self, event: &Event<'_>) {
@@ -63,8 +61,6 @@ impl Teller {
                     }
                     self.open.insert(began);
                 }
-                with_event(happened, &mut |event| self.tell(event));
-                return self.tell_held(false);
             }
             Some("within") => {
                 let text = |name: &str| happened[name].as_str().unwrap_or_default().to_owned();
@@ -76,29 +72,7 @@ impl Teller {
     }
 
     /// Something was committed.
-    pub(crate) fn committed(&mut self, entry: Entry) {
-        self.held.push_back(entry);
-        self.tell_held(false);
-    }
-
-    /// Nothing more is said of what began; what was held is told.
-    pub(crate) fn all_began(&mut self) {
-        self.tell_held(true);
-    }
-
-    /// Tells what was committed, in its order, up to a node of which it was not told that it began.
-    fn tell_held(&mut self, all: bool) {
-        while let Some(entry) = self.held.pop_front() {
-            let is_own =
-                matches!(entry.fact, Fact::Completed(_)) && !entry.place.is_step() && agents_around(&entry.place) == 0;
-            if is_own && !all && !self.nodes.contains_key(&last_turn(&entry.place)) {
-                return self.held.push_front(entry);
-            }
-            self.tell_entry(&entry);
-        }
-    }
-
-    fn tell_entry(&mut self, entry: &Entry) {
+    pub(crate) fn committed(&mut self, entry: &Entry) {
         match &entry.fact {
             Fact::Started(header) => self.graph.clone_from(&header.graph),
             Fact::Completed(completed) if !entry.place.is_step() => {
@@ -198,13 +172,6 @@ fn agents_around(place: &EntryPath) -> usize {
     place.as_str().split('.').filter(|part| part.starts_with("agent")).count()
 }
 
-/// The name of a grant that a server names.
-fn capability(name: &str) -> Option<&'static str> {
-    const NAMES: [&str; 12] =
-        ["fs", "http", "socket", "env", "clock", "random", "secret", "kv", "llm", "tool", "ask", "process"];
-    NAMES.into_iter().find(|known| *known == name)
-}
-
 /// Makes an event of what a server says happened. What this hotcell does not know is left out.
 fn with_event(happened: &Value, tell: &mut dyn FnMut(&Event<'_>)) {
     let text = |name: &str| happened[name].as_str().unwrap_or_default();
@@ -258,7 +225,7 @@ fn with_event(happened: &Value, tell: &mut dyn FnMut(&Event<'_>)) {
         "cell_called" => {
             let usage = Usage::deserialize(&happened["usage"]).unwrap_or_default();
             let denied = happened["denied"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let denied: Vec<&'static str> = denied.filter_map(capability).collect();
+            let denied: Vec<&str> = denied.collect();
             let failed = happened["failed"].as_bool().unwrap_or_default();
             tell(&Event::CellCalled {
                 name: text("name"),

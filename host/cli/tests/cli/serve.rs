@@ -112,6 +112,24 @@ fn a_server_that_is_killed_goes_on_with_its_runs_when_it_is_started_again() {
 }
 
 #[test]
+fn what_goes_wrong_while_it_serves_is_told() {
+    let desk = chain(1, 0);
+    let server = Serving::start(&desk, &[]);
+    let (_, agents) = server.ask("POST", "/agents/search", Some(json!({})));
+    let agent = agents[0]["agent_id"].as_str().unwrap().to_owned();
+    desk.write("graph.yaml", "name: chain\nstart: nowhere\nnodes:\n  done: { type: end }\n");
+    while server.ask("GET", &format!("/agents/{agent}"), None).1["load_error"].is_null() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let said = server.said().join("\n");
+    assert!(
+        said.contains(&format!("warning: agent `{agent}`: the agent is served as it was before: error: ")),
+        "{said}"
+    );
+    assert!(said.contains("nowhere") && said.contains("graph.yaml:2"), "{said}");
+}
+
+#[test]
 fn a_log_in_json_has_names_and_nothing_that_was_said() {
     let desk = chain(1, 0);
     let server = Serving::start(&desk, &["--log-format", "json"]);

@@ -21,9 +21,11 @@ pub(crate) fn changes(context: &LoadContext, revision: &AgentRevision, folder: &
         }
     };
     let shown = |path: &Path| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+    // What lies outside of where loading may read is not there for it either.
+    let sources = Sources::noted(context.within());
     let digest = |bytes: Vec<u8>| Artefact::new(bytes).digest().to_owned();
     for (root, read) in &manifest.read {
-        let around = if root.as_os_str().is_empty() { Sources::Plain.anywhere() } else { Sources::Plain.below(root) };
+        let around = if root.as_os_str().is_empty() { sources.anywhere() } else { sources.below(root) };
         for (path, known) in &read.files {
             if around.read(path, hotcell_files::MAX_COMPONENT).ok().map(digest) != *known {
                 add(shown(&root.join(path)));

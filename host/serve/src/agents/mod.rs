@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use hotcell_runtime::diagnostic::Diagnostic;
 use hotcell_runtime::{Agent, Host, LoadFailure};
 
 use self::refresh::Loaded;
@@ -93,7 +94,8 @@ impl Agents {
         let units = self.now().units.clone();
         let broken = units.iter().filter(|(_, unit)| unit.agents.is_empty());
         let failure = |(path, unit): (&PathBuf, &Arc<Unit>)| {
-            let failure = unit.trouble.as_ref()?.failure.clone()?;
+            let trouble = unit.trouble.as_ref()?;
+            let failure = trouble.failure.clone().unwrap_or_else(|| Diagnostic::error(trouble.detail.as_str()).into());
             Some(NotServed { path: path.clone(), failure })
         };
         broken.filter_map(failure).collect()

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use hotcell_graph::diagnostic::render;
+use hotcell_graph::diagnostic::{Diagnostic, render};
 use hotcell_runtime::{Agent, Discovered, Unsettled, discover};
 
 use super::trouble::Trouble;
@@ -185,12 +185,14 @@ impl Agents {
                 let agents = agents.into_iter().map(agent).collect();
                 unit.agents = agents;
             }
-            Err(Unsettled::Changing(_)) => {
+            Err(changing @ Unsettled::Changing(_)) => {
                 loaded.is_unsettled |= unit.fresh.is_empty();
                 unit.trouble = known.and_then(|known| known.trouble.clone());
                 unit.is_due = true;
                 if unit.agents.is_empty() && unit.trouble.is_none() {
-                    unit.trouble = Some(Arc::new(Trouble::new("its files are being changed")));
+                    let failure = Some(Diagnostic::error(changing.to_string()).into());
+                    let trouble = Trouble { failure, ..Trouble::new("its files are being changed") };
+                    unit.trouble = Some(Arc::new(trouble));
                 }
             }
             Err(Unsettled::Failed(failure)) => {
@@ -310,8 +312,10 @@ fn tell(before: &Served, after: &Served) {
             None => trouble.detail.clone(),
         };
         match after.by_id.contains_key(id) {
-            true => tracing::warn!(target: "hotcell::serve", agent = id, reason, "an agent is served as it was before"),
-            false => tracing::warn!(target: "hotcell::serve", agent = id, reason, "an agent cannot be served"),
+            true => {
+                tracing::warn!(target: "hotcell::serve", agent = id, reason, "the agent is served as it was before")
+            }
+            false => tracing::warn!(target: "hotcell::serve", agent = id, reason, "the agent cannot be served"),
         }
     }
 }

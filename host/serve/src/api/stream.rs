@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,7 +17,7 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, stream};
 use hotcell_runtime::{JournalError, NumberedEntry, RunId, RunRecord};
 use http::{HeaderMap, StatusCode};
-use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
+use tokio::sync::broadcast;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -27,6 +26,7 @@ use super::langgraph;
 use super::params::{Query, bad};
 use super::runs::{AnyRun, OnDisconnect, begin, located};
 use crate::follow::Follower;
+use crate::happenings::{Happening, Happenings};
 use crate::leash::Leash;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
@@ -207,8 +207,7 @@ struct Streaming<T> {
     run: RunId,
     /// None when everything was read
     step: Option<Step>,
-    /// None when nothing more will happen
-    live: Option<broadcast::Receiver<Arc<str>>>,
+    happenings: Happenings,
     ready: VecDeque<Event>,
     leash: Leash,
     telling: T,
@@ -226,7 +225,7 @@ pub(super) fn sse<T: Telling>(
     server: &Server,
     run: &RunId,
     after: u64,
-    live: Option<broadcast::Receiver<Arc<str>>>,
+    live: Option<broadcast::Receiver<Happening>>,
     leash: Leash,
     mut telling: T,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<T>> {
@@ -235,7 +234,7 @@ pub(super) fn sse<T: Telling>(
         server: server.clone(),
         run: run.clone(),
         step: Some(step(server.runs().follow(run.clone(), after))),
-        live,
+        happenings: Happenings::new(live, after),
         ready,
         leash,
         telling,
@@ -263,13 +262,9 @@ impl<T: Telling> Streaming<T> {
             }
             let step = self.step.as_mut()?;
             tokio::select! {
-                // What is committed comes before what happens after it.
                 biased;
                 (follower, read) = step => self.read(follower, read).await,
-                happened = happened(&mut self.live) => match happened {
-                    Some(text) => self.ready.extend(self.telling.live(&text)),
-                    None => self.live = None,
-                },
+                happened = self.happenings.next() => self.ready.extend(self.telling.live(&happened)),
             }
         }
     }
@@ -279,6 +274,8 @@ impl<T: Telling> Streaming<T> {
         let problem = match read {
             Ok(Some(entries)) => {
                 for entry in &entries {
+                    let happened = self.happenings.before(&entry.entry);
+                    happened.iter().for_each(|happened| self.ready.extend(self.telling.live(happened)));
                     self.ready.extend(self.telling.entry(entry));
                 }
                 self.step = Some(self::step(follower));
@@ -286,10 +283,8 @@ impl<T: Telling> Streaming<T> {
             }
             Ok(None) => {
                 self.leash.let_go();
-                // What happened before the run rested was told before that, and nobody may have looked yet.
-                for text in happened_so_far(&mut self.live) {
-                    self.ready.extend(self.telling.live(&text));
-                }
+                let happened = self.happenings.rest();
+                happened.iter().for_each(|happened| self.ready.extend(self.telling.live(happened)));
                 match self.end().await {
                     Ok(events) => {
                         self.ready.extend(events);
@@ -307,33 +302,4 @@ impl<T: Telling> Streaming<T> {
         let record = self.server.runs().find(self.run.as_str()).await?;
         self.telling.end(&record).await
     }
-}
-
-/// What happens next and is not committed. None when nothing more will.
-async fn happened(live: &mut Option<broadcast::Receiver<Arc<str>>>) -> Option<Arc<str>> {
-    match live {
-        Some(live) => loop {
-            match live.recv().await {
-                Ok(text) => return Some(text),
-                // The client was too slow for it.
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return None,
-            }
-        },
-        None => std::future::pending().await,
-    }
-}
-
-/// What has happened, is not committed, and was not told yet: no more than is kept.
-fn happened_so_far(live: &mut Option<broadcast::Receiver<Arc<str>>>) -> impl Iterator<Item = Arc<str>> {
-    std::iter::from_fn(|| {
-        let live = live.as_mut()?;
-        loop {
-            match live.try_recv() {
-                Ok(text) => return Some(text),
-                Err(TryRecvError::Lagged(_)) => {}
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return None,
-            }
-        }
-    })
 }

@@ -24,6 +24,7 @@ use super::outcome::Come;
 use super::reply::{Refused, documented};
 use super::tenant::Tenant;
 use crate::api::extract::Json;
+use crate::happenings::{Happening, Happenings};
 use crate::leash::Leash;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -209,7 +210,7 @@ async fn follow(
     mesh: &Mesh,
     run: &RunId,
     session: &str,
-    mut live: Option<broadcast::Receiver<Arc<str>>>,
+    live: Option<broadcast::Receiver<Happening>>,
     events: &mpsc::Sender<Event>,
 ) -> Result<Value, Problem> {
     let send = async |name: &str, data: Value| {
@@ -217,25 +218,28 @@ async fn follow(
     };
     send("start", json!({ "session_id": session, "run_id": run.as_str() })).await;
     let (mut come, mut follower) = (Come::default(), server.runs().follow(run.clone(), 0));
+    let mut happenings = Happenings::new(live, 0);
+    let tell = async |happened: &str| {
+        if let Some((name, data)) = shown(mesh, happened) {
+            send(name, data).await;
+        }
+    };
     loop {
         let entries = {
             let next = follower.next();
             tokio::pin!(next);
             loop {
                 tokio::select! {
-                    // What happens comes before the entry that says that it is over.
-                    biased;
-                    happened = happened(&mut live) => {
-                        if let Some((name, data)) = happened.and_then(|text| shown(mesh, &text)) {
-                            send(name, data).await;
-                        }
-                    }
+                    happened = happenings.next() => tell(&happened).await,
                     entries = &mut next => break entries?,
                 }
             }
         };
         let Some(entries) = entries else { break };
         for numbered in &entries {
+            for happened in happenings.before(&numbered.entry) {
+                tell(&happened).await;
+            }
             come.add(&numbered.entry);
             if let Fact::Completed(completed) = &numbered.entry.fact
                 && numbered.entry.place.around().is_none()
@@ -246,22 +250,10 @@ async fn follow(
             }
         }
     }
-    Ok(come.reply(session, run.as_str(), rests_as(server, run).await?))
-}
-
-/// What happened next that is not committed; waits for ever when nothing more will be told.
-async fn happened(live: &mut Option<broadcast::Receiver<Arc<str>>>) -> Option<Arc<str>> {
-    match live {
-        None => std::future::pending().await,
-        Some(receiver) => match receiver.recv().await {
-            Ok(text) => Some(text),
-            Err(broadcast::error::RecvError::Lagged(_)) => None,
-            Err(broadcast::error::RecvError::Closed) => {
-                *live = None;
-                None
-            }
-        },
+    for happened in happenings.rest() {
+        tell(&happened).await;
     }
+    Ok(come.reply(session, run.as_str(), rests_as(server, run).await?))
 }
 
 /// What is told of something that happened.

@@ -91,7 +91,7 @@ async fn validate(State(server): State<Server>, request: Request) -> Result<Resp
 
 /// A configuration that reads no variables but where the file has them.
 fn without_moved(server: &Server, mesh: &Mesh, text: String) -> Result<String, Problem> {
-    let in_file = value_of(mesh, in_file(server, mesh)?).unwrap_or_default();
+    let in_file = value_of(mesh, text_of(server, &mesh.in_file)?).unwrap_or_default();
     let Ok(mut given) = value_of(mesh, text.clone()) else { return Ok(text) };
     let mut is_moved = false;
     moved_variables(&mut given, Some(&in_file), "", &mut |text, _| {
@@ -153,9 +153,9 @@ fn changed(server: &Server, file: &str) -> Result<Option<String>, Problem> {
     Ok(kept.filter(|kept| kept.of == file).map(|kept| kept.text))
 }
 
-/// The text of the mesh's file.
-fn in_file(server: &Server, mesh: &Mesh) -> Result<String, Problem> {
-    server.runs().host().text_of(&mesh.agent).map_err(|failure| Problem::internal(&render(&failure.diagnostics, false)))
+/// The text of a mesh's file.
+fn text_of(server: &Server, mesh: &Agent) -> Result<String, Problem> {
+    server.runs().host().text_of(mesh).map_err(|failure| Problem::internal(&render(&failure.diagnostics, false)))
 }
 
 /// What a configuration says, as a value.
@@ -222,7 +222,7 @@ pub(super) async fn apply(
 ) -> Result<(String, Value), Refused> {
     let mesh = &server.meshes().only()?;
     let _changing = mesh.doing.changing.lock().await;
-    let file = in_file(server, mesh)?;
+    let file = text_of(server, &mesh.in_file)?;
     let unread = |diagnostics: Vec<Diagnostic>| Problem::internal(&render(&diagnostics, false));
     let in_file = value_of(mesh, file.clone()).map_err(unread)?;
     let current = changed(server, &file)?.unwrap_or_else(|| file.clone());
@@ -294,25 +294,34 @@ pub(super) fn merge(agent: &mut Map<String, Value>, given: Map<String, Value>) {
 /// file says what it said then, whatever else was changed that it is loaded from.
 pub(super) async fn follow(server: &Server, mesh: &Mesh, in_file: Arc<Agent>) -> Result<(), Problem> {
     let _changing = mesh.doing.changing.lock().await;
-    server.meshes().exchange(mesh, in_file.clone(), in_file.clone());
-    let is_of = |known: &Arc<Mesh>| Arc::ptr_eq(&known.doing, &mesh.doing);
-    match server.meshes().all().into_iter().find(is_of) {
-        Some(mesh) => restore(server, &mesh).await,
-        None => Ok(()),
-    }
+    let (agent, result) = match as_changed(server, &in_file).await {
+        Ok(changed) => (changed.unwrap_or_else(|| in_file.clone()), Ok(())),
+        Err(problem) => (in_file.clone(), Err(problem)),
+    };
+    // Once: nobody meets it without its changes in between.
+    server.meshes().exchange(mesh, agent, in_file);
+    result
 }
 
 /// Serves the mesh as it was changed before the server ended, if its file says what it said then.
 pub(super) async fn restore(server: &Server, mesh: &Mesh) -> Result<(), Problem> {
-    let Some(text) = changed(server, &in_file(server, mesh)?)? else { return Ok(()) };
-    match server.runs().host().load_text_async(&mesh.agent, text).await {
-        Ok(agent) => server.meshes().exchange(mesh, Arc::new(agent), mesh.in_file.clone()),
+    if let Some(agent) = as_changed(server, &mesh.in_file).await? {
+        server.meshes().exchange(mesh, agent, mesh.in_file.clone());
+    }
+    Ok(())
+}
+
+/// The mesh as it was changed over HTTP, if its file says what it said then and the changes still load.
+async fn as_changed(server: &Server, in_file: &Agent) -> Result<Option<Arc<Agent>>, Problem> {
+    let Some(text) = changed(server, &text_of(server, in_file)?)? else { return Ok(None) };
+    match server.runs().host().load_text_async(in_file, text).await {
+        Ok(agent) => Ok(Some(Arc::new(agent))),
         Err(failure) => {
             let reason = render(&failure.diagnostics, false);
             tracing::error!(target: "hotcell::serve", reason, "changes of the mesh do not load any more; its file counts");
+            Ok(None)
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

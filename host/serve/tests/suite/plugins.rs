@@ -8,22 +8,22 @@ use serde_json::{Value, json};
 
 use crate::desk::{Desk, ECHO, ok, problem};
 
-/// The plugin that fetches pages: it asks for servers that the operator names.
-const FETCH: &str = "fetch";
+/// The plugin that works with files: it asks for a directory that the operator names.
+const FS: &str = "fs";
 
 impl Desk {
     /// A server with an agent and that plugin in its folder.
-    async fn with_fetch() -> Self {
+    async fn with_fs() -> Self {
         let desk = Desk::with(&[ECHO]).await;
         let plugins = desk.folder().join("agents/echo/plugins");
         fs::create_dir_all(&plugins).expect("made");
-        let shipped = shipped_plugins().expect("plugins").into_iter().find(|plugin| plugin.name == FETCH);
-        fs::write(plugins.join("fetch.wasm"), shipped.expect("it ships").component).expect("written");
+        let shipped = shipped_plugins().expect("plugins").into_iter().find(|plugin| plugin.name == FS);
+        fs::write(plugins.join("fs.wasm"), shipped.expect("it ships").component).expect("written");
         desk
     }
 
     async fn plugin(&self) -> Value {
-        ok(self.get("/plugins/fetch?agent_id=echo")).await
+        ok(self.get("/plugins/fs?agent_id=echo")).await
     }
 
     fn settings(&self) -> String {
@@ -32,12 +32,11 @@ impl Desk {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "not yet right: `fetch` asks for no server by name, so it waits for nobody; it needs a plugin that does"]
 async fn a_plugin_waits_is_granted_revoked_and_removed() {
-    let desk = Desk::with_fetch().await;
+    let desk = Desk::with_fs().await;
     let list = ok(desk.get("/plugins?agent_id=echo")).await;
     let plugin = &list["items"][0];
-    assert_eq!((plugin["name"].clone(), plugin["standing"].clone()), (json!(FETCH), json!("waiting")), "{list}");
+    assert_eq!((plugin["name"].clone(), plugin["standing"].clone()), (json!(FS), json!("waiting")), "{list}");
     assert_eq!((plugin["granted"].clone(), plugin["agent_ids"].clone()), (Value::Null, json!(["echo"])));
     assert!(!plugin["asks"].as_array().expect("asks").is_empty());
     let digest = plugin["digest"].as_str().expect("a digest").to_owned();
@@ -45,30 +44,34 @@ async fn a_plugin_waits_is_granted_revoked_and_removed() {
     let grant = |more: Value| {
         let mut body = json!({ "agent_id": "echo", "digest": digest });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        desk.post("/plugins/fetch/grants", body)
+        desk.post("/plugins/fs/grants", body)
     };
+    let work = |guest: &str, host: &str| json!({ "fs": [{ "guest": guest, "host": host }] });
+    let folder = desk.folder().join("work");
+    fs::create_dir(&folder).expect("made");
+    let host = folder.to_str().expect("a path");
     for (wrong, status) in [
+        // Which directory, only whoever grants it knows.
         (json!({}), 422),
         (json!({ "digest": "0".repeat(64) }), 409),
         (json!({ "http": ["ftp://example.org"] }), 422),
-        (json!({ "fs": [{ "guest": "/data", "host": "relative" }] }), 422),
-        (json!({ "http": ["https://example.org"], "fs": [{ "guest": "/data", "host": "/" }] }), 422),
+        (json!({ "http": ["https://example.org"] }), 422),
+        (work("/work", "relative"), 422),
+        (work("/data", host), 422),
         (json!({ "agent_id": "nobody" }), 404),
         (json!({ "everything": true }), 422),
     ] {
         assert_eq!(problem(grant(wrong.clone())).await["status"], status, "{wrong}");
         assert_eq!(desk.settings(), "", "{wrong}");
     }
-    let granted = ok(grant(json!({ "http": ["https://example.org"] }))).await;
-    assert_eq!(
-        (granted["standing"].clone(), granted["granted"]["http"].clone()),
-        (json!("ready"), json!(["https://example.org"]))
-    );
-    assert!(desk.settings().contains("[grants.fetch]"), "{}", desk.settings());
+    let granted = ok(grant(work("/work", host))).await;
+    assert_eq!(granted["standing"], "ready", "{granted}");
+    assert!(granted["granted"]["fs"].to_string().contains(host), "{granted}");
+    assert!(desk.settings().contains("[grants.fs]"), "{}", desk.settings());
     assert_eq!(desk.plugin().await, granted);
 
     // Another component of that name gets nothing of it.
-    let file = desk.folder().join("agents/echo/plugins/fetch.wasm");
+    let file = desk.folder().join("agents/echo/plugins/fs.wasm");
     let mut other = fs::read(&file).expect("read");
     // A section that says nothing.
     other.extend([0, 2, 1, b'x']);
@@ -76,20 +79,20 @@ async fn a_plugin_waits_is_granted_revoked_and_removed() {
     let changed = desk.plugin().await;
     assert_eq!((changed["standing"].clone(), changed["granted_digest"].clone()), (json!("changed"), json!(digest)));
 
-    let revoke = || desk.delete("/plugins/fetch/grants?agent_id=echo");
+    let revoke = || desk.delete("/plugins/fs/grants?agent_id=echo");
     ok(revoke()).await;
-    assert!(!desk.settings().contains("fetch"), "{}", desk.settings());
+    assert!(!desk.settings().contains("grants"), "{}", desk.settings());
     assert_eq!(desk.plugin().await["standing"], "waiting");
     ok(revoke()).await;
     assert_eq!(problem(desk.delete("/plugins/none/grants?agent_id=echo")).await["status"], 404);
-    ok(desk.delete("/plugins/fetch?agent_id=echo&purge=true")).await;
+    ok(desk.delete("/plugins/fs?agent_id=echo&purge=true")).await;
     assert!(!file.exists());
-    assert_eq!(problem(desk.get("/plugins/fetch?agent_id=echo")).await["type"], "urn:hotcell:problem:unknown-plugin");
+    assert_eq!(problem(desk.get("/plugins/fs?agent_id=echo")).await["type"], "urn:hotcell:problem:unknown-plugin");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_operates_sees_plugins_and_only_whoever_administers_decides() {
-    let desk = Desk::with_fetch().await;
+    let desk = Desk::with_fs().await;
     let keys = Keys::open(&desk.folder().join("runs.serve.db")).expect("keys");
     let key = |role: Role| keys.add("test", None, &[role], None).expect("a key").reveal().to_string();
     let (run, operate, administer) = (key(Role::Run), key(Role::Operate), key(Role::Administer));
@@ -99,7 +102,7 @@ async fn whoever_operates_sees_plugins_and_only_whoever_administers_decides() {
     assert_eq!(status(&run, desk.get("/plugins")).await, 403);
     assert_eq!(status(&operate, desk.get("/plugins")).await, 200);
     let body = json!({ "agent_id": "echo", "digest": "0", "nothing": true });
-    assert_eq!(status(&operate, desk.post("/plugins/fetch/grants", body.clone())).await, 403);
-    assert_eq!(status(&operate, desk.delete("/plugins/fetch/grants?agent_id=echo")).await, 403);
-    assert_eq!(status(&administer, desk.post("/plugins/fetch/grants", body)).await, 409);
+    assert_eq!(status(&operate, desk.post("/plugins/fs/grants", body.clone())).await, 403);
+    assert_eq!(status(&operate, desk.delete("/plugins/fs/grants?agent_id=echo")).await, 403);
+    assert_eq!(status(&administer, desk.post("/plugins/fs/grants", body)).await, 409);
 }

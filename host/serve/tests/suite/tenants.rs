@@ -285,7 +285,6 @@ async fn one_that_is_busy_keeps_no_other_one_from_working() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "not yet right: an agent at the top of a tenant's folder with `[callers]` is not served in it"]
 async fn an_agent_calls_no_agent_in_a_folder_of_another_tenant() {
     let calls = |agent: &str| {
         format!(

@@ -101,7 +101,7 @@ fn attribute((key, value): (&'static str, Attribute)) -> KeyValue {
         Attribute::Decimal(number) => Any::Decimal(number),
         Attribute::Truth(truth) => Any::Truth(truth),
         Attribute::List(texts) => {
-            let value = |text: &str| AnyValue { value: Some(Any::Text(text.to_owned())) };
+            let value = |text: String| AnyValue { value: Some(Any::Text(text)) };
             Any::List(List { values: texts.into_iter().map(value).collect() })
         }
     };
