@@ -17,6 +17,7 @@ mod hook;
 mod lease;
 mod memory;
 mod meter;
+mod no_writer;
 mod outcome;
 mod ports;
 mod redaction;

@@ -4,13 +4,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use hotcell_budget::{Account, BudgetScope, Bytes, JOURNAL_BYTES, Usage};
 use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
 use hotcell_graph::{Key, State};
 use hotcell_journal::{
-    Entry, EntryPath, Fact, History, JournalError, NodeFailure, RecordedCall, RunHeader, RunId, RunStatus, RunStore,
-    RunWriter, Taken,
+    Entry, EntryPath, Fact, History, JournalError, NodeFailure, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +19,7 @@ use crate::event::{Event, Observer};
 use crate::gates::Gates;
 use crate::lease::Lease;
 use crate::memory::{Moved, Remembered};
+use crate::no_writer::NoWriter;
 use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
 use crate::redaction::{Redaction, RedactionKeys};
@@ -214,7 +213,7 @@ impl Engine {
         let variables = check_variables(&graph, &given)?;
         let (mut remembered, completed, spent) = Remembered::of(entries);
         remembered.is_cancelled = true;
-        let writer = Arc::new(Over(run.clone()));
+        let writer = Arc::new(NoWriter::over(run.clone()));
         let context = Arc::new(self.context(writer, &graph, variables, redaction, remembered, spent));
         let mut drive = Drive::new(context, state);
         if drive.replay(completed)?.is_none() {
@@ -271,7 +270,8 @@ impl Engine {
         let state = initial_state(graph, given)?;
         let (remembered, completed, spent) = Remembered::of(entries);
         let variables = check_variables(graph, given)?;
-        let context = self.context(Arc::new(ReadOnly(run.clone())), graph, variables, None, remembered, spent);
+        let context =
+            self.context(Arc::new(NoWriter::looking_at(run.clone())), graph, variables, None, remembered, spent);
         let mut drive = Drive::new(Arc::new(context), state);
         if drive.replay(completed)?.is_some() {
             return Ok(());
@@ -310,7 +310,8 @@ impl Engine {
         let history = opened(redaction.as_deref(), self.store.history(run).await?);
         let (remembered, completed, spent) = Remembered::of(history.whole()?);
         let variables = check_variables(&graph, &given)?;
-        let context = self.context(Arc::new(ReadOnly(run.clone())), &graph, variables, None, remembered, spent);
+        let context =
+            self.context(Arc::new(NoWriter::looking_at(run.clone())), &graph, variables, None, remembered, spent);
         let state = match state_of(context, state.clone(), completed.clone()) {
             Err(RunError::Mismatch { .. }) => {
                 // What the writes come to without the graph.
@@ -485,54 +486,6 @@ async fn conclude(
         if !matches!(outcome, Outcome::Waiting { .. }) {
             halt = Some(Halt::At(outcome, state));
         }
-    }
-}
-
-/// A run that is over: nothing more is done for it.
-struct Over(RunId);
-
-#[async_trait]
-impl RunWriter for Over {
-    fn run(&self) -> &RunId {
-        &self.0
-    }
-
-    async fn append(&self, _: Vec<Entry>) -> Result<(), JournalError> {
-        Err(JournalError::Fenced(self.0.clone()))
-    }
-
-    fn record(&self, _: RecordedCall) {}
-
-    async fn settled(&self) -> Result<(), JournalError> {
-        Err(JournalError::Fenced(self.0.clone()))
-    }
-
-    async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
-        std::future::pending().await
-    }
-}
-
-/// A run that is only looked at.
-struct ReadOnly(RunId);
-
-#[async_trait]
-impl RunWriter for ReadOnly {
-    fn run(&self) -> &RunId {
-        &self.0
-    }
-
-    async fn append(&self, _: Vec<Entry>) -> Result<(), JournalError> {
-        Err(JournalError::Fenced(self.0.clone()))
-    }
-
-    fn record(&self, _: RecordedCall) {}
-
-    async fn settled(&self) -> Result<(), JournalError> {
-        Ok(())
-    }
-
-    async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
-        std::future::pending().await
     }
 }
 
