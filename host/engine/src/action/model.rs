@@ -223,10 +223,11 @@ async fn complete(
     let cost = known.or_else(|| price.map(|price| price.of(&reply.usage))).map(Cost::from_usd).unwrap_or_default();
     let usage = Usage { model_requests: 1, input_tokens, output_tokens, cost, ..Usage::default() };
     context.budget_scope.spend(&usage);
-    if let Some(allowance) = &context.allowance {
-        context.ports.meter.add(&allowance.name, Used::of(&usage)).map_err(uncounted)?;
-    }
+    let counted = Used::of(&usage);
     used.add(name.as_str(), usage);
+    if let Some(allowance) = &context.allowance {
+        context.ports.meter.add(&allowance.name, counted).map_err(uncounted)?;
+    }
     let (prompt_tokens, completion_tokens) = (input_tokens, output_tokens);
     let elapsed = elapsed();
     observer.event(&Event::ModelAnswered { node, model, place, prompt_tokens, completion_tokens, cost, elapsed });
