@@ -75,12 +75,25 @@ fn read_or_make(path: &Path) -> Result<RedactionKey, KeyError> {
         file.sync_all()?;
         match std::fs::hard_link(&draft, path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-            _ => Ok(()),
+            // A journal that outlives a power loss is worth nothing without its key.
+            _ => keep_names(folder),
         }
     });
     let _ = std::fs::remove_file(&draft);
     made.map_err(failed("made"))?;
     read(path)
+}
+
+/// Waits until the disk has the names of the files in a folder.
+#[cfg(unix)]
+fn keep_names(folder: &Path) -> io::Result<()> {
+    std::fs::File::open(folder)?.sync_all()
+}
+
+/// Elsewhere folders cannot be waited for.
+#[cfg(not(unix))]
+fn keep_names(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<RedactionKey, KeyError> {
