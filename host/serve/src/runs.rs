@@ -479,6 +479,11 @@ impl Runs {
         Ok(self.host.state_of(run).await?)
     }
 
+    /// The state that a run has come to, for a run of this agent that goes on with it.
+    pub(crate) async fn earlier_state(&self, run: &RunRecord, next: &Agent) -> Result<hotcell_graph::Object, Problem> {
+        Ok(self.host.earlier_state(run, next).await?)
+    }
+
     /// The state that a run began with, which follows its entries.
     pub(crate) async fn fold_of(&self, run: &RunRecord) -> Result<StateFold, Problem> {
         Ok(self.host.fold_of(run).await?)

@@ -184,6 +184,22 @@ impl Host {
         Ok(self.engine(&agent, &session).state_of(&record.id, agent.graph.clone()).await?.to_object())
     }
 
+    /// The state that a run has come to, for a run of this agent that goes on with it. What is redacted in it is there where that run
+    /// redacts it, too.
+    ///
+    /// # Errors
+    /// When it cannot be loaded any more, or its entries are damaged.
+    pub async fn earlier_state(&self, record: &RunRecord, next: &Agent) -> Result<Object, HostError> {
+        let session = Session::unattended();
+        let agent = self.going_on(record, &RevisionChoice::Own, &session).await?.agent;
+        let (engine, graph) = (self.engine(&agent, &session), agent.graph.clone());
+        let state = match next.graph.redacted.covers(&agent.graph.redacted) {
+            true => engine.whole_state_of(&record.id, graph).await?,
+            false => engine.state_of(&record.id, graph).await?,
+        };
+        Ok(state.to_object())
+    }
+
     /// The state that a run began with, which follows its entries; with what it was loaded from when it began.
     ///
     /// # Errors

@@ -59,7 +59,7 @@ pub(super) async fn begin(
     let mut given = beginning.given(agent, &thread)?;
     threads::bind(server, &thread, agent.source(), true)?;
     if let Some(run) = follows {
-        given.earlier = Some(server.runs().state_of(run).await?);
+        given.earlier = Some(server.runs().earlier_state(run, agent).await?);
     }
     let begun = server.runs().start(agent, given, IfBusy::Reject, beginning.listens).await?;
     Ok(Started { begun, after: 0 })
