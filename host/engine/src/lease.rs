@@ -78,7 +78,11 @@ impl RunWriter for Lease {
     }
 
     async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
-        self.writer.receive().await
+        let received = self.writer.receive().await?;
+        Ok(match &self.redaction {
+            Some(redaction) => received.into_iter().map(|entry| redaction.open_entry(entry)).collect(),
+            None => received,
+        })
     }
 }
 

@@ -290,9 +290,10 @@ impl NodeTurn {
         let is_person = by.is_none();
         let _thinking = self.idle.clone().filter(|_| is_person).map(Idle::enter);
         let _waits = is_person.then(|| clock.idle());
-        let mut here = by.unwrap_or_else(|| {
-            Box::pin(async { (Account::default(), context.ports.people.ask(question).await.map(Ok)) })
-        });
+        let shown = context.redaction.as_ref().map(|redaction| redaction.question(question));
+        let shown = shown.as_ref().unwrap_or(question);
+        let mut here = by
+            .unwrap_or_else(|| Box::pin(async { (Account::default(), context.ports.people.ask(shown).await.map(Ok)) }));
         let mut due = pin!(async {
             match left {
                 Some(left) if left.is_zero() => {}

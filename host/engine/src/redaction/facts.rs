@@ -1,6 +1,6 @@
 //! The values and texts of an entry, each replaced by something else.
 
-use hotcell_graph::{Key, Value};
+use hotcell_graph::{Key, Object, Value};
 use hotcell_journal::{Completed, Entry, Fact, Question, Write};
 
 /// What stands in the place of values and texts.
@@ -8,8 +8,17 @@ pub(super) trait Replace {
     /// In the place of a value, which belongs to a key of the state if one is given.
     fn value(&self, value: &Value, key: Option<&Key>) -> Value;
 
+    /// In the place of what is kept of how a run was begun, in which nothing belongs to the state.
+    fn origin(&self, value: &Value) -> Value;
+
     /// In the place of what something outside answered.
     fn answer(&self, value: &Value) -> Value;
+
+    /// In the place of what a person answered.
+    fn heard(&self, text: &str) -> String;
+
+    /// In the place of what an effect was done with: a name, and a digest.
+    fn subject(&self, subject: &str) -> String;
 
     /// In the place of a text.
     fn text(&self, text: &str) -> String;
@@ -23,9 +32,8 @@ pub(super) fn replaced(entry: Entry, by: &dyn Replace) -> Entry {
     let Entry { place, fact } = entry;
     let fact = match fact {
         Fact::Started(mut header) => {
-            if let Value::Object(given) = by.value(&Value::Object(header.given.clone()), None) {
-                header.given = given;
-            }
+            let given: Object = header.given.iter().map(|(key, value)| (key.clone(), given(key, value, by))).collect();
+            header.given = given;
             Fact::Started(header)
         }
         Fact::Completed(completed) => Fact::Completed(Completed {
@@ -39,12 +47,13 @@ pub(super) fn replaced(entry: Entry, by: &dyn Replace) -> Entry {
             ..completed
         }),
         Fact::Effect { number, kind, subject, answer, account } => {
+            let subject = by.subject(&subject);
             Fact::Effect { number, kind, subject, answer: by.answer(&answer), account }
         }
         Fact::Failed { number, error, account } => Fact::Failed { number, error: by.text(&error), account },
         Fact::Attempt { attempt, error, account } => Fact::Attempt { attempt, error: by.text(&error), account },
         Fact::Asked { number, question } => Fact::Asked { number, question: question_replaced(question, by) },
-        Fact::Answered { number, text } => Fact::Answered { number, text: by.text(&text) },
+        Fact::Answered { number, text } => Fact::Answered { number, text: by.heard(&text) },
         Fact::Stopped { reason } => Fact::Stopped { reason: by.text(&reason) },
         Fact::Ended { result, node } => {
             let result = result.map(|output| by.result(&output)).map_err(|error| by.text(&error));
@@ -62,6 +71,20 @@ pub(super) fn replaced(entry: Entry, by: &dyn Replace) -> Entry {
         | Fact::Cancelled) => other,
     };
     Entry { place, fact }
+}
+
+/// Whether what a run was given under this name has values of its state.
+pub(super) fn is_of_state(name: &str) -> bool {
+    !matches!(name, "thread" | "after" | "depth" | "origin")
+}
+
+/// Something that a run was given. By the thread and the run before it, a run is found.
+fn given(key: &Key, value: &Value, by: &dyn Replace) -> Value {
+    match &**key {
+        "origin" => by.origin(value),
+        name if is_of_state(name) => by.value(value, Some(key)),
+        _ => value.clone(),
+    }
 }
 
 /// A question with everything replaced that is shown of it.

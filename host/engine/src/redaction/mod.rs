@@ -2,8 +2,8 @@
 //!
 //! A graph names them ([`Redacted`]). Where they, or texts that contain them, would leave the run, `<REDACTED>` stands in their
 //! place. In the journal it is a seal, which the run opens when it goes on: so it goes on with the values, and whoever has the journal
-//! and not the key has none of them. Everything that something outside answered is sealed as a whole, because it is committed before
-//! it is known where it will be written.
+//! and not the key has none of them. Everything that something outside or a person answered is sealed as a whole, because it is committed
+//! before it is known where it will be written. So is every text that looks like a seal: only what the run sealed is opened.
 //!
 //! What a value is turned into (its digest, its letters backwards) is not recognized.
 
@@ -19,9 +19,9 @@ use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, Object, State, Value};
 use hotcell_journal::{Completed, Entry, Fact, History, NodeFailure, Question, RunHeader};
 
-use facts::{Replace, question_replaced, replaced};
+use facts::{Replace, is_of_state, question_replaced, replaced};
 use known::Known;
-use seal::{Held, Sealer};
+use seal::{Held, Sealer, looks_sealed};
 
 use crate::outcome::{Outcome, RunError};
 use crate::ports::PortError;
@@ -42,6 +42,19 @@ pub trait RedactionKeys: Send + Sync {
 fn sealer(keys: Option<&dyn RedactionKeys>) -> Result<Sealer, RunError> {
     let key = keys.ok_or_else(|| PortError::new("there is none")).and_then(RedactionKeys::key);
     Ok(Sealer::new(&key.map_err(RunError::NoRedactionKey)?))
+}
+
+/// What the journal keeps of an answer that somebody sends to a run which was begun with this.
+///
+/// # Errors
+/// When something is redacted in the run, and its key is not there.
+pub fn kept_answer(header: &RunHeader, keys: &dyn RedactionKeys, text: &str) -> Result<String, RunError> {
+    let Some(sealed) = header.given.get(SEALED).and_then(Value::as_text) else { return Ok(text.to_owned()) };
+    let sealer = sealer(Some(keys))?;
+    match sealer.open_whole(sealed) {
+        Some(_) => Ok(sealer.seal(Held::Text, text)),
+        None => Err(RunError::OtherRedactionKey),
+    }
 }
 
 /// What is redacted in a run.
@@ -68,7 +81,7 @@ impl Redaction {
         given.insert(SEALED, sealer.seal(Held::Text, SEALED).into());
         let redaction = Redaction { names: graph.redacted.clone(), sealer, known: RwLock::default() };
         redaction.learn_graph(graph);
-        redaction.learn(&Value::Object(given.clone()), &mut Vec::new());
+        redaction.learn_given(given);
         Ok(Some(redaction))
     }
 
@@ -104,13 +117,17 @@ impl Redaction {
         self.names.covers(&graph.redacted)
     }
 
+    /// Notes what is redacted in what a run was given.
+    fn learn_given(&self, given: &Object) {
+        for (key, value) in given.iter().filter(|(key, _)| is_of_state(key)) {
+            self.learn(value, &mut vec![key.clone()]);
+        }
+    }
+
     /// Notes what is redacted in a value at a place.
     fn learn(&self, value: &Value, place: &mut Vec<Key>) {
         if self.names.names(place) {
-            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-            if known.add(value) {
-                known.prepare();
-            }
+            self.known.write().unwrap_or_else(PoisonError::into_inner).add(value);
             return;
         }
         match value {
@@ -129,7 +146,7 @@ impl Redaction {
     /// Notes what is redacted in an entry.
     fn learn_entry(&self, entry: &Entry) {
         match &entry.fact {
-            Fact::Started(header) => self.learn(&Value::Object(header.given.clone()), &mut Vec::new()),
+            Fact::Started(header) => self.learn_given(&header.given),
             Fact::Completed(completed) => {
                 for write in &completed.writes {
                     self.learn(&write.value, &mut vec![write.key.clone()]);
@@ -170,7 +187,8 @@ impl Redaction {
         History { entries, ..history }
     }
 
-    fn open_entry(&self, entry: Entry) -> Entry {
+    /// What somebody wrote in the place of what the journal kept.
+    pub(crate) fn open_entry(&self, entry: Entry) -> Entry {
         let entry = replaced(entry, &Open(&self.sealer));
         self.learn_entry(&entry);
         entry
@@ -263,11 +281,27 @@ impl Cover<'_> {
     }
 
     fn piece(&self, text: &str) -> Option<String> {
+        // Whoever has seen a seal could write it into a text, to have it opened there.
+        if self.seals && looks_sealed(text) {
+            return Some(self.redaction.sealer.seal(Held::Text, text));
+        }
         let known = self.redaction.known.read().unwrap_or_else(PoisonError::into_inner);
         known.replaced(text, |found| match self.seals {
             true => self.redaction.sealer.seal(Held::Text, found),
             false => SHOWN.to_owned(),
         })
+    }
+
+    /// A value in which texts are replaced, whatever they are called.
+    fn pieces(&self, value: &Value) -> Value {
+        match value {
+            Value::Text(text) => self.piece(text).map_or_else(|| value.clone(), Value::text),
+            Value::List(list) => Value::List(list.iter().map(|item| self.pieces(item)).collect()),
+            Value::Object(object) => {
+                Value::Object(object.iter().map(|(key, item)| (key.clone(), self.pieces(item))).collect())
+            }
+            other => other.clone(),
+        }
     }
 
     fn is_known(&self, number: &Value) -> bool {
@@ -304,8 +338,29 @@ impl Replace for Cover<'_> {
         self.at(value, &mut key.cloned().into_iter().collect())
     }
 
+    fn origin(&self, value: &Value) -> Value {
+        self.pieces(value)
+    }
+
     fn answer(&self, value: &Value) -> Value {
         self.whole(value)
+    }
+
+    fn heard(&self, text: &str) -> String {
+        match self.seals {
+            true => self.redaction.sealer.seal(Held::Text, text),
+            false => SHOWN.to_owned(),
+        }
+    }
+
+    fn subject(&self, subject: &str) -> String {
+        match subject.rsplit_once(' ') {
+            // Of something short, whoever tries all that it may be finds what has this digest.
+            Some((name, digest)) if self.seals => {
+                format!("{} {}", self.text(name), self.redaction.sealer.seal(Held::Text, digest))
+            }
+            _ => self.text(subject),
+        }
     }
 
     fn text(&self, text: &str) -> String {
@@ -344,8 +399,20 @@ impl Replace for Open<'_> {
         }
     }
 
+    fn origin(&self, value: &Value) -> Value {
+        self.value(value, None)
+    }
+
     fn answer(&self, value: &Value) -> Value {
         self.value(value, None)
+    }
+
+    fn heard(&self, text: &str) -> String {
+        self.0.open_within(text)
+    }
+
+    fn subject(&self, subject: &str) -> String {
+        self.0.open_within(subject)
     }
 
     fn text(&self, text: &str) -> String {

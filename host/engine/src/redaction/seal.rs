@@ -63,6 +63,11 @@ impl Held {
     }
 }
 
+/// Whether something in a text may be taken for a seal.
+pub(super) fn looks_sealed(text: &str) -> bool {
+    text.contains(OPENING)
+}
+
 /// Seals texts and opens them again.
 pub(super) struct Sealer {
     key: LessSafeKey,

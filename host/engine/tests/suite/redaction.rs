@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use hotcell_engine::{Engine, Outcome, PortError, RedactionKey, RedactionKeys, RunInput, RunRequest};
+use hotcell_engine::{Engine, Outcome, PortError, RedactionKey, RedactionKeys, RunInput, RunRequest, kept_answer};
+use hotcell_graph::Value;
 use hotcell_graph::ir::Graph;
 use hotcell_graph::value::parse_json;
 use hotcell_journal::{Entry, MemoryStore, RunStore};
@@ -34,7 +35,7 @@ fn login() -> Arc<Graph> {
 
 fn world(answers: &[&str]) -> Arc<World> {
     let login: ScriptBehaviour = |call| match call.state.get("api_key").as_deref() {
-        Some(key) if key == parse_json(&hotcell_graph::Value::text(KEY).to_json()).unwrap().to_json() => {
+        Some(key) if key == parse_json(&Value::text(KEY).to_json()).unwrap().to_json() => {
             Ok(format!(r#"{{"session": {{"token": "{TOKEN}", "pin": 7}}, "same": {{"token": "{TOKEN}", "pin": 7}}}}"#))
         }
         other => Err(format!("the script sees {other:?}")),
@@ -89,6 +90,9 @@ async fn redacted_values_are_in_no_entry_and_no_event() {
     let record = journal.find(report.run.as_str()).await.unwrap();
     assert_hidden([format!("{record:?}"), output.clone()]);
     assert_hidden(world.events.lock().unwrap().iter().cloned());
+    let asked = world.asked.lock().unwrap().clone();
+    assert!(asked.len() == 1 && asked[0].contains("<REDACTED>"), "{asked:?}");
+    assert_hidden(asked);
     for key in ["api_key", "session"] {
         assert_eq!(shown(&report.state, key), r#""<REDACTED>""#);
     }
@@ -152,4 +156,77 @@ async fn without_its_key_a_run_is_refused_and_not_changed() {
     let none = Engine::new(world(&["yes"]).ports(), journal.clone());
     let error = none.start(request(&login()), CancellationToken::new()).await.unwrap_err().to_string();
     assert!(error.contains("the graph redacts values, and the key"), "{error}");
+}
+
+/// Asks a person for a password, and says what was pasted into the state.
+fn password() -> Arc<Graph> {
+    let mut built = graph(&["sure", "done"], |ids| {
+        vec![
+            node(ids, "sure", ask("The password?"), &[("password", "{{answer}}")], &["done"]),
+            end(ids, "done", "{{pasted}} {{password}}"),
+        ]
+    });
+    built.initial_state = vec![("pasted".into(), "nothing".into())];
+    built.is_open = true;
+    built.redacted.add("password").unwrap();
+    Arc::new(built)
+}
+
+#[tokio::test]
+async fn an_answer_is_in_no_entry_whoever_gives_it() {
+    let (journal, keys) = (Arc::new(MemoryStore::default()), keys());
+    let here = world(&[TOKEN]);
+    let report = engine(&here, &journal, &keys).start(request(&password()), CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: "nothing <REDACTED>".into() });
+    assert_hidden(written(&entries(&*journal, &report.run).await));
+
+    let engine = engine(&world(&[]), &journal, &keys);
+    let run = engine.start(request(&password()), CancellationToken::new()).await.unwrap().run;
+    let header = journal.find(run.as_str()).await.unwrap().header;
+    let asked = open(&*journal, &run).await;
+    answer(&*journal, &run, &asked[0], &kept_answer(&header, &*keys, TOKEN).unwrap()).await;
+    assert_hidden(written(&entries(&*journal, &run).await));
+    let report = engine.resume(&run, password(), CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: "nothing <REDACTED>".into() });
+    let state = engine.whole_state_of(&run, password()).await.unwrap();
+    assert_eq!(shown(&state, "password"), format!("\"{TOKEN}\""));
+
+    let other = kept_answer(&header, &Keys(RedactionKey::random()), TOKEN).unwrap_err().to_string();
+    assert!(other.contains("were kept with another key"), "{other}");
+}
+
+#[tokio::test]
+async fn a_seal_that_somebody_pastes_is_not_opened() {
+    let (journal, keys) = (Arc::new(MemoryStore::default()), keys());
+    let engine = engine(&world(&[]), &journal, &keys);
+    let first = engine.start(request(&login()), CancellationToken::new()).await.unwrap().run;
+    let header = journal.find(first.as_str()).await.unwrap().header;
+    // What everybody sees who looks at the run; it holds a word.
+    let seal = header.given.get("redaction").and_then(Value::as_text).unwrap().to_owned();
+    let given = RunInput {
+        state: [("pasted".into(), Value::text(seal.as_str()))].into_iter().collect(),
+        ..RunInput::default()
+    };
+    let run = engine.start(RunRequest { given, ..request(&password()) }, CancellationToken::new()).await.unwrap().run;
+    let asked = open(&*journal, &run).await;
+    let header = journal.find(run.as_str()).await.unwrap().header;
+    answer(&*journal, &run, &asked[0], &kept_answer(&header, &*keys, "it").unwrap()).await;
+    let report = engine.resume(&run, password(), CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: format!("{seal} it") });
+}
+
+#[tokio::test]
+async fn what_others_look_for_in_a_run_keeps_its_name() {
+    let (journal, keys) = (Arc::new(MemoryStore::default()), keys());
+    let engine = engine(&world(&[]), &journal, &keys);
+    let mut built = (*password()).clone();
+    built.redacted.add("*").unwrap();
+    let origin = [("ticket".into(), Value::text("31415"))].into_iter().collect();
+    let given = RunInput { thread: Some("tea".into()), origin, ..RunInput::default() };
+    let request = RunRequest { given, ..request(&Arc::new(built)) };
+    let run = engine.start(request, CancellationToken::new()).await.unwrap().run;
+    let given = journal.find(run.as_str()).await.unwrap().header.given;
+    assert_eq!(given.get("thread").and_then(Value::as_text), Some("tea"));
+    let origin = given.get("origin").and_then(Value::as_object).unwrap();
+    assert_eq!(origin.get("ticket").and_then(Value::as_text), Some("31415"));
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use hotcell_budget::Usage;
 use hotcell_engine::{
-    Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest, StateFold, Tally, used,
+    Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest, StateFold, Tally, kept_answer,
+    used,
 };
 use hotcell_graph::{Object, Value};
 use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
@@ -325,7 +326,8 @@ impl Host {
         if open.question.expires.is_some_and(|expires| expires <= self.clock().now()) {
             return Err(JournalError::Expired { run: record.id, question: open.question.id }.into());
         }
-        let fact = Fact::Answered { number: open.number, text: text.to_owned() };
+        let text = kept_answer(&record.header, &*self.0.redaction_key, text)?;
+        let fact = Fact::Answered { number: open.number, text };
         self.0.journal.send(&record.id, Entry { place: open.place.clone(), fact }).await?;
         Ok(open)
     }

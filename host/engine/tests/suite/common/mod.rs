@@ -102,6 +102,8 @@ pub(crate) fn graph(ids: &[&str], build: impl Fn(&NodeIds) -> Vec<Node>) -> Grap
 pub(crate) struct World {
     pub(crate) scripts: HashMap<&'static str, ScriptBehaviour>,
     pub(crate) answers: Mutex<Vec<String>>,
+    /// What people were shown of questions
+    pub(crate) asked: Mutex<Vec<String>>,
     pub(crate) ran: Mutex<Vec<String>>,
     pub(crate) events: Mutex<Vec<String>>,
     /// Whether calls are paid from the budget scope
@@ -196,7 +198,8 @@ impl Model for World {
 
 #[async_trait]
 impl People for World {
-    async fn ask(&self, _question: &Question) -> Option<String> {
+    async fn ask(&self, question: &Question) -> Option<String> {
+        self.asked.lock().unwrap().push(format!("{question:?}"));
         let mut answers = self.answers.lock().unwrap();
         (!answers.is_empty()).then(|| answers.remove(0))
     }
