@@ -160,15 +160,24 @@ fn check_type(schema: &Map<String, Value>, place: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Keywords that say of properties beside `properties`.
+const MORE_PROPERTIES: [&str; 8] =
+    ["$dynamicRef", "$ref", "allOf", "anyOf", "if", "oneOf", "patternProperties", "unevaluatedProperties"];
+
 /// What is required and no property is a typo, unless other properties are let in.
 fn check_required(schema: &Map<String, Value>, place: &str) -> Result<(), String> {
     let Some(required) = schema.get("required") else { return Ok(()) };
     let named = required.as_array().and_then(|names| names.iter().map(Value::as_str).collect::<Option<Vec<_>>>());
     let named = named.ok_or_else(|| format!("{place}: `required` is a list of names of properties"))?;
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
-    let is_closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let lets_in_more = match schema.get("additionalProperties") {
+        None => MORE_PROPERTIES.iter().any(|keyword| schema.contains_key(*keyword)),
+        Some(Value::Bool(false)) => schema.contains_key("patternProperties"),
+        Some(_) => true,
+    };
+    let is_closed = schema.contains_key("additionalProperties");
     match named.into_iter().find(|name| !properties.contains_key(*name)) {
-        Some(name) if is_closed || !properties.is_empty() => {
+        Some(name) if !lets_in_more && (is_closed || !properties.is_empty()) => {
             let known: Vec<&str> = properties.keys().map(String::as_str).collect();
             Err(format!("{place}: `{name}` is required and is no property; they are `{}`", known.join("`, `")))
         }
@@ -233,6 +242,11 @@ mod tests {
             // A property may be called like anything.
             json!({ "type": "object", "properties": { "typ": { "enum": ["a", "b"], "default": "a" }, "requird": true } }),
             json!({ "type": "object", "required": ["anything"] }),
+            // One that is let in by another keyword may be required.
+            json!({ "required": ["b"], "properties": { "a": {} }, "additionalProperties": { "type": "string" } }),
+            json!({ "required": ["b"], "properties": { "a": {} }, "allOf": [{ "properties": { "b": {} } }] }),
+            json!({ "required": ["x-b"], "properties": { "a": {} }, "patternProperties": { "^x-": {} },
+                    "additionalProperties": false }),
         ];
         for schema in fine {
             assert_eq!(problem(schema.clone()), "", "{schema}");
@@ -251,6 +265,10 @@ mod tests {
             (json!({ "properties": { "a": { "descripton": "x" } } }), "`find`, parameters.a: `descripton`"),
             (json!({ "items": { "type": "strng" } }), "parameters.items: \"strng\" is no type"),
             (json!({ "type": "object", "required": ["citty"], "properties": { "city": {} } }), "`citty` is required"),
+            (
+                json!({ "required": ["b"], "properties": { "a": {} }, "additionalProperties": false }),
+                "`b` is required and is no property; they are `a`",
+            ),
             (json!({ "required": "city" }), "`required` is a list of names"),
             (json!({ "anyOf": [{ "enum": ["km", "mi"], "default": "miles" }] }), "the default \"miles\" is not in its"),
             (json!({ "properties": [] }), "`properties` is an object of schemas"),

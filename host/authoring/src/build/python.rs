@@ -103,10 +103,12 @@ fn versions(tools: &Tools, directory: &Path, python: &Path) -> Option<(String, S
 
 /// The module that `componentize-py` is given: it imports the code, and has the classes that the world wants.
 fn app(kinds: &[Kind], module: &str, folder: &str) -> String {
+    // A text of JSON is one of Python.
+    let folder = serde_json::Value::from(folder);
     // In a cell, the folder with the code has the name of its place among those that `componentize-py` is given.
     let mut text = format!(
         "try:\n    from hotcell_plugin._places import authored\nexcept ImportError:\n    pass\nelse:\n    \
-         authored(\"/1\", {folder:?})\nimport {module}\n"
+         authored(\"/1\", {folder})\nimport {module}\n"
     );
     for kind in kinds {
         let class = match kind {
