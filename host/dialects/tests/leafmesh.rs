@@ -48,6 +48,27 @@ fn every_kind_of_bad_mesh_is_explained() {
     });
 }
 
+#[test]
+fn servers_of_one_name_are_one_server() {
+    let told = |second: serde_json::Value| {
+        let agent = |server: serde_json::Value| serde_json::json!({"agent_type": "llm", "model": "gpt-4o", "prompt": "Help", "mcp": [server]});
+        let first = serde_json::json!({"name": "crm", "transport": "http", "url": "https://one.example.com/mcp"});
+        let mesh = serde_json::json!({
+            "agents": {"a": agent(first), "b": agent(second)}, "entry_points": [{"name": "e", "target": "a"}],
+        });
+        render(&load("mesh.json", &mesh.to_string()).diagnostics, false)
+    };
+    let problem = "the MCP server `crm` has other settings than that of the agent `a`";
+    for (url, name, is_refused) in [
+        ("https://one.example.com/mcp", "crm", false),
+        ("https://two.example.com/mcp", "crm", true),
+        ("https://two.example.com/mcp", "other", false),
+    ] {
+        let told = told(serde_json::json!({"name": name, "transport": "http", "url": url}));
+        assert_eq!(told.contains(problem), is_refused, "{told}");
+    }
+}
+
 fn vectors(name: &str) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(folder().join(name)).unwrap();
     let vectors: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();

@@ -181,7 +181,7 @@ impl<'c> Checks<'c, '_, '_> {
     /// Warns of tools that are not there, which no model is offered.
     fn tools(&self, agent: &Agent) {
         let Body::Llm(llm) = &agent.body else { return };
-        mcp::check(agent, &llm.servers, self.reading);
+        mcp::check(agent, &llm.servers, self.mesh, self.reading);
         self.categories(agent, &llm.tools.categories);
         for name in &llm.tools.names {
             let (problem, help) = match functions::model_tool(name, &agent.name, self.reading.surroundings) {

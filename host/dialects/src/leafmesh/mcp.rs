@@ -7,7 +7,7 @@ use hotcell_graph::ir::Callable;
 
 use super::read_human::{check_url, text_values};
 use super::reading::Reading;
-use super::schema::Agent;
+use super::schema::{Agent, Body, Mesh};
 use crate::document::Need::Optional;
 use crate::document::{Fields, Kind, Node, SourceText};
 use crate::surroundings::{DeclaredServer, ServerState, ServerWay, Surroundings};
@@ -87,9 +87,22 @@ impl McpServer {
     }
 }
 
-/// Warns of servers whose tools no model is offered.
-pub(super) fn check(agent: &Agent, servers: &[McpServer], reading: &Reading<'_, '_>) {
+/// Warns of servers whose tools no model is offered, and refuses those that are called like another one of the mesh: what one of them is
+/// sent, keys included, would go to the other.
+pub(super) fn check(agent: &Agent, servers: &[McpServer], mesh: &Mesh, reading: &Reading<'_, '_>) {
     for server in servers {
+        let is_other = |known: &McpServer| *known.name == *server.name && known.declared() != server.declared();
+        let mut before = mesh.agents.iter().take_while(|other| other.name != agent.name);
+        let clashes = |other: &&Agent| matches!(&other.body, Body::Llm(llm) if llm.servers.iter().any(is_other));
+        if let Some(other) = before.find(clashes) {
+            let message = format!(
+                "the MCP server `{}` has other settings than that of the agent `{}`",
+                &*server.name, other.name
+            );
+            let error = Diagnostic::error(message).at(&server.name.span).node(&*agent.name);
+            reading.reader.report(error.help("a mesh has one server of each name: give one of them another `name`"));
+            continue;
+        }
         if let Err(reason) = server.tools(reading.surroundings) {
             let message = format!("the MCP server `{}` cannot be used: {reason}", &*server.name);
             let help = format!("the model of `{}` is not offered its tools until then", agent.name);
