@@ -22,6 +22,8 @@ use crate::host::{Host, HostError, Session};
 
 /// How many of a generation a parent is the best of.
 const TOURNAMENT: usize = 3;
+/// After so many generations in a row without a choice that was not scored before, nothing new is expected any more.
+const MOST_STALE: u32 = 100;
 
 /// How settings are looked for, beside what the mesh says.
 #[derive(Clone, Debug)]
@@ -121,6 +123,8 @@ impl Host {
         if genes.is_empty() {
             return Err(EvolveError::NothingToVary);
         }
+        let possible = genes.iter().fold(1_usize, |all, gene| all.saturating_mul(gene.values.len()));
+        let as_it_is = vec![0; genes.len()];
         let mut search = Search {
             host: self,
             agent,
@@ -128,20 +132,20 @@ impl Host {
             config: &config,
             genes: &genes,
             scored: HashMap::new(),
-            most: settings.evaluations.max(1),
+            best: (0.0, as_it_is.clone()),
+            most: settings.evaluations.clamp(1, possible),
             cancel,
         };
         let mut rng = Rng::with_seed(settings.seed);
-        let (best, generations) = search.run(evolution, &mut rng, on_generation).await?;
-        let before = search.fitness(&vec![0; genes.len()]);
-        // Only what is better is worth a change.
-        let fitness = search.fitness(&best);
-        let best = if fitness > before { best } else { vec![0; genes.len()] };
+        let generations = search.run(evolution, &mut rng, on_generation).await?;
+        // The first that is scored is the mesh as it is: only what is better is worth a change.
+        let before = search.fitness(&as_it_is);
+        let (fitness, best) = search.best;
         Ok(Evolved {
             mesh: mesh.name.clone(),
             seed: settings.seed,
             fitness_before: before,
-            fitness: fitness.max(before),
+            fitness,
             evaluated: search.scored.len(),
             generations,
             agents: changes(&genes, &best),
@@ -160,6 +164,8 @@ struct Search<'a> {
     genes: &'a [Gene],
     /// How well choices do that were looked at
     scored: HashMap<Choice, f64>,
+    /// The best of them, and how well it does
+    best: (f64, Choice),
     most: usize,
     cancel: &'a CancellationToken,
 }
@@ -169,29 +175,35 @@ impl Search<'_> {
         self.scored.get(choice).copied().unwrap_or(0.0)
     }
 
-    /// The best choice, and how many generations it took.
+    /// Looks at one generation after the other, and gives how many there were.
     async fn run(
         &mut self,
         evolution: &Evolution,
         rng: &mut Rng,
         on_generation: &mut dyn FnMut(Generation),
-    ) -> Result<(Choice, u32), EvolveError> {
-        let size = evolution.population.max(2) as usize;
+    ) -> Result<u32, EvolveError> {
+        // A generation of more choices than are scored says no more.
+        let size = (evolution.population as usize).clamp(2, self.most.max(2));
         let mut population: Vec<Choice> = vec![vec![0; self.genes.len()]];
         while population.len() < size {
             let mut choice = vec![0; self.genes.len()];
             self.mutate(&mut choice, 1.0 / self.genes.len() as f64 + evolution.mutation_rate, rng);
             population.push(choice);
         }
-        let mut done = 0;
+        let (mut done, mut stale) = (0, 0);
         for number in 1..=evolution.generations {
+            if self.cancel.is_cancelled() {
+                return Err(EvolveError::Stopped);
+            }
+            let known = self.scored.len();
             for choice in &population {
                 self.score(choice).await?;
             }
+            stale = if self.scored.len() > known { 0 } else { stale + 1 };
             population.sort_by(|left, right| self.fitness(right).total_cmp(&self.fitness(left)));
             done = number;
-            on_generation(Generation { number, best: self.fitness(&population[0]), evaluated: self.scored.len() });
-            if number == evolution.generations || self.scored.len() >= self.most {
+            on_generation(Generation { number, best: self.best.0, evaluated: self.scored.len() });
+            if number == evolution.generations || self.scored.len() >= self.most || stale >= MOST_STALE {
                 break;
             }
             let mut next: Vec<Choice> = population.iter().take((evolution.elite as usize).min(size)).cloned().collect();
@@ -206,7 +218,7 @@ impl Search<'_> {
             }
             population = next;
         }
-        Ok((population.swap_remove(0), done))
+        Ok(done)
     }
 
     /// The best of a few.
@@ -240,6 +252,9 @@ impl Search<'_> {
             }
         };
         self.scored.insert(choice.clone(), fitness);
+        if fitness > self.best.0 {
+            self.best = (fitness, choice.clone());
+        }
         Ok(())
     }
 
