@@ -31,6 +31,9 @@ struct Call {
     is_good: bool,
     /// In seconds since 1970
     at: u64,
+    /// Of which run
+    #[serde(default)]
+    run: String,
 }
 
 fn fact(agent: &str) -> String {
@@ -106,13 +109,15 @@ pub(super) async fn note(server: &Server, mesh: &Mesh, run: &RunId) -> Result<()
                     continue;
                 }
                 let is_good = of_target.iter().all(|other| other.failure.is_none());
-                found.push(Call { target: target.clone(), flags: flags.clone(), is_good, at });
+                found.push(Call { target: target.clone(), flags: flags.clone(), is_good, at, run: run.to_string() });
             }
         }
         if found.is_empty() {
             continue;
         }
         let mut calls = calls(server, &agent.name)?;
+        // A server before this one may have ended before it noted that the run is done.
+        calls.retain(|call| call.run != run.as_str());
         calls.extend(found);
         let most = learning.memory_size as usize;
         let kept = calls.split_off(calls.len().saturating_sub(most));

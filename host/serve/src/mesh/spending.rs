@@ -10,6 +10,9 @@ use rusqlite::params;
 
 use crate::store::{Store, StoreError, microseconds};
 
+/// Tokens of a request that are believed: a server of a model may say anything.
+const MOST_TOKENS: u64 = 1 << 40;
+
 /// Counts in the server's file: by calendar months, in UTC, whatever the server does in between.
 struct Spending {
     store: Store,
@@ -27,7 +30,7 @@ impl Meter for Spending {
     }
 
     fn add(&self, agent: &str, used: Used) -> Result<(), Uncounted> {
-        self.store.keep_spent(agent, self.clock.now(), used).map_err(Uncounted::new)
+        self.store.keep_spent(agent, month_of(self.clock.now()), used).map_err(Uncounted::new)
     }
 }
 
@@ -39,16 +42,27 @@ fn month_of(now: SystemTime) -> SystemTime {
 }
 
 impl Store {
-    fn keep_spent(&self, agent: &str, at: SystemTime, used: Used) -> Result<(), StoreError> {
+    /// Adds to what an agent has used since then: one row for each agent and month, however many requests there are.
+    fn keep_spent(&self, agent: &str, since: SystemTime, used: Used) -> Result<(), StoreError> {
         // A request that is repeated after a death was paid for twice.
-        let request: u128 = rand::random();
-        let tokens = i64::try_from(used.tokens).unwrap_or(i64::MAX);
+        let tokens = i64::try_from(used.tokens.min(MOST_TOKENS)).unwrap_or(i64::MAX);
+        let (since, cost) = (microseconds(since), used.cost.to_usd());
         self.with(|connection| {
-            connection
+            // An agent that got the name of another one may have two.
+            let known = connection
                 .prepare_cached(
-                    "INSERT INTO mesh_spent (run, entry, agent, at, tokens, cost_usd) VALUES (?1, 0, ?2, ?3, ?4, ?5)",
+                    "UPDATE mesh_spent SET tokens = tokens + ?3, cost_usd = cost_usd + ?4
+                     WHERE run = (SELECT run FROM mesh_spent WHERE agent = ?1 AND at = ?2 LIMIT 1) AND entry = 0",
                 )?
-                .execute(params![format!("{request:032x}"), agent, microseconds(at), tokens, used.cost.to_usd()])?;
+                .execute(params![agent, since, tokens, cost])?;
+            if known == 0 {
+                let row: u128 = rand::random();
+                connection
+                    .prepare_cached(
+                        "INSERT INTO mesh_spent (run, entry, agent, at, tokens, cost_usd) VALUES (?1, 0, ?2, ?3, ?4, ?5)",
+                    )?
+                    .execute(params![format!("{row:032x}"), agent, since, tokens, cost])?;
+            }
             Ok(())
         })
     }
@@ -71,7 +85,10 @@ impl Store {
 mod tests {
     use std::time::{Duration, SystemTime};
 
-    use super::month_of;
+    use hotcell_runtime::{Cost, Used};
+
+    use super::{MOST_TOKENS, month_of};
+    use crate::store::Store;
 
     #[test]
     fn months_begin_in_utc() {
@@ -84,5 +101,22 @@ mod tests {
             assert_eq!(month_of(at(now)), at(first), "{now}");
         }
         assert_eq!(month_of(SystemTime::UNIX_EPOCH + Duration::from_secs(60)), SystemTime::UNIX_EPOCH);
+    }
+
+    #[test]
+    fn what_is_used_is_added_up_in_one_row_for_each_agent_and_month() {
+        let store = Store::open(None).expect("a store");
+        let month = |number: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(number * 31 * 24 * 3600);
+        let used = |tokens| Used { tokens, cost: Cost::from_usd(0.5) };
+        for (agent, number, tokens) in [("a", 1, 10), ("a", 2, 1), ("a", 2, 2), ("b", 2, 100), ("a", 2, u64::MAX)] {
+            store.keep_spent(agent, month(number), used(tokens)).expect("kept");
+        }
+        let spent = store.spent_since("a", month(2)).expect("read");
+        assert_eq!((spent.tokens, spent.cost), (3 + MOST_TOKENS, Cost::from_usd(1.5)));
+        assert_eq!(store.spent_since("b", month(2)).expect("read").tokens, 100);
+        assert_eq!(store.spent_since("a", month(3)).expect("read").tokens, 0);
+        let rows = store
+            .read(|connection| connection.query_row("SELECT count(*) FROM mesh_spent", [], |row| row.get::<_, i64>(0)));
+        assert_eq!(rows.expect("read"), 3);
     }
 }
