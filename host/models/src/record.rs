@@ -64,6 +64,9 @@ pub(crate) fn request_key(request: &Request) -> Value {
     if request.api == Api::Responses {
         key["api"] = json!("responses");
     }
+    if let Some(reasoning) = request.reasoning {
+        key["reasoning"] = json!({ "budget": reasoning.budget });
+    }
     if let Some(server) = &request.server {
         // What was granted is no part of what was asked.
         key["server"] = match server {

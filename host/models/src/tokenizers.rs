@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokenizers::Tokenizer;
 
@@ -14,10 +14,13 @@ use crate::prices::undated;
 /// Bytes that a tokenizer may have.
 const LARGEST: u64 = 64 << 20;
 
+/// The tokenizer of a model, once it was looked for.
+type Slot = OnceLock<Option<Tokenizer>>;
+
 /// The tokenizers in a folder: `MODEL.json` for each model, in the form of Hugging Face's `tokenizer.json`.
 pub struct Tokenizers {
     folder: Option<PathBuf>,
-    read: Mutex<HashMap<ModelName, Option<Arc<Tokenizer>>>>,
+    read: Mutex<HashMap<ModelName, Arc<Slot>>>,
 }
 
 impl Tokenizers {
@@ -29,14 +32,11 @@ impl Tokenizers {
 
     /// How many tokens a text has for a model; none where its tokenizer is not there, or cannot be used.
     pub fn count(&self, model: &ModelName, text: &str) -> Option<usize> {
-        let tokenizer = self.of(model)?;
-        tokenizer.encode_fast(text, false).ok().map(|encoded| encoded.len())
-    }
-
-    fn of(&self, model: &ModelName) -> Option<Arc<Tokenizer>> {
         let folder = self.folder.as_deref()?;
-        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.entry(model.clone()).or_insert_with(|| find(folder, model)).clone()
+        // Only whoever counts for the same model waits until its file is read.
+        let slot = self.read.lock().unwrap_or_else(PoisonError::into_inner).entry(model.clone()).or_default().clone();
+        let tokenizer = slot.get_or_init(|| find(folder, model)).as_ref()?;
+        tokenizer.encode_fast(text, false).ok().map(|encoded| encoded.len())
     }
 }
 
@@ -47,13 +47,13 @@ impl fmt::Debug for Tokenizers {
 }
 
 /// The tokenizer of a model, by its name without its provider, with the date at its end or without it.
-fn find(folder: &Path, model: &ModelName) -> Option<Arc<Tokenizer>> {
+fn find(folder: &Path, model: &ModelName) -> Option<Tokenizer> {
     // A name comes from an agent's file, and is no path.
     let is_name = |name: &&str| !name.starts_with('.') && !name.contains(['/', '\\']);
     [Some(model.model()), undated(model.model())].into_iter().flatten().filter(is_name).find_map(|name| {
         let path = folder.join(format!("{name}.json"));
         match read(&path) {
-            Ok(tokenizer) => Some(Arc::new(tokenizer)),
+            Ok(tokenizer) => Some(tokenizer),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
                 tracing::warn!(

@@ -157,6 +157,7 @@ impl Model for AgentModel {
     }
 
     fn count_tokens(&self, model: &ModelName, text: &str) -> Option<usize> {
-        self.model.count_tokens(model, text)
+        // A recording knows no tokenizer: what was counted when it was made has to be counted in the same way again.
+        self.model.count_tokens(model, text).or_else(|| self.providers.count_tokens(model, text))
     }
 }

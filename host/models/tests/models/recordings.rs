@@ -3,7 +3,7 @@
 use std::{fs, sync::Arc};
 
 use hotcell_models::{
-    Message, Model, ModelError, Recorder, Replay, Reply, Request, Scripted, TokenUsage, ToolCallRequest,
+    Message, Model, ModelError, Reasoning, Recorder, Replay, Reply, Request, Scripted, TokenUsage, ToolCallRequest,
 };
 
 fn ask(text: &str) -> Request {
@@ -66,10 +66,11 @@ async fn a_request_that_was_not_recorded_is_named() {
     recorder.complete(ask("known"), None).await.expect("a reply");
     let replay = Replay::open(&path).expect("a recording");
 
-    let changes: [fn(&mut Request); 5] = [
+    let changes: [fn(&mut Request); 6] = [
         |request| request.temperature = Some(0.0),
         |request| request.top_p = Some(1.0),
         |request| request.max_tokens = Some(1),
+        |request| request.reasoning = Some(Reasoning { budget: Some(1024) }),
         |request| request.messages.push(Message::assistant("more")),
         |request| request.model = "p:other".parse().expect("a name"),
     ];
