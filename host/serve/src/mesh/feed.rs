@@ -7,8 +7,8 @@ use hotcell_runtime::{Fact, NumberedEntry, RunId};
 use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
-use super::Mesh;
 use super::store::Session;
+use super::{Mesh, learn};
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::store::{Store, StoreError, microseconds, time};
@@ -61,6 +61,7 @@ pub(super) fn take_over(server: &Server) -> Result<(), StoreError> {
     for agent in &mesh.settings.agents {
         if let Some(before) = &agent.previous_name {
             server.store().rename_agent(before, &agent.name)?;
+            learn::take_over(server, &mesh, before, &agent.name)?;
         }
     }
     Ok(())

@@ -21,6 +21,8 @@ use crate::store::StoreError;
 const LEARNT: &str = "learnt";
 /// How often an agent has to be tried before it is left out.
 const TRIED: usize = 3;
+/// Bytes that the values of flags may have: what an agent gave is not always what it declares.
+const MOST_FLAGS: usize = 1000;
 
 /// A call that is remembered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -103,6 +105,9 @@ pub(super) async fn note(server: &Server, mesh: &Mesh, run: &RunId) -> Result<()
             let output =
                 outputs.and_then(|write| write.value.as_object()?.get(&agent.name).cloned()).unwrap_or_default();
             let flags = flags(agent, &output);
+            if flags.len() > MOST_FLAGS {
+                continue;
+            }
             for target in done.next.iter().flatten().filter(|target| agent.learnable.contains(target)) {
                 let of_target: Vec<_> = completed.iter().filter(|other| other.node == **target).collect();
                 if of_target.is_empty() {
@@ -123,6 +128,27 @@ pub(super) async fn note(server: &Server, mesh: &Mesh, run: &RunId) -> Result<()
         let kept = calls.split_off(calls.len().saturating_sub(most));
         let text = serde_json::to_string(&kept).map_err(|error| Problem::internal(&error))?;
         server.store().remember(&fact(&agent.name), &text)?;
+    }
+    Ok(())
+}
+
+/// Gives an agent that had another name what is remembered of it, and of whoever calls it.
+pub(super) fn take_over(server: &Server, mesh: &Mesh, before: &str, now: &str) -> Result<(), StoreError> {
+    if server.store().mesh_fact(&fact(now))?.is_none()
+        && let Some(kept) = server.store().mesh_fact(&fact(before))?
+    {
+        server.store().remember(&fact(now), &kept)?;
+    }
+    for agent in mesh.settings.agents.iter().filter(|agent| !agent.learnable.is_empty()) {
+        let mut calls = calls(server, &agent.name)?;
+        let mut is_changed = false;
+        for call in calls.iter_mut().filter(|call| call.target == before) {
+            now.clone_into(&mut call.target);
+            is_changed = true;
+        }
+        if is_changed && let Ok(text) = serde_json::to_string(&calls) {
+            server.store().remember(&fact(&agent.name), &text)?;
+        }
     }
     Ok(())
 }

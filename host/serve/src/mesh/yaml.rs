@@ -227,11 +227,12 @@ pub(super) async fn apply(
     let in_file = value_of(mesh, file.clone()).map_err(unread)?;
     let current = changed(server, &file)?.unwrap_or_else(|| file.clone());
     let mut config = value_of(mesh, current).map_err(unread)?;
-    agent_of(&mut config, name)?;
+    let before = agent_of(&mut config, name)?.get("previous_name").and_then(Value::as_str).map(str::to_owned);
     let name_now = edit(&mut config)?;
     let changed = Value::Object(agent_of(&mut config, &name_now)?.clone());
     let mut moved = Vec::new();
-    let of_file = in_file.get("agents").and_then(|agents| agents.get(name));
+    // One that got another name since is in the file by the name that it had.
+    let of_file = in_file.get("agents").and_then(|agents| agents.get(name).or_else(|| agents.get(before?)));
     moved_variables(&mut changed.clone(), of_file, &name_now, &mut |_, place| moved.push(place.to_owned()));
     if !moved.is_empty() {
         let detail = format!(
