@@ -13,6 +13,7 @@ use rig_core::{
         AssistantContent, AssistantMessage, CallId, Message as LibraryMessage, Text, ToolCall,
         ToolChoice as LibraryChoice, ToolFunction, ToolName, ToolResult, ToolResultContent, UserContent,
     },
+    providers::anthropic::completion::claude_spec,
     schemars,
 };
 use serde_json::Value;
@@ -93,13 +94,11 @@ pub(super) fn library_request(
     };
     converted.max_tokens = request.max_tokens.map(u64::from);
     if let Some(reasoning) = request.reasoning {
-        converted.options.reasoning = Some(thoughts(provider.protocol, reasoning));
+        converted.options.reasoning = Some(thoughts(provider.protocol, request.model.model(), reasoning));
         converted.options.on_unsupported = Some(OnUnsupported::Ignore);
-        if let (Protocol::Anthropic, Some(budget), Some(most)) =
-            (provider.protocol, reasoning.budget, &mut converted.max_tokens)
-        {
+        if let (Protocol::Anthropic, Some(most)) = (provider.protocol, &mut converted.max_tokens) {
             // There they are a part of the reply.
-            *most = most.saturating_add(u64::from(budget));
+            *most = most.saturating_add(u64::from(reasoning.budget.unwrap_or(USUAL_BUDGET)));
         }
     }
     if request.keeps_prompt {
@@ -116,13 +115,28 @@ pub(super) fn library_request(
     Ok(converted)
 }
 
-/// How much a model thinks, as the library says it. Servers that speak a form of OpenAI's know three steps and no numbers.
-fn thoughts(protocol: Protocol, reasoning: Reasoning) -> LibraryReasoning {
-    match (protocol, reasoning.budget) {
-        (Protocol::Anthropic | Protocol::Gemini, Some(tokens)) => LibraryReasoning::Budget { tokens },
-        (_, Some(0..=4096)) => LibraryReasoning::Effort(Effort::Low),
-        (_, None | Some(4097..=16_384)) => LibraryReasoning::Effort(Effort::Medium),
-        (_, Some(_)) => LibraryReasoning::Effort(Effort::High),
+/// The tokens for thoughts of a model that has to be told some, where nothing is said.
+const USUAL_BUDGET: u32 = 4096;
+
+/// How much a model thinks, as the library says it: by tokens or by steps, whichever the model takes. Servers that speak a form of
+/// OpenAI's know three steps and no numbers.
+fn thoughts(protocol: Protocol, model: &str, reasoning: Reasoning) -> LibraryReasoning {
+    let (takes_tokens, takes_steps) = match protocol {
+        Protocol::Anthropic => {
+            let support = claude_spec(model).map(|spec| &spec.reasoning);
+            let takes_steps = support.is_none_or(|support| !support.levels.is_empty());
+            (support.is_none_or(|support| support.budget.is_some()), takes_steps)
+        }
+        // Later ones take steps; an older one that is told nothing thinks as it is used to.
+        Protocol::Gemini => (model.starts_with("gemini-2"), true),
+        _ => (false, true),
+    };
+    match reasoning.budget {
+        Some(tokens) if takes_tokens => LibraryReasoning::Budget { tokens },
+        None if takes_tokens && !takes_steps => LibraryReasoning::Budget { tokens: USUAL_BUDGET },
+        Some(0..=4096) => LibraryReasoning::Effort(Effort::Low),
+        None | Some(4097..=16_384) => LibraryReasoning::Effort(Effort::Medium),
+        Some(_) => LibraryReasoning::Effort(Effort::High),
     }
 }
 

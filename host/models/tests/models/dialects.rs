@@ -1,8 +1,9 @@
 //! The requests and replies of the providers that have their own form, against canned answers.
 
-use crate::support::{Answer, Canned, ask, provider};
+use crate::support::{Answer, Canned, ask, name, provider};
 use hotcell_models::{
-    Finish, HttpLimits, Message, Model, ModelError, Protocol, Reply, Request, TokenUsage, ToolCallRequest, ToolSpec,
+    Finish, HttpLimits, Message, Model, ModelError, Protocol, Reasoning, Reply, Request, TokenUsage, ToolCallRequest,
+    ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -88,6 +89,34 @@ async fn anthropic() {
     assert_eq!(second[1]["content"][0], json!({"type": "thinking", "thinking": "hm", "signature": "c2ln"}));
     assert_eq!(second[1]["content"][2]["input"], json!({"b": 2, "a": 1}));
     assert_eq!(second[2]["content"][0]["tool_use_id"], "tu_1");
+}
+
+#[tokio::test]
+async fn anthropic_is_asked_for_thoughts_as_the_model_takes_them() {
+    let done = json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x",
+        "content": [{"type": "text", "text": "3"}],
+        "stop_reason": "end_turn", "stop_sequence": null, "usage": {"input_tokens": 1, "output_tokens": 1},
+    });
+    let by_tokens = |tokens: u32| json!({"type": "enabled", "budget_tokens": tokens});
+    let asked = [
+        ("p:claude-haiku-4-5", None, by_tokens(4096), Value::Null, 4196),
+        ("p:claude-haiku-4-5", Some(2048), by_tokens(2048), Value::Null, 2148),
+        ("p:claude-opus-4-8", None, json!({"type": "adaptive"}), json!("medium"), 4196),
+        ("p:claude-opus-4-8", Some(2048), json!({"type": "adaptive"}), json!("low"), 2148),
+    ];
+    let server = Canned::start(asked.iter().map(|_| Answer::json(200, &done)).collect());
+    let model = provider(Protocol::Anthropic, server.url(), HttpLimits::default());
+    for (asks, budget, ..) in &asked {
+        let reasoning = Some(Reasoning { budget: *budget });
+        let request = Request { model: name(asks), max_tokens: Some(100), reasoning, ..ask("1 + 2?") };
+        model.complete(request, None).await.expect("a reply");
+    }
+    for ((asks, _, thinking, effort, most), seen) in asked.iter().zip(server.seen()) {
+        assert_eq!(&seen.body["thinking"], thinking, "{asks}");
+        assert_eq!(&seen.body["output_config"]["effort"], effort, "{asks}");
+        assert_eq!(seen.body["max_tokens"], *most, "{asks}");
+    }
 }
 
 #[tokio::test]
