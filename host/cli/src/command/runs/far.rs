@@ -114,6 +114,12 @@ fn watch(context: &Context, client: &Client, run: String) -> Result<Exit, Failur
                 if rests {
                     break;
                 }
+                if name == "error" {
+                    let unread = |error: serde_json::Error| {
+                        Refused::Broken(format!("what the server says cannot be read: {error}"))
+                    };
+                    return Err(Refused::Problem(serde_json::from_value(data).map_err(unread)?));
+                }
                 let Ok(told) = serde_json::from_value::<far::RunEntry>(data) else { continue };
                 seen = told.seq;
                 if let Some(entry) = far::entry(&told) {
