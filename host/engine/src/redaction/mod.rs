@@ -368,6 +368,10 @@ impl Replace for Cover<'_> {
     }
 
     fn result(&self, text: &str) -> String {
+        // Also where it is the name of a value.
+        if self.seals && looks_sealed(text) {
+            return self.text(text);
+        }
         let value = text.starts_with(['{', '[']).then(|| parse_json(text).ok()).flatten();
         let Some(value) = value else { return self.text(text) };
         let covered = self.value(&value, None);
