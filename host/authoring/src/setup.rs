@@ -13,6 +13,7 @@ use crate::tools::{Tools, run};
 
 /// What is there when everything is.
 const COMPLETE: &str = "complete";
+
 /// Something that a person who waits may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupEvent {
