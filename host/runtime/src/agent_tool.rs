@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use hotcell_engine::{Outcome, RunInput};
 use hotcell_graph::Object;
 use hotcell_graph::json_schema::JsonSchema;
-use hotcell_journal::{NodeFailure, Question, RunId, RunRecord};
+use hotcell_journal::{NodeFailure, OpenQuestion, Question, RunId, RunRecord};
 use hotcell_mcp::{Answer, Asked, Asks, CallContext, Called, CatalogError, Elicited, OfferedTool};
 use serde_json::{Map, Value, json};
 
@@ -235,10 +235,53 @@ pub fn is_for_client(question: &Question) -> bool {
     question.call.is_none() && question.operator_ids.is_empty()
 }
 
+/// Refuses answers of whoever sits at a client to questions that are for somebody else: for certain people, or for a program.
+///
+/// # Errors
+/// Which one, in words for whoever called.
+pub fn check_answers(open: &[OpenQuestion], answers: &Answers) -> Result<(), String> {
+    let is_for_others =
+        |open: &&OpenQuestion| answers.contains_key(&open.question.id) && !is_for_client(&open.question);
+    match open.iter().find(is_for_others) {
+        None => Ok(()),
+        Some(OpenQuestion { question, .. }) => Err(format!(
+            "the question `{}` is for somebody else, and who you are is not known here; answer it where that is known",
+            question.id
+        )),
+    }
+}
+
 fn is_refused(answer: Option<&Elicited>) -> bool {
     matches!(answer, Some(Elicited::Decline | Elicited::Cancel))
 }
 
 fn answers(elicited: &BTreeMap<String, Elicited>) -> Answers {
     elicited.iter().filter_map(|(id, elicited)| Some((id.clone(), answer_of(elicited)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_journal::{ClientCall, EntryPath};
+
+    use super::*;
+
+    #[test]
+    fn a_client_answers_what_it_is_asked_and_nothing_else() {
+        let open = |id: &str, question: Question| OpenQuestion {
+            place: EntryPath::of_turn(1),
+            number: 0,
+            question: Question { id: id.to_owned(), ..question },
+        };
+        let call = ClientCall { tool: "pay".to_owned(), arguments: hotcell_graph::Value::Null };
+        let open = [
+            open("1:0", Question::default()),
+            open("2:0", Question { operator_ids: vec!["ann".to_owned()], ..Question::default() }),
+            open("3:0", Question { call: Some(call), ..Question::default() }),
+        ];
+        let told = |id: &str| check_answers(&open, &[(id.to_owned(), "approved".to_owned())].into());
+        assert_eq!((told("1:0"), told("9:9")), (Ok(()), Ok(())));
+        for id in ["2:0", "3:0"] {
+            assert!(told(id).is_err_and(|reason| reason.contains(id)), "{id}");
+        }
+    }
 }

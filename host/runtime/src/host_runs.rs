@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use hotcell_engine::{Event, Observer, Outcome, People, RunError, RunInput, RunReport};
-use hotcell_journal::{JournalError, Question, RunId, RunRecord, RunStatus};
+use hotcell_journal::{JournalError, Question, RunId, RunRecord, RunStatus, open_questions};
 use hotcell_mcp::CallContext;
 
 use crate::agent::Agent;
-use crate::agent_tool::{AgentRuns, Answers, Rested, answer_of, answer_schema, is_for_client};
+use crate::agent_tool::{AgentRuns, Answers, Rested, answer_of, answer_schema, check_answers, is_for_client};
 use crate::host::{Host, HostError, Session};
 
 #[async_trait]
@@ -18,6 +18,8 @@ impl AgentRuns for Host {
     }
 
     async fn go_on(&self, run: &RunRecord, answers: Answers, call: &CallContext) -> Result<Rested, String> {
+        let history = self.journal().history(&run.id).await.map_err(|error| error.to_string())?;
+        check_answers(&open_questions(&history.entries), &answers)?;
         for (question, text) in &answers {
             match self.answer(run.id.as_str(), Some(question), text).await {
                 Ok(_) | Err(HostError::Journal(JournalError::NotAsked { .. } | JournalError::Expired { .. })) => {}

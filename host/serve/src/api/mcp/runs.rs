@@ -9,7 +9,7 @@ use futures::stream::FuturesUnordered;
 use hotcell_runtime::mcp::CallContext;
 use hotcell_runtime::{
     Agent, AgentRuns, Answers, CancellationToken, Fact, Outcome, Question, Rested, RunId, RunInput, RunRecord,
-    RunStatus, answer_of, answer_schema, failures, is_for_client, outcome_of,
+    RunStatus, answer_of, answer_schema, check_answers, failures, is_for_client, outcome_of,
 };
 use http::StatusCode;
 use serde_json::json;
@@ -55,6 +55,8 @@ impl AgentRuns for ServedRuns {
             return Err("the server is shutting down; send the answer again".to_owned());
         }
         if self.may_answer(call) {
+            let open = self.0.runs().questions(&run.id).await.map_err(|problem| problem.detail)?;
+            check_answers(&open, &answers)?;
             for (question, text) in answers {
                 self.answer(&run.id, &question, &text).await.map_err(|problem| problem.detail)?;
             }
