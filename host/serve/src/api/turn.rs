@@ -92,20 +92,33 @@ pub(super) async fn answer(
     text: &str,
     listens: bool,
 ) -> Result<Started, Problem> {
+    answer_all(server, caller, run, &[(question.to_owned(), text.to_owned())], listens).await
+}
+
+/// Answers several questions of a run, each by its id. None of them is answered if one of them may not be answered here.
+pub(super) async fn answer_all(
+    server: &Server,
+    caller: &Asker,
+    run: &RunRecord,
+    answers: &[(String, String)],
+    listens: bool,
+) -> Result<Started, Problem> {
     if server.runs().is_draining() {
         return Err(Problem::unavailable("the server is shutting down; send the answer again"));
     }
     caller.require(Role::Answer)?;
     let entries = server.runs().store().history(&run.id).await?.whole()?;
-    let asked = open_questions(&entries).into_iter().find(|open| open.question.id == question);
-    if asked.is_some_and(|asked| !asked.question.operator_ids.is_empty()) {
+    let is_answered = |open: &OpenQuestion| answers.iter().any(|(question, _)| *question == open.question.id);
+    if open_questions(&entries).iter().any(|open| is_answered(open) && !open.question.operator_ids.is_empty()) {
         let detail =
             "the question is for certain people, and who says this is not known here; answer it where they are known";
         return Err(Problem::new(StatusCode::FORBIDDEN, detail).with("run_id", run.id.as_str()));
     }
     let hold = server.runs().hold(&run.id);
     let events = listens.then(|| hold.live.events());
-    server.runs().answer(&run.id, Some(question), text).await?;
+    for (question, text) in answers {
+        server.runs().answer(&run.id, Some(question.as_str()), text).await?;
+    }
     Ok(Started { begun: Begun { run: run.id.clone(), live: hold.live.clone(), events }, after: entries.len() as u64 })
 }
 

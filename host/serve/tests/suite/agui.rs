@@ -84,6 +84,9 @@ async fn who_may_only_begin_runs_does_not_resume_them() {
     let asked = Events::of(post(input("t", "hi"))).await.all().await;
     let id = &asked.last().expect("an event").data["outcome"]["interrupts"][0]["id"];
     let answer = json!([{ "interruptId": id, "status": "resolved", "payload": "Ada" }]);
-    let body = json!({ "threadId": "t", "runId": "r", "messages": [], "resume": answer });
-    assert_eq!(problem(post(body)).await["status"], 403);
+    let mut body = json!({ "threadId": "t", "runId": "r", "messages": [], "resume": answer });
+    assert_eq!(problem(post(body.clone())).await["status"], 403);
+    // What is given besides the answer would have no effect.
+    body["forwardedProps"] = json!({ "tone": "kind" });
+    assert_eq!(problem(post(body)).await["status"], 422);
 }

@@ -1,7 +1,9 @@
 //! The addresses of LangGraph's clients, and those clients themselves where `clients/install.sh` has installed them.
 
+use hotcell_serve::Role;
 use serde_json::{Value, json};
 
+use crate::access::key;
 use crate::clients::drive;
 use crate::desk::{ASK, COUNT, Desk, ECHO, Events, SLOW, ok, problem};
 
@@ -130,4 +132,34 @@ async fn a_busy_thread_takes_a_new_run_as_it_says() {
     desk.model.answers(4);
     desk.stands(&last, "completed").await;
     assert_eq!(problem(begin("queue")).await["status"], 422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_begin_runs_does_not_resume_them() {
+    let desk = Desk::with(&[ASK]).await;
+    let (token, other) = (key(&desk, &[Role::Run]), key(&desk, &[Role::Run, Role::Answer]));
+    let made = ok(desk.post("/threads", json!({})).bearer_auth(&token)).await;
+    let runs = format!("/threads/{}/runs", made["thread_id"].as_str().expect("an id"));
+    let begin = desk.post(&format!("{runs}/wait"), json!({ "assistant_id": "ask", "input": {} }));
+    ok(begin.bearer_auth(&token)).await;
+    let resume = |path: &str, token: &str| {
+        let body = json!({ "assistant_id": "ask", "command": { "resume": "Ada" } });
+        desk.post(&format!("{runs}{path}"), body).bearer_auth(token)
+    };
+    for path in ["", "/wait", "/stream"] {
+        assert_eq!(problem(resume(path, &token)).await["status"], 403, "{path}");
+    }
+    assert_eq!(ok(resume("/wait", &other)).await["__output__"], "hello Ada");
+    assert_eq!(problem(resume("/wait", &other)).await["status"], 409, "it waits no more");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_asks_nothing_takes_no_answer() {
+    let desk = Desk::with(&[SLOW]).await;
+    let thread = thread(&desk).await;
+    let post = |body: Value| desk.post(&format!("/threads/{thread}/runs"), body);
+    ok(post(json!({ "assistant_id": "slow", "input": "x" }))).await;
+    desk.model.was_asked(1).await;
+    let refused = problem(post(json!({ "assistant_id": "slow", "command": { "resume": "Ada" } }))).await;
+    assert_eq!((&refused["status"], &refused["type"]), (&json!(409), &json!("urn:hotcell:problem:question-closed")));
 }

@@ -99,11 +99,13 @@ impl Input {
             Some(Value::Array(items)) => !items.is_empty(),
             Some(_) => true,
         };
+        let resumes = self.resume.as_ref().is_some_and(|answers| !answers.is_empty());
         for (name, is_said, instead) in [
             ("state", says(&self.state), "the thread keeps the state; `forwardedProps` gives inputs of the agent"),
             ("tools", says(&self.tools), "an agent has its own tools"),
             ("context", says(&self.context), "say it in the message, or give inputs of the agent as `forwardedProps`"),
             ("parentRunId", self.parent_run_id.is_some(), "a run is begun by itself"),
+            ("forwardedProps", resumes && says(&self.forwarded_props), "a run that `resume` answers has its inputs"),
         ] {
             if is_said {
                 return Err(Problem::unprocessable(format!("`{name}` is not supported: {instead}")));
@@ -249,14 +251,7 @@ async fn resume(
             let begun = crate::live::Begun { run: last.id.clone(), live: hold.live.clone(), events };
             Ok(Started { begun, after })
         }
-        count if count == answers.len() => {
-            let mut first = None;
-            for (question, text) in &questions {
-                let started = turn::answer(server, caller, &last, question, text, true).await?;
-                first.get_or_insert(started);
-            }
-            first.ok_or_else(|| Problem::internal(&"an answer has no question"))
-        }
+        count if count == answers.len() => turn::answer_all(server, caller, &last, &questions, true).await,
         _ => Err(Problem::unprocessable("`resume` has to resolve all of its interrupts, or to cancel all of them")),
     }
 }

@@ -1,8 +1,8 @@
 //! Runs of threads, and what becomes of them, as clients of LangGraph have it.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use hotcell_runtime::RunRecord;
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -15,10 +15,12 @@ use utoipa_axum::routes;
 use super::body::AssistantRun;
 use super::interrupts::{self, Interrupt};
 use super::stream::{Mode, Shape};
+use crate::access::Asker;
 use crate::api::extract;
 use crate::api::params::{Query, bad};
 use crate::api::runs::{self, OnDisconnect, RunCreate};
 use crate::api::stream::{Seen, follow, seen, sse};
+use crate::api::turn;
 use crate::leash::Leash;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
@@ -60,10 +62,16 @@ pub(crate) struct Started {
     pub(crate) on_disconnect: OnDisconnect,
 }
 
+/// The thread that somebody begins a run in, or answers the last run of.
+pub(crate) struct InThread<'a> {
+    id: &'a str,
+    caller: &'a Asker,
+}
+
 /// Begins a run, or answers the one for which its thread waits.
 pub(crate) async fn begin(
     server: &Server,
-    thread: Option<String>,
+    thread: Option<InThread<'_>>,
     mut wanted: AssistantRun,
     listens: bool,
 ) -> Result<Started, Problem> {
@@ -71,11 +79,17 @@ pub(crate) async fn begin(
     let modes = wanted.modes();
     let on_disconnect = wanted.on_disconnect.unwrap_or_default();
     let (begun, after) = match wanted.resume()? {
-        Some(answer) => resume(server, thread, &wanted.assistant_id, answer, listens).await?,
+        Some(answer) => {
+            let thread = thread.ok_or_else(|| {
+                let detail = "`command.resume` needs a thread: only its last run can wait for an answer";
+                Problem::unprocessable(detail)
+            })?;
+            resume(server, thread, &wanted.assistant_id, answer, listens).await?
+        }
         None => {
             let wanted = RunCreate {
                 agent_id: Some(wanted.assistant_id),
-                thread_id: thread,
+                thread_id: thread.map(|thread| thread.id.to_owned()),
                 input: wanted.input,
                 messages: None,
                 metadata: wanted.metadata,
@@ -92,34 +106,25 @@ pub(crate) async fn begin(
 /// Answers what the last run of a thread waits for: it goes on.
 async fn resume(
     server: &Server,
-    thread: Option<String>,
+    thread: InThread<'_>,
     assistant: &str,
     answer: Value,
     listens: bool,
 ) -> Result<(Begun, u64), Problem> {
-    let Some(thread) = thread else {
-        return Err(Problem::unprocessable(
-            "`command.resume` needs a thread: only its last run can wait for an answer",
-        ));
-    };
-    if server.runs().is_draining() {
-        return Err(Problem::unavailable("the server is shutting down; send the answer again"));
-    }
-    let (_, agent) = server.agents().find(assistant)?;
-    let last = server.runs().store().last_of_thread(agent.source(), &thread).await?;
-    let last = last.filter(|last| !last.status.is_final()).ok_or_else(|| {
-        Problem::conflict(format!("no run of thread `{}` waits for an answer", shown(&thread)))
+    let closed = || {
+        Problem::conflict(format!("no run of thread `{}` waits for an answer", shown(thread.id)))
             .kind("question-closed", "The question takes no answer")
-    })?;
+    };
+    let (_, agent) = server.agents().find(assistant)?;
+    let last = server.runs().store().last_of_thread(agent.source(), thread.id).await?;
+    let last = last.filter(|last| !last.status.is_final()).ok_or_else(closed)?;
     let open = server.runs().questions(&last.id).await?;
-    let answers = interrupts::answers(&open, answer)?;
-    let hold = server.runs().hold(&last.id);
-    let events = listens.then(|| hold.live.events());
-    let after = server.runs().store().history(&last.id).await?.entries.len() as u64;
-    for (question, text) in answers {
-        server.runs().answer(&last.id, Some(&question), &text).await?;
+    if open.is_empty() {
+        return Err(closed());
     }
-    Ok((Begun { run: last.id.clone(), live: hold.live.clone(), events }, after))
+    let answers = interrupts::answers(&open, answer)?;
+    let turn::Started { begun, after } = turn::answer_all(server, thread.caller, &last, &answers, listens).await?;
+    Ok((begun, after))
 }
 
 /// What a run came to, as clients of LangGraph expect it: the state, and beside it `__interrupt__` if it waits, `__error__` if it
@@ -178,9 +183,10 @@ async fn run_of(server: &Server, thread: &str, run: &str) -> Result<RunRecord, P
 async fn create(
     State(server): State<Server>,
     Path(thread): Path<String>,
+    Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AssistantRun>,
 ) -> Result<Response, Problem> {
-    let started = begin(&server, Some(thread.clone()), wanted, false).await?;
+    let started = begin(&server, Some(InThread { id: &thread, caller: &caller }), wanted, false).await?;
     let record = server.runs().find(started.begun.run.as_str()).await?;
     let view = AssistantRunView::of(RunView::of_record(&record, server.agents()));
     Ok(located(&thread, record.id.as_str(), "join", Json(view)))
@@ -197,9 +203,10 @@ async fn create(
 async fn create_and_wait(
     State(server): State<Server>,
     Path(thread): Path<String>,
+    Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AssistantRun>,
 ) -> Result<Response, Problem> {
-    let started = begin(&server, Some(thread.clone()), wanted, false).await?;
+    let started = begin(&server, Some(InThread { id: &thread, caller: &caller }), wanted, false).await?;
     let Begun { run, live, .. } = started.begun;
     let mut leash = Leash::new(&server, &run, started.on_disconnect == OnDisconnect::Cancel);
     let result = runs::result(&server, &run, Some(live)).await;
@@ -221,9 +228,10 @@ async fn create_and_wait(
 async fn create_and_stream(
     State(server): State<Server>,
     Path(thread): Path<String>,
+    Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AssistantRun>,
 ) -> Result<Response, Problem> {
-    let started = begin(&server, Some(thread.clone()), wanted, true).await?;
+    let started = begin(&server, Some(InThread { id: &thread, caller: &caller }), wanted, true).await?;
     let run = started.begun.run.clone();
     let response = stream_of(&server, started).await?;
     Ok(located(&thread, run.as_str(), "stream", response))
