@@ -38,6 +38,7 @@ mod spending;
 mod state;
 mod store;
 mod tenant_name;
+mod told_runs;
 mod view;
 mod watch;
 

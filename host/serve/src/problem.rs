@@ -128,6 +128,12 @@ impl Problem {
         ["thread-busy", "thread-interrupted", "thread-moved"].iter().any(|kind| self.is_kind(kind))
     }
 
+    /// After how many seconds it may be tried again, if that helps.
+    pub(crate) fn retry_after(&self) -> Option<u64> {
+        let seconds = self.more.get("retry_after").and_then(Value::as_u64).unwrap_or(1);
+        matches!(self.status, 429 | 503).then_some(seconds)
+    }
+
     /// The last part of its kind.
     pub(crate) fn short_kind(&self) -> &str {
         self.kind.strip_prefix("urn:hotcell:problem:").unwrap_or(&self.kind)
@@ -161,8 +167,7 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if matches!(status, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
-            let seconds = self.more.get("retry_after").and_then(Value::as_u64).unwrap_or(1);
+        if let Some(seconds) = self.retry_after() {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         // For protocols that say the same in another form.

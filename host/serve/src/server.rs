@@ -36,6 +36,7 @@ use crate::spending;
 use crate::state::{Common, Inner, ServeSettings, Server};
 use crate::store::Store;
 use crate::tenant_name::TenantName;
+use crate::told_runs::ToldRuns;
 use crate::watch;
 
 impl Server {
@@ -71,6 +72,7 @@ impl Server {
         Ok(Server(Arc::new(Inner {
             meshes: Meshes::of(&agents),
             schedules: Schedules::default(),
+            told_runs: ToldRuns::default(),
             runs: Runs::new(
                 host,
                 agents.clone(),

@@ -25,6 +25,7 @@ use crate::runs::Runs;
 use crate::schedule::tasks::Schedules;
 use crate::store::Store;
 use crate::tenant_name::TenantName;
+use crate::told_runs::ToldRuns;
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -114,6 +115,8 @@ pub(crate) struct Inner {
     pub(crate) runs: Runs,
     pub(crate) meshes: Meshes,
     pub(crate) schedules: Schedules,
+    /// Runs of which addresses of others are told
+    pub(crate) told_runs: ToldRuns,
     pub(crate) store: Store,
     /// When the agents were loaded
     pub(crate) started: SystemTime,
@@ -172,6 +175,11 @@ impl Server {
     /// Whose server it is; none on a server without tenants.
     pub(crate) fn tenant(&self) -> Option<&TenantName> {
         self.0.tenant.as_ref()
+    }
+
+    /// Runs of which addresses of others are told.
+    pub(crate) fn told_runs(&self) -> &ToldRuns {
+        &self.0.told_runs
     }
 
     /// Where others reach it. Addresses that need no key say whose they are.

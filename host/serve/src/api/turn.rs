@@ -57,12 +57,18 @@ pub(super) async fn begin(
 ) -> Result<Started, Problem> {
     let thread = RunId::random().to_string();
     let mut given = beginning.given(agent, &thread)?;
-    threads::bind(server, &thread, agent.source(), true)?;
     if let Some(run) = follows {
         given.earlier = Some(server.runs().earlier_state(run, agent).await?);
     }
-    let begun = server.runs().start(agent, given, IfBusy::Reject, beginning.listens).await?;
-    Ok(Started { begun, after: 0 })
+    threads::bind(server, &thread, agent.source(), true)?;
+    match server.runs().start(agent, given, IfBusy::Reject, beginning.listens).await {
+        Ok(begun) => Ok(Started { begun, after: 0 }),
+        Err(problem) => {
+            // Nobody knows the thread, and whoever was refused tries again.
+            server.store().delete_thread(&thread)?;
+            Err(problem)
+        }
+    }
 }
 
 /// Begins a run that goes on after one that has ended: in its thread, or where that has gone on otherwise with the state that the

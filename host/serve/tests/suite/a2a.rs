@@ -131,6 +131,9 @@ async fn what_cannot_be_done_is_an_error_of_the_protocol() {
         let request = desk.client.post(format!("{}/a2a/echo", desk.url)).header("content-type", "application/json");
         assert_eq!(refused(request.body(body)).await.0, code, "{body}");
     }
+    let named = desk.post("/a2a/echo", json!({ "jsonrpc": "2.0", "id": { "a": [1] }, "method": "GetTask" }));
+    let reply = ok(named).await;
+    assert_eq!((&reply["id"], &reply["error"]["code"]), (&Value::Null, &json!(-32600)), "{reply}");
     // The same over HTTP with JSON.
     let send = desk.post("/a2a/echo/message:send", message("x"));
     let reply = send.send().await.expect("a reply");
@@ -267,6 +270,16 @@ async fn so_many_addresses_of_a_task_and_no_more() {
         result(set(id)).await;
     }
     assert_eq!(refused(set(10)).await.0, -32004);
+    // Nor together with an answer, which is not given then. One in the place of another is no further one.
+    let mut answer = message("Ada");
+    answer["message"]["taskId"] = task["id"].clone();
+    answer["configuration"] = json!({
+        "taskPushNotificationConfig": { "id": "11", "url": format!("http://127.0.0.1:{port}/told") },
+    });
+    assert_eq!(refused(rpc(&desk, "ask", "1.0", "SendMessage", answer)).await.0, -32004);
+    let asks = result(rpc(&desk, "ask", "1.0", "GetTask", json!({ "id": task["id"] }))).await;
+    assert_eq!(asks["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    result(set(5)).await;
     let which = json!({ "taskId": task["id"], "id": "3" });
     result(rpc(&desk, "ask", "1.0", "DeleteTaskPushNotificationConfig", which.clone())).await;
     assert_eq!(refused(rpc(&desk, "ask", "1.0", "DeleteTaskPushNotificationConfig", which)).await.0, -32001);
@@ -283,4 +296,37 @@ async fn so_many_addresses_of_a_task_and_no_more() {
     }
     let forged = json!({ "taskId": task["id"], "url": format!("http://127.0.0.1:{port}/"), "token": "x\r\nhost: y" });
     assert_eq!(refused(rpc(&desk, "ask", "1.0", "CreateTaskPushNotificationConfig", forged)).await.0, -32602);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_was_given_again_and_again_is_told_once() {
+    let (port, mut posts) = told().await;
+    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{port}\"]\n");
+    let desk = Desk::with(&[ASK, ("ask/hotcell.toml", &grants)]).await;
+    let task = result(rpc(&desk, "ask", "1.0", "SendMessage", message("hi"))).await["task"].clone();
+    let which = json!({ "taskId": task["id"], "id": "a" });
+    let mut config = which.clone();
+    (config["url"], config["token"]) = (json!(format!("http://127.0.0.1:{port}/told")), json!("t0ken"));
+    for _ in 0..20 {
+        result(rpc(&desk, "ask", "1.0", "CreateTaskPushNotificationConfig", config.clone())).await;
+        result(rpc(&desk, "ask", "1.0", "DeleteTaskPushNotificationConfig", which.clone())).await;
+    }
+    result(rpc(&desk, "ask", "1.0", "CreateTaskPushNotificationConfig", config)).await;
+    let id = task["id"].as_str().expect("an id");
+    ok(desk.post(&format!("/runs/{id}/answers"), json!({ "answer": "Ada" }))).await;
+    assert!(!next(&mut posts).await["artifactUpdate"].is_null());
+    assert_eq!(next(&mut posts).await["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert!(posts.try_recv().is_err(), "nothing was told twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_too_early_is_told_when_to_come_again() {
+    let desk = Desk::set_up(&[SLOW], |settings| settings.max_runs = 1).await;
+    desk.begin(json!({ "input": "x" })).await;
+    desk.model.was_asked(1).await;
+    let send = desk.post("/a2a/slow/message:send", message("x")).header("A2A-Version", "1.0");
+    let reply = send.send().await.expect("a reply");
+    assert_eq!((reply.status().as_u16(), reply.headers().contains_key("retry-after")), (503, true));
+    // Nothing of it is left.
+    assert_eq!(ok(desk.post("/threads/search", json!({}))).await, json!([]));
 }

@@ -2,7 +2,8 @@
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -52,6 +53,8 @@ pub(crate) struct A2aError {
     /// The HTTP status, where it is another one than that of the kind
     status: u16,
     message: String,
+    /// After how many seconds it may be tried again, if that helps
+    retry_after: Option<u64>,
 }
 
 /// An error as HTTP with JSON has it.
@@ -76,7 +79,7 @@ struct A2aErrorBody {
 
 impl A2aError {
     pub(super) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        A2aError { kind, status: kind.told().1, message: message.into() }
+        A2aError { kind, status: kind.told().1, message: message.into(), retry_after: None }
     }
 
     /// A problem, in the protocol's words.
@@ -91,7 +94,7 @@ impl A2aError {
             _ => Kind::InvalidRequest,
         };
         let status = if problem.status == 422 { 400 } else { problem.status };
-        A2aError { kind, status, message: problem.detail.clone() }
+        A2aError { kind, status, message: problem.detail.clone(), retry_after: problem.retry_after() }
     }
 
     pub(super) fn invalid(message: impl Into<String>) -> Self {
@@ -146,6 +149,9 @@ impl IntoResponse for A2aError {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(self.in_http())).into_response();
+        if let Some(seconds) = self.retry_after {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
         response.extensions_mut().insert(Documented);
         response
     }

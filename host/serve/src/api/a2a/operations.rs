@@ -73,16 +73,17 @@ impl Asked {
         let message = params.check(self.version)?;
         let push = params.configuration.task_push_notification_config.clone();
         let push = push.map(|config| push::Config::read(config, &self.agent, self.version)).transpose()?;
-        if push.is_some() {
-            push::has_room(&self.server, None)?;
+        let run = match &message.task {
+            Some(id) => Some(self.run(id).await?),
+            None => None,
+        };
+        if let Some(config) = &push {
+            push::has_room(&self.server, run.as_ref().map(|run| &run.id), config)?;
         }
         let shown = Shown { history: params.configuration.history_length, artifacts: true };
         let is_immediate = params.configuration.is_immediate();
-        let started = match &message.task {
-            Some(id) => {
-                let run = self.run(id).await?;
-                self.answer(&run, &message).await?
-            }
+        let started = match &run {
+            Some(run) => self.answer(run, &message).await?,
             None => {
                 let beginning = Beginning {
                     input: message.input()?,

@@ -117,17 +117,21 @@ impl Config {
     }
 }
 
-/// Whether somebody more can be told of a task.
-pub(super) fn has_room(server: &Server, run: Option<&RunId>) -> Result<(), A2aError> {
+/// Whether an address can be told of a task, too, or of one that is to begin.
+pub(super) fn has_room(server: &Server, run: Option<&RunId>, config: &Config) -> Result<(), A2aError> {
     let of_task = match run {
-        Some(run) => server.store().pushes_of(run)?.len(),
-        None => 0,
+        Some(run) => server.store().pushes_of(run)?,
+        None => Vec::new(),
     };
-    if of_task >= MOST_OF_TASK {
+    if of_task.iter().any(|kept| kept.id == config.id) {
+        // It takes the place of that one.
+        return Ok(());
+    }
+    if of_task.len() >= MOST_OF_TASK {
         let detail = format!("{MOST_OF_TASK} addresses are told of the task, which is the limit; delete one");
         return Err(A2aError::new(Kind::UnsupportedOperation, detail));
     }
-    if of_task == 0 && server.store().pushed_count()? >= MOST_TASKS {
+    if of_task.is_empty() && server.store().pushed_count()? >= MOST_TASKS {
         let detail =
             format!("somebody is told of {MOST_TASKS} tasks, which is the limit; try it later, or follow the task");
         return Err(A2aError::from(Problem::unavailable(detail)));
@@ -137,12 +141,9 @@ pub(super) fn has_room(server: &Server, run: Option<&RunId>) -> Result<(), A2aEr
 
 /// Has an address told what becomes of a run after so many entries.
 pub(super) fn add(server: &Server, run: &RunId, config: Config, told: u64) -> Result<(), A2aError> {
-    let is_watched = !server.store().pushes_of(run)?.is_empty();
     let kept = Kept { id: config.id.clone(), config: json!(config).to_string(), told };
     server.store().keep_push(run, &kept)?;
-    if !is_watched {
-        watch(server, run);
-    }
+    watch(server, run);
     Ok(())
 }
 
@@ -198,7 +199,7 @@ pub(super) async fn set(asked: &Asked, given: Value) -> Result<Value, A2aError> 
         let detail = format!("task `{}` has ended; nothing more becomes of it", run.id);
         return Err(A2aError::new(Kind::UnsupportedOperation, detail));
     }
-    has_room(&asked.server, Some(&run.id))?;
+    has_room(&asked.server, Some(&run.id), &config)?;
     let told = asked.server.runs().store().history(&run.id).await?.entries.len() as u64;
     let view = config.shown(&run.id, asked.version);
     add(&asked.server, &run.id, config, told)?;
@@ -258,14 +259,19 @@ pub(crate) fn take_up(server: &Server) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Tells the addresses of a run what becomes of it until it has ended, nobody wants to know any more, or the server closes.
+/// Tells the addresses of a run what becomes of it until it has ended, nobody wants to know any more, or the server closes; one task
+/// does that, whatever addresses come and go.
 fn watch(server: &Server, run: &RunId) {
+    if !server.told_runs().begin(run) {
+        return;
+    }
     let (server, run) = (server.clone(), run.clone());
     tokio::spawn(async move {
         let closing = server.closing().clone();
         let watching = async {
             if let Err(problem) = tell_all(&server, &run).await {
                 tracing::error!(target: "hotcell::serve", %run, reason = problem.detail, "nobody is told of a task any more");
+                server.told_runs().end(&run);
             }
         };
         closing.run_until_cancelled(watching).await;
@@ -278,6 +284,7 @@ async fn tell_all(server: &Server, run: &RunId) -> Result<(), Problem> {
         let record = match server.runs().find(run.as_str()).await {
             Err(problem) if problem.status == 404 => {
                 server.store().forget_push(run, None)?;
+                server.told_runs().end(run);
                 return Ok(());
             }
             record => record?,
@@ -286,21 +293,28 @@ async fn tell_all(server: &Server, run: &RunId) -> Result<(), Problem> {
         // As it is now: what was granted to it may have changed.
         let agent = server.agents().id_of(&record.header.source).unwrap_or_default();
         let (_, agent) = server.agents().find(&agent)?;
+        let told = entries.len() as u64;
         for kept in server.store().pushes_of(run)? {
             tell(server, &agent, &record, &entries, &kept).await;
-            server.store().told_push(run, &kept.id, entries.len() as u64)?;
+            server.store().told_push(run, &kept.id, told)?;
         }
-        if record.status.is_final() {
-            server.store().forget_push(run, None)?;
-            return Ok(());
-        }
-        if server.store().pushes_of(run)?.is_empty() {
+        let is_over = || -> Result<bool, StoreError> {
+            let left = server.store().pushes_of(run)?;
+            if record.status.is_final() && left.iter().all(|kept| kept.told >= told) {
+                server.store().forget_push(run, None)?;
+                return Ok(true);
+            }
+            Ok(left.is_empty())
+        };
+        if server.told_runs().end_if(run, is_over)? {
             return Ok(());
         }
         match record.status {
+            // An address came meanwhile.
+            status if status.is_final() => {}
             // Somebody goes on with it, in this process or in another one.
             RunStatus::Interrupted => tokio::time::sleep(PAUSE).await,
-            _ => server.runs().store().grown(run, entries.len() as u64).await?,
+            _ => server.runs().store().grown(run, told).await?,
         }
     }
 }

@@ -96,7 +96,8 @@ async fn call(
         }
         Err(problem) => return problem.into_response(),
     };
-    let id = body.get("id").cloned().unwrap_or_default();
+    // What is no id is not sent back as one.
+    let id = body.get("id").filter(|id| id.is_string() || id.is_number()).cloned().unwrap_or_default();
     let answered = async {
         let (method, given) = read(body)?;
         let version = version?;
