@@ -18,7 +18,7 @@ use crate::access::Identity;
 use crate::guard;
 use crate::problem::Problem;
 use crate::state::{Common, Server, TENANTS};
-use crate::tenant_name::TenantName;
+use crate::tenant_name::{NamedTenant, TenantName};
 
 /// A server with its routes.
 pub(crate) struct Served {
@@ -87,7 +87,9 @@ impl Front {
                 if matches!(identity, Identity::Known(_)) && of_caller.is_none_or(|own| own.as_str() != name) {
                     identity = Identity::Wrong;
                 }
+                let named = NamedTenant(name.to_owned());
                 *request.uri_mut() = within;
+                request.extensions_mut().insert(named);
                 found
             }
             None => of_caller.and_then(|own| tenants.get(&own)),

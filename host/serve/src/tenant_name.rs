@@ -24,6 +24,10 @@ impl fmt::Display for TenantName {
     }
 }
 
+/// The tenant that the path of a request named, as it was written: whether there is one of that name is not said.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedTenant(pub(crate) String);
+
 /// Why a text is no name of a tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the name of a tenant has 1 to {LONGEST} lower-case letters, digits and `-`, and does not begin with `-`")]

@@ -91,6 +91,18 @@ async fn tools_are_listed_and_unknown_ones_refused() {
         let code = client.next().await["error"]["code"].take();
         assert_eq!(code, -32601, "{method}");
     }
+    // What is not declared is no method, and not an empty list.
+    let completes = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "b" } });
+    for (id, method, params) in [
+        (6, "prompts/list", json!({})),
+        (7, "resources/list", json!({})),
+        (8, "resources/templates/list", json!({})),
+        (9, "completion/complete", completes),
+    ] {
+        client.send(json!({ "id": id, "method": method, "params": params })).await;
+        let answer = client.next().await;
+        assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    }
 }
 
 #[tokio::test]

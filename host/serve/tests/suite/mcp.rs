@@ -417,6 +417,15 @@ async fn a_session_belongs_to_the_key_that_began_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_offered_is_no_method() {
+    let desk = Desk::with(&[ECHO]).await;
+    for method in ["prompts/list", "resources/list", "resources/templates/list"] {
+        let refused = answer(request(&desk, "/mcp", method, json!({}))).await;
+        assert_eq!(refused["error"]["code"], -32601, "{method}: {refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_and_names_of_others_get_nothing() {
     let desk = Desk::with(&[ECHO]).await;
     let list = || request(&desk, "/mcp", "tools/list", json!({}));

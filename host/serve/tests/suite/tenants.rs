@@ -242,6 +242,22 @@ async fn a_key_leads_to_its_tenant_and_to_nothing_where_that_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn where_clients_of_mcp_get_in_has_the_tenant_that_they_named_and_says_nothing_of_others() {
+    let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
+    for name in [ACME, "nobody"] {
+        let base = format!("{}/tenants/{name}", premises.url);
+        let path = format!("/tenants/{name}/.well-known/oauth-protected-resource/mcp");
+        let resource = ok(premises.ask(Method::GET, &path, None)).await;
+        assert_eq!(resource["resource"], format!("{base}/mcp"), "{resource}");
+        let post = premises.ask(Method::POST, &format!("/tenants/{name}/mcp"), None).json(&json!({}));
+        let refused = post.send().await.unwrap();
+        let challenge = refused.headers()["www-authenticate"].to_str().unwrap();
+        let metadata = format!("resource_metadata=\"{base}/.well-known/oauth-protected-resource/mcp\"");
+        assert!(challenge.contains(&metadata), "{challenge}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn variables_belong_to_a_tenant() {
     let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
     let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));

@@ -1,9 +1,9 @@
 //! Where clients of the protocol learn how to get in: the metadata of a protected resource (RFC 9728), and the challenge that names it.
 
-use axum::Json;
 use axum::extract::{Path, Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
+use axum::{Extension, Json};
 use http::header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
@@ -13,7 +13,8 @@ use utoipa_axum::routes;
 
 use crate::problem::{Problem, shown};
 use crate::role::Role;
-use crate::state::Server;
+use crate::state::{Server, TENANTS};
+use crate::tenant_name::NamedTenant;
 
 /// The path of what is protected.
 const MCP: &str = "/mcp";
@@ -23,6 +24,9 @@ const METADATA: &str = "/.well-known/oauth-protected-resource";
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(of_server)).routes(routes!(of_mcp)).routes(routes!(of_agent))
 }
+
+/// The tenant that the path of a request named, if it did.
+type Named = Option<Extension<NamedTenant>>;
 
 /// A protected resource (RFC 9728).
 #[derive(Serialize, ToSchema)]
@@ -38,9 +42,9 @@ struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    fn at(server: &Server, headers: &HeaderMap, path: &str) -> Json<Self> {
+    fn at(server: &Server, headers: &HeaderMap, named: Named, path: &str) -> Json<Self> {
         Json(ProtectedResource {
-            resource: format!("{}{path}", address(server, headers)),
+            resource: format!("{}{path}", address(server, headers, named.as_deref())),
             resource_name: "hotcell",
             scopes_supported: vec![Role::Run.as_str(), Role::Answer.as_str()],
             bearer_methods_supported: vec!["header"],
@@ -53,8 +57,8 @@ impl ProtectedResource {
     get, path = "/.well-known/oauth-protected-resource", tag = "MCP", security(()),
     responses((status = 200, body = ProtectedResource))
 )]
-async fn of_server(State(server): State<Server>, headers: HeaderMap) -> Json<ProtectedResource> {
-    ProtectedResource::at(&server, &headers, MCP)
+async fn of_server(State(server): State<Server>, headers: HeaderMap, named: Named) -> Json<ProtectedResource> {
+    ProtectedResource::at(&server, &headers, named, MCP)
 }
 
 /// Show how clients of the Model Context Protocol get in at `/mcp`
@@ -62,8 +66,8 @@ async fn of_server(State(server): State<Server>, headers: HeaderMap) -> Json<Pro
     get, path = "/.well-known/oauth-protected-resource/mcp", tag = "MCP", security(()),
     responses((status = 200, body = ProtectedResource))
 )]
-async fn of_mcp(State(server): State<Server>, headers: HeaderMap) -> Json<ProtectedResource> {
-    ProtectedResource::at(&server, &headers, MCP)
+async fn of_mcp(State(server): State<Server>, headers: HeaderMap, named: Named) -> Json<ProtectedResource> {
+    ProtectedResource::at(&server, &headers, named, MCP)
 }
 
 /// Show how clients of the Model Context Protocol get in at `/mcp/{agent_id}`
@@ -77,13 +81,14 @@ async fn of_mcp(State(server): State<Server>, headers: HeaderMap) -> Json<Protec
 async fn of_agent(
     State(server): State<Server>,
     headers: HeaderMap,
+    named: Named,
     Path(agent): Path<String>,
 ) -> Result<Json<ProtectedResource>, Problem> {
     let is_id = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if !agent.bytes().all(is_id) {
         return Err(Problem::not_found(format!("there is no address `{MCP}/{}`", shown(&agent))));
     }
-    Ok(ProtectedResource::at(&server, &headers, &format!("{MCP}/{agent}")))
+    Ok(ProtectedResource::at(&server, &headers, named, &format!("{MCP}/{agent}")))
 }
 
 /// Tells whoever is refused at `/mcp` where the metadata is.
@@ -92,7 +97,8 @@ pub(crate) async fn challenge(State(server): State<Server>, request: Request, ne
     if path != MCP && !path.strip_prefix(MCP).is_some_and(|rest| rest.starts_with('/')) {
         return next.run(request).await;
     }
-    let metadata = format!("{}{METADATA}{path}", address(&server, request.headers()));
+    let named = request.extensions().get::<NamedTenant>();
+    let metadata = format!("{}{METADATA}{path}", address(&server, request.headers(), named)).replace('"', "%22");
     let error = if request.headers().contains_key(AUTHORIZATION) { ", error=\"invalid_token\"" } else { "" };
     let scope = [Role::Run, Role::Answer].map(Role::as_str).join(" ");
     let challenge = format!("Bearer resource_metadata=\"{metadata}\", scope=\"{scope}\"{error}");
@@ -105,11 +111,17 @@ pub(crate) async fn challenge(State(server): State<Server>, request: Request, ne
     response
 }
 
-/// Where the server is, as its client knows it: the name that the request was sent to is one of the server's.
-fn address(server: &Server, headers: &HeaderMap) -> String {
+/// Where the server is, as its client knows it: the name that the request was sent to is one of the server's. A tenant is part of it
+/// where the client named one, whether there is one of that name or not.
+fn address(server: &Server, headers: &HeaderMap, named: Option<&NamedTenant>) -> String {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    match (&server.settings().public_url, host) {
+    let base = match (&server.settings().public_url, host) {
+        (Some(url), _) => url.trim_end_matches('/').to_owned(),
         (None, Some(host)) => format!("http://{host}"),
-        _ => server.base_url(),
+        (None, None) => return server.base_url(),
+    };
+    match named {
+        Some(NamedTenant(name)) => format!("{base}{TENANTS}{name}"),
+        None => base,
     }
 }
