@@ -8,9 +8,9 @@ use axum::response::{IntoResponse, Response};
 use hotcell_http::{HostRefused, Hosts, Peer};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL,
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY, VARY, X_CONTENT_TYPE_OPTIONS,
-    X_FRAME_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, ORIGIN, REFERRER_POLICY,
+    VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
@@ -20,6 +20,10 @@ use crate::log;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
 use crate::state::Server;
+
+/// Headers of replies that pages of other origins may read.
+const EXPOSED: &str =
+    "content-location, location, mcp-session-id, retry-after, www-authenticate, x-request-id, x-should-retry";
 
 /// Marks a reply that says that something is wrong and has a form of its own, which is documented.
 #[derive(Clone, Copy)]
@@ -65,10 +69,19 @@ pub(crate) async fn admit(State(server): State<Server>, mut request: Request, ne
 
 /// Refuses one request too many, and what would be kept where no more may be. What only looks, or ends something, goes on.
 fn within_quota(server: &Server, method: &Method, path: &str) -> Result<(), Problem> {
-    const KEEPS_NOTHING: [&str; 4] = ["search", "count", "cancel", "answers"];
+    const KEEPS_NOTHING: [&str; 5] = ["search", "count", "history", "cancel", "answers"];
+    // Of these protocols, one address looks, answers and begins runs; whether one may begin is asked where it does.
+    const MIXED: [&str; 4] = ["/a2a/", "/ag-ui/", "/mcp", "/v1/"];
     server.quotas().request()?;
-    let keeps = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
-    match keeps && !KEEPS_NOTHING.contains(&path.rsplit('/').next().unwrap_or_default()) {
+    let keeps = match *method {
+        Method::PUT | Method::PATCH => true,
+        Method::POST => {
+            let is_mixed = MIXED.iter().any(|begin| path.starts_with(begin));
+            !is_mixed && !KEEPS_NOTHING.contains(&path.rsplit('/').next().unwrap_or_default())
+        }
+        _ => false,
+    };
+    match keeps {
         true => server.quotas().keep(),
         false => Ok(()),
     }
@@ -118,17 +131,19 @@ pub(crate) async fn pages(State(server): State<Server>, request: Request, next: 
     let Some(origin) = origin else { return next.run(request).await };
     let asks_first =
         request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    // Clients of protocols have headers of their own, some of them many.
+    let wanted = request.headers().get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     let mut response = if asks_first { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("content-location, location, retry-after"));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     headers.insert(VARY, HeaderValue::from_static("origin"));
     if asks_first {
         let (methods, names) =
             ("GET, POST, PUT, PATCH, DELETE", "authorization, content-type, last-event-id, x-api-key, x-tenant-id");
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
-        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(names));
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.unwrap_or(HeaderValue::from_static(names)));
     }
     response
 }

@@ -159,6 +159,12 @@ async fn so_much_is_kept_and_no_more() {
     let tenant = ok(premises.get("/tenant", &acme)).await;
     assert!(tenant["stored_bytes"].as_u64() >= tenant["max_stored_bytes"].as_u64(), "{tenant}");
     ok(premises.post("/threads/search", &acme, json!({}))).await;
+    let tasks = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} });
+    let listed = ok(premises.post("/a2a/says", &acme, tasks).header("A2A-Version", "1.0")).await;
+    assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
+    let chat = json!({ "model": "says", "messages": [{ "role": "user", "content": "x" }] });
+    let refused = premises.post("/v1/chat/completions", &acme, chat).send().await.expect("a reply");
+    assert_eq!(refused.status(), 507);
     ok(large(&umbra)).await;
     for thread in threads {
         ok(premises.ask(Method::DELETE, &format!("/threads/{thread}"), Some(&acme))).await;
@@ -209,6 +215,16 @@ async fn pages_of_listed_origins_may_use_the_server_and_no_others() {
     let reply = asks.send().await.expect("a reply");
     assert_eq!(reply.status(), 204, "a browser asks without a key");
     assert!(reply.headers()["access-control-allow-headers"].to_str().expect("text").contains("authorization"));
+    // A client of a protocol asks for the headers that it sends, and reads those that name what was begun.
+    let names = "a2a-version,authorization,content-type,mcp-protocol-version,mcp-session-id,x-stainless-lang";
+    let asks = premises
+        .ask(Method::OPTIONS, "/mcp", None)
+        .header("origin", "https://app.example.com")
+        .header("access-control-request-method", "POST")
+        .header("access-control-request-headers", names);
+    let reply = asks.send().await.expect("a reply");
+    assert_eq!(reply.headers()["access-control-allow-headers"], names);
+    assert!(reply.headers()["access-control-expose-headers"].to_str().expect("text").contains("mcp-session-id"));
     for other in [
         "https://app.example.com.evil.example",
         "http://app.example.com",
