@@ -19,7 +19,8 @@ impl AgentRuns for Host {
 
     async fn go_on(&self, run: &RunRecord, answers: Answers, call: &CallContext) -> Result<Rested, String> {
         let history = self.journal().history(&run.id).await.map_err(|error| error.to_string())?;
-        check_answers(&open_questions(&history.entries), &answers)?;
+        let entries = history.whole().map_err(|error| error.to_string())?;
+        check_answers(&open_questions(&entries), &answers)?;
         for (question, text) in &answers {
             match self.answer(run.id.as_str(), Some(question), text).await {
                 Ok(_) | Err(HostError::Journal(JournalError::NotAsked { .. } | JournalError::Expired { .. })) => {}

@@ -125,7 +125,12 @@ impl<'a> Following<'a> {
             Order::Begin { body, prompt } => {
                 let problem = match self.client.post_and_follow(&["runs", "stream"], &body).await {
                     Err(Refused::Problem(problem)) if problem.is("thread-interrupted") => problem,
-                    begun => return begun.map(Some),
+                    Err(refused) => return Err(refused),
+                    Ok(events) => {
+                        // It can be followed again if the stream breaks off before its first entry.
+                        self.run = events.run.clone().unwrap_or_default();
+                        return Ok(Some(events));
+                    }
                 };
                 // What the thread waits for is its answer.
                 let (Some(run), Some(prompt)) = (problem.run_id.clone(), prompt) else {
@@ -188,7 +193,11 @@ impl<'a> Following<'a> {
                 None => return Ok(Ended::Left),
                 Some(true) => {
                     self.teller().goes_on();
-                    events = self.client.follow(&self.run, self.seen).await?;
+                    events = match self.client.follow(&self.run, self.seen).await {
+                        // It is taken up again as a stream that breaks off.
+                        Err(Refused::Broken(_)) => None,
+                        followed => followed?,
+                    };
                 }
                 Some(false) => {
                     let outcome = self.outcome(&stands, questions);

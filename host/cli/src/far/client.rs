@@ -34,6 +34,8 @@ pub(crate) struct Client {
 
 /// Events of a run as they arrive.
 pub(crate) struct Events {
+    /// The run that was begun, where the server said which before the first event
+    pub(crate) run: Option<String>,
     response: HttpReply,
     reader: EventReader,
     ready: std::vec::IntoIter<StreamEvent>,
@@ -104,7 +106,9 @@ impl Client {
 
     fn events(&self, response: HttpReply) -> Events {
         let reader = EventReader::new(LARGEST_EVENT);
-        Events { response, reader, ready: Vec::new().into_iter(), server: self.address().to_owned() }
+        let place = response.headers().get("content-location").and_then(|place| place.to_str().ok());
+        let run = place.and_then(|place| place.strip_prefix("/runs/")).map(str::to_owned);
+        Events { run, response, reader, ready: Vec::new().into_iter(), server: self.address().to_owned() }
     }
 
     async fn send(
