@@ -75,20 +75,25 @@ fn text_of(messages: &[Value]) -> Result<String, Problem> {
         return Err(Problem::unprocessable("the message has to be of the role `user`"));
     }
     match message.get("content") {
-        Some(Value::String(text)) => Ok(text.clone()),
-        Some(Value::Array(parts)) => {
-            let text = |part: &Value| {
-                let is_text = part.get("type").and_then(Value::as_str) == Some("text");
-                part.get("text").and_then(Value::as_str).filter(|_| is_text).map(str::to_owned)
-            };
-            let texts: Option<Vec<String>> = parts.iter().map(text).collect();
-            texts.map(|texts| texts.concat()).ok_or_else(|| {
-                Problem::unprocessable(
-                    "a message with anything but text is not supported: its parts have to be of the type `text`",
-                )
-            })
-        }
+        Some(content @ (Value::String(_) | Value::Array(_))) => content_text(content).ok_or_else(|| {
+            Problem::unprocessable(
+                "a message with anything but text is not supported: its parts have to be of the type `text`",
+            )
+        }),
         _ => Err(Problem::unprocessable("the message has no `content`")),
+    }
+}
+
+/// The text that the content of a message is, as a text or as parts of the type `text`; none if there is something else in it.
+pub(crate) fn content_text(content: &Value) -> Option<String> {
+    let text = |part: &Value| {
+        let is_text = part.get("type").and_then(Value::as_str) == Some("text");
+        part.get("text").and_then(Value::as_str).filter(|_| is_text).map(str::to_owned)
+    };
+    match content {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => parts.iter().map(text).collect(),
+        _ => None,
     }
 }
 

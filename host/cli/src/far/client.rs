@@ -1,6 +1,7 @@
 //! A server as its clients see it: the requests that the command line makes, and what becomes of those that are refused.
 
 use std::path::Path;
+use std::time::Duration;
 
 use hotcell_files::MAX_TEXT;
 use hotcell_runtime::mcp::{
@@ -22,6 +23,8 @@ const KEY: &str = "HOTCELL_SERVER_KEY";
 const LARGEST_REPLY: usize = 64 << 20;
 /// Bytes of an event that are read.
 const LARGEST_EVENT: usize = 16 << 20;
+/// How long a stream may be silent; a server says four times in that time that it is there.
+const SILENCE: Duration = Duration::from_secs(60);
 /// How much of a text of the server is shown.
 const SHOWN: usize = 2_000;
 
@@ -176,7 +179,9 @@ impl Events {
                 return Ok(Some((event.name, data)));
             }
             // A stream that breaks off is taken up again from the last entry.
-            let Ok(Some(chunk)) = self.response.chunk().await else { return Ok(None) };
+            let Ok(Ok(Some(chunk))) = tokio::time::timeout(SILENCE, self.response.chunk()).await else {
+                return Ok(None);
+            };
             let mut events = Vec::new();
             let read = self.reader.read(&chunk, &mut events);
             read.map_err(|_| self.broken(&format!("it sent an event of more than {LARGEST_EVENT} bytes")))?;

@@ -45,7 +45,7 @@ pub(super) fn schemas() -> Vec<(String, RefOr<Schema>)> {
 /// Writes a problem in the form of the protocol whose address was asked.
 pub(crate) async fn speak(request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    let (is_openai, is_a2a) = (path.starts_with(openai::PREFIX), path.starts_with(a2a::PREFIX));
+    let (is_openai, is_a2a) = (path.starts_with(openai::PREFIX), path.starts_with(a2a::PREFIX) || path == a2a::CARD);
     let mut response = next.run(request).await;
     let Some(problem) = response.extensions_mut().remove::<Problem>() else { return response };
     if is_openai {

@@ -72,7 +72,11 @@ async fn a_card_says_where_the_agent_is_and_how_it_is_talked_to() {
     assert_eq!(card["securitySchemes"]["key"]["httpAuthSecurityScheme"]["scheme"], "bearer");
 
     let desk = Desk::with(&[ECHO, ASK]).await;
-    assert_eq!(desk.get("/.well-known/agent-card.json").send().await.expect("a reply").status(), 404);
+    let several = desk.get("/.well-known/agent-card.json").send().await.expect("a reply");
+    let kind = several.headers()["content-type"].to_str().expect("text");
+    assert_eq!((several.status().as_u16(), kind), (404, "application/json"));
+    let body: Value = several.json().await.expect("JSON");
+    assert_eq!(body["error"]["status"], "NOT_FOUND", "{body}");
     assert_eq!(ok(desk.get("/a2a/ask/.well-known/agent-card.json")).await["name"], "ask");
 }
 

@@ -26,6 +26,8 @@ use crate::state::Server;
 pub(super) const TAG: &str = "A2A";
 /// What its addresses begin with.
 pub(super) const PREFIX: &str = "/a2a/";
+/// Where the card of the only agent is.
+pub(super) const CARD: &str = "/.well-known/agent-card.json";
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     card::routes().merge(rpc::routes()).merge(rest::routes())

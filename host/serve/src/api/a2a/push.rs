@@ -343,7 +343,10 @@ async fn tell(server: &Server, agent: &Agent, run: &RunRecord, entries: &[Entry]
 async fn post(server: &Server, agent: &Agent, config: &Config, event: &Value) -> Result<(), String> {
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     if !config.token.is_empty() {
-        headers.push(("x-a2a-notification-token".to_owned(), config.token.clone()));
+        // The protocol does not name the header, and receivers look for one of these.
+        for name in ["x-a2a-notification-token", "a2a-notification-token"] {
+            headers.push((name.to_owned(), config.token.clone()));
+        }
     }
     if let Some(Authentication { scheme, credentials }) = &config.authentication {
         headers.push(("authorization".to_owned(), format!("{scheme} {credentials}").trim_end().to_owned()));

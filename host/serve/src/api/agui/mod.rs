@@ -21,7 +21,7 @@ use super::stream::sse;
 use super::threads;
 use super::turn::{self, Beginning, Started};
 use crate::access::Asker;
-use crate::input::answer_text;
+use crate::input::{answer_text, content_text};
 use crate::leash::Leash;
 use crate::problem::{Problem, shown};
 use crate::runs::IfBusy;
@@ -159,16 +159,7 @@ impl Input {
 
 /// The text of a message.
 fn text(message: &Value, number: usize) -> Result<String, Problem> {
-    let part = |part: &Value| {
-        let is_text = part.get("type").and_then(Value::as_str) == Some("text");
-        part.get("text").and_then(Value::as_str).filter(|_| is_text).map(str::to_owned)
-    };
-    let text = match message.get("content") {
-        Some(Value::String(text)) => Some(text.clone()),
-        Some(Value::Array(parts)) => parts.iter().map(part).collect(),
-        _ => None,
-    };
-    text.ok_or_else(|| {
+    message.get("content").and_then(content_text).ok_or_else(|| {
         let detail = format!("the content of `messages[{number}]` has to be text; other parts are not supported");
         Problem::unprocessable(detail)
     })

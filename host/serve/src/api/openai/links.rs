@@ -8,6 +8,9 @@ use crate::store::{Store, StoreError};
 /// Runs that replied the same in the same conversation; of more, the oldest are not looked at.
 const MOST: usize = 64;
 
+/// Replies that are kept; the oldest are forgotten, and a conversation that comes back to one of those is not known any more.
+const KEPT: i64 = 1_000_000;
+
 /// A reply in a conversation.
 pub(super) struct Reply {
     /// The run that replied
@@ -22,7 +25,10 @@ impl Store {
         self.with(|connection| {
             connection
                 .prepare_cached("INSERT INTO chat_replies (digest, run, question) VALUES (?1, ?2, ?3)")?
-                .execute(params![digest, run.as_str(), question])
+                .execute(params![digest, run.as_str(), question])?;
+            connection
+                .prepare_cached("DELETE FROM chat_replies WHERE number <= (SELECT max(number) FROM chat_replies) - ?1")?
+                .execute([KEPT])
                 .map(drop)
         })
     }
@@ -38,5 +44,26 @@ impl Store {
                 .query_map(params![digest, MOST as i64], reply)?
                 .collect()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_replies_are_forgotten() {
+        let store = Store::open(None).expect("a store");
+        let run = RunId::random();
+        store.keep_chat_reply(b"first", &run, None).expect("kept");
+        let later = "INSERT INTO chat_replies (number, digest, run) VALUES (?1, ?2, ?3)";
+        let later = |connection: &rusqlite::Connection| {
+            connection.execute(later, params![KEPT, b"second".as_slice(), run.as_str()]).map(drop)
+        };
+        store.with(later).expect("kept");
+        let known = |digest: &[u8]| store.chat_replies(digest).expect("read").len();
+        assert_eq!((known(b"first"), known(b"second")), (1, 1));
+        store.keep_chat_reply(b"third", &run, None).expect("kept");
+        assert_eq!((known(b"first"), known(b"second"), known(b"third")), (0, 1, 1));
     }
 }
