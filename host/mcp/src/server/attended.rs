@@ -42,6 +42,50 @@ pub(super) struct AttendedSessions {
     calls: Mutex<HashMap<SessionId, Vec<Weak<Call>>>>,
     /// Who may use a session, where requests say whose they are
     owners: Mutex<HashMap<SessionId, String>>,
+    /// How many sessions are about to begin, by whose they are
+    beginning: Mutex<HashMap<String, usize>>,
+}
+
+/// The place of a session that is about to begin, among those of its owner.
+#[derive(Debug)]
+pub(super) struct Place {
+    sessions: Arc<AttendedSessions>,
+    /// None when the session has begun
+    owner: Option<String>,
+}
+
+impl Place {
+    /// The session has begun: whose it is, is kept from now on.
+    pub(super) async fn taken_by(mut self, session: SessionId) {
+        let sessions = self.sessions.clone();
+        // It may have ended meanwhile; then it is forgotten with the lock that its end needs.
+        let begun = sessions.local.sessions.read().await;
+        let mut beginning = sessions.beginning();
+        if let Some(owner) = self.owner.take() {
+            free(&mut beginning, &owner);
+            if begun.contains_key(&session) {
+                sessions.owners().insert(session, owner);
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(owner) = self.owner.take() {
+            free(&mut self.sessions.beginning(), &owner);
+        }
+    }
+}
+
+/// Counts one session less of those that are about to begin.
+fn free(beginning: &mut HashMap<String, usize>, owner: &str) {
+    match beginning.get_mut(owner) {
+        Some(count) if *count > 1 => *count -= 1,
+        _ => {
+            beginning.remove(owner);
+        }
+    }
 }
 
 /// A request whose answer has not been sent.
@@ -77,18 +121,20 @@ impl AttendedSessions {
         self.owners().get(session).is_none_or(|known| Some(known.as_str()) == owner)
     }
 
-    /// How many sessions somebody has.
-    pub(super) fn count_of(&self, owner: &str) -> usize {
-        self.owners().values().filter(|known| *known == owner).count()
+    fn beginning(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.beginning.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps whose a session is that has begun.
-    pub(super) async fn owned(&self, session: SessionId, owner: String) {
-        // It may have ended meanwhile; then it is forgotten with the lock that its end needs.
-        let sessions = self.local.sessions.read().await;
-        if sessions.contains_key(&session) {
-            self.owners().insert(session, owner);
+    /// A place for one more session of somebody who may have so many; none if they have them, or are about to.
+    pub(super) fn place_for(self: &Arc<Self>, owner: String, most: usize) -> Option<Place> {
+        let mut beginning = self.beginning();
+        let about_to = beginning.get(&owner).copied().unwrap_or_default();
+        let begun = self.owners().values().filter(|known| **known == owner).count();
+        if begun + about_to >= most {
+            return None;
         }
+        beginning.insert(owner.clone(), about_to + 1);
+        Some(Place { sessions: self.clone(), owner: Some(owner) })
     }
 
     fn add(&self, session: &SessionId, call: &Arc<Call>) {

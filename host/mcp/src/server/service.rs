@@ -74,23 +74,38 @@ impl McpService {
                     peer.is_known();
                 }
             }
-            None if may_begin_session(&request) && self.is_full(owner.as_deref()).await => {
-                return (StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n").into_response();
-            }
+            None if may_begin_session(&request) => return self.begin(request, owner).await,
             None => {}
         }
-        let response = self.service.handle(request).await.map(Body::new);
-        let made = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(SessionId::from);
-        if let (None, Some(made), Some(owner)) = (named, made, owner) {
-            self.sessions.owned(made, owner).await;
-        }
-        response
+        self.service.handle(request).await.map(Body::new)
     }
 
-    /// Whether there is no room for one more session.
-    async fn is_full(&self, owner: Option<&str>) -> bool {
-        self.sessions.local.sessions.read().await.len() >= MOST_SESSIONS
-            || owner.is_some_and(|owner| self.sessions.count_of(owner) >= MOST_OF_ONE)
+    /// Answers a request that may begin a session. It is known whose that is also if they are gone before they are told.
+    async fn begin(&self, request: Request, owner: Option<String>) -> Response {
+        let full = || (StatusCode::SERVICE_UNAVAILABLE, "too many sessions\n").into_response();
+        if self.sessions.local.sessions.read().await.len() >= MOST_SESSIONS {
+            return full();
+        }
+        let place = match owner {
+            Some(owner) => match self.sessions.place_for(owner, MOST_OF_ONE) {
+                Some(place) => Some(place),
+                None => return full(),
+            },
+            None => None,
+        };
+        let service = self.service.clone();
+        let answering = async move {
+            let response = service.handle(request).await.map(Body::new);
+            let made = response.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(SessionId::from);
+            if let (Some(made), Some(place)) = (made, place) {
+                place.taken_by(made).await;
+            }
+            response
+        };
+        match tokio::spawn(answering).await {
+            Ok(response) => response,
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        }
     }
 }
 

@@ -412,7 +412,12 @@ async fn a_session_belongs_to_the_key_that_began_it() {
     let hello =
         json!({ "protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": { "name": "x", "version": "1" } });
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello });
-    assert_eq!(problem(full.post(hello)).await["status"], 503);
+    assert_eq!(problem(full.post(hello.clone())).await["status"], 503);
+    // Nor if they begin all at once.
+    let third = Session { desk: &desk, id: String::new(), key: Some(key(&desk, &[Role::Run])) };
+    let all = futures::future::join_all((0..100).map(|_| third.post(hello.clone()).send())).await;
+    let begun = all.into_iter().filter(|reply| reply.as_ref().is_ok_and(|reply| reply.status() == 200)).count();
+    assert_eq!(begun, 64);
     Session::begin(&desk, Some(other)).await;
 }
 
