@@ -334,3 +334,22 @@ async fn who_comes_too_early_is_told_when_to_come_again() {
     // Nothing of it is left.
     assert_eq!(ok(desk.post("/threads/search", json!({}))).await, json!([]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_null_is_not_said() {
+    let desk = Desk::with(&[ECHO]).await;
+    let mut params = message("x");
+    (params["configuration"], params["metadata"], params["tenant"]) = (Value::Null, Value::Null, Value::Null);
+    for name in ["contextId", "taskId", "extensions", "referenceTaskIds", "metadata"] {
+        params["message"][name] = Value::Null;
+    }
+    params["message"]["parts"][0]["raw"] = Value::Null;
+    let task = result(rpc(&desk, "echo", "1.0", "SendMessage", params)).await["task"].clone();
+    assert_eq!(task["artifacts"][0]["parts"][0]["text"], "you said x");
+    let wanted = json!({ "id": task["id"], "historyLength": null, "tenant": null });
+    assert_eq!(result(rpc(&desk, "echo", "1.0", "GetTask", wanted)).await["id"], task["id"]);
+    // Data may be null, and are no text then.
+    let mut params = message("x");
+    params["message"]["parts"] = json!([{ "data": null }]);
+    assert_eq!(refused(rpc(&desk, "echo", "1.0", "SendMessage", params)).await.0, -32602);
+}

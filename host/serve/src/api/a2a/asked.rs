@@ -31,8 +31,16 @@ impl Asked {
     }
 }
 
+/// Takes members that are null out of an object, apart from one of this name: in the JSON of the protocol, they say nothing.
+pub(super) fn forget_nulls(value: &mut Value, but: &str) {
+    if let Value::Object(members) = value {
+        members.retain(|name, value| !value.is_null() || name == but);
+    }
+}
+
 /// Reads the parameters of an operation.
-pub(super) fn params<T: serde::de::DeserializeOwned>(params: Value) -> Result<T, A2aError> {
+pub(super) fn params<T: serde::de::DeserializeOwned>(mut params: Value) -> Result<T, A2aError> {
+    forget_nulls(&mut params, "");
     serde_json::from_value(params).map_err(|error| A2aError::invalid(format!("the parameters cannot be used: {error}")))
 }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use super::asked::{forget_nulls, params};
 use super::error::{A2aError, Kind};
 use super::version::Version;
 use crate::problem::shown;
@@ -101,9 +102,18 @@ pub(super) struct Incoming {
 }
 
 impl SendParams {
-    pub(super) fn read(params: Value) -> Result<Self, A2aError> {
-        serde_json::from_value(params)
-            .map_err(|error| A2aError::invalid(format!("the parameters cannot be used: {error}")))
+    pub(super) fn read(mut given: Value) -> Result<Self, A2aError> {
+        for name in ["message", "configuration"] {
+            if let Some(member) = given.get_mut(name) {
+                forget_nulls(member, "");
+            }
+        }
+        let parts = given.pointer_mut("/message/parts").and_then(Value::as_array_mut);
+        for part in parts.into_iter().flatten() {
+            // Null is a value that can be sent.
+            forget_nulls(part, "data");
+        }
+        params(given)
     }
 
     /// Looks whether what is sent can be used.
