@@ -102,6 +102,14 @@ impl Config {
         Ok(())
     }
 
+    /// The server of the address, and why it was not reached, without what else is in the address: that may be a secret.
+    fn for_log(&self, reason: &str) -> (String, String) {
+        let Ok(url) = url::Url::parse(&self.url) else { return (String::new(), String::new()) };
+        let place = url.origin().ascii_serialization();
+        let reason = reason.replace(url.as_str(), &place).replace(&self.url, &place);
+        (place, reason)
+    }
+
     /// As a client sees it. What proves who posts is not shown again.
     fn shown(&self, run: &RunId, version: Version) -> Value {
         let mut config = json!(self);
@@ -334,7 +342,8 @@ async fn tell(server: &Server, agent: &Agent, run: &RunRecord, entries: &[Entry]
     };
     for event in events {
         if let Err(reason) = post(server, agent, &config, &event).await {
-            tracing::warn!(target: "hotcell::serve", run = %run.id, url = config.url, reason, "an address was not told of a task");
+            let (place, reason) = config.for_log(&reason);
+            tracing::warn!(target: "hotcell::serve", run = %run.id, place, reason, "an address was not told of a task");
             return;
         }
     }
@@ -375,4 +384,18 @@ async fn post(server: &Server, agent: &Agent, config: &Config, event: &Value) ->
         };
     }
     Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_has_no_more_of_an_address_than_its_server() {
+        let config = json!({ "url": "https://a.example/hooks/s3same?key=s3same" });
+        let config: Config = serde_json::from_value(config).expect("a configuration");
+        let reason = "https://a.example/hooks/s3same?key=s3same cannot be reached";
+        let told = config.for_log(reason);
+        assert_eq!(told, ("https://a.example".to_owned(), "https://a.example cannot be reached".to_owned()));
+    }
 }
