@@ -232,7 +232,7 @@ pub(crate) struct EntryView {
     /// What it is about: a turn of a node, such as `7`, or a part of it; empty for the run itself
     pub(crate) place: String,
     /// What it says: `started`, `resumed`, `retried`, `revised`, `completed`, `effect`, `failed`, `attempt`, `timer_set`,
-    /// `timer_fired`, `asked`, `answered`, `expired`, `waiting`, `cancelled`, `stopped` or `ended`
+    /// `timer_fired`, `asked`, `answered`, `expired`, `waiting`, `pause_asked`, `paused`, `cancelled`, `stopped` or `ended`
     pub(crate) kind: &'static str,
     /// What belongs to that kind of fact
     #[schema(value_type = Object)]
