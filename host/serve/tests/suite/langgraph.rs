@@ -162,4 +162,7 @@ async fn a_run_that_asks_nothing_takes_no_answer() {
     desk.model.was_asked(1).await;
     let refused = problem(post(json!({ "assistant_id": "slow", "command": { "resume": "Ada" } }))).await;
     assert_eq!((&refused["status"], &refused["type"]), (&json!(409), &json!("urn:hotcell:problem:question-closed")));
+    // What would be kept with a run that begins is not kept with one that goes on.
+    let kept = json!({ "assistant_id": "slow", "command": { "resume": "Ada" }, "metadata": { "ticket": 7 } });
+    assert_eq!(problem(post(kept)).await["status"], 422);
 }

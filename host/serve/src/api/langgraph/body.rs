@@ -124,11 +124,15 @@ impl AssistantRun {
     /// The answer that it gives, if it resumes a run.
     pub(super) fn resume(&mut self) -> Result<Option<Value>, Problem> {
         let Some(command) = self.command.take() else { return Ok(None) };
+        let has_metadata = self.metadata.as_ref().is_some_and(|metadata| !metadata.is_empty());
         match (command.resume, &self.input) {
             (None, _) => Ok(None),
             (Some(_), Some(input)) if is_something(input) => {
                 Err(Problem::unprocessable("give `input` or `command.resume`, not both"))
             }
+            (Some(_), _) if has_metadata => Err(Problem::unprocessable(
+                "`metadata` is not supported together with `command.resume`: the run has its own",
+            )),
             (resume, _) => Ok(resume),
         }
     }
