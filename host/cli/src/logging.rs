@@ -99,7 +99,8 @@ impl Visit for Told {
 
 impl<S: Subscriber> Layer<S> for Notices {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-        if !self.0.tells_warnings() {
+        // A server has no narration that its warnings would be part of.
+        if event.metadata().target() != OF_SERVER && !self.0.tells_warnings() {
             return;
         }
         let mut told = Told::default();
