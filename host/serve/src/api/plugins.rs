@@ -192,10 +192,24 @@ fn order(wanted: &GrantCreate) -> Result<GrantOrder, Problem> {
     })
 }
 
+/// Refuses what would reach beyond the tenant: directories of the server, and which versions of plugins count for all tenants.
+fn check_tenant(server: &Server, wanted: &GrantCreate) -> Result<(), Problem> {
+    let beyond = match (wanted.fs.is_empty(), wanted.allow_older) {
+        _ if server.tenant().is_none() => return Ok(()),
+        (false, _) => "`fs`",
+        (true, true) => "`allow_older`",
+        (true, false) => return Ok(()),
+    };
+    let detail = format!(
+        "{beyond} reaches beyond the tenant, and nothing was changed; whoever runs the server decides on that with `hotcell plugin grant`"
+    );
+    Err(Problem::new(StatusCode::FORBIDDEN, detail).kind("beyond-tenant", "It reaches beyond the tenant"))
+}
+
 /// Grant a plugin what it asks for
 ///
 /// It is written to the `hotcell.toml` of the agent's folder and pinned to the component in `hotcell.lock`. Runs that begin from
-/// now on have it.
+/// now on have it. On a server with tenants, `fs` and `allow_older` are left to whoever runs the server (403).
 #[utoipa::path(
     post, path = "/plugins/{name}/grants", tag = "Plugins", security(("key" = ["administer"])),
     params(("name" = String, Path, description = "The plugin")),
@@ -206,6 +220,7 @@ async fn grant(
     Path(name): Path<String>,
     extract::Json(wanted): extract::Json<GrantCreate>,
 ) -> Result<Json<PluginView>, Problem> {
+    check_tenant(&server, &wanted)?;
     let (folder, ids) = folder_of(&server, &wanted.agent_id)?;
     let order = order(&wanted)?;
     let _deciding = server.agents().deciding.lock().await;

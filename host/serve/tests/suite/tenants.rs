@@ -258,6 +258,32 @@ async fn where_clients_of_mcp_get_in_has_the_tenant_that_they_named_and_says_not
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_administers_a_tenant_grants_nothing_that_reaches_beyond_it() {
+    let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
+    let acme = premises.key(ACME);
+    let theirs = premises.folder().join("state/tenants/umbra").display().to_string();
+    let grant = |more: Value| {
+        let mut body = json!({ "agent_id": "says", "digest": "0" });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        premises.post("/plugins/none/grants", &acme, body)
+    };
+    for more in [
+        json!({ "fs": [{ "guest": "/data", "host": theirs }] }),
+        json!({ "fs": [{ "guest": "/data", "host": "/nowhere" }] }),
+        // What counts as older is the same for all tenants.
+        json!({ "allow_older": true }),
+    ] {
+        let refused = problem(grant(more.clone())).await;
+        assert_eq!(
+            (refused["status"].clone(), refused["type"].clone()),
+            (json!(403), json!("urn:hotcell:problem:beyond-tenant")),
+            "{more}"
+        );
+    }
+    assert_eq!(problem(grant(json!({}))).await["type"], "urn:hotcell:problem:unknown-plugin");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn variables_belong_to_a_tenant() {
     let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
     let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
