@@ -15,7 +15,7 @@ use http::header::{
 use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
-use crate::access::{Asker, Identity};
+use crate::access::{Asker, Caller, Identity};
 use crate::log;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
@@ -32,6 +32,7 @@ pub(crate) struct Documented;
 /// Refuses what was sent from another page, or by somebody who may not do it, and writes down what was done.
 pub(crate) async fn admit(State(server): State<Server>, mut request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let route = request.extensions().get::<MatchedPath>().cloned();
     let needs = match check(&server, &request) {
         Ok(needs) => needs,
         Err(problem) => return problem.into_response(),
@@ -54,7 +55,7 @@ pub(crate) async fn admit(State(server): State<Server>, mut request: Request, ne
     if let Some(peer) = request.extensions().get::<Peer>() {
         peer.is_known();
     }
-    if let Err(problem) = within_quota(&server, &method, &path) {
+    if let Err(problem) = within_quota(&server, &method, route.as_ref().map_or("", MatchedPath::as_str)) {
         let response = problem.into_response();
         server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
         return response;
@@ -62,13 +63,35 @@ pub(crate) async fn admit(State(server): State<Server>, mut request: Request, ne
     server.ready().cancelled().await;
     request.extensions_mut().insert(Asker::of(&caller, &identity));
     request.extensions_mut().insert(caller.clone());
+    let gone = StatusCode::from_u16(GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT);
+    let mut noted = Noted { server: &server, caller: &caller, method: &method, path: &path, status: gone };
     let response = next.run(request).await;
-    server.access().audit.note(&caller, server.tenant(), &method, &path, response.status());
+    noted.status = response.status();
     response
 }
 
-/// Refuses one request too many, and what would be kept where no more may be. What only looks, or ends something, goes on.
-fn within_quota(server: &Server, method: &Method, path: &str) -> Result<(), Problem> {
+/// What the audit log says of a request whose client was gone before there was a reply: what was asked may have been done.
+const GONE: u16 = 499;
+
+/// A request that is written down when this is dropped: when there is a reply, or when whoever sent it goes away.
+struct Noted<'a> {
+    server: &'a Server,
+    caller: &'a Caller,
+    method: &'a Method,
+    path: &'a str,
+    status: StatusCode,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        let server = self.server;
+        server.access().audit.note(self.caller, server.tenant(), self.method, self.path, self.status);
+    }
+}
+
+/// Refuses one request too many, and what would be kept where no more may be. What only looks, or ends something, goes on. The route
+/// says which that is: the address has names that a client thinks of.
+fn within_quota(server: &Server, method: &Method, route: &str) -> Result<(), Problem> {
     const KEEPS_NOTHING: [&str; 5] = ["search", "count", "history", "cancel", "answers"];
     // Of these protocols, one address looks, answers and begins runs; whether one may begin is asked where it does.
     const MIXED: [&str; 4] = ["/a2a/", "/ag-ui/", "/mcp", "/v1/"];
@@ -76,8 +99,8 @@ fn within_quota(server: &Server, method: &Method, path: &str) -> Result<(), Prob
     let keeps = match *method {
         Method::PUT | Method::PATCH => true,
         Method::POST => {
-            let is_mixed = MIXED.iter().any(|begin| path.starts_with(begin));
-            !is_mixed && !KEEPS_NOTHING.contains(&path.rsplit('/').next().unwrap_or_default())
+            let is_mixed = MIXED.iter().any(|begin| route.starts_with(begin));
+            !is_mixed && !KEEPS_NOTHING.contains(&route.rsplit('/').next().unwrap_or_default())
         }
         _ => false,
     };

@@ -6,7 +6,7 @@ use hotcell_serve::{Keys, Role};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::desk::{ASK, Desk, ECHO, ok, problem};
+use crate::desk::{ASK, Desk, ECHO, SLOW, ok, problem, until};
 
 fn keys(desk: &Desk) -> Keys {
     Keys::open(&desk.folder().join("runs.serve.db")).expect("the server's file")
@@ -178,4 +178,17 @@ async fn what_was_done_is_written_down_and_no_secret_with_it() {
         let secret = token.split('_').nth(2).unwrap().as_bytes();
         assert!(!bytes.windows(secret.len()).any(|window| window == secret), "{file}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_done_is_written_down_also_if_whoever_asked_for_it_is_gone() {
+    let desk = Desk::with(&[SLOW]).await;
+    let asking = tokio::spawn(desk.post("/runs/wait", json!({ "agent_id": "slow", "input": "x" })).send());
+    desk.model.was_asked(1).await;
+    asking.abort();
+    let file = desk.folder().join("runs.serve.audit.jsonl");
+    let told = || std::fs::read_to_string(&file).unwrap_or_default();
+    until("it is written down", || told().ends_with('\n')).await;
+    let line: Value = serde_json::from_str(told().lines().next().unwrap()).unwrap();
+    assert_eq!((&line["path"], &line["status"]), (&json!("/runs/wait"), &json!(499)), "{line}");
 }

@@ -177,6 +177,14 @@ async fn who_administers_a_tenant_sees_its_keys_and_takes_them_back() {
     let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
     let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
     let tenant = ACME.parse().expect("a name");
+    // Nor does a name help that is also that of something that keeps nothing.
+    ok(premises.post("/threads", &umbra, json!({ "thread_id": "cancel" }))).await;
+    let patch = |key: &str| {
+        let more = json!({ "metadata": { "more": "x" } });
+        premises.ask(Method::PATCH, "/threads/cancel", Some(key)).json(&more)
+    };
+    ok(patch(&umbra)).await;
+    assert_eq!(problem(patch(&acme)).await["status"], 507);
     let app = premises.keys().add("app", Some(&tenant), &[Role::Run, Role::Operate], None).expect("made").reveal();
     let listed = ok(premises.get("/keys", &acme)).await;
     let names: Vec<&str> = listed.as_array().expect("keys").iter().filter_map(|key| key["name"].as_str()).collect();
