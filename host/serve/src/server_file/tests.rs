@@ -113,6 +113,10 @@ fn who_issues_tokens_is_said_in_full_and_nothing_unsafe_is_taken() {
         ("tenant = 'acme'\nkeys = 'http://id.example.com/keys'\n", "has to begin with `https://`"),
         ("tenant = 'acme'\nca_file = 'none.pem'\n", "none.pem"),
         ("tenant = 'acme'\nscope = 'x'\n", "unknown field `scope`"),
+        (
+            "tenant = 'acme'\n[[oidc]]\nissuer = 'https://id.example.com/realm'\naudience = ['other']\ntenant = 'acme'\n",
+            "there twice",
+        ),
     ] {
         let error = read(folder.path(), &text(oidc)).expect_err(oidc);
         assert!(error.contains(said), "{oidc}: {error}");

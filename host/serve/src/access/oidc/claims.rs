@@ -6,9 +6,9 @@ use super::{OidcSettings, TenantOf};
 use crate::role::Role;
 use crate::tenant_name::TenantName;
 
-/// The words of a claim: those of a text, or of a list of texts. The claim is a name, or a path that begins with `/`.
-fn words<'c>(claims: &'c Map<String, Value>, claim: &str) -> Vec<&'c str> {
-    let found = match claim.strip_prefix('/') {
+/// What a claim says. It is a name, or a path that begins with `/`.
+fn said<'c>(claims: &'c Map<String, Value>, claim: &str) -> Option<&'c Value> {
+    match claim.strip_prefix('/') {
         Some(path) => {
             let (first, rest) =
                 path.split_once('/').map_or((path, String::new()), |(first, rest)| (first, format!("/{rest}")));
@@ -16,8 +16,12 @@ fn words<'c>(claims: &'c Map<String, Value>, claim: &str) -> Vec<&'c str> {
             claims.get(&first).and_then(|value| value.pointer(&rest))
         }
         None => claims.get(claim),
-    };
-    match found {
+    }
+}
+
+/// The words of a claim: those of a text, or the texts of a list.
+fn words<'c>(claims: &'c Map<String, Value>, claim: &str) -> Vec<&'c str> {
+    match said(claims, claim) {
         Some(Value::String(text)) => text.split_ascii_whitespace().collect(),
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
         _ => Vec::new(),
@@ -29,12 +33,17 @@ pub(super) fn tenant(settings: &OidcSettings, claims: &Map<String, Value>) -> Op
     match &settings.tenant {
         TenantOf::Only(tenant) => Some(tenant.clone()),
         TenantOf::Claim { claim, values } => {
-            let words = words(claims, claim);
-            let known = words.iter().filter_map(|word| match values.is_empty() {
-                true => word.parse().ok(),
-                false => values.get(*word).cloned(),
-            });
-            let mut known: Vec<TenantName> = known.collect();
+            // A text is one value as it is: whoever calls an organisation `The acme fans` is not of `acme`.
+            let said: Vec<&str> = match said(claims, claim) {
+                Some(Value::String(text)) => vec![text.as_str()],
+                Some(Value::Array(all)) => all.iter().map(Value::as_str).collect::<Option<_>>()?,
+                _ => Vec::new(),
+            };
+            let mut known: Vec<TenantName> = match values.is_empty() {
+                true => said.iter().map(|name| name.parse::<TenantName>().ok()).collect::<Option<_>>()?,
+                false => said.iter().filter_map(|value| values.get(*value).cloned()).collect(),
+            };
+            known.sort();
             known.dedup();
             match (known.pop(), known.is_empty()) {
                 (Some(only), true) => Some(only),

@@ -96,12 +96,16 @@ impl Keys {
     ) -> Result<Option<Jwk>, String> {
         let found = |known: &Known| choose(&known.keys, kid, algorithm);
         let known = self.known();
-        if let Some(key) = found(&known)
-            && known.read.is_some_and(|read| now.duration_since(read) < FRESH_FOR)
-        {
-            return Ok(Some(key));
-        }
-        let _reading = self.reading.lock().await;
+        let (key, age) = (found(&known), known.read.map(|read| now.duration_since(read)));
+        let _reading = match (key, age) {
+            (Some(key), Some(age)) if age < FRESH_FOR => return Ok(Some(key)),
+            // While somebody reads them, which may take long, others go by those of before.
+            (Some(key), Some(age)) if age < GOOD_FOR => match self.reading.try_lock() {
+                Ok(reading) => reading,
+                Err(_) => return Ok(Some(key)),
+            },
+            _ => self.reading.lock().await,
+        };
         // Somebody may have read them meanwhile.
         let known = self.known();
         let age = known.read.map(|read| now.duration_since(read));
@@ -125,7 +129,8 @@ impl Keys {
             Err(reason) => {
                 let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
                 if known.failed.as_ref().is_none_or(|(at, _)| now.duration_since(*at) >= AFTER_FAILURE) {
-                    known.failed = Some((now, reason.as_str().into()));
+                    // From when it failed on: an issuer that is silent is not asked again at once.
+                    known.failed = Some((now.max(Instant::now()), reason.as_str().into()));
                 }
                 match age {
                     Some(age) if age < GOOD_FOR => Ok(key),

@@ -90,6 +90,12 @@ impl Oidc {
     /// # Errors
     /// What of it cannot be.
     pub(crate) fn new(settings: &[OidcSettings]) -> Result<Self, OidcError> {
+        let twice =
+            |(number, one): &(usize, &OidcSettings)| settings[..*number].iter().any(|other| other.issuer == one.issuer);
+        if let Some((_, OidcSettings { issuer, .. })) = settings.iter().enumerate().find(twice) {
+            let reason = "it is there twice, and only the first entry would count; put both into one";
+            return Err(OidcError { issuer: issuer.clone(), reason: reason.to_owned() });
+        }
         settings.iter().map(|settings| Provider::new(settings.clone())).collect::<Result<_, _>>().map(Oidc)
     }
 

@@ -185,6 +185,7 @@ fn claims_say_whose_a_token_is_and_what_it_allows() {
     };
     let claims: Map<String, Value> = serde_json::from_value(json!({
         "org": "acme", "orgs": ["acme", "umbra"], "teams": ["x", "acme-corp"], "https://x/org": "acme", "odd": "../umbra", "number": 7,
+        "fans": "The acme fans", "mixed": ["acme", "The Others"], "twice": ["acme", "x-corp", "acme"],
         "scope": "openid run answer", "realm": { "roles": ["admin", "king"] }, "none": null,
     }))
     .expect("claims");
@@ -197,6 +198,12 @@ fn claims_say_whose_a_token_is_and_what_it_allows() {
         (claim("teams", &[("acme-corp", "acme")]), Some("acme")),
         (claim("orgs", &[]), None),
         (claim("odd", &[]), None),
+        (claim("fans", &[]), None),
+        (claim("fans", &[("acme", "acme")]), None),
+        (claim("fans", &[("The acme fans", "umbra")]), Some("umbra")),
+        (claim("mixed", &[]), None),
+        (claim("mixed", &[("acme", "acme")]), Some("acme")),
+        (claim("twice", &[("acme", "acme")]), Some("acme")),
         (claim("number", &[]), None),
         (claim("none", &[]), None),
         (claim("missing", &[]), None),
