@@ -1,6 +1,6 @@
 //! Counting what runs use while they are worked on, and what was not counted because a process ended.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use hotcell_runtime::{JournalError, RunQuery};
 
@@ -9,7 +9,7 @@ use crate::state::Server;
 
 /// How often runs that are worked on are counted.
 const EVERY: Duration = Duration::from_secs(10);
-/// Runs that are counted together when a server starts.
+/// Runs that are looked at together.
 const PAGE: usize = 200;
 
 /// Counts, until the server closes, if anything is limited.
@@ -19,7 +19,8 @@ pub(crate) async fn watch(server: Server) {
     }
     let counting = async {
         // A server before this one may have ended between what a run committed and counting it.
-        if let Err(error) = count_since(&server, Month::of(server.clock().now()).begin()).await {
+        let since = Some(Month::of(server.clock().now()).begin());
+        if let Err(error) = count_all(&server, RunQuery { since, ..RunQuery::default() }).await {
             tracing::error!(target: "hotcell::serve", %error, "what runs of this month have used cannot be read");
         }
         loop {
@@ -32,9 +33,12 @@ pub(crate) async fn watch(server: Server) {
     server.closing().clone().run_until_cancelled(counting).await;
 }
 
-/// Counts all runs that began since then.
-async fn count_since(server: &Server, since: SystemTime) -> Result<(), JournalError> {
-    let mut query = RunQuery { since: Some(since), limit: PAGE, ..RunQuery::default() };
+/// Counts what all runs have used that a query finds, if anything is limited.
+pub(crate) async fn count_all(server: &Server, query: RunQuery) -> Result<(), JournalError> {
+    if !server.quotas().counts() {
+        return Ok(());
+    }
+    let mut query = RunQuery { limit: PAGE, ..query };
     loop {
         let page = server.runs().store().list(&query).await?;
         for run in &page.runs {

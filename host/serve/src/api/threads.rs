@@ -13,6 +13,7 @@ use super::langgraph::{AssistantRunView, ThreadState, thread_state};
 use super::params::Query;
 use super::{agents, extract};
 use crate::problem::{Problem, shown};
+use crate::spending;
 use crate::state::Server;
 use crate::store::Thread;
 use crate::view::{Object, RunView, StatusView, time};
@@ -263,6 +264,8 @@ async fn delete(State(server): State<Server>, Path(id): Path<String>) -> Result<
     }
     if let Some(source) = thread.agent {
         let query = RunQuery { thread: Some(id.clone()), sources: Some(vec![source]), ..RunQuery::default() };
+        // What they have used is used.
+        spending::count_all(&server, query.clone()).await?;
         server.runs().store().prune(&query).await?;
     }
     server.store().delete_thread(&id)?;

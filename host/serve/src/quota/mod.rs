@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 pub(crate) use self::ledger::Spent;
 pub(crate) use self::month::Month;
 use self::pace::Pace;
+use self::stored::Stored;
 use crate::access::rate::Rate;
 use crate::problem::Problem;
 use crate::store::{Store, StoreError};
@@ -84,6 +85,7 @@ pub(crate) struct Quotas {
     quota: Quota,
     requests: Option<Rate>,
     runs: Option<Pace>,
+    stored: Stored,
     store: Store,
 }
 
@@ -91,7 +93,7 @@ impl Quotas {
     pub(crate) fn new(quota: Quota, store: Store) -> Self {
         let requests = quota.requests_per_second.map(Rate::per_second);
         let runs = quota.runs_per_minute.map(Pace::per_minute);
-        Quotas { quota, requests, runs, store }
+        Quotas { quota, requests, runs, stored: Stored::default(), store }
     }
 
     pub(crate) fn quota(&self) -> &Quota {
@@ -191,6 +193,6 @@ impl Quotas {
 
     /// The server's own file does not become smaller when something is removed from it: of that, what is in use counts.
     fn stored_in(&self, folder: &Path) -> Result<u64, StoreError> {
-        Ok(stored::size(folder, self.store.path()).saturating_add(self.store.bytes_in_use()?))
+        Ok(self.stored.size(folder, self.store.path()).saturating_add(self.store.bytes_in_use()?))
     }
 }

@@ -80,6 +80,22 @@ async fn a_month_costs_so_much_and_no_more_whatever_becomes_of_the_server() {
     comes_to(&premises, &acme, TOKENS).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_runs_of_a_removed_thread_have_used_is_used() {
+    let (premises, _clock) = by_hand("[tenants.acme.month]\ntokens = 10").await;
+    premises.model.answers(2);
+    let acme = premises.key(ACME);
+    let run = json!({ "agent_id": "slow", "input": "x", "thread_id": "case", "if_not_exists": "create" });
+    ok(premises.post("/runs/wait", &acme, run)).await;
+    comes_to(&premises, &acme, TOKENS).await;
+    // As if it was removed before what its run has used was counted.
+    let file = premises.folder().join("state/tenants/acme/serve.db");
+    let forgotten = format!("DELETE FROM spent_by_run; UPDATE spent_by_month SET tokens = tokens - {TOKENS};");
+    Connection::open(&file).and_then(|file| file.execute_batch(&forgotten)).expect("forgotten");
+    ok(premises.ask(Method::DELETE, "/threads/case", Some(&acme))).await;
+    comes_to(&premises, &acme, TOKENS).await;
+}
+
 /// Waits until it is counted that so much was used, and nothing more for a while.
 async fn comes_to(premises: &Premises, key: &str, tokens: u64) {
     let mut seen = 0;
@@ -155,6 +171,14 @@ async fn so_much_is_kept_and_no_more() {
     assert_eq!((&refused["status"], &refused["type"]), (&json!(507), &json!("urn:hotcell:problem:storage-used-up")));
     let begin = || premises.post("/runs/wait", &acme, json!({ "agent_id": "says", "input": "x" }));
     assert_eq!(problem(begin()).await["status"], 507);
+    // Nor does a name help that is also that of something that keeps nothing.
+    ok(premises.post("/threads", &umbra, json!({ "thread_id": "cancel" }))).await;
+    let patch = |key: &str| {
+        let more = json!({ "metadata": { "more": "x" } });
+        premises.ask(Method::PATCH, "/threads/cancel", Some(key)).json(&more)
+    };
+    ok(patch(&umbra)).await;
+    assert_eq!(problem(patch(&acme)).await["status"], 507);
     // Looking and removing go on, and others are not concerned.
     let tenant = ok(premises.get("/tenant", &acme)).await;
     assert!(tenant["stored_bytes"].as_u64() >= tenant["max_stored_bytes"].as_u64(), "{tenant}");
@@ -177,14 +201,6 @@ async fn who_administers_a_tenant_sees_its_keys_and_takes_them_back() {
     let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
     let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
     let tenant = ACME.parse().expect("a name");
-    // Nor does a name help that is also that of something that keeps nothing.
-    ok(premises.post("/threads", &umbra, json!({ "thread_id": "cancel" }))).await;
-    let patch = |key: &str| {
-        let more = json!({ "metadata": { "more": "x" } });
-        premises.ask(Method::PATCH, "/threads/cancel", Some(key)).json(&more)
-    };
-    ok(patch(&umbra)).await;
-    assert_eq!(problem(patch(&acme)).await["status"], 507);
     let app = premises.keys().add("app", Some(&tenant), &[Role::Run, Role::Operate], None).expect("made").reveal();
     let listed = ok(premises.get("/keys", &acme)).await;
     let names: Vec<&str> = listed.as_array().expect("keys").iter().filter_map(|key| key["name"].as_str()).collect();
