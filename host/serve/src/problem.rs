@@ -134,6 +134,11 @@ impl Problem {
         matches!(self.status, 429 | 503).then_some(seconds)
     }
 
+    /// Whether the problem is that a tenant began too many runs, which is over within a minute.
+    pub(crate) fn is_too_many_a_minute(&self) -> bool {
+        self.is_kind("too-many-runs-a-minute")
+    }
+
     /// The last part of its kind.
     pub(crate) fn short_kind(&self) -> &str {
         self.kind.strip_prefix("urn:hotcell:problem:").unwrap_or(&self.kind)

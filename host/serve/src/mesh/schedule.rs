@@ -43,9 +43,7 @@ pub(super) fn begin_all(server: &Server) {
             let (over, begun) = (over.clone(), server.clock().working());
             server.meshes().tasks.spawn(async move {
                 let clock = wakes.server.clock().clone();
-                if let Some(Err(error)) = over.run_until_cancelled(go_on(&*clock, &wakes, begun)).await {
-                    tracing::error!(target: "hotcell::serve", agent = wakes.agent.name, %error, "an agent does not wake up any more");
-                }
+                over.run_until_cancelled(go_on(&*clock, &wakes, begun)).await;
             });
         }
     }

@@ -58,9 +58,18 @@ pub(crate) trait Scheduled: Send + Sync {
     async fn fire(&self, due: Timestamp) -> Result<Fired, StoreError>;
 }
 
-/// Does something at its times. Ends when there are no more, or the server ends. It counts as work from `begun` on until it first waits.
-pub(crate) async fn go_on(clock: &dyn Clock, what: &dyn Scheduled, begun: Counted) -> Result<(), StoreError> {
+/// Does something at its times. Ends when there are no more, or the server ends; where the server's file cannot be used for a while, it
+/// goes on afterwards. It counts as work from `begun` on until it first waits.
+pub(crate) async fn go_on(clock: &dyn Clock, what: &dyn Scheduled, begun: Counted) {
     let mut begun = Some(begun);
+    while let Err(error) = try_on(clock, what, &mut begun).await {
+        tracing::error!(target: "hotcell::serve", schedule = what.name(), %error, "it is tried again");
+        drop(begun.take());
+        clock.sleep(AGAIN).await;
+    }
+}
+
+async fn try_on(clock: &dyn Clock, what: &dyn Scheduled, begun: &mut Option<Counted>) -> Result<(), StoreError> {
     let known = what.done()?;
     let mut done = known.unwrap_or_else(|| instant(clock.now()));
     if known.is_none() {
@@ -86,6 +95,7 @@ pub(crate) async fn go_on(clock: &dyn Clock, what: &dyn Scheduled, begun: Counte
                 Fired::Ending => return Ok(()),
                 Fired::NotYet(reason) => {
                     tracing::warn!(target: "hotcell::serve", schedule = what.name(), reason, "it cannot be done yet");
+                    drop(begun.take());
                     clock.sleep(AGAIN).await;
                 }
             }

@@ -32,10 +32,15 @@ pub(crate) fn begin_all(server: &Server) {
         // They begin when what was left by a server before has been taken up.
         return;
     }
+    // Nobody goes by what was read before somebody else changed it.
+    let _exchanging = server.schedules().exchanging();
     let mut wanted = in_files(server);
     match server.store().schedules() {
         Ok(made) => wanted.extend(made),
-        Err(error) => tracing::error!(target: "hotcell::serve", %error, "schedules cannot be read"),
+        Err(error) => {
+            tracing::error!(target: "hotcell::serve", %error, "schedules cannot be read, and stay as they were");
+            return;
+        }
     }
     for (definition, over) in server.schedules().exchange(wanted, server.closing()) {
         let schedule = RunSchedule { server: server.clone(), definition };
@@ -45,10 +50,7 @@ pub(crate) fn begin_all(server: &Server) {
                 return;
             }
             let clock = schedule.server.clock().clone();
-            if let Some(Err(error)) = over.run_until_cancelled(go_on(&*clock, &schedule, begun)).await {
-                let schedule = &schedule.definition.id;
-                tracing::error!(target: "hotcell::serve", schedule, %error, "a schedule begins no more runs");
-            }
+            over.run_until_cancelled(go_on(&*clock, &schedule, begun)).await;
         });
     }
 }
@@ -125,14 +127,17 @@ impl Scheduled for RunSchedule {
         if self.definition.body.until.is_some_and(|until| microseconds(due.into()) > until) {
             return Ok(Fired::Done);
         }
-        let firing = self.server.store().fire_schedule(id, due)?;
-        if firing.run.is_some() {
-            return Ok(Fired::Done);
-        }
-        let came = match self.found(&firing).await {
-            Ok(Some(run)) => Ok(run),
-            Ok(None) => self.begin(due).await,
-            Err(problem) => Err(problem),
+        let came = match self.server.store().fire_schedule(id, due)? {
+            Some(Firing { run: Some(_), .. }) => return Ok(Fired::Done),
+            // It was tried, and what came of that was not noted.
+            Some(firing) if firing.reason.is_none() => match self.found(&firing).await {
+                Ok(Some(run)) => Ok(run),
+                Ok(None) => self.begin(due).await,
+                // It has to be looked first.
+                Err(problem) => return Ok(Fired::NotYet(problem.detail)),
+            },
+            // It is the first try, or none before it began anything.
+            _ => self.begin(due).await,
         };
         match came {
             Ok(run) => {
@@ -145,6 +150,8 @@ impl Scheduled for RunSchedule {
                 self.server.store().fired_schedule(id, due, Err(&problem.detail))?;
                 match problem.status {
                     503 => Ok(Fired::NotYet(problem.detail)),
+                    // Within a minute there is a place.
+                    _ if problem.is_too_many_a_minute() => Ok(Fired::NotYet(problem.detail)),
                     _ => {
                         let reason = problem.detail;
                         tracing::warn!(target: "hotcell::serve", schedule = id, %due, reason, "no run was begun");
@@ -162,12 +169,8 @@ impl RunSchedule {
         json!({ "id": self.definition.id, "due": due.to_string() })
     }
 
-    /// The run that was begun for a time, by a server that ended before it noted that.
+    /// The run that was begun for a time, by a server that ended before it noted that, or by this one if it was kept from that.
     async fn found(&self, firing: &Firing) -> Result<Option<String>, Problem> {
-        // What this server began it noted.
-        if firing.at >= self.server.started() {
-            return Ok(None);
-        }
         // Times of the journal and of the server's file are rounded.
         let since = firing.at.checked_sub(Duration::from_secs(1));
         let mark = self.mark(firing.due);

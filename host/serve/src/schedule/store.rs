@@ -94,13 +94,22 @@ impl Store {
         self.with(|connection| note(connection, id, done))
     }
 
-    /// Notes that something is to be begun for a time, if that was not noted before. Gives what was.
-    pub(crate) fn fire_schedule(&self, id: &str, due: Timestamp) -> Result<Firing, StoreError> {
+    /// Notes that something is begun for a time now. Gives what was noted of it before, if anything was.
+    pub(crate) fn fire_schedule(&self, id: &str, due: Timestamp) -> Result<Option<Firing>, StoreError> {
         self.with(|connection| {
             let (at, due) = (microseconds(SystemTime::now()), due.as_microsecond());
-            connection
-                .prepare_cached("INSERT OR IGNORE INTO schedule_firings (schedule, due, at) VALUES (?1, ?2, ?3)")?
-                .execute(params![id, due, at])?;
+            let before = connection
+                .prepare_cached("SELECT due, at, run, reason FROM schedule_firings WHERE schedule = ?1 AND due = ?2")?
+                .query_row(params![id, due], firing)
+                .optional()?;
+            if before.is_some() {
+                // What came of the try before says nothing of this one.
+                let text = "UPDATE schedule_firings SET reason = NULL WHERE schedule = ?1 AND due = ?2";
+                connection.prepare_cached(text)?.execute(params![id, due])?;
+                return Ok(before);
+            }
+            let text = "INSERT INTO schedule_firings (schedule, due, at) VALUES (?1, ?2, ?3)";
+            connection.prepare_cached(text)?.execute(params![id, due, at])?;
             connection
                 .prepare_cached(
                     "DELETE FROM schedule_firings WHERE schedule = ?1 AND number <= (
@@ -108,9 +117,7 @@ impl Store {
                      ) AND (run IS NOT NULL OR reason IS NOT NULL)",
                 )?
                 .execute(params![id, KEPT])?;
-            connection
-                .prepare_cached("SELECT due, at, run, reason FROM schedule_firings WHERE schedule = ?1 AND due = ?2")?
-                .query_row(params![id, due], firing)
+            Ok(None)
         })
     }
 

@@ -15,11 +15,18 @@ pub(crate) struct Schedules {
     going: Mutex<HashMap<String, (Definition, CancellationToken)>>,
     /// Held while one is changed
     pub(crate) changing: tokio::sync::Mutex<()>,
+    /// Held from reading which there are until they are gone by
+    exchanging: Mutex<()>,
 }
 
 impl Schedules {
     fn going(&self) -> MutexGuard<'_, HashMap<String, (Definition, CancellationToken)>> {
         self.going.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has others wait who would exchange them, too.
+    pub(crate) fn exchanging(&self) -> MutexGuard<'_, ()> {
+        self.exchanging.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Goes by these from now on, and by no others: those that are as they were are left alone. Gives those that are to be begun, each

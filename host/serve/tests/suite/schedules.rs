@@ -1,6 +1,7 @@
 //! Schedules: runs that begin by themselves, each of their times once.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use hotcell_runtime::ManualClock;
@@ -8,6 +9,7 @@ use hotcell_serve::{Keys, Role};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, ECHO, ok, problem, until_async};
+use crate::site::{ACME, Premises, Setup};
 
 const HOUR: Duration = Duration::from_secs(3600);
 /// In real time.
@@ -119,6 +121,48 @@ async fn a_run_that_was_begun_before_that_was_noted_is_not_begun_again() {
     until_async("it is found", async || desk.schedule("echo:morning").await["firings"][0]["run_id"].is_string()).await;
     assert!(clock.settled(PATIENCE).await, "{clock:?}");
     assert_eq!(desk.outputs().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_whose_schedule_was_changed_before_it_was_noted_is_not_begun_again() {
+    let (desk, clock) = Desk::by_hand(&[ECHO]).await;
+    let body = json!({ "agent_id": "echo", "cron": "0 2 * * *", "input": "x" });
+    let id = ok(desk.post("/schedules", body)).await["schedule_id"].as_str().expect("an id").to_owned();
+    until(&clock, 2).await;
+    assert_eq!(desk.outputs().await.len(), 1);
+    // As if it had been changed in between; the server is the same.
+    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).expect("opened");
+    assert_eq!(file.execute("UPDATE schedule_firings SET run = NULL", []).expect("forgotten"), 1);
+    assert_eq!(file.execute("UPDATE schedule_times SET done = 0", []).expect("forgotten"), 1);
+    drop(file);
+    ok(desk.patch(&format!("/schedules/{id}"), json!({ "metadata": { "who": "me" } }))).await;
+    until_async("it is found", async || desk.schedule(&id).await["firings"][0]["run_id"].is_string()).await;
+    assert!(clock.settled(PATIENCE).await, "{clock:?}");
+    assert_eq!(desk.outputs().await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_at_which_a_tenant_may_begin_no_more_runs_is_made_good_within_its_grace() {
+    const SAYS: &str = "name: says\nstart: done\nnodes:\n  done: { type: end, output: \"{{initial_prompt}}\" }\n";
+    let clock = ManualClock::at(SystemTime::UNIX_EPOCH);
+    let setup = Setup {
+        files: &[("acme/says/graph.yaml", SAYS), ("umbra/says/graph.yaml", SAYS)],
+        acme: "runs_per_minute = 1",
+        clock: Some(Arc::new(clock.clone())),
+        ..Setup::default()
+    };
+    let premises = Premises::set_up(setup).await;
+    let acme = premises.key(ACME);
+    for input in ["one", "two"] {
+        let body = json!({ "agent_id": "says", "cron": "0 1 * * *", "input": input });
+        ok(premises.post("/schedules", &acme, body)).await;
+    }
+    until(&clock, 2).await;
+    let page = ok(premises.get("/runs", &acme)).await;
+    let mut came: Vec<&str> =
+        page["runs"].as_array().expect("runs").iter().filter_map(|run| run["outcome"].as_str()).collect();
+    came.sort_unstable();
+    assert_eq!(came, ["one", "two"], "{page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
