@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Read, Write as _};
+use std::io::{self, ErrorKind, Read, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
@@ -82,7 +82,7 @@ fn read(archive: impl Read, folder: &Path) -> Result<(), BundleError> {
         let refused = |reason| BundleError::Path { path: path.display().to_string(), reason };
         let place = folder.join(&path);
         match entry.header().entry_type() {
-            EntryType::Directory => fs::create_dir_all(&place).map_err(BundleError::Write)?,
+            EntryType::Directory => fs::create_dir_all(&place).map_err(|error| taken(error, &path))?,
             EntryType::Regular | EntryType::Continuous => {
                 if path.as_os_str().is_empty() {
                     return Err(refused("a file needs a name"));
@@ -92,9 +92,9 @@ fn read(archive: impl Read, folder: &Path) -> Result<(), BundleError> {
                     return Err(refused("there are two files of that name"));
                 }
                 if let Some(around) = place.parent() {
-                    fs::create_dir_all(around).map_err(|_| refused("its folder is a file"))?;
+                    fs::create_dir_all(around).map_err(|error| taken(error, &path))?;
                 }
-                let mut file = File::create_new(&place).map_err(|_| refused("there is something of that name"))?;
+                let mut file = File::create_new(&place).map_err(|error| taken(error, &path))?;
                 let mut buffer = [0; 16 << 10];
                 loop {
                     let size = entry.read(&mut buffer).map_err(broken)?;
@@ -110,6 +110,16 @@ fn read(archive: impl Read, folder: &Path) -> Result<(), BundleError> {
         }
     }
     Ok(())
+}
+
+/// Why something is not put there: the archive has something else of that name, or it cannot be written.
+fn taken(error: io::Error, path: &Path) -> BundleError {
+    match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+            BundleError::Path { path: path.display().to_string(), reason: "there is something else of that name" }
+        }
+        _ => BundleError::Write(error),
+    }
 }
 
 /// A path of an archive as it may be used below a folder; empty for the folder itself.
@@ -265,8 +275,15 @@ mod tests {
         }
         let twice = archive(&[(b"a/x", FILE, b"1"), (b"A/X", FILE, b"2")]);
         assert!(unpacked(&twice).is_err_and(|error| error.contains("two files")));
-        let below_file = archive(&[(b"a", FILE, b"1"), (b"a/x", FILE, b"2")]);
-        assert!(unpacked(&below_file).is_err());
+        let taken: [[(&[u8], EntryType, &[u8]); 2]; 3] = [
+            [(b"a", FILE, b"1"), (b"a/x", FILE, b"2")],
+            [(b"a", FILE, b"1"), (b"a/", EntryType::Directory, b"")],
+            [(b"a/x", FILE, b"1"), (b"a", FILE, b"2")],
+        ];
+        for entries in taken {
+            let error = unpacked(&archive(&entries)).expect_err("it is taken");
+            assert!(error.contains("something else of that name"), "{error}");
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::bundle::{BundleError, unpack};
 use super::trouble::in_words;
-use super::{Agents, lies_below};
+use super::{Agents, lies_below, unit};
 use crate::problem::{Problem, shown};
 
 /// Characters of the name of an agent that is sent.
@@ -106,10 +106,14 @@ impl Agents {
         let own = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let (mut ids, mut errors) = (Vec::new(), Vec::new());
         for one in found {
-            match self.host.load_settled(&one.path, None, false).await {
-                Ok(_) => ids.push(if one.id == own { id.to_owned() } else { format!("{id}.{}", one.id) }),
-                Err((Unsettled::Failed(failure), _)) => errors.push(in_words(&self.host, &one.path, &failure)),
-                Err((Unsettled::Changing(_), _)) => {
+            // All agents of a file, as they are loaded when they are served.
+            match unit::load(&self.host, &one, false).await.result {
+                Ok(agents) => ids.extend(agents.into_iter().map(|(found, _)| match found.strip_prefix(&*own) {
+                    Some(name) if one.id == own => format!("{id}{name}"),
+                    _ => format!("{id}.{found}"),
+                })),
+                Err(Unsettled::Failed(failure)) => errors.push(in_words(&self.host, &one.path, &failure)),
+                Err(Unsettled::Changing(_)) => {
                     return Err(Problem::internal(&"the folder of a new agent was changed by somebody else"));
                 }
             }

@@ -7,7 +7,7 @@ use hotcell_serve::{Keys, Role};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::desk::{ASK, Desk, ECHO, ok, problem};
+use crate::desk::{ASK, COUNT, Desk, ECHO, ok, problem};
 
 /// A tar archive of files.
 fn bundle(files: &[(&str, &str)]) -> Vec<u8> {
@@ -106,6 +106,19 @@ async fn what_is_no_agent_or_has_no_name_changes_nothing() {
     let left: Vec<_> = fs::read_dir(desk.folder().join("runs.serve.agents")).expect("read").collect();
     assert!(left.is_empty(), "{left:?}");
     assert_eq!(ok(desk.post("/agents/search", json!({}))).await.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_takes_the_name_of_no_other_agent_also_where_files_have_several() {
+    let (head, counter) = COUNT.1.split_once("  counter:").expect("an agent");
+    let both = format!("{head}  first:{counter}  second:{counter}");
+    let desk = Desk::with(&[ECHO, ("team/agent.yaml", both.as_str())]).await;
+    ok(desk.get("/agents/team.first")).await;
+    let refused = problem(desk.upload("team", &[("agent.yaml", both.as_str())])).await;
+    assert_eq!(refused["type"], "urn:hotcell:problem:agent-exists", "{refused}");
+    // A server does not begin where two agents have one name.
+    let desk = desk.again().await;
+    ok(desk.get("/agents/team.second")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
