@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,13 @@ pub enum TomlFileError {
     /// What it is to say cannot be written as TOML
     #[error(transparent)]
     Content(#[from] toml::ser::Error),
+}
+
+/// Is held from reading a file until it is written again, so that nothing is lost that others of this process change meanwhile: hosts of
+/// several tenants have the same files.
+pub(crate) fn changing() -> MutexGuard<'static, ()> {
+    static CHANGING: Mutex<()> = Mutex::new(());
+    CHANGING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a file says; the default where it is not there. The error is why it cannot be used.

@@ -112,6 +112,7 @@ impl Trust {
     /// When the list cannot be written.
     pub(crate) fn set(&self, folder: &Path, footprint: Option<&Footprint>) -> Result<(), TrustError> {
         let (Trust::Listed(file) | Trust::Named(file)) = self else { return Ok(()) };
+        let _changing = toml_file::changing();
         let mut list = read(file)?;
         let key = key(folder);
         list.trusted.remove(&key);
@@ -148,6 +149,19 @@ mod tests {
         assert!(is_pinned(&folder) && is_pinned(&folder.join("../agent")));
         trust.set(&folder, None).unwrap();
         assert!(!is_pinned(&folder));
+    }
+
+    #[test]
+    fn those_who_change_the_list_at_once_lose_nothing_of_each_other() {
+        let place = tempfile::tempdir().unwrap();
+        let trust = Trust::Listed(place.path().join("trust.toml"));
+        let folders: Vec<PathBuf> = (0..16).map(|number| place.path().join(format!("{number}"))).collect();
+        std::thread::scope(|scope| {
+            for folder in &folders {
+                scope.spawn(|| trust.set(folder, Some(&Footprint::default())).unwrap());
+            }
+        });
+        assert!(folders.iter().all(|folder| matches!(trust.pinned(folder), Pinned::To(_))));
     }
 
     #[test]

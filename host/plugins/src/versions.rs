@@ -82,9 +82,11 @@ impl SeenVersions {
     /// When the file cannot be read or written.
     pub fn note(&self, name: &str, version: Option<&str>) -> Result<(), VersionError> {
         let (Some(file), Some(version)) = (&self.0, version) else { return Ok(()) };
-        match read(file)?.get(name) {
-            Some(seen) if !is_older(Some(seen), Some(version)) => Ok(()),
-            _ => self.allow(name, Some(version)),
+        let _changing = toml_file::changing();
+        let seen = read(file)?;
+        match seen.get(name) {
+            Some(known) if !is_older(Some(known), Some(version)) => Ok(()),
+            _ => keep(file, seen, name, Some(version)),
         }
     }
 
@@ -94,13 +96,22 @@ impl SeenVersions {
     /// When the file cannot be read or written.
     pub fn allow(&self, name: &str, version: Option<&str>) -> Result<(), VersionError> {
         let Some(file) = &self.0 else { return Ok(()) };
-        let mut seen = read(file)?;
-        match version {
-            Some(version) => seen.insert(name.to_owned(), version.to_owned()),
-            None => seen.remove(name),
-        };
-        toml_file::write(file, &seen).map_err(|cause| VersionError::Write { file: file.clone(), cause })
+        let _changing = toml_file::changing();
+        keep(file, read(file)?, name, version)
     }
+}
+
+fn keep(
+    file: &Path,
+    mut seen: BTreeMap<String, String>,
+    name: &str,
+    version: Option<&str>,
+) -> Result<(), VersionError> {
+    match version {
+        Some(version) => seen.insert(name.to_owned(), version.to_owned()),
+        None => seen.remove(name),
+    };
+    toml_file::write(file, &seen).map_err(|cause| VersionError::Write { file: file.to_owned(), cause })
 }
 
 /// Whether the first version is older than the second. One that is not said is older than any.
