@@ -1,5 +1,6 @@
 //! What clients are shown of plugins.
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use hotcell_runtime::PluginDesk;
@@ -60,8 +61,7 @@ impl PluginView {
                 name: found.file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
                 agent_ids: agents.to_vec(),
                 standing: "broken",
-                // Of others that claim its name it would say where they are.
-                reason: Some(reason.to_string().replace(&*desk.folder.path().to_string_lossy(), ".")),
+                reason: Some(without_folders(desk, &reason.to_string())),
                 version: None,
                 description: None,
                 digest: None,
@@ -93,7 +93,7 @@ impl PluginView {
                 "changed"
             }
             Standing::Refused { reason: why } => {
-                reason = Some(why);
+                reason = Some(without_folders(desk, &why));
                 "refused"
             }
         };
@@ -119,4 +119,15 @@ impl PluginView {
             is_own: desk.check_own(file, name).is_ok(),
         }
     }
+}
+
+/// A text without the folders in which plugins lie: of others that claim a name, and of signatures, it would say where they are.
+fn without_folders(desk: &PluginDesk, text: &str) -> String {
+    let of_plugins = desk.catalogue.found().iter().filter_map(|found| found.file.parent());
+    let all = of_plugins.chain([desk.folder.path()]).filter(|folder| folder.is_absolute());
+    let mut all: Vec<String> = all.map(|folder| folder.display().to_string()).collect();
+    // One may lie in another one.
+    all.sort_by_key(|folder| Reverse(folder.len()));
+    all.iter()
+        .fold(text.to_owned(), |text, folder| text.replace(&format!("{folder}/"), "").replace(folder.as_str(), "."))
 }

@@ -7,6 +7,7 @@ use hotcell_serve::{Keys, Role};
 use serde_json::{Value, json};
 
 use crate::desk::{Desk, ECHO, ok, problem};
+use crate::site::{ACME, Premises, Setup};
 
 /// The plugin that works with files: it asks for a directory that the operator names.
 const FS: &str = "fs";
@@ -105,4 +106,24 @@ async fn whoever_operates_sees_plugins_and_only_whoever_administers_decides() {
     assert_eq!(status(&operate, desk.post("/plugins/fs/grants", body.clone())).await, 403);
     assert_eq!(status(&operate, desk.delete("/plugins/fs/grants?agent_id=echo")).await, 403);
     assert_eq!(status(&administer, desk.post("/plugins/fs/grants", body)).await, 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_with_a_plugin_does_not_say_where_it_lies() {
+    let files = [("acme/echo/graph.yaml", ECHO.1), ("umbra/echo/graph.yaml", ECHO.1), ("shared/README.md", "for all")];
+    let premises = Premises::set_up(Setup { files: &files, acme: "plugins = ['shared']", ..Setup::default() }).await;
+    let shared = premises.folder().join("shared");
+    let shipped = shipped_plugins().expect("plugins").into_iter().find(|plugin| plugin.name == FS);
+    let component = shipped.expect("it ships").component;
+    for name in ["fs.wasm", "twin.wasm"] {
+        fs::write(shared.join(name), &component).expect("written");
+    }
+    let list = ok(premises.get("/plugins?agent_id=echo", &premises.key(ACME))).await;
+    let reasons: Vec<&str> =
+        list["items"].as_array().expect("plugins").iter().filter_map(|plugin| plugin["reason"].as_str()).collect();
+    assert!(reasons.len() >= 2, "{list}");
+    let place = premises.folder().display().to_string();
+    for reason in reasons {
+        assert!(reason.contains("claims the name `fs`") && !reason.contains(&place), "{reason}");
+    }
 }
