@@ -23,8 +23,7 @@ use crate::no_writer::NoWriter;
 use crate::outcome::{Outcome, RunError};
 use crate::ports::{Agents, Ports};
 use crate::redaction::{Redaction, RedactionKeys};
-use crate::run_input::{RunInput, check_state, check_variables, initial_state};
-use crate::shape::check_input;
+use crate::run_input::{RunInput, check_variables, initial_state};
 use crate::state_fold::StateFold;
 use crate::timing::Timings;
 use crate::token::Turn;
@@ -139,9 +138,8 @@ impl Engine {
     /// Starts a run and drives it as far as it goes.
     pub async fn start(&self, request: RunRequest, cancel: CancellationToken) -> Result<RunReport, RunError> {
         let graph = request.graph;
+        request.given.check(&graph)?;
         let variables = check_variables(&graph, &request.given)?;
-        check_state(&graph, &request.given)?;
-        check_input(&graph, &request.given)?;
         initial_state(&graph, &request.given)?;
         check_agents(&graph, &*self.ports.agents, &variables)?;
         let mut header = RunHeader {

@@ -5,8 +5,8 @@ use hotcell_graph::ir::Graph;
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 
-use crate::outcome::InputMisfit;
-use crate::run_input::RunInput;
+use crate::outcome::{InputMisfit, RunError};
+use crate::run_input::{RunInput, check_state, check_variables};
 
 /// Problems that are named of a value that does not fit.
 const MOST_PROBLEMS: usize = 5;
@@ -15,6 +15,19 @@ const MOST_PROBLEMS: usize = 5;
 pub(crate) fn misfit(schema: &JsonSchema, value: &Value) -> Option<String> {
     let problems = schema.problems_by_place(&serde_json::Value::from(value), MOST_PROBLEMS);
     (!problems.is_empty()).then(|| problems.join("; "))
+}
+
+impl RunInput {
+    /// Whether a run of a graph can begin with this. What the state makes of it, which may be that of an earlier run, is not looked at.
+    ///
+    /// # Errors
+    /// What of it does not fit.
+    pub fn check(&self, graph: &Graph) -> Result<(), RunError> {
+        check_variables(graph, self)?;
+        check_state(graph, self)?;
+        check_input(graph, self)?;
+        Ok(())
+    }
 }
 
 /// Looks at structured input: values of the state, or a text that is a JSON object. Other texts are messages.

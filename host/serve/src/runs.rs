@@ -201,6 +201,11 @@ impl Runs {
             if last.as_ref() == Some(&way) {
                 return Err(problem);
             }
+            if matches!(if_busy, IfBusy::Interrupt | IfBusy::Rollback) {
+                // Nothing is ended for a run that cannot begin.
+                given.check(&agent.graph).map_err(HostError::from)?;
+                self.quotas.has_room(self.clock().now())?;
+            }
             self.make_way(&way, if_busy, problem).await?;
             last = Some(way);
         }

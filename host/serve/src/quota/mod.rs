@@ -6,7 +6,7 @@ mod pace;
 mod stored;
 
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use hotcell_budget::{Cost, Fuel, Usage};
 use hotcell_runtime::{Host, RunId};
@@ -150,8 +150,17 @@ impl Quotas {
 
     /// Counts a run that begins.
     pub(crate) fn begin(&self, now: SystemTime) -> Result<(), Problem> {
+        self.paced(|runs| runs.take(now))
+    }
+
+    /// Whether a run would not be one too many, which is not counted.
+    pub(crate) fn has_room(&self, now: SystemTime) -> Result<(), Problem> {
+        self.paced(|runs| runs.look(now))
+    }
+
+    fn paced(&self, asked: impl FnOnce(&Pace) -> Result<(), Duration>) -> Result<(), Problem> {
         let Some(runs) = &self.runs else { return Ok(()) };
-        runs.take(now).map_err(|wait| {
+        asked(runs).map_err(|wait| {
             let detail = format!("this tenant may begin {} runs in a minute; nothing was begun", runs.most());
             Problem::new(StatusCode::TOO_MANY_REQUESTS, detail)
                 .kind("too-many-runs-a-minute", "Too many runs were begun")

@@ -25,6 +25,17 @@ impl Pace {
     /// Counts one more. The error is how long it has to wait.
     pub(crate) fn take(&self, now: SystemTime) -> Result<(), Duration> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        self.look_at(&mut last, now)?;
+        last.push_back(now);
+        Ok(())
+    }
+
+    /// Whether there is room for one more, which is not counted.
+    pub(crate) fn look(&self, now: SystemTime) -> Result<(), Duration> {
+        self.look_at(&mut self.last.lock().unwrap_or_else(PoisonError::into_inner), now)
+    }
+
+    fn look_at(&self, last: &mut VecDeque<SystemTime>, now: SystemTime) -> Result<(), Duration> {
         // A clock that was set back makes nothing older, and keeps nobody waiting for longer than a minute.
         last.iter_mut().for_each(|at| *at = (*at).min(now));
         while last.pop_front_if(|at| now.duration_since(*at).is_ok_and(|age| age >= MINUTE)).is_some() {}
@@ -32,7 +43,6 @@ impl Pace {
             let oldest = last.front().copied().unwrap_or(now);
             return Err(MINUTE.saturating_sub(now.duration_since(oldest).unwrap_or_default()));
         }
-        last.push_back(now);
         Ok(())
     }
 }
@@ -47,7 +57,8 @@ mod tests {
     fn no_minute_has_more_than_that() {
         let (pace, begin) = (Pace::per_minute(2), SystemTime::UNIX_EPOCH + Duration::from_secs(1_000));
         let at = |seconds: u64| begin + Duration::from_secs(seconds);
-        assert_eq!((pace.take(at(0)), pace.take(at(30))), (Ok(()), Ok(())));
+        assert_eq!((pace.take(at(0)), pace.look(at(30)), pace.take(at(30))), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(pace.look(at(40)), Err(Duration::from_secs(20)));
         assert_eq!(pace.take(at(40)), Err(Duration::from_secs(20)));
         assert_eq!(pace.take(at(60)), Ok(()));
         assert_eq!(pace.take(at(61)), Err(Duration::from_secs(29)));

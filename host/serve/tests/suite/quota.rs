@@ -136,6 +136,27 @@ async fn a_minute_has_so_many_runs_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_cancelled_for_a_run_that_cannot_begin() {
+    let (premises, _clock) = by_hand("runs_per_minute = 1").await;
+    let acme = premises.key(ACME);
+    let body = |strategy: &str| {
+        json!({
+            "agent_id": "slow", "input": "x", "thread_id": "case", "if_not_exists": "create", "multitask_strategy": strategy,
+        })
+    };
+    let run = premises.begin(&acme, body("reject")).await;
+    premises.model.was_asked(1).await;
+    for strategy in ["interrupt", "rollback"] {
+        let mut wrong = body(strategy);
+        wrong["input"] = json!({ "nothing": 1 });
+        assert_eq!(problem(premises.post("/runs", &acme, wrong)).await["status"], 422, "{strategy}");
+        assert_eq!(problem(premises.post("/runs", &acme, body(strategy))).await["status"], 429, "{strategy}");
+        let standing = ok(premises.get(&format!("/runs/{run}"), &acme)).await["standing"].clone();
+        assert_eq!(standing, "running", "{strategy}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn all_keys_of_a_tenant_share_its_requests() {
     let premises = Premises::set_up(Setup { files: &FILES, acme: "requests_per_second = 5", ..Setup::default() }).await;
     let (one, two, umbra) = (premises.key(ACME), premises.key(ACME), premises.key(UMBRA));
