@@ -5,7 +5,7 @@ mod text;
 mod variables;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use hotcell_budget::{Cost, Fuel};
@@ -16,6 +16,7 @@ use url::Url;
 
 use self::text::{ServerText, TenantText};
 use crate::access::oidc::{Oidc, OidcSettings, TenantOf};
+use crate::agents::sent::place_of;
 use crate::quota::{MonthBudget, Quota};
 use crate::site::Tenant;
 use crate::state::ServeSettings;
@@ -113,6 +114,8 @@ impl TenantSetup {
     /// The host of the tenant: it has these variables, plugins and files, and nothing of whoever runs the server but the list of
     /// trusted folders, whose signatures count, and the prices of models.
     pub fn host_options(&self) -> HostOptions {
+        // Beside its own folders agents lie there that are sent to it; the folder need not be there yet.
+        let within = self.own_folders().into_iter().chain([real(&place_of(&self.file()))]);
         HostOptions {
             journal: JournalChoice::File(self.state.join("runs.db")),
             stores: StoresChoice::File(self.state.join("stores.db")),
@@ -123,9 +126,14 @@ impl TenantSetup {
             starts_programs: self.programs,
             environment: self.environment.clone(),
             share: Some(self.weight),
-            within: Some(self.own_folders()),
+            within: Some(within.collect()),
             ..HostOptions::default()
         }
+    }
+
+    /// The file of what is kept beside its journal.
+    fn file(&self) -> PathBuf {
+        self.state.join("serve.db")
     }
 
     /// The folders of its agents and plugins.
@@ -139,7 +147,7 @@ impl TenantSetup {
 
     /// The tenant, with the host that was made for it.
     pub fn tenant(self, host: Host) -> Tenant {
-        let file = Some(self.state.join("serve.db"));
+        let file = Some(self.file());
         Tenant { name: self.name, host, folders: self.folders, file, max_runs: self.max_runs, quota: self.quota }
     }
 }
@@ -272,9 +280,23 @@ pub fn is_origin(text: &str) -> bool {
             .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.origin().ascii_serialization() == text)
 }
 
+/// A path without links, and of what is not there yet without steps back.
+fn real(path: &Path) -> PathBuf {
+    let there = path.ancestors().find_map(|above| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?)));
+    let Some((mut real, rest)) = there else { return path.to_owned() };
+    for part in rest.components() {
+        match part {
+            Component::ParentDir => {
+                real.pop();
+            }
+            part => real.push(part),
+        }
+    }
+    real
+}
+
 /// Refuses folders that several tenants, or a tenant and the server, would share: files would be a way from one to the other.
 fn apart(tenants: &[TenantSetup], state: &Path) -> Result<(), Cause> {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut known: Vec<(String, PathBuf)> = vec![("the server's `state`".to_owned(), real(state))];
     for tenant in tenants {
         let own: Vec<PathBuf> = tenant.own_folders().iter().map(|path| real(path)).collect();

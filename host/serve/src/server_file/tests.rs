@@ -72,6 +72,8 @@ fn what_cannot_be_is_refused_by_name() {
         (&umbra("acme"), "in one another"),
         (&umbra("acme/more/../agents"), "in one another"),
         (&umbra("."), "the server's `state`"),
+        (&format!("{}plugins = ['none/../acme/agents/plugins']\n", umbra("umbra/agents")), "tenant `umbra`"),
+        (&format!("{}plugins = ['none/../state/tenants/acme']\n", umbra("umbra/agents")), "the server's `state`"),
     ] {
         let error = read(folder.path(), text).expect_err(text);
         assert!(error.contains(said) && error.contains("server.toml"), "{text}: {error}");

@@ -8,6 +8,7 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 use crate::desk::{ASK, COUNT, Desk, ECHO, ok, problem};
+use crate::site::{ACME, Premises, Setup, UMBRA};
 
 /// A tar archive of files.
 fn bundle(files: &[(&str, &str)]) -> Vec<u8> {
@@ -163,4 +164,19 @@ async fn only_whoever_administers_sends_agents() {
     assert_eq!(problem(desk.upload("x", &files).bearer_auth(&operate)).await["status"], 403);
     ok(desk.upload("x", &files).bearer_auth(&administer)).await;
     assert_eq!(problem(desk.delete("/agents/x").bearer_auth(&operate)).await["status"], 403);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_sends_agents_for_itself() {
+    let files = [("acme/echo/graph.yaml", ECHO.1), ("umbra/echo/graph.yaml", ECHO.1)];
+    let premises = Premises::set_up(Setup { files: &files, ..Setup::default() }).await;
+    let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
+    let sent = premises.ask(Method::POST, "/agents?agent_id=mine", Some(&acme));
+    let one = says("one");
+    ok(sent.header("content-type", "application/x-tar").body(bundle(&[("graph.yaml", one.as_str())]))).await;
+    let run = json!({ "agent_id": "mine", "input": "x" });
+    assert_eq!(ok(premises.post("/runs/wait", &acme, run.clone())).await["output"], "one");
+    assert_eq!(problem(premises.post("/runs/wait", &umbra, run.clone())).await["status"], 404);
+    let premises = premises.again().await;
+    assert_eq!(ok(premises.post("/runs/wait", &acme, run)).await["output"], "one");
 }
