@@ -18,6 +18,8 @@ use crate::problem::{Problem, shown};
 const MAX_NAME: usize = 64;
 /// Agents that may be sent.
 const MAX_SENT: usize = 1000;
+/// Files and folders that all of them together may have: further ones would not be looked at for agents.
+const MAX_FILES: usize = 20_000;
 /// How the names of folders begin that are not served: new ones, those that are being replaced, and those that are removed.
 const NEW: &str = ".new-";
 const OLD: &str = ".old-";
@@ -83,9 +85,16 @@ impl Agents {
             return Err(Problem::conflict(detail).with("limit", MAX_SENT));
         }
         let new = tempfile::Builder::new().prefix(NEW).tempdir_in(&sent).map_err(|error| Problem::internal(&error))?;
-        let folder = new.path().to_owned();
-        let unpacked = tokio::task::spawn_blocking(move || unpack(&bundle, &folder)).await;
-        unpacked.map_err(|error| Problem::internal(&error))??;
+        let (folder, all, before) = (new.path().to_owned(), sent.clone(), place.clone());
+        let unpacking = move || unpack(&bundle, &folder).map(|()| files(&all).saturating_sub(files(&before)));
+        let unpacked = tokio::task::spawn_blocking(unpacking).await;
+        let files = unpacked.map_err(|error| Problem::internal(&error))??;
+        if files >= MAX_FILES {
+            let detail = format!(
+                "all agents that were sent would have {files} files and folders, and the limit is {MAX_FILES}; delete one"
+            );
+            return Err(Problem::conflict(detail).with("limit", MAX_FILES));
+        }
         for found in self.check(new.path(), id).await? {
             let other =
                 self.find(&found).ok().filter(|(other, agent)| *other == found && !lies_below(agent.source(), &place));
@@ -189,6 +198,15 @@ impl Agents {
             }
         }
     }
+}
+
+/// How many files and folders lie in a folder; bundles are only so deep.
+fn files(folder: &Path) -> usize {
+    let within = |entry: &fs::DirEntry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => files(&entry.path()),
+        _ => 0,
+    };
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| 1 + within(&entry)).sum()
 }
 
 /// What was trusted at this path is not what lies there from now on.

@@ -123,6 +123,21 @@ async fn a_bundle_takes_the_name_of_no_other_agent_also_where_files_have_several
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_that_was_sent_has_only_so_many_files() {
+    let desk = Desk::with(&[ECHO]).await;
+    ok(desk.upload("one", &[("graph.yaml", &says("one"))])).await;
+    let full = desk.folder().join("runs.serve.agents/full");
+    fs::create_dir(&full).expect("made");
+    for number in 0..20_000 {
+        fs::write(full.join(format!("{number}")), "").expect("written");
+    }
+    let refused = problem(desk.upload("two", &[("graph.yaml", &says("two"))])).await;
+    assert_eq!((refused["status"].clone(), refused["limit"].clone()), (json!(409), json!(20_000)), "{refused}");
+    fs::remove_dir_all(&full).expect("removed");
+    ok(desk.upload("two", &[("graph.yaml", &says("two"))])).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_bundle_brings_grants_nothing_until_somebody_who_runs_the_server_trusts_it() {
     let graph = "name: reads\nstart: work\nnodes:\n  work: { type: script, script: scripts/work.js, next: done }\n  done: { type: end, output: \"{{said}}\" }\n";
     let script = "console.log(JSON.stringify({ said: process.env.DESK_SECRET ?? 'nothing' }))";
