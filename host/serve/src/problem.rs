@@ -247,7 +247,12 @@ impl From<HostError> for Problem {
 
 /// What somebody sent, as it can be shown: short, and on one line.
 pub(crate) fn shown(text: &str) -> String {
-    let short: String = text.chars().take(100).collect();
+    shortened(text, 100)
+}
+
+/// What somebody sent, on one line and with so many characters at most.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let short: String = text.chars().take(most).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
     format!("{}{more}", short.escape_debug())
 }

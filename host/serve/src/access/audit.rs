@@ -11,13 +11,16 @@ use serde_json::json;
 
 use super::caller::Caller;
 use super::rate::Rate;
-use crate::problem::shown;
+use crate::problem::{shortened, shown};
 use crate::tenant_name::TenantName;
 use crate::view::time;
 
 /// Lines a second about people whom nobody knows; of the others only the number is written down. Whoever has no key does not
 /// decide how large the file becomes.
 const UNKNOWN_LINES: u32 = 1;
+
+/// Characters of a path that are written down: all of one that has a route, so that it says what it was about.
+const MOST_OF_PATH: usize = 2048;
 
 /// Where what was asked is written down. Bodies are not.
 pub(crate) struct Audit(Option<Mutex<Log>>);
@@ -68,7 +71,7 @@ impl Audit {
             Caller::Local | Caller::Key(_) => Some(caller.id()),
         };
         let mut line = json!({
-            "at": time(SystemTime::now()), "key": key, "method": shown(method.as_str()), "path": shown(path),
+            "at": time(SystemTime::now()), "key": key, "method": shown(method.as_str()), "path": shortened(path, MOST_OF_PATH),
             "status": status.as_u16(),
         });
         if let Caller::Subject { issuer, subject, .. } = caller {
@@ -108,5 +111,15 @@ mod tests {
             audit.note(&Caller::Key("a".to_owned()), None, &Method::POST, "/runs", StatusCode::OK);
         }
         assert_eq!(lines() - of_unknown, 20, "those who are known have a line each");
+    }
+
+    #[test]
+    fn what_a_request_was_about_is_written_down_however_long_its_path_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("audit.jsonl");
+        let audit = Audit::open(Some(&file)).expect("opened");
+        let path = format!("/threads/{}/runs/one/cancel", "t".repeat(128));
+        audit.note(&Caller::Key("a".to_owned()), None, &Method::POST, &path, StatusCode::OK);
+        assert!(std::fs::read_to_string(&file).expect("read").contains(&path));
     }
 }
