@@ -330,8 +330,10 @@ struct ScheduleChange {
     cron: Option<String>,
     /// In which time zone
     zone: Option<String>,
-    /// What its runs are given
-    input: Option<Value>,
+    /// What its runs are given; null for nothing
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Value>)]
+    input: Option<Option<Value>>,
     /// What is kept with its runs
     #[schema(value_type = Option<Object>)]
     metadata: Option<Object>,
@@ -352,8 +354,10 @@ struct ScheduleChange {
 }
 
 /// A member that was given, also if it is null.
-pub(super) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::<String>::deserialize(deserializer).map(Some)
+pub(super) fn given<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
 }
 
 /// Change a schedule
@@ -374,7 +378,7 @@ async fn change(
     let mut body = before.clone();
     body.cron = wanted.cron.unwrap_or(body.cron);
     body.zone = wanted.zone.unwrap_or(body.zone);
-    body.input = wanted.input.or(body.input);
+    body.input = wanted.input.unwrap_or(body.input);
     body.metadata = wanted.metadata.unwrap_or(body.metadata);
     body.misfire = wanted.misfire.map_or(body.misfire, Misfire::from);
     body.grace_seconds = wanted.grace_seconds.map_or(body.grace_seconds, |seconds| seconds as u64);

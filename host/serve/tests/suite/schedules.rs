@@ -182,7 +182,8 @@ async fn a_schedule_is_changed_paused_and_deleted_and_says_why_nothing_was_begun
     let run = shown["firings"][0]["run_id"].as_str().expect("a run");
     assert_eq!(ok(desk.get(&format!("/runs/{run}"))).await["metadata"], json!({ "who": "me" }));
 
-    ok(desk.patch(&path, json!({ "ends_at": null, "cron": "0 7 * * *" }))).await;
+    let changed = ok(desk.patch(&path, json!({ "ends_at": null, "cron": "0 7 * * *", "input": null }))).await;
+    assert_eq!((changed["ends_at"].clone(), changed["input"].clone()), (Value::Null, Value::Null));
     fs::remove_dir_all(desk.folder().join("agents/echo")).expect("removed");
     until_async("it is gone", async || ok(desk.post("/agents/search", json!({}))).await == json!([])).await;
     until(&clock, 10).await;

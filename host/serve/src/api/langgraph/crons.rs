@@ -302,8 +302,10 @@ struct CronChange {
     schedule: Option<String>,
     /// In which time zone
     timezone: Option<String>,
-    /// What its runs are given
-    input: Option<Value>,
+    /// What its runs are given; null for nothing
+    #[serde(default, deserialize_with = "given")]
+    #[schema(value_type = Option<Value>)]
+    input: Option<Option<Value>>,
     /// What is kept with its runs
     #[schema(value_type = Option<Object>)]
     metadata: Option<Object>,
@@ -362,7 +364,7 @@ async fn change(
     let mut body = before.clone();
     body.cron = wanted.schedule.unwrap_or(body.cron);
     body.zone = wanted.timezone.unwrap_or(body.zone);
-    body.input = wanted.input.or(body.input);
+    body.input = wanted.input.unwrap_or(body.input);
     body.metadata = wanted.metadata.unwrap_or(body.metadata);
     body.enabled = wanted.enabled.unwrap_or(body.enabled);
     if let Some(ends) = wanted.end_time {
