@@ -17,17 +17,19 @@ pub(crate) struct Follower {
     in_hand: Arc<InHand>,
     run: RunId,
     after: u64,
+    /// Whether it was said that every entry was read
+    has_caught_up: bool,
     /// Whether the last entry was a cancellation
     is_cancelled: bool,
 }
 
 impl Follower {
     pub(crate) fn new(store: Arc<dyn RunStore>, in_hand: Arc<InHand>, run: RunId, after: u64) -> Self {
-        Follower { store, in_hand, run, after, is_cancelled: false }
+        Follower { store, in_hand, run, after, has_caught_up: false, is_cancelled: false }
     }
 
-    /// Further entries; waits for them as long as the run goes on. None when it rests: it has ended, or waits for a person, or
-    /// nobody works on it.
+    /// Further entries; waits for them as long as the run goes on. None at all once, when everything was read that there was. Nothing
+    /// when it rests: it has ended, or waits for a person, or nobody works on it.
     ///
     /// Whoever drops this while it waits misses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<NumberedEntry>>, JournalError> {
@@ -50,6 +52,9 @@ impl Follower {
             };
             if rests {
                 return Ok(None);
+            }
+            if !std::mem::replace(&mut self.has_caught_up, true) {
+                return Ok(Some(Vec::new()));
             }
             let grown = self.store.grown(&self.run, self.after);
             match (status, live) {

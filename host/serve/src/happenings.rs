@@ -3,10 +3,10 @@
 //! Entries are read from the store and happenings arrive in memory, each as fast as it can. What keeps them in order is that a turn
 //! is told in both: a happening says that the turn at this place is committed, and an entry is what was committed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use hotcell_runtime::{Entry, Fact};
+use hotcell_runtime::{Entry, EntryPath, Fact};
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
 
 /// Happenings of a run that are kept for a client that reads slowly; what is older is left out for it, and for nobody else.
@@ -21,10 +21,20 @@ pub(crate) enum Happening {
     Completed(Arc<str>),
 }
 
+/// What whoever begins to listen to a run hears of it.
+pub(crate) struct Heard {
+    /// What happens from now on
+    pub(crate) receiver: broadcast::Receiver<Happening>,
+    /// What is told of the turns that are under way, by their numbers
+    pub(crate) open: BTreeMap<u64, Arc<str>>,
+}
+
 /// Those of one run, for one client that reads its entries.
 pub(crate) struct Happenings {
     /// Whether the first of its entries is still to be told, before which nothing happened
     is_new: bool,
+    /// What is told of turns that were under way when the client came, by their numbers, until it was told
+    open: BTreeMap<u64, Arc<str>>,
     /// None when nothing more will come
     receiver: Option<broadcast::Receiver<Happening>>,
     /// Came, and was not told
@@ -35,8 +45,21 @@ pub(crate) struct Happenings {
 
 impl Happenings {
     /// For a client that has seen the entries up to the one with this number.
-    pub(crate) fn new(receiver: Option<broadcast::Receiver<Happening>>, seen: u64) -> Self {
-        Happenings { is_new: seen == 0, receiver, waiting: VecDeque::new(), told: VecDeque::new() }
+    pub(crate) fn new(heard: Option<Heard>, seen: u64) -> Self {
+        let (receiver, open) = heard.map_or_else(Default::default, |heard| (Some(heard.receiver), heard.open));
+        Happenings { is_new: seen == 0, open, receiver, waiting: VecDeque::new(), told: VecDeque::new() }
+    }
+
+    /// What is told when every entry was told that there was: the turns that are under way.
+    pub(crate) fn caught_up(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.open).into_values().collect()
+    }
+
+    /// What is told of turns that began before something of one of them was committed.
+    fn begun(&mut self, place: &EntryPath) -> Vec<Arc<str>> {
+        let Some(turn) = place.turn().filter(|_| !self.open.is_empty()) else { return Vec::new() };
+        let later = self.open.split_off(&(turn + 1));
+        std::mem::replace(&mut self.open, later).into_values().collect()
     }
 
     /// What is told next, as JSON; waits for ever when there is nothing more. Whoever drops this while it waits misses nothing.
@@ -61,13 +84,18 @@ impl Happenings {
         if std::mem::take(&mut self.is_new) {
             return Vec::new();
         }
-        let Fact::Completed(_) = &entry.fact else { return std::iter::from_fn(|| self.pop()).collect() };
+        let mut before = self.begun(&entry.place);
+        let Fact::Completed(_) = &entry.fact else {
+            before.extend(std::iter::from_fn(|| self.pop()));
+            return before;
+        };
         let place = entry.place.as_str();
         let is_it = |happening: &Happening| matches!(happening, Happening::Completed(of) if **of == *place);
         if let Some(at) = self.waiting.iter().position(is_it) {
-            return self.waiting.drain(..=at).filter_map(Happening::live).collect();
+            before.extend(self.waiting.drain(..=at).filter_map(Happening::live));
+            return before;
         }
-        let before = std::iter::from_fn(|| self.pop()).collect();
+        before.extend(std::iter::from_fn(|| self.pop()));
         if self.receiver.is_some() && !entry.place.is_step() {
             push(&mut self.told, place.into());
         }
@@ -77,7 +105,9 @@ impl Happenings {
     /// What is left when the last entry was told.
     pub(crate) fn rest(&mut self) -> Vec<Arc<str>> {
         self.take_what_came();
-        self.waiting.drain(..).filter_map(Happening::live).collect()
+        let mut rest = self.caught_up();
+        rest.extend(self.waiting.drain(..).filter_map(Happening::live));
+        rest
     }
 
     fn take_what_came(&mut self) {
@@ -96,7 +126,7 @@ impl Happenings {
 
     /// The next one, unless it happened after a turn whose entry is still to be told.
     fn pop(&mut self) -> Option<Arc<str>> {
-        if self.is_new {
+        if self.is_new || !self.open.is_empty() {
             return None;
         }
         while let Some(Happening::Completed(place)) = self.waiting.front() {
@@ -128,7 +158,7 @@ fn push<T>(kept: &mut VecDeque<T>, new: T) {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
-    use hotcell_runtime::{Completed, EntryPath};
+    use hotcell_runtime::Completed;
 
     use super::*;
 
@@ -145,6 +175,11 @@ mod tests {
             account: Default::default(),
         };
         Entry { place: EntryPath::from(place.to_owned()), fact: Fact::Completed(done) }
+    }
+
+    fn heard(sender: &broadcast::Sender<Happening>, open: &[(u64, &str)]) -> Option<Heard> {
+        let open = open.iter().map(|(turn, text)| (*turn, (*text).into())).collect();
+        Some(Heard { receiver: sender.subscribe(), open })
     }
 
     fn live(text: &str) -> Happening {
@@ -168,7 +203,7 @@ mod tests {
     #[test]
     fn it_is_told_where_it_happened() {
         let sender = broadcast::Sender::new(KEPT);
-        let mut happenings = Happenings::new(Some(sender.subscribe()), 0);
+        let mut happenings = Happenings::new(heard(&sender, &[]), 0);
         let send = |all: Vec<Happening>| all.into_iter().for_each(|one| drop(sender.send(one)));
         // The entry is read late.
         send(vec![live("1 begins"), done("1"), live("2 begins")]);
@@ -192,7 +227,7 @@ mod tests {
     #[test]
     fn entries_that_are_told_to_others_stop_nothing() {
         let sender = broadcast::Sender::new(KEPT);
-        let mut happenings = Happenings::new(Some(sender.subscribe()), 4);
+        let mut happenings = Happenings::new(heard(&sender, &[]), 4);
         // The client came back and has seen the entry of turn 1.
         for happening in [done("1"), live("2 begins"), done("2"), live("3 begins")] {
             sender.send(happening).unwrap();
@@ -204,10 +239,28 @@ mod tests {
         assert!(happenings.rest().is_empty());
     }
 
+    /// Two turns are under way when a client comes that has seen four entries.
+    #[test]
+    fn who_comes_late_is_told_what_is_under_way() {
+        let sender = broadcast::Sender::new(KEPT);
+        let come = || Happenings::new(heard(&sender, &[(3, "3 begins"), (4, "4 begins")]), 4);
+        let asked = Entry { place: EntryPath::of_turn(3), fact: Fact::Waiting };
+        let (mut late, mut later) = (come(), come());
+        sender.send(live("3 works")).unwrap();
+        assert!(now(&mut late).is_empty(), "entries before that may be left");
+        assert!(late.before(&completed("2")).is_empty());
+        assert_eq!(texts(&late.before(&asked)), ["3 begins"]);
+        assert_eq!(texts(&late.caught_up()), ["4 begins"]);
+        assert_eq!(texts(&now(&mut late)), ["3 works"]);
+        assert_eq!(texts(&later.caught_up()), ["3 begins", "4 begins"]);
+        assert!(later.caught_up().is_empty());
+        assert_eq!(texts(&now(&mut later)), ["3 works"]);
+    }
+
     #[test]
     fn no_more_is_kept_than_a_few() {
         let sender = broadcast::Sender::new(4);
-        let mut happenings = Happenings::new(Some(sender.subscribe()), 4);
+        let mut happenings = Happenings::new(heard(&sender, &[]), 4);
         for number in 0..10 {
             sender.send(live(&number.to_string())).unwrap();
         }

@@ -1,6 +1,6 @@
 //! Runs that this process has in hand: those that it works on, and those that it is about to go on with.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
@@ -8,11 +8,13 @@ use hotcell_runtime::{Counted, Event, Observer, People, Question, RunId, RunRepo
 use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::happenings::{Happening, KEPT};
+use crate::happenings::{Happening, Heard, KEPT};
 
 /// A run that this process has in hand.
 pub(crate) struct Live {
     events: broadcast::Sender<Happening>,
+    /// The turns that have begun and are not completed, each with what is told of that
+    open: Mutex<BTreeMap<u64, Arc<str>>>,
     /// Cancelled when nobody has it in hand any more
     pub(crate) done: CancellationToken,
     /// How it stood when it gave control back last
@@ -21,8 +23,33 @@ pub(crate) struct Live {
 
 impl Live {
     /// What happens from now on and is not committed: nodes that begin, pieces of a model's text.
-    pub(crate) fn events(&self) -> broadcast::Receiver<Happening> {
-        self.events.subscribe()
+    pub(crate) fn events(&self) -> Heard {
+        // Whatever is told is in one of them, and in one only.
+        let open = self.open();
+        Heard { receiver: self.events.subscribe(), open: open.clone() }
+    }
+
+    fn open(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<str>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells something to those who listen.
+    fn tell(&self, event: &Event<'_>) {
+        let is_heard = self.events.receiver_count() > 0;
+        let happening = match event {
+            Event::NodeStarted { .. } | Event::NodeCompleted { .. } => happening(event),
+            _ if is_heard => happening(event),
+            _ => None,
+        };
+        let Some(happening) = happening else { return };
+        let mut open = self.open();
+        match (event, &happening) {
+            (Event::NodeStarted { turn, .. }, Happening::Live(text)) => drop(open.insert(*turn, text.clone())),
+            (Event::NodeCompleted { turn, .. }, _) => drop(open.remove(turn)),
+            _ => {}
+        }
+        // Nobody need listen.
+        let _ = self.events.send(happening);
     }
 
     /// How it stood when it gave control back last, in this process.
@@ -59,7 +86,8 @@ impl InHand {
         let mut runs = self.runs();
         let (holds, live) = runs.entry(run.clone()).or_insert_with(|| {
             let events = broadcast::Sender::new(KEPT);
-            (0, Arc::new(Live { events, done: CancellationToken::new(), report: Mutex::default() }))
+            let open = Mutex::default();
+            (0, Arc::new(Live { events, open, done: CancellationToken::new(), report: Mutex::default() }))
         });
         *holds += 1;
         Hold { run: run.clone(), live: live.clone(), all: self.clone() }
@@ -90,7 +118,7 @@ pub(crate) struct Begun {
     pub(crate) run: RunId,
     pub(crate) live: Arc<Live>,
     /// What happens in it from its beginning on, for whoever wanted to listen
-    pub(crate) events: Option<broadcast::Receiver<Happening>>,
+    pub(crate) events: Option<Heard>,
 }
 
 /// Tells what happens in a run to those who listen, and its name to whoever began it. Nobody is there to answer: questions wait
@@ -162,9 +190,8 @@ impl Observer for Told {
             }
             return;
         }
-        let Some(hold) = self.hold.get().filter(|hold| hold.live.events.receiver_count() > 0) else { return };
-        if let Some(happening) = happening(event) {
-            let _ = hold.live.events.send(happening);
+        if let Some(hold) = self.hold.get() {
+            hold.live.tell(event);
         }
     }
 

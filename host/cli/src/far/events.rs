@@ -56,10 +56,10 @@ impl Teller {
                 if let Some(turn) = turn {
                     self.nodes.insert(turn, node.to_owned());
                     let began = (turn, node.to_owned());
-                    if self.again.remove(&began) {
+                    // Whoever follows a run once more is told what is under way.
+                    if self.again.remove(&began) || !self.open.insert(began) {
                         return;
                     }
-                    self.open.insert(began);
                 }
             }
             Some("within") => {

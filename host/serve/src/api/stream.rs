@@ -17,7 +17,6 @@ use futures::future::BoxFuture;
 use futures::{FutureExt as _, Stream, stream};
 use hotcell_runtime::{JournalError, NumberedEntry, RunId, RunRecord};
 use http::{HeaderMap, StatusCode};
-use tokio::sync::broadcast;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -26,7 +25,7 @@ use super::langgraph;
 use super::params::{Query, bad};
 use super::runs::{AnyRun, OnDisconnect, begin, located};
 use crate::follow::Follower;
-use crate::happenings::{Happening, Happenings};
+use crate::happenings::{Happenings, Heard};
 use crate::leash::Leash;
 use crate::live::Begun;
 use crate::problem::{Problem, shown};
@@ -225,7 +224,7 @@ pub(super) fn sse<T: Telling>(
     server: &Server,
     run: &RunId,
     after: u64,
-    live: Option<broadcast::Receiver<Happening>>,
+    heard: Option<Heard>,
     leash: Leash,
     mut telling: T,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + use<T>> {
@@ -234,7 +233,7 @@ pub(super) fn sse<T: Telling>(
         server: server.clone(),
         run: run.clone(),
         step: Some(step(server.runs().follow(run.clone(), after))),
-        happenings: Happenings::new(live, after),
+        happenings: Happenings::new(heard, after),
         ready,
         leash,
         telling,
@@ -273,6 +272,10 @@ impl<T: Telling> Streaming<T> {
         self.step = None;
         let problem = match read {
             Ok(Some(entries)) => {
+                if entries.is_empty() {
+                    let under_way = self.happenings.caught_up();
+                    under_way.iter().for_each(|begun| self.ready.extend(self.telling.live(begun)));
+                }
                 for entry in &entries {
                     let happened = self.happenings.before(&entry.entry);
                     happened.iter().for_each(|happened| self.ready.extend(self.telling.live(happened)));

@@ -13,7 +13,7 @@ use hotcell_runtime::{Entry, Fact, RunId, RunStatus};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -24,7 +24,7 @@ use super::outcome::Come;
 use super::reply::{Refused, documented};
 use super::tenant::Tenant;
 use crate::api::extract::Json;
-use crate::happenings::{Happening, Happenings};
+use crate::happenings::{Happenings, Heard};
 use crate::leash::Leash;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -210,7 +210,7 @@ async fn follow(
     mesh: &Mesh,
     run: &RunId,
     session: &str,
-    live: Option<broadcast::Receiver<Happening>>,
+    heard: Option<Heard>,
     events: &mpsc::Sender<Event>,
 ) -> Result<Value, Problem> {
     let send = async |name: &str, data: Value| {
@@ -218,7 +218,7 @@ async fn follow(
     };
     send("start", json!({ "session_id": session, "run_id": run.as_str() })).await;
     let (mut come, mut follower) = (Come::default(), server.runs().follow(run.clone(), 0));
-    let mut happenings = Happenings::new(live, 0);
+    let mut happenings = Happenings::new(heard, 0);
     let tell = async |happened: &str| {
         if let Some((name, data)) = shown(mesh, happened) {
             send(name, data).await;
@@ -236,6 +236,11 @@ async fn follow(
             }
         };
         let Some(entries) = entries else { break };
+        if entries.is_empty() {
+            for begun in happenings.caught_up() {
+                tell(&begun).await;
+            }
+        }
         for numbered in &entries {
             for happened in happenings.before(&numbered.entry) {
                 tell(&happened).await;
