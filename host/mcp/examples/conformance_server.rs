@@ -9,10 +9,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use hotcell_mcp::{
-    Answer, Asked, Asks, CallContext, Called, Catalog, CatalogError, Client, Content, Elicited, HttpSettings, Identity,
-    LogLevel, OfferedTool, serve_http, serve_stdio,
+    Answer, Asked, Asks, CallContext, Called, Calling, Catalog, CatalogError, Client, Content, Elicited, HttpSettings,
+    Identity, LogLevel, OfferedTool, serve_http, serve_stdio,
 };
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -109,7 +108,6 @@ fn call_later(name: &str, context: &CallContext) -> Result<Answer, CatalogError>
     })
 }
 
-#[async_trait]
 impl Catalog for Suite {
     fn tools(&self, _client: &Client) -> Vec<OfferedTool> {
         let plain = [
@@ -148,86 +146,85 @@ impl Catalog for Suite {
         tools
     }
 
-    async fn call(
-        &self,
-        name: &str,
-        arguments: Map<String, Value>,
-        context: CallContext,
-    ) -> Result<Answer, CatalogError> {
-        if name.starts_with("test_input_required_result_") {
-            return call_later(name, &context);
-        }
-        let called = match name {
-            "test_simple_text" => Called::text("This is a simple text response for testing."),
-            "test_image_content" => of(vec![image()]),
-            "test_audio_content" => {
-                of(vec![Content::Audio { mime_type: "audio/wav".to_owned(), data: SILENCE.to_owned() }])
+    fn call<'a>(&'a self, name: &'a str, arguments: Map<String, Value>, context: CallContext) -> Calling<'a> {
+        Box::pin(async move {
+            if name.starts_with("test_input_required_result_") {
+                return call_later(name, &context);
             }
-            "test_embedded_resource" => {
-                of(vec![document("test://embedded-resource", "text/plain", "This is an embedded resource content.")])
-            }
-            "test_multiple_content_types" => of(vec![
-                Content::Text("Multiple content types test:".to_owned()),
-                image(),
-                document("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),
-            ]),
-            "test_tool_with_logging" => {
-                context.log(LogLevel::Info, "Tool execution started");
-                pause().await;
-                context.log(LogLevel::Info, "Tool processing data");
-                pause().await;
-                context.log(LogLevel::Info, "Tool execution completed");
-                Called::text("Logged three lines.")
-            }
-            "test_tool_with_progress" => {
-                for done in [0.0, 50.0, 100.0] {
-                    context.progress(done, Some(100.0), None);
-                    pause().await;
+            let called = match name {
+                "test_simple_text" => Called::text("This is a simple text response for testing."),
+                "test_image_content" => of(vec![image()]),
+                "test_audio_content" => {
+                    of(vec![Content::Audio { mime_type: "audio/wav".to_owned(), data: SILENCE.to_owned() }])
                 }
-                Called::text("Told progress three times.")
-            }
-            "test_error_handling" => Called::failed("This tool intentionally returns an error for testing"),
-            "test_elicitation" => {
-                let message = arguments.get("message").and_then(Value::as_str).unwrap_or_default();
-                let properties = json!({
-                    "username": { "type": "string", "description": "User's response" },
-                    "email": { "type": "string", "description": "User's email address" }
-                });
-                ask(&context, "User response", message, properties, json!(["username", "email"])).await
-            }
-            "test_elicitation_sep1034_defaults" => {
-                let properties = json!({
-                    "name": { "type": "string", "default": "John Doe" },
-                    "age": { "type": "integer", "default": 30 },
-                    "score": { "type": "number", "default": 95.5 },
-                    "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
-                    "verified": { "type": "boolean", "default": true }
-                });
-                ask(&context, "Elicitation completed", "Please check the defaults", properties, json!([])).await
-            }
-            "test_elicitation_sep1330_enums" => {
-                let titled = |names: [&str; 3]| {
-                    let values = ["value1", "value2", "value3"];
-                    let options =
-                        values.iter().zip(names).map(|(value, title)| json!({ "const": value, "title": title }));
-                    Value::Array(options.collect())
-                };
-                let first = titled(["First Option", "Second Option", "Third Option"]);
-                let choice = titled(["First Choice", "Second Choice", "Third Choice"]);
-                let options = json!(["option1", "option2", "option3"]);
-                let properties = json!({
-                    "untitledSingle": { "type": "string", "enum": options },
-                    "titledSingle": { "type": "string", "oneOf": first },
-                    "legacyEnum": { "type": "string", "enum": ["opt1", "opt2", "opt3"],
-                        "enumNames": ["Option One", "Option Two", "Option Three"] },
-                    "untitledMulti": { "type": "array", "items": { "type": "string", "enum": options } },
-                    "titledMulti": { "type": "array", "items": { "anyOf": choice } }
-                });
-                ask(&context, "Elicitation completed", "Please choose", properties, json!([])).await
-            }
-            _ => Called::text("Accepted."),
-        };
-        Ok(called.into())
+                "test_embedded_resource" => of(vec![document(
+                    "test://embedded-resource",
+                    "text/plain",
+                    "This is an embedded resource content.",
+                )]),
+                "test_multiple_content_types" => of(vec![
+                    Content::Text("Multiple content types test:".to_owned()),
+                    image(),
+                    document("test://mixed-content-resource", "application/json", r#"{"test":"data","value":123}"#),
+                ]),
+                "test_tool_with_logging" => {
+                    context.log(LogLevel::Info, "Tool execution started");
+                    pause().await;
+                    context.log(LogLevel::Info, "Tool processing data");
+                    pause().await;
+                    context.log(LogLevel::Info, "Tool execution completed");
+                    Called::text("Logged three lines.")
+                }
+                "test_tool_with_progress" => {
+                    for done in [0.0, 50.0, 100.0] {
+                        context.progress(done, Some(100.0), None);
+                        pause().await;
+                    }
+                    Called::text("Told progress three times.")
+                }
+                "test_error_handling" => Called::failed("This tool intentionally returns an error for testing"),
+                "test_elicitation" => {
+                    let message = arguments.get("message").and_then(Value::as_str).unwrap_or_default();
+                    let properties = json!({
+                        "username": { "type": "string", "description": "User's response" },
+                        "email": { "type": "string", "description": "User's email address" }
+                    });
+                    ask(&context, "User response", message, properties, json!(["username", "email"])).await
+                }
+                "test_elicitation_sep1034_defaults" => {
+                    let properties = json!({
+                        "name": { "type": "string", "default": "John Doe" },
+                        "age": { "type": "integer", "default": 30 },
+                        "score": { "type": "number", "default": 95.5 },
+                        "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
+                        "verified": { "type": "boolean", "default": true }
+                    });
+                    ask(&context, "Elicitation completed", "Please check the defaults", properties, json!([])).await
+                }
+                "test_elicitation_sep1330_enums" => {
+                    let titled = |names: [&str; 3]| {
+                        let values = ["value1", "value2", "value3"];
+                        let options =
+                            values.iter().zip(names).map(|(value, title)| json!({ "const": value, "title": title }));
+                        Value::Array(options.collect())
+                    };
+                    let first = titled(["First Option", "Second Option", "Third Option"]);
+                    let choice = titled(["First Choice", "Second Choice", "Third Choice"]);
+                    let options = json!(["option1", "option2", "option3"]);
+                    let properties = json!({
+                        "untitledSingle": { "type": "string", "enum": options },
+                        "titledSingle": { "type": "string", "oneOf": first },
+                        "legacyEnum": { "type": "string", "enum": ["opt1", "opt2", "opt3"],
+                            "enumNames": ["Option One", "Option Two", "Option Three"] },
+                        "untitledMulti": { "type": "array", "items": { "type": "string", "enum": options } },
+                        "titledMulti": { "type": "array", "items": { "anyOf": choice } }
+                    });
+                    ask(&context, "Elicitation completed", "Please choose", properties, json!([])).await
+                }
+                _ => Called::text("Accepted."),
+            };
+            Ok(called.into())
+        })
     }
 }
 

@@ -30,8 +30,8 @@ pub use error::{FailedExchange, McpError, ServeError, SettingsError};
 pub use exchange::{Elicited, LogLevel};
 pub use hotcell_tls::TlsFiles;
 pub use server::{
-    Answer, Asked, Asks, CLIENT_BACK_WITHIN, CallContext, Called, Catalog, CatalogError, Client, Content, ElicitError,
-    GoingOn, HttpServer, HttpSettings, Identity, McpService, OfferedTool, SessionOwner, serve_http, serve_pipe,
-    serve_stdio,
+    Answer, Asked, Asks, CLIENT_BACK_WITHIN, CallContext, Called, Calling, Catalog, CatalogError, Client, Content,
+    ElicitError, GoingOn, HttpServer, HttpSettings, Identity, McpService, OfferedTool, SessionOwner, serve_http,
+    serve_pipe, serve_stdio,
 };
 pub use settings::{Limits, ServerSettings, Transport, parse_servers};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hotcell_engine::{Outcome, RunInput};
 use hotcell_graph::Object;
 use hotcell_graph::json_schema::JsonSchema;
@@ -19,25 +19,27 @@ use crate::ticket::Ticket;
 /// The field of a form that is the answer to a question.
 const ANSWER: &str = "answer";
 
+/// What comes of something that is done with a run.
+pub type Resting<'a> = BoxFuture<'a, Result<Rested, String>>;
+
 /// Carries out the runs of agents that are called as tools.
-#[async_trait]
 pub trait AgentRuns: Send + Sync {
     /// Begins a run, and gives how it stands when it rests. Where the client [can be asked](CallContext::can_ask) meanwhile,
     /// a run that rests with a question is one whose question was put to it.
     ///
     /// # Errors
     /// Why the run cannot be begun, in words for whoever called.
-    async fn begin(&self, agent: &Arc<Agent>, given: RunInput, call: &CallContext) -> Result<Rested, String>;
+    fn begin<'a>(&'a self, agent: &'a Arc<Agent>, given: RunInput, call: &'a CallContext) -> Resting<'a>;
 
     /// Hands answers, by the ids of their questions, to a run that rests, and gives how it stands when it rests again. A
     /// question that takes no answer any more is left out.
     ///
     /// # Errors
     /// Why it cannot go on, in words for whoever called.
-    async fn go_on(&self, run: &RunRecord, answers: Answers, call: &CallContext) -> Result<Rested, String>;
+    fn go_on<'a>(&'a self, run: &'a RunRecord, answers: Answers, call: &'a CallContext) -> Resting<'a>;
 
     /// The run of this name, if the client may know of it.
-    async fn find(&self, run: &str, call: &CallContext) -> Option<RunRecord>;
+    fn find<'a>(&'a self, run: &'a str, call: &'a CallContext) -> BoxFuture<'a, Option<RunRecord>>;
 
     /// Whether whoever calls may answer questions.
     fn may_answer(&self, call: &CallContext) -> bool;

@@ -3,47 +3,51 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hotcell_engine::{Event, Observer, Outcome, People, RunError, RunInput, RunReport};
 use hotcell_journal::{JournalError, Question, RunId, RunRecord, RunStatus, open_questions};
 use hotcell_mcp::CallContext;
 
 use crate::agent::Agent;
-use crate::agent_tool::{AgentRuns, Answers, Rested, answer_of, answer_schema, check_answers, is_for_client};
+use crate::agent_tool::{AgentRuns, Answers, Rested, Resting, answer_of, answer_schema, check_answers, is_for_client};
 use crate::host::{Host, HostError, Session};
 
-#[async_trait]
 impl AgentRuns for Host {
-    async fn begin(&self, agent: &Arc<Agent>, given: RunInput, call: &CallContext) -> Result<Rested, String> {
-        self.run(agent, given, session(call)).await.map(rested).map_err(|error| error.to_string())
+    fn begin<'a>(&'a self, agent: &'a Arc<Agent>, given: RunInput, call: &'a CallContext) -> Resting<'a> {
+        Box::pin(
+            async move { self.run(agent, given, session(call)).await.map(rested).map_err(|error| error.to_string()) },
+        )
     }
 
-    async fn go_on(&self, run: &RunRecord, answers: Answers, call: &CallContext) -> Result<Rested, String> {
-        let history = self.journal().history(&run.id).await.map_err(|error| error.to_string())?;
-        let entries = history.whole().map_err(|error| error.to_string())?;
-        check_answers(&open_questions(&entries), &answers)?;
-        for (question, text) in &answers {
-            match self.answer(run.id.as_str(), Some(question), text).await {
-                Ok(_) | Err(HostError::Journal(JournalError::NotAsked { .. } | JournalError::Expired { .. })) => {}
-                // Whoever answered before has had it ended.
-                Err(HostError::NothingAsked { .. } | HostError::WhichQuestion { .. }) => {}
-                Err(error) => return Err(error.to_string()),
+    fn go_on<'a>(&'a self, run: &'a RunRecord, answers: Answers, call: &'a CallContext) -> Resting<'a> {
+        Box::pin(async move {
+            let history = self.journal().history(&run.id).await.map_err(|error| error.to_string())?;
+            let entries = history.whole().map_err(|error| error.to_string())?;
+            check_answers(&open_questions(&entries), &answers)?;
+            for (question, text) in &answers {
+                match self.answer(run.id.as_str(), Some(question), text).await {
+                    Ok(_) | Err(HostError::Journal(JournalError::NotAsked { .. } | JournalError::Expired { .. })) => {}
+                    // Whoever answered before has had it ended.
+                    Err(HostError::NothingAsked { .. } | HostError::WhichQuestion { .. }) => {}
+                    Err(error) => return Err(error.to_string()),
+                }
             }
-        }
-        match self.wake(run.id.as_str(), session(call)).await {
-            Ok(Some(report)) => Ok(rested(report)),
-            Ok(None) => Ok(Rested::standing(run, Outcome::Paused)),
-            Err(HostError::Run(RunError::Ended { .. })) => {
-                let run = self.journal().find(run.id.as_str()).await.map_err(|error| error.to_string())?;
-                let outcome = outcome_of(&run, Vec::new());
-                let state = self.state_of(&run).await.map_err(|error| error.to_string())?;
-                Ok(Rested { state, ..Rested::standing(&run, outcome) })
+            match self.wake(run.id.as_str(), session(call)).await {
+                Ok(Some(report)) => Ok(rested(report)),
+                Ok(None) => Ok(Rested::standing(run, Outcome::Paused)),
+                Err(HostError::Run(RunError::Ended { .. })) => {
+                    let run = self.journal().find(run.id.as_str()).await.map_err(|error| error.to_string())?;
+                    let outcome = outcome_of(&run, Vec::new());
+                    let state = self.state_of(&run).await.map_err(|error| error.to_string())?;
+                    Ok(Rested { state, ..Rested::standing(&run, outcome) })
+                }
+                Err(error) => Err(error.to_string()),
             }
-            Err(error) => Err(error.to_string()),
-        }
+        })
     }
 
-    async fn find(&self, run: &str, _call: &CallContext) -> Option<RunRecord> {
-        self.journal().find(run).await.ok()
+    fn find<'a>(&'a self, run: &'a str, _call: &'a CallContext) -> BoxFuture<'a, Option<RunRecord>> {
+        Box::pin(async move { self.journal().find(run).await.ok() })
     }
 
     fn may_answer(&self, _call: &CallContext) -> bool {

@@ -53,7 +53,9 @@ mod tools;
 mod web;
 
 pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, OutsideCallError, Which};
-pub use agent_tool::{AgentRuns, AgentTool, Answers, Rested, answer_of, answer_schema, check_answers, is_for_client};
+pub use agent_tool::{
+    AgentRuns, AgentTool, Answers, Rested, Resting, answer_of, answer_schema, check_answers, is_for_client,
+};
 pub use as_json::{diagnostic_json, outcome_json, report_json};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
 pub use called::{PROMPT, called_with, input_schema, output_schema};

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, UNIX_EPOCH};
 
-use async_trait::async_trait;
 use futures::future::BoxFuture;
-use hotcell_mcp::{Answer, CallContext, Catalog, CatalogError, Client, OfferedTool};
+use hotcell_mcp::{CallContext, Calling, Catalog, Client, OfferedTool};
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
@@ -65,14 +64,13 @@ impl LiveCatalog {
     }
 }
 
-#[async_trait]
 impl Catalog for LiveCatalog {
     fn tools(&self, client: &Client) -> Vec<OfferedTool> {
         self.now().tools(client)
     }
 
-    async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Answer, CatalogError> {
-        self.now().call(name, arguments, call).await
+    fn call<'a>(&'a self, name: &'a str, arguments: Map<String, Value>, call: CallContext) -> Calling<'a> {
+        Box::pin(async move { self.now().call(name, arguments, call).await })
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

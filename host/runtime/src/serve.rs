@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use hotcell_graph::diagnostic::Diagnostic;
-use hotcell_mcp::{Answer, CallContext, Catalog, CatalogError, Client, OfferedTool};
+use hotcell_mcp::{CallContext, Calling, Catalog, CatalogError, Client, OfferedTool};
 use hotcell_plugins::FolderError;
 use serde_json::{Map, Value};
 
@@ -116,20 +115,21 @@ impl ToolCatalog {
     }
 }
 
-#[async_trait]
 impl Catalog for ToolCatalog {
     fn tools(&self, _client: &Client) -> Vec<OfferedTool> {
         self.all().cloned().collect()
     }
 
-    async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Answer, CatalogError> {
-        if let Some(tool) = self.plugins.iter().find(|tool| tool.offered.name == name) {
-            return tool.call(&arguments, &call).await;
-        }
-        match self.agents.iter().find(|tool| tool.offered().name == name) {
-            Some(tool) => tool.call(&arguments, &call, self.host()).await,
-            None => Err(CatalogError::Unavailable(format!("there is no tool `{name}`"))),
-        }
+    fn call<'a>(&'a self, name: &'a str, arguments: Map<String, Value>, call: CallContext) -> Calling<'a> {
+        Box::pin(async move {
+            if let Some(tool) = self.plugins.iter().find(|tool| tool.offered.name == name) {
+                return tool.call(&arguments, &call).await;
+            }
+            match self.agents.iter().find(|tool| tool.offered().name == name) {
+                Some(tool) => tool.call(&arguments, &call, self.host()).await,
+                None => Err(CatalogError::Unavailable(format!("there is no tool `{name}`"))),
+            }
+        })
     }
 }
 

@@ -68,7 +68,8 @@ impl Server {
         let roots = settings.folders.iter().map(|path| Root { path: path.clone(), is_sent: false });
         let sent = settings.file.as_deref().map(|file| Root { path: place_of(file), is_sent: true });
         let roots = roots.chain(sent).collect();
-        let agents = Arc::new(Agents::load(host.clone(), store.clone(), roots).await?);
+        // The files of one tenant keep no other one from being served.
+        let agents = Arc::new(Agents::load(host.clone(), store.clone(), roots, tenant.is_none()).await?);
         Ok(Server(Arc::new(Inner {
             meshes: Meshes::of(&agents),
             schedules: Schedules::default(),

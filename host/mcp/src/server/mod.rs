@@ -13,7 +13,8 @@ mod question;
 mod service;
 mod stdio;
 
-use async_trait::async_trait;
+use std::pin::Pin;
+
 use serde_json::{Map, Value};
 use thiserror::Error;
 use tokio::sync::watch;
@@ -137,8 +138,10 @@ pub enum CatalogError {
     Unavailable(String),
 }
 
+/// What comes of a call of a tool.
+pub type Calling<'a> = Pin<Box<dyn Future<Output = Result<Answer, CatalogError>> + Send + 'a>>;
+
 /// The tools that a server lists and calls.
-#[async_trait]
 pub trait Catalog: Send + Sync + 'static {
     /// All tools that this client may see. Asked for often: whenever a client lists them and whenever one is called.
     fn tools(&self, client: &Client) -> Vec<OfferedTool>;
@@ -148,12 +151,7 @@ pub trait Catalog: Send + Sync + 'static {
     ///
     /// # Errors
     /// The arguments are wrong, or the tool cannot be called at all.
-    async fn call(
-        &self,
-        name: &str,
-        arguments: Map<String, Value>,
-        context: CallContext,
-    ) -> Result<Answer, CatalogError>;
+    fn call<'a>(&'a self, name: &'a str, arguments: Map<String, Value>, context: CallContext) -> Calling<'a>;
 
     /// Changes its value whenever the tools change; clients are then told. `None` if they never do.
     fn changes(&self) -> Option<watch::Receiver<u64>> {

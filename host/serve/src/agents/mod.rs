@@ -54,6 +54,8 @@ struct Served {
     by_source: HashMap<String, String>,
     /// Why what the files say now is not served, by what agents would be called
     troubled: BTreeMap<String, Arc<Trouble>>,
+    /// Files that are not served because another one has the same id, each with what to do
+    clashes: Vec<(PathBuf, String)>,
     /// Agents whose files were removed: what is under way of them ends
     retired: HashMap<String, String>,
 }
@@ -68,8 +70,9 @@ impl Agents {
     /// Finds and loads what is below some folders; what cannot be loaded is left out.
     ///
     /// # Errors
-    /// When two of them have the same id, or what is kept of earlier ones cannot be read.
-    pub(crate) async fn load(host: Host, store: Store, roots: Vec<Root>) -> Result<Self, LoadError> {
+    /// When what is kept of earlier ones cannot be read, or two of them have the same id and somebody is there who `decides` which is
+    /// meant; the one that is found later is left out otherwise.
+    pub(crate) async fn load(host: Host, store: Store, roots: Vec<Root>, decides: bool) -> Result<Self, LoadError> {
         let retired = store.retired_agents()?;
         let served = Served { retired: retired.into_iter().collect(), ..Served::default() };
         let (now, refreshing) = (RwLock::new(Arc::new(served)), tokio::sync::Mutex::default());
@@ -80,8 +83,8 @@ impl Agents {
         let agents = Agents { host, roots, store, now, refreshing, written, sending, deciding };
         let Loaded { clashes, .. } = agents.refresh().await?;
         match clashes.into_iter().next() {
-            Some(clash) => Err(LoadError::Clash(clash)),
-            None => Ok(agents),
+            Some((_, clash)) if decides => Err(LoadError::Clash(clash)),
+            _ => Ok(agents),
         }
     }
 
@@ -91,14 +94,18 @@ impl Agents {
 
     /// What cannot be served at all.
     pub(crate) fn not_served(&self) -> Vec<NotServed> {
-        let units = self.now().units.clone();
-        let broken = units.iter().filter(|(_, unit)| unit.agents.is_empty());
+        let now = self.now();
+        let clashes = now
+            .clashes
+            .iter()
+            .map(|(path, clash)| NotServed { path: path.clone(), failure: Diagnostic::error(clash.as_str()).into() });
+        let broken = now.units.iter().filter(|(_, unit)| unit.agents.is_empty());
         let failure = |(path, unit): (&PathBuf, &Arc<Unit>)| {
             let trouble = unit.trouble.as_ref()?;
             let failure = trouble.failure.clone().unwrap_or_else(|| Diagnostic::error(trouble.detail.as_str()).into());
             Some(NotServed { path: path.clone(), failure })
         };
-        broken.filter_map(failure).collect()
+        broken.filter_map(failure).chain(clashes).collect()
     }
 
     /// All of them, in the order of their ids.

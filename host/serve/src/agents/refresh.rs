@@ -22,7 +22,7 @@ const SIDE_BY_SIDE: usize = 8;
 #[derive(Default)]
 pub(crate) struct Loaded {
     /// Agents that would be called like others
-    pub(crate) clashes: Vec<String>,
+    pub(crate) clashes: Vec<(PathBuf, String)>,
     /// Whether something is being changed at this moment, so that it has to be looked again
     pub(crate) is_unsettled: bool,
     /// How long an agent is not loaded at most of which somebody writes a file
@@ -120,7 +120,8 @@ impl Agents {
             let unit = self.exchanged(before.units.get(&one.path), root, &one, tried, &mut loaded);
             units.insert(one.path, Arc::new(unit));
         }
-        let served = self.serve(&before, units, &mut loaded)?;
+        let mut served = self.serve(&before, units, &mut loaded)?;
+        served.clashes.clone_from(&loaded.clashes);
         loaded.is_changed = !served.is_like(&before);
         tell(&before, &served);
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(served);
@@ -228,7 +229,7 @@ impl Agents {
                         let told = before.troubled.get(id).filter(|told| told.detail == detail).cloned();
                         let trouble = told.unwrap_or_else(|| Arc::new(Trouble::new(detail)));
                         served.troubled.insert(id.clone(), trouble);
-                        loaded.clashes.push(clash);
+                        loaded.clashes.push((agent.file.clone(), clash));
                     }
                     // One that is reached by way of two folders keeps its first name.
                     None if served.by_source.contains_key(agent.source()) => {}

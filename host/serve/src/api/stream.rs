@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -138,7 +137,6 @@ pub(super) fn follow(server: &Server, run: &RunId, after: u64, cancels: bool, te
 }
 
 /// Makes events of what happens in a run.
-#[async_trait]
 pub(super) trait Telling: Send + 'static {
     /// What is told first.
     fn begin(&mut self) -> Vec<Event>;
@@ -147,7 +145,7 @@ pub(super) trait Telling: Send + 'static {
     /// What something is told as that is not committed, which comes as JSON.
     fn live(&mut self, happened: &str) -> Vec<Event>;
     /// What is told when the run rests.
-    async fn end(&mut self, run: &RunRecord) -> Result<Vec<Event>, Problem>;
+    fn end(&mut self, run: &RunRecord) -> impl Future<Output = Result<Vec<Event>, Problem>> + Send;
     /// What is told if the run cannot be read.
     fn problem(&self, problem: &Problem) -> Event;
 }
@@ -158,7 +156,6 @@ struct Own {
     run: RunId,
 }
 
-#[async_trait]
 impl Telling for Own {
     fn begin(&mut self) -> Vec<Event> {
         Vec::new()

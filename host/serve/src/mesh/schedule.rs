@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hotcell_runtime::leafmesh::{AgentSettings, WakeUp};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -61,7 +61,6 @@ struct Wakes {
     fact: String,
 }
 
-#[async_trait]
 impl Scheduled for Wakes {
     fn name(&self) -> &str {
         &self.agent.name
@@ -83,17 +82,19 @@ impl Scheduled for Wakes {
         self.server.store().remember(&self.fact, &done.to_string())
     }
 
-    async fn fire(&self, due: Timestamp) -> Result<Fired, StoreError> {
-        Ok(match self.wake_up(due).await {
-            Ok(()) => Fired::Done,
-            // Somebody stopped the system, and a time that comes meanwhile is over.
-            Err(refused @ Refused::Documented(..)) => {
-                tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = refused.reason(), "an agent was not woken");
-                Fired::Done
-            }
-            // The next server makes it good.
-            Err(_) if self.server.runs().is_draining() => Fired::Ending,
-            Err(refused) => Fired::NotYet(refused.reason()),
+    fn fire(&self, due: Timestamp) -> BoxFuture<'_, Result<Fired, StoreError>> {
+        Box::pin(async move {
+            Ok(match self.wake_up(due).await {
+                Ok(()) => Fired::Done,
+                // Somebody stopped the system, and a time that comes meanwhile is over.
+                Err(refused @ Refused::Documented(..)) => {
+                    tracing::warn!(target: "hotcell::serve", agent = self.agent.name, reason = refused.reason(), "an agent was not woken");
+                    Fired::Done
+                }
+                // The next server makes it good.
+                Err(_) if self.server.runs().is_draining() => Fired::Ending,
+                Err(refused) => Fired::NotYet(refused.reason()),
+            })
         })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hotcell_runtime::{Clock, Counted};
 use jiff::Timestamp;
 
@@ -37,7 +37,6 @@ pub(crate) enum Fired {
 }
 
 /// Something that is done at times.
-#[async_trait]
 pub(crate) trait Scheduled: Send + Sync {
     /// What it is called in the log.
     fn name(&self) -> &str;
@@ -55,7 +54,7 @@ pub(crate) trait Scheduled: Send + Sync {
     fn note(&self, done: Timestamp) -> Result<(), StoreError>;
 
     /// Does it, for one of its times.
-    async fn fire(&self, due: Timestamp) -> Result<Fired, StoreError>;
+    fn fire(&self, due: Timestamp) -> BoxFuture<'_, Result<Fired, StoreError>>;
 }
 
 /// Does something at its times. Ends when there are no more, or the server ends; where the server's file cannot be used for a while, it

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use async_trait::async_trait;
+use futures::future::BoxFuture;
 use hotcell_runtime::{Agent, RunQuery};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -99,7 +99,6 @@ struct RunSchedule {
     definition: Definition,
 }
 
-#[async_trait]
 impl Scheduled for RunSchedule {
     fn name(&self) -> &str {
         &self.definition.id
@@ -121,45 +120,47 @@ impl Scheduled for RunSchedule {
         self.server.store().note_schedule(&self.definition.id, done)
     }
 
-    async fn fire(&self, due: Timestamp) -> Result<Fired, StoreError> {
-        let _working = self.server.clock().working();
-        let id = &self.definition.id;
-        if self.definition.body.until.is_some_and(|until| microseconds(due.into()) > until) {
-            return Ok(Fired::Done);
-        }
-        let came = match self.server.store().fire_schedule(id, due)? {
-            Some(Firing { run: Some(_), .. }) => return Ok(Fired::Done),
-            // It was tried, and what came of that was not noted.
-            Some(firing) if firing.reason.is_none() => match self.found(&firing).await {
-                Ok(Some(run)) => Ok(run),
-                Ok(None) => self.begin(due).await,
-                // It has to be looked first.
-                Err(problem) => return Ok(Fired::NotYet(problem.detail)),
-            },
-            // It is the first try, or none before it began anything.
-            _ => self.begin(due).await,
-        };
-        match came {
-            Ok(run) => {
-                self.server.store().fired_schedule(id, due, Ok(&run))?;
-                Ok(Fired::Done)
+    fn fire(&self, due: Timestamp) -> BoxFuture<'_, Result<Fired, StoreError>> {
+        Box::pin(async move {
+            let _working = self.server.clock().working();
+            let id = &self.definition.id;
+            if self.definition.body.until.is_some_and(|until| microseconds(due.into()) > until) {
+                return Ok(Fired::Done);
             }
-            // The next server makes it good.
-            Err(_) if self.server.runs().is_draining() => Ok(Fired::Ending),
-            Err(problem) => {
-                self.server.store().fired_schedule(id, due, Err(&problem.detail))?;
-                match problem.status {
-                    503 => Ok(Fired::NotYet(problem.detail)),
-                    // Within a minute there is a place.
-                    _ if problem.is_too_many_a_minute() => Ok(Fired::NotYet(problem.detail)),
-                    _ => {
-                        let reason = problem.detail;
-                        tracing::warn!(target: "hotcell::serve", schedule = id, %due, reason, "no run was begun");
-                        Ok(Fired::Done)
+            let came = match self.server.store().fire_schedule(id, due)? {
+                Some(Firing { run: Some(_), .. }) => return Ok(Fired::Done),
+                // It was tried, and what came of that was not noted.
+                Some(firing) if firing.reason.is_none() => match self.found(&firing).await {
+                    Ok(Some(run)) => Ok(run),
+                    Ok(None) => self.begin(due).await,
+                    // It has to be looked first.
+                    Err(problem) => return Ok(Fired::NotYet(problem.detail)),
+                },
+                // It is the first try, or none before it began anything.
+                _ => self.begin(due).await,
+            };
+            match came {
+                Ok(run) => {
+                    self.server.store().fired_schedule(id, due, Ok(&run))?;
+                    Ok(Fired::Done)
+                }
+                // The next server makes it good.
+                Err(_) if self.server.runs().is_draining() => Ok(Fired::Ending),
+                Err(problem) => {
+                    self.server.store().fired_schedule(id, due, Err(&problem.detail))?;
+                    match problem.status {
+                        503 => Ok(Fired::NotYet(problem.detail)),
+                        // Within a minute there is a place.
+                        _ if problem.is_too_many_a_minute() => Ok(Fired::NotYet(problem.detail)),
+                        _ => {
+                            let reason = problem.detail;
+                            tracing::warn!(target: "hotcell::serve", schedule = id, %due, reason, "no run was begun");
+                            Ok(Fired::Done)
+                        }
                     }
                 }
             }
-        }
+        })
     }
 }
 

@@ -258,6 +258,17 @@ async fn where_clients_of_mcp_get_in_has_the_tenant_that_they_named_and_says_not
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_agents_of_one_name_keep_no_other_tenant_from_being_served() {
+    let files = [("acme/graph.yaml", SAYS), ("acme/acme/graph.yaml", SAYS), ("umbra/desk/graph.yaml", ASKS)];
+    let premises = Premises::set_up(Setup { files: &files, ..Setup::default() }).await;
+    for (tenant, agent) in [(ACME, "acme"), (UMBRA, "desk")] {
+        let agents = ok(premises.post("/agents/search", &premises.key(tenant), json!({}))).await;
+        let ids: Vec<&Value> = agents.as_array().unwrap().iter().map(|agent| &agent["agent_id"]).collect();
+        assert_eq!(ids, [agent], "{agents}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_administers_a_tenant_grants_nothing_that_reaches_beyond_it() {
     let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
     let acme = premises.key(ACME);

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use hotcell_mcp::{
-    Answer, CallContext, Called, Catalog, CatalogError, Client, Content, ElicitError, Elicited, Identity, LogLevel,
+    CallContext, Called, Calling, Catalog, CatalogError, Client, Content, ElicitError, Elicited, Identity, LogLevel,
     OfferedTool,
 };
 use serde_json::{Map, Value, json};
@@ -41,7 +40,6 @@ fn tool(name: &str) -> OfferedTool {
     }
 }
 
-#[async_trait]
 impl Catalog for Workshop {
     fn tools(&self, _client: &Client) -> Vec<OfferedTool> {
         let changes = *self.tools.borrow();
@@ -49,78 +47,75 @@ impl Catalog for Workshop {
         fixed.iter().map(|name| tool(name)).chain((0..changes).map(|number| tool(&format!("new-{number}")))).collect()
     }
 
-    async fn call(
-        &self,
-        name: &str,
-        arguments: Map<String, Value>,
-        context: CallContext,
-    ) -> Result<Answer, CatalogError> {
-        let schema = json!({
-            "type": "object",
-            "properties": { "name": { "type": "string" }, "size": { "type": "integer", "default": 3 } },
-            "required": ["name"]
-        });
-        let said = |answer: Result<Elicited, ElicitError>| {
-            Called::text(match answer {
-                Ok(Elicited::Accept(value)) => format!("accepted {value}"),
-                Ok(Elicited::Decline) => "declined".to_owned(),
-                Ok(Elicited::Cancel) => "cancelled".to_owned(),
-                Err(error) => error.to_string(),
-            })
-        };
-        let called = match name {
-            "echo" => {
-                let text = arguments.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
-                Called { structured: Some(Value::Object(arguments)), ..Called::text(text) }
-            }
-            "wait" => {
-                tokio::select! {
-                    () = context.cancelled().cancelled() => {
-                        self.cancelled.fetch_add(1, Ordering::SeqCst);
-                        return Err(CatalogError::Unavailable("cancelled".to_owned()));
+    fn call<'a>(&'a self, name: &'a str, arguments: Map<String, Value>, context: CallContext) -> Calling<'a> {
+        Box::pin(async move {
+            let schema = json!({
+                "type": "object",
+                "properties": { "name": { "type": "string" }, "size": { "type": "integer", "default": 3 } },
+                "required": ["name"]
+            });
+            let said = |answer: Result<Elicited, ElicitError>| {
+                Called::text(match answer {
+                    Ok(Elicited::Accept(value)) => format!("accepted {value}"),
+                    Ok(Elicited::Decline) => "declined".to_owned(),
+                    Ok(Elicited::Cancel) => "cancelled".to_owned(),
+                    Err(error) => error.to_string(),
+                })
+            };
+            let called = match name {
+                "echo" => {
+                    let text = arguments.get("text").and_then(Value::as_str).unwrap_or_default().to_owned();
+                    Called { structured: Some(Value::Object(arguments)), ..Called::text(text) }
+                }
+                "wait" => {
+                    tokio::select! {
+                        () = context.cancelled().cancelled() => {
+                            self.cancelled.fetch_add(1, Ordering::SeqCst);
+                            return Err(CatalogError::Unavailable("cancelled".to_owned()));
+                        }
+                        () = tokio::time::sleep(Duration::from_secs(30)) => Called::text("waited"),
                     }
-                    () = tokio::time::sleep(Duration::from_secs(30)) => Called::text("waited"),
                 }
-            }
-            "tell" => {
-                for done in [1.0, 2.0, 2.0, 1.5, 3.0] {
-                    context.progress(done, Some(3.0), Some(format!("step {done}")));
+                "tell" => {
+                    for done in [1.0, 2.0, 2.0, 1.5, 3.0] {
+                        context.progress(done, Some(3.0), Some(format!("step {done}")));
+                    }
+                    context.log(LogLevel::Debug, "a detail");
+                    context.log(LogLevel::Warning, "a warning");
+                    Called::text("told")
                 }
-                context.log(LogLevel::Debug, "a detail");
-                context.log(LogLevel::Warning, "a warning");
-                Called::text("told")
-            }
-            "ask" => {
-                let answer = context.elicit("Who are you?", schema).await;
-                if context.cancelled().is_cancelled() {
-                    self.cancelled.fetch_add(1, Ordering::SeqCst);
+                "ask" => {
+                    let answer = context.elicit("Who are you?", schema).await;
+                    if context.cancelled().is_cancelled() {
+                        self.cancelled.fetch_add(1, Ordering::SeqCst);
+                    }
+                    said(answer)
                 }
-                said(answer)
-            }
-            "ask_elsewhere" => {
-                let asking = tokio::spawn(async move { context.elicit("From a task?", schema).await });
-                said(asking.await.expect("no panic"))
-            }
-            "ask_badly" => said(context.elicit("?", json!({ "type": "array" })).await),
-            "fail" => Called::failed("it did not work"),
-            "refuse" => return Err(CatalogError::InvalidArguments("`text` is missing".to_owned())),
-            "all" => Called {
-                content: vec![
-                    Content::Text("text".to_owned()),
-                    Content::Image { mime_type: "image/png".to_owned(), data: "AAEC".to_owned() },
-                    Content::Audio { mime_type: "audio/wav".to_owned(), data: "AAEC".to_owned() },
-                    Content::Document {
-                        uri: "note://1".to_owned(),
-                        mime_type: "text/plain".to_owned(),
-                        text: "inside".to_owned(),
-                    },
-                ],
-                ..Called::text("")
-            },
-            "large" => Called::text("x".repeat(9 << 20)),
-            other => Called::text(format!("{other} was called")),
-        };
-        Ok(called.into())
+                "ask_elsewhere" => {
+                    let asking = tokio::spawn(async move { context.elicit("From a task?", schema).await });
+                    said(asking.await.expect("no panic"))
+                }
+                "ask_badly" => said(context.elicit("?", json!({ "type": "array" })).await),
+                "fail" => Called::failed("it did not work"),
+                "refuse" => return Err(CatalogError::InvalidArguments("`text` is missing".to_owned())),
+                "all" => Called {
+                    content: vec![
+                        Content::Text("text".to_owned()),
+                        Content::Image { mime_type: "image/png".to_owned(), data: "AAEC".to_owned() },
+                        Content::Audio { mime_type: "audio/wav".to_owned(), data: "AAEC".to_owned() },
+                        Content::Document {
+                            uri: "note://1".to_owned(),
+                            mime_type: "text/plain".to_owned(),
+                            text: "inside".to_owned(),
+                        },
+                    ],
+                    ..Called::text("")
+                },
+                "large" => Called::text("x".repeat(9 << 20)),
+                other => Called::text(format!("{other} was called")),
+            };
+            Ok(called.into())
+        })
     }
 
     fn changes(&self) -> Option<watch::Receiver<u64>> {

@@ -45,7 +45,6 @@ impl Updates {
     }
 }
 
-#[async_trait::async_trait]
 impl Telling for Updates {
     fn begin(&mut self) -> Vec<Event> {
         self.task.take().map(|task| self.event(json!({ "task": task }))).into_iter().collect()

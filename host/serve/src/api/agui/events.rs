@@ -103,7 +103,6 @@ fn interrupt(run: &RunId, open: &OpenQuestion) -> Value {
     interrupt
 }
 
-#[async_trait::async_trait]
 impl Telling for Events {
     fn begin(&mut self) -> Vec<Event> {
         vec![self.event(json!({

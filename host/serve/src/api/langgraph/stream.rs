@@ -181,7 +181,6 @@ fn event(name: &str, data: &Value) -> Event {
     Event::default().event(name).data(data.to_string())
 }
 
-#[async_trait::async_trait]
 impl Telling for Shape {
     fn begin(&mut self) -> Vec<Event> {
         if std::mem::replace(&mut self.has_begun, true) {

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use hotcell_runtime::mcp::{Answer, CallContext, Catalog, CatalogError, Client, OfferedTool};
+use hotcell_runtime::mcp::{CallContext, Calling, Catalog, CatalogError, Client, OfferedTool};
 use hotcell_runtime::{Agent, AgentTool, tool_name};
 use serde_json::{Map, Value};
 
@@ -33,18 +32,19 @@ impl Tools {
     }
 }
 
-#[async_trait]
 impl Catalog for Tools {
     fn tools(&self, client: &Client) -> Vec<OfferedTool> {
         self.of(client).iter().map(|tool| tool.offered().clone()).collect()
     }
 
-    async fn call(&self, name: &str, arguments: Map<String, Value>, call: CallContext) -> Result<Answer, CatalogError> {
-        let tools = self.of(call.client());
-        let Some(tool) = tools.iter().find(|tool| tool.offered().name == name) else {
-            return Err(CatalogError::Unavailable(format!("there is no tool `{name}`")));
-        };
-        tool.call(&arguments, &call, &ServedRuns(self.0.clone())).await
+    fn call<'a>(&'a self, name: &'a str, arguments: Map<String, Value>, call: CallContext) -> Calling<'a> {
+        Box::pin(async move {
+            let tools = self.of(call.client());
+            let Some(tool) = tools.iter().find(|tool| tool.offered().name == name) else {
+                return Err(CatalogError::Unavailable(format!("there is no tool `{name}`")));
+            };
+            tool.call(&arguments, &call, &ServedRuns(self.0.clone())).await
+        })
     }
 }
 

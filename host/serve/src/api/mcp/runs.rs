@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use futures::StreamExt as _;
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_runtime::mcp::CallContext;
 use hotcell_runtime::{
-    Agent, AgentRuns, Answers, CancellationToken, Fact, Outcome, Question, Rested, RunId, RunInput, RunRecord,
+    Agent, AgentRuns, Answers, CancellationToken, Fact, Outcome, Question, Rested, Resting, RunId, RunInput, RunRecord,
     RunStatus, answer_of, answer_schema, check_answers, failures, is_for_client, outcome_of,
 };
 use http::StatusCode;
@@ -40,32 +40,36 @@ struct Far {
 /// Entries that are read at once where only the number of the last one counts.
 const AT_ONCE: usize = 256;
 
-#[async_trait]
 impl AgentRuns for ServedRuns {
-    async fn begin(&self, agent: &Arc<Agent>, mut given: RunInput, call: &CallContext) -> Result<Rested, String> {
-        for (name, kept) in origin_of(json!({ "metadata": {} })).iter() {
-            given.origin.insert(name.clone(), kept.clone());
-        }
-        let begun = self.0.runs().start(agent, given, IfBusy::Reject, false).await.map_err(|problem| problem.detail)?;
-        self.rest(&begun.run, Some(begun.live), call).await
-    }
-
-    async fn go_on(&self, run: &RunRecord, answers: Answers, call: &CallContext) -> Result<Rested, String> {
-        if self.0.runs().is_draining() && !answers.is_empty() {
-            return Err("the server is shutting down; send the answer again".to_owned());
-        }
-        if self.may_answer(call) {
-            let open = self.0.runs().questions(&run.id).await.map_err(|problem| problem.detail)?;
-            check_answers(&open, &answers)?;
-            for (question, text) in answers {
-                self.answer(&run.id, &question, &text).await.map_err(|problem| problem.detail)?;
+    fn begin<'a>(&'a self, agent: &'a Arc<Agent>, mut given: RunInput, call: &'a CallContext) -> Resting<'a> {
+        Box::pin(async move {
+            for (name, kept) in origin_of(json!({ "metadata": {} })).iter() {
+                given.origin.insert(name.clone(), kept.clone());
             }
-        }
-        self.rest(&run.id, None, call).await
+            let begun =
+                self.0.runs().start(agent, given, IfBusy::Reject, false).await.map_err(|problem| problem.detail)?;
+            self.rest(&begun.run, Some(begun.live), call).await
+        })
     }
 
-    async fn find(&self, run: &str, _call: &CallContext) -> Option<RunRecord> {
-        self.0.runs().find(run).await.ok()
+    fn go_on<'a>(&'a self, run: &'a RunRecord, answers: Answers, call: &'a CallContext) -> Resting<'a> {
+        Box::pin(async move {
+            if self.0.runs().is_draining() && !answers.is_empty() {
+                return Err("the server is shutting down; send the answer again".to_owned());
+            }
+            if self.may_answer(call) {
+                let open = self.0.runs().questions(&run.id).await.map_err(|problem| problem.detail)?;
+                check_answers(&open, &answers)?;
+                for (question, text) in answers {
+                    self.answer(&run.id, &question, &text).await.map_err(|problem| problem.detail)?;
+                }
+            }
+            self.rest(&run.id, None, call).await
+        })
+    }
+
+    fn find<'a>(&'a self, run: &'a str, _call: &'a CallContext) -> BoxFuture<'a, Option<RunRecord>> {
+        Box::pin(async move { self.0.runs().find(run).await.ok() })
     }
 
     fn may_answer(&self, call: &CallContext) -> bool {

@@ -187,7 +187,6 @@ impl Chunks {
     }
 }
 
-#[async_trait::async_trait]
 impl Telling for Chunks {
     fn begin(&mut self) -> Vec<Event> {
         vec![self.delta(json!({ "role": "assistant", "content": "" }), None)]

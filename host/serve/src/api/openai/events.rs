@@ -89,7 +89,6 @@ impl Events {
     }
 }
 
-#[async_trait::async_trait]
 impl Telling for Events {
     fn begin(&mut self) -> Vec<Event> {
         let response = json!({ "response": self.frame });
