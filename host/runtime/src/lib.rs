@@ -104,4 +104,5 @@ pub use revision::RevisionError;
 pub use revision::kept::KeptError;
 pub use revision_registry::RevisionRegistry;
 pub use serve::{ToolCatalog, agents_in, tool_name};
+pub use settle::for_models;
 pub use tokio_util::sync::CancellationToken;

@@ -37,7 +37,7 @@ pub(crate) fn log_of(name: &str) -> LogListener {
 }
 
 /// An error without what its reader would have to be the operator for: a model that reads it has no settings to write into.
-pub(crate) fn for_models(error: &str) -> String {
+pub fn for_models(error: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut lines = error.lines();
     while let Some(line) = lines.next() {

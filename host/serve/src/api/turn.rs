@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use hotcell_runtime::{Agent, Entry, Fact, OpenQuestion, RunId, RunInput, RunRecord, RunStatus, open_questions, used};
+use hotcell_runtime::{
+    Agent, Entry, Fact, OpenQuestion, RunId, RunInput, RunRecord, RunStatus, for_models, open_questions, used,
+};
 use http::StatusCode;
 use serde_json::Value;
 
@@ -168,8 +170,10 @@ impl Part {
                     open => Came::Asks(open),
                 },
                 Fact::Ended { result: Ok(output), .. } => Came::Said(output.clone()),
-                Fact::Ended { result: Err(error), .. } => Came::Failed(error.clone()),
-                Fact::Stopped { reason } => Came::Failed(reason.clone()),
+                // Whoever called cannot do what an operator could.
+                Fact::Ended { result: Err(error), .. } | Fact::Stopped { reason: error } => {
+                    Came::Failed(for_models(error))
+                }
                 Fact::Cancelled => Came::Cancelled,
                 _ => return None,
             };

@@ -150,6 +150,23 @@ async fn a_token_is_good_for_its_tenant_and_its_roles() {
     assert!(!text.contains(ada.rsplit('.').next().expect("a signature")), "no token is in the log");
 }
 
+/// Clients of MCP learn where they get a token.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_issues_tokens_is_told_to_those_for_whom_they_count() {
+    let issuer = Issuer::serve().await;
+    let own = "https://login.umbra.example";
+    let written = format!("{}[[oidc]]\nissuer = '{own}'\naudience = ['hotcell']\ntenant = 'umbra'\n", issuer.written());
+    let premises = Premises::set_up(Setup { server: &written, files: &FILES, ..Setup::default() }).await;
+    let told = async |tenant: &str| {
+        let path = format!("{tenant}/.well-known/oauth-protected-resource/mcp");
+        ok(premises.ask(reqwest::Method::GET, &path, None)).await["authorization_servers"].take()
+    };
+    for general in ["", "/tenants/acme", "/tenants/nobody"] {
+        assert_eq!(told(general).await, json!([issuer.url]), "{general}");
+    }
+    assert_eq!(told("/tenants/umbra").await, json!([issuer.url, own]));
+}
+
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs()
 }

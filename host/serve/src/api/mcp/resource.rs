@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::oidc::{OidcSettings, TenantOf};
 use crate::problem::{Problem, shown};
 use crate::role::Role;
 use crate::state::{Server, TENANTS};
@@ -35,6 +36,9 @@ struct ProtectedResource {
     resource: String,
     /// What it is called
     resource_name: &'static str,
+    /// Who issues tokens that count there, beside API keys of the server: issuers of OpenID Connect
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    authorization_servers: Vec<String>,
     /// The roles that count there
     scopes_supported: Vec<&'static str>,
     /// How a key is shown
@@ -46,10 +50,20 @@ impl ProtectedResource {
         Json(ProtectedResource {
             resource: format!("{}{path}", address(server, headers, named.as_deref())),
             resource_name: "hotcell",
+            authorization_servers: issuers(server, named.as_deref()),
             scopes_supported: vec![Role::Run.as_str(), Role::Answer.as_str()],
             bearer_methods_supported: vec!["header"],
         })
     }
+}
+
+/// The issuers of tokens that count for a tenant. One whose tokens belong to a single tenant is told to those who name that tenant.
+fn issuers(server: &Server, named: Option<&NamedTenant>) -> Vec<String> {
+    let counts = |settings: &&OidcSettings| match &settings.tenant {
+        TenantOf::Claim { .. } => true,
+        TenantOf::Only(tenant) => named.is_some_and(|NamedTenant(name)| name.as_str() == tenant.as_str()),
+    };
+    server.settings().oidc.iter().filter(counts).map(|settings| settings.issuer.clone()).collect()
 }
 
 /// Show how clients of the Model Context Protocol get in
