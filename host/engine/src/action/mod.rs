@@ -279,19 +279,30 @@ fn fail(
 ) -> Result<Done, Interruption> {
     let node = graph.node(index);
     let targets = match node.on_failure {
-        OnFailure::Fail => return Err(Interruption::Failed(reason)),
-        OnFailure::EndBranch => Vec::new(),
-        OnFailure::To(target) => vec![target],
-        OnFailure::Continue => declared_route(graph, index, None, &state)?,
+        OnFailure::Fail => None,
+        OnFailure::EndBranch => Some(Vec::new()),
+        OnFailure::To(target) => Some(vec![target]),
+        OnFailure::Continue => Some(declared_route(graph, index, None, &state)?),
     };
     let mut work = Work { graph, state, writes: Vec::new() };
-    work.write_all(vec![failure(graph, node, &reason, turn)])?;
+    if targets.is_some() {
+        work.write_all(vec![failure(graph, node, &reason, turn)])?;
+    }
     if let Action::Call(action) = &node.action
         && let Some(prefix) = &action.failure_prefix
     {
-        work.update(&node.updates, Some(&(action.bind, Value::text(format!("{prefix}{reason}")))))?;
+        let told = Value::text(format!("{prefix}{reason}"));
+        let updated = work.update(&node.updates, Some(&(action.bind, told)));
+        // Where the run ends with the node, what the node wrote is seen all the same.
+        if targets.is_none() && updated.is_ok() {
+            return Err(work.stop(turn, reason));
+        }
+        updated?;
     }
-    work.leave(turn, node, targets, Some(reason))
+    match targets {
+        Some(targets) => work.leave(turn, node, targets, Some(reason)),
+        None => Err(Interruption::Failed(reason)),
+    }
 }
 
 /// What tells later nodes why a node failed.
