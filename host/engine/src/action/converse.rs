@@ -260,42 +260,60 @@ impl Prompt {
             Prompt { messages: Vec::with_capacity(action.prompt.len()), listed: Vec::new(), before: Vec::new() };
         let own_part = action.steps.as_ref().and(action.prompt.len().checked_sub(1));
         let mut left_out = 0;
+        let mut problems = Vec::new();
         for (number, PromptPart { name, said }) in action.prompt.iter().enumerate() {
-            let failed = |problem: String| Interruption::Failed(format!("{name}: {problem}"));
-            match said {
-                Said::Text(speaker, text) => {
-                    let text = text.evaluate_text(state).map_err(|error| failed(error.to_string()))?;
-                    prompt.messages.push(match speaker {
-                        Speaker::System => Message::system(text),
-                        Speaker::Ai => Message::assistant(text),
-                        Speaker::Human | Speaker::Tool => Message::user(text),
-                    });
-                }
-                Said::Messages(list) => match list.evaluate(state).map_err(|error| failed(error.to_string()))? {
-                    Value::List(list) => {
-                        let is_before = Some(number) != own_part;
-                        let summary = summary.filter(|_| is_before);
-                        if let (0, Some(summary)) = (left_out, summary) {
-                            prompt.messages.push(of_state(&summary.message()));
-                        }
-                        let more = summary.map_or(0, |summary| summary.messages - left_out).min(list.len());
-                        left_out += more;
-                        let from = prompt.messages.len();
-                        for value in list.iter().skip(more) {
-                            let message = conversation::to_message(value).map_err(&failed)?;
-                            prompt.messages.push(of_state(&message));
-                        }
-                        let range = from..prompt.messages.len();
-                        if is_before && action.steps.is_some() {
-                            prompt.before.push(range.clone());
-                        }
-                        prompt.listed.push(range);
-                    }
-                    other => return Err(failed(format!("it takes a list of messages, not {}", other.a_kind()))),
-                },
+            let summary = summary.filter(|_| Some(number) != own_part);
+            let is_before = action.steps.is_some() && Some(number) != own_part;
+            // All of them are told at once: whoever mends one would meet the next in the next run.
+            if let Err(problem) = prompt.add(said, summary, is_before, &mut left_out, state) {
+                problems.push(format!("{name}: {problem}"));
             }
         }
-        Ok(prompt)
+        match problems.is_empty() {
+            true => Ok(prompt),
+            false => Err(Interruption::Failed(problems.join("; "))),
+        }
+    }
+
+    /// A part. `left_out` is how many messages the summary stands for already.
+    fn add(
+        &mut self,
+        said: &Said,
+        summary: Option<&Summary>,
+        is_before: bool,
+        left_out: &mut usize,
+        state: &State,
+    ) -> Result<(), String> {
+        let list = match said {
+            Said::Text(speaker, text) => {
+                let text = text.evaluate_text(state).map_err(|error| error.to_string())?;
+                self.messages.push(match speaker {
+                    Speaker::System => Message::system(text),
+                    Speaker::Ai => Message::assistant(text),
+                    Speaker::Human | Speaker::Tool => Message::user(text),
+                });
+                return Ok(());
+            }
+            Said::Messages(list) => list.evaluate(state).map_err(|error| error.to_string())?,
+        };
+        let Value::List(list) = list else {
+            return Err(format!("it takes a list of messages, not {}", list.a_kind()));
+        };
+        if let (0, Some(summary)) = (*left_out, summary) {
+            self.messages.push(of_state(&summary.message()));
+        }
+        let more = summary.map_or(0, |summary| summary.messages - *left_out).min(list.len());
+        *left_out += more;
+        let from = self.messages.len();
+        for value in list.iter().skip(more) {
+            self.messages.push(of_state(&conversation::to_message(value)?));
+        }
+        let range = from..self.messages.len();
+        if is_before {
+            self.before.push(range.clone());
+        }
+        self.listed.push(range);
+        Ok(())
     }
 }
 
