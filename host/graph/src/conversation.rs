@@ -146,20 +146,23 @@ fn said_by(messages: &List, by: Speaker) -> impl Iterator<Item = &str> {
     messages.filter(move |message| speaker(message) == Some(by)).filter_map(as_text)
 }
 
-/// A value as a message: a text is one of a person.
+/// A value as a message: a text is one of a person. One that asks for tools may have no `content`, or null.
 ///
 /// # Errors
 /// When it is neither a text nor a message; says what it is.
 pub fn to_message(value: &Value) -> Result<Object, String> {
-    let object = match value {
+    let mut message = match value {
         Value::Text(_) => return Ok(message(Speaker::Human, value.clone())),
-        Value::Object(object) => object,
+        Value::Object(object) => object.clone(),
         other => return Err(format!("{} is no message", other.a_kind())),
     };
-    let Some(speaker) = speaker(value) else {
+    let asks_for_tools = message.get("tool_calls").and_then(Value::as_list).is_some_and(|calls| !calls.is_empty());
+    if asks_for_tools && message.get("content").is_none_or(|content| *content == Value::Null) {
+        message.insert("content", Value::text(""));
+    }
+    let Some(speaker) = speaker(&Value::Object(message.clone())) else {
         return Err("an object is a message only with `type` (human, ai, system, tool) and a text as `content`".into());
     };
-    let mut message = object.clone();
     message.remove("role");
     message.insert("type", speaker.word().into());
     if speaker == Speaker::Ai && message.get("tool_calls").is_none_or(|calls| *calls == Value::Null) {
