@@ -34,14 +34,13 @@ pub fn recognise(file_name: &str, text: &str) -> Option<Dialect> {
         return Some(Dialect::AgentLoom);
     }
     let name = file_name.rsplit(['/', '\\']).next().unwrap_or(file_name);
-    let is_loki =
-        matches!(name, "graph.yaml" | "graph.yml" | "config.yaml") || has_top_level_keys(text, &["nodes", "start"]);
+    let is_loki = matches!(name, "graph.yaml" | "graph.yml" | "config.yaml") || (has("nodes") && has("start"));
     if is_loki {
         return Some(Dialect::Loki);
     }
     // The version is what such a file has to have; one that lacks it and is one all the same is told so.
-    let is_sherma = has_top_level_keys(text, &["manifest_version"])
-        || (has_top_level_keys(text, &["agents"]) && text.contains("graph:") && text.contains("entry_point"));
+    let is_sherma =
+        has("manifest_version") || (has("agents") && text.contains("graph") && text.contains("entry_point"));
     if is_sherma {
         return Some(Dialect::Sherma);
     }
@@ -65,7 +64,7 @@ fn has_any_top_level_key(text: &str, keys: &[&str]) -> bool {
     if text.trim_start().starts_with('{') {
         return json_keys(text).any(|key| keys.contains(&key));
     }
-    keys.iter().any(|key| has_top_level_keys(text, &[key]))
+    keys.iter().any(|key| has_top_level_key(text, key))
 }
 
 /// The keys of the outermost object of a JSON text, as far as it is one.
@@ -103,14 +102,11 @@ fn end_of_string(text: &str) -> Option<usize> {
     })
 }
 
-/// Whether lines without indentation begin with all of these keys.
-fn has_top_level_keys(yaml: &str, keys: &[&str]) -> bool {
-    let yaml = yaml.strip_prefix('\u{feff}').unwrap_or(yaml);
-    keys.iter().all(|key| {
-        yaml.lines().any(|line| {
-            let rest = line.strip_prefix(['"', '\'']).unwrap_or(line).strip_prefix(key);
-            rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
-        })
+/// Whether a line without indentation begins with this key.
+fn has_top_level_key(yaml: &str, key: &str) -> bool {
+    yaml.lines().any(|line| {
+        let rest = line.strip_prefix(['"', '\'']).unwrap_or(line).strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start_matches(['"', '\'']).trim_start().starts_with(':'))
     })
 }
 
@@ -124,11 +120,17 @@ mod tests {
             ("graph.yaml", ""),
             ("a/b/graph.yml", "name: [broken"),
             ("flow.yaml", "name: x\nstart: a\nnodes:\n  a: {}\n"),
+            ("x.json", r#"{"start": "a", "nodes": {"a": {}}}"#),
             ("x", "\u{feff}\"start\": a\n'nodes' :\n"),
         ] {
             assert_eq!(recognise(name, text), Some(Dialect::Loki), "{name}");
         }
-        for text in ["manifest_version: 1\nagents: [broken", "agents:\n  a: {graph: {entry_point: b}}\n"] {
+        for text in [
+            "manifest_version: 1\nagents: [broken",
+            "agents:\n  a: {graph: {entry_point: b}}\n",
+            r#"{"agents": {}, "manifest_version": 1}"#,
+            r#"{"agents": {"a": {"graph": {"entry_point": "b"}}}}"#,
+        ] {
             assert_eq!(recognise("agent.yaml", text), Some(Dialect::Sherma), "{text}");
         }
         for (name, text) in [
