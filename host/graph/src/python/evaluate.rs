@@ -6,7 +6,7 @@ use super::methods;
 use super::parse::{Node, Operator};
 use super::text::is_true;
 use crate::template::Lookup;
-use crate::value::{Number, Value};
+use crate::value::{Number, Object, Value};
 
 pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String> {
     let all = |nodes: &[Node]| nodes.iter().map(|node| evaluate(node, scope)).collect::<Result<Vec<_>, _>>();
@@ -15,6 +15,13 @@ pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String>
         Node::Key(key) => Ok(scope.lookup(key).cloned().unwrap_or_default()),
         Node::State => Err("the state alone is no value".to_owned()),
         Node::List(items) => Ok(Value::List(all(items)?.into_iter().collect())),
+        Node::Object(entries) => {
+            let mut object = Object::default();
+            for (key, node) in entries {
+                object.insert(key.clone(), evaluate(node, scope)?);
+            }
+            Ok(Value::Object(object))
+        }
         Node::Not(of) => Ok(Value::Bool(!is_true(&evaluate(of, scope)?))),
         Node::Minus(of) => minus(&evaluate(of, scope)?),
         Node::And(left, right) => {
@@ -55,6 +62,11 @@ pub(super) fn evaluate(node: &Node, scope: &dyn Lookup) -> Result<Value, String>
             other => Err(format!("{} has no entry `{key}`", kind(&other))),
         },
         Node::Index(of, at) => methods::index(&evaluate(of, scope)?, &evaluate(at, scope)?),
+        Node::Slice(of, slice) => slice.of(&evaluate(of, scope)?),
+        Node::Either { condition, then, otherwise } => {
+            let holds = is_true(&evaluate(condition, scope)?);
+            evaluate(if holds { then } else { otherwise }, scope)
+        }
         Node::Call(function, arguments) => methods::call(*function, &all(arguments)?),
         Node::IsInstance(of, types) => Ok(Value::Bool(methods::is_instance(&evaluate(of, scope)?, types))),
         Node::Method(of, name, arguments) => methods::method(&evaluate(of, scope)?, name, &all(arguments)?),

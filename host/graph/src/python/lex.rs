@@ -28,8 +28,8 @@ pub(super) enum Kind {
 }
 
 /// Signs that mean something, the longer ones first; and those that mean something elsewhere.
-const SIGNS: [&str; 16] = ["==", "!=", "<=", ">=", "<", ">", "+", "-", "(", ")", "[", "]", ",", ".", "{", "}"];
-const REFUSED: [&str; 11] = ["**", "//", "*", "/", "%", ":", "=", "@", "&", "|", "~"];
+const SIGNS: [&str; 17] = ["==", "!=", "<=", ">=", "<", ">", "+", "-", "(", ")", "[", "]", ",", ".", ":", "{", "}"];
+const REFUSED: [&str; 11] = ["**", "//", "*", "/", "%", ":=", "=", "@", "&", "|", "~"];
 
 pub(super) fn tokens(source: &str) -> Result<Vec<Token>, PythonProblem> {
     if source.len() > MAX_BYTES {
@@ -70,7 +70,9 @@ fn token(rest: &str, first: char, at: usize) -> Result<(Kind, usize), PythonProb
     if matches!(first, '\'' | '"') {
         return text(rest, at);
     }
-    if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+    if !rest.starts_with(":=")
+        && let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign))
+    {
         return Ok((Kind::Sign(sign), sign.len()));
     }
     let sign = REFUSED.iter().find(|sign| rest.starts_with(**sign));

@@ -1,5 +1,5 @@
-//! Expressions in a small part of the syntax of Python, with its meaning: comparisons, `and`, `or`, `not`, `in`, `is`, `+`,
-//! `-`, indexes, entries by a dot, and a fixed set of functions and methods. There are no loops, no assignments and nothing
+//! Expressions in a small part of the syntax of Python, with its meaning: comparisons, `and`, `or`, `not`, `in`, `is`, `if` … `else`,
+//! `+`, `-`, indexes, parts, entries by a dot, and a fixed set of functions and methods. There are no loops, no assignments and nothing
 //! that leads out of the values.
 
 mod evaluate;
@@ -7,6 +7,7 @@ mod lex;
 mod methods;
 mod of_object;
 mod parse;
+mod slice;
 #[cfg(test)]
 mod tests;
 mod text;

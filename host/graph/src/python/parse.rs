@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::lex::{Kind, Token};
 use super::methods::{self, Function};
+use super::slice::Slice;
 use super::{PythonProblem, STATE};
 use crate::suggest::closest;
 use crate::value::{Key, Number, Value};
@@ -24,6 +25,7 @@ pub(super) enum Node {
     /// The state itself: only its entries are values
     State,
     List(Vec<Node>),
+    Object(Vec<(Key, Node)>),
     Not(Box<Node>),
     Minus(Box<Node>),
     And(Box<Node>, Box<Node>),
@@ -37,6 +39,13 @@ pub(super) enum Node {
     /// An entry by a dot
     Entry(Box<Node>, Key),
     Index(Box<Node>, Box<Node>),
+    Slice(Box<Node>, Slice),
+    /// The first value where the condition holds, otherwise the second
+    Either {
+        condition: Box<Node>,
+        then: Box<Node>,
+        otherwise: Box<Node>,
+    },
     Call(Function, Vec<Node>),
     /// Whether a value is of one of these types
     IsInstance(Box<Node>, Vec<&'static str>),
@@ -65,7 +74,15 @@ impl Node {
             Node::Value(_) | Node::State => {}
             Node::Key(key) => into.push(key.clone()),
             Node::List(items) | Node::Call(_, items) => all(items),
-            Node::Not(of) | Node::Minus(of) | Node::Entry(of, _) | Node::IsInstance(of, _) => of.keys(into),
+            Node::Object(entries) => entries.iter().for_each(|(_, node)| node.keys(into)),
+            Node::Not(of) | Node::Minus(of) | Node::Entry(of, _) | Node::Slice(of, _) | Node::IsInstance(of, _) => {
+                of.keys(into)
+            }
+            Node::Either { condition, then, otherwise } => {
+                condition.keys(into);
+                then.keys(into);
+                otherwise.keys(into);
+            }
             Node::And(left, right)
             | Node::Or(left, right)
             | Node::Add(left, right)
@@ -101,7 +118,7 @@ pub(super) fn parse(source: &str, tokens: &[Token], names: Names<'_>) -> Result<
         Names::Entries(object) => (&[][..], Some(object)),
     };
     let mut parser = Parser { source, tokens, names, entries_of, at: 0, depth: 0 };
-    let node = parser.or()?;
+    let node = parser.expression()?;
     match &parser.now().kind {
         Kind::End => Ok(node),
         Kind::Word(word) if matches!(word.as_str(), "for" | "if" | "lambda" | "while") => {
@@ -109,6 +126,12 @@ pub(super) fn parse(source: &str, tokens: &[Token], names: Names<'_>) -> Result<
         }
         _ => Err(parser.unexpected()),
     }
+}
+
+/// What stands in brackets behind a value.
+enum Bracketed {
+    Index(Node),
+    Slice(Slice),
 }
 
 struct Parser<'a> {
@@ -164,16 +187,29 @@ impl Parser<'_> {
         }
     }
 
-    fn or(&mut self) -> Result<Node, PythonProblem> {
+    fn expression(&mut self) -> Result<Node, PythonProblem> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return Err(self.problem(format!("the expression is nested more than {MAX_DEPTH} deep")));
         }
+        let mut node = self.or()?;
+        if self.entries_of.is_none() && self.takes_word("if") {
+            let condition = Box::new(self.or()?);
+            if !self.takes_word("else") {
+                return Err(self.unexpected());
+            }
+            let otherwise = Box::new(self.expression()?);
+            node = Node::Either { condition, then: Box::new(node), otherwise };
+        }
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn or(&mut self) -> Result<Node, PythonProblem> {
         let mut left = self.and()?;
         while self.takes_word("or") {
             left = Node::Or(Box::new(left), Box::new(self.and()?));
         }
-        self.depth -= 1;
         Ok(left)
     }
 
@@ -326,14 +362,13 @@ impl Parser<'_> {
                     Node::Entry(Box::new(node), name.as_str().into())
                 };
             } else if self.takes_sign("[") {
-                let index = self.or()?;
-                self.needs_sign("]")?;
-                node = match (node, index) {
-                    (Node::State, Node::Value(Value::Text(key))) => Node::Key(key),
+                node = match (node, self.within_brackets()?) {
+                    (Node::State, Bracketed::Index(Node::Value(Value::Text(key)))) => Node::Key(key),
                     (Node::State, _) => {
                         return Err(self.problem("the state takes the name of an entry in brackets".to_owned()));
                     }
-                    (node, index) => Node::Index(Box::new(node), Box::new(index)),
+                    (node, Bracketed::Index(index)) => Node::Index(Box::new(node), Box::new(index)),
+                    (node, Bracketed::Slice(slice)) => Node::Slice(Box::new(node), slice),
                 };
             } else if matches!(self.now().kind, Kind::Sign("(")) {
                 return Err(self.problem("only functions and methods that are known can be called".to_owned()));
@@ -343,12 +378,67 @@ impl Parser<'_> {
         }
     }
 
+    /// What stands behind an opening bracket, and the closing one.
+    fn within_brackets(&mut self) -> Result<Bracketed, PythonProblem> {
+        let begins = self.at;
+        if let Some(slice) = self.slice()? {
+            return Ok(Bracketed::Slice(slice));
+        }
+        self.at = begins;
+        if let Kind::Text(key) = &self.now().kind
+            && key.starts_with('_')
+        {
+            return Err(self.hidden(key));
+        }
+        let index = self.expression()?;
+        self.needs_sign("]")?;
+        Ok(Bracketed::Index(index))
+    }
+
+    /// The bounds of a part and the closing bracket behind them, or nothing where no `:` follows the first one. Bounds are
+    /// whole numbers.
+    fn slice(&mut self) -> Result<Option<Slice>, PythonProblem> {
+        let from = self.bound();
+        if !self.takes_sign(":") {
+            return Ok(None);
+        }
+        let to = self.bound();
+        let step_stands = self.at + 1;
+        let step = if self.takes_sign(":") { self.bound() } else { None };
+        if step == Some(0) {
+            self.at = step_stands;
+            return Err(self.problem("the step of a part cannot be 0".to_owned()));
+        }
+        self.needs_sign("]")?;
+        Ok(Some(Slice { from, to, step }))
+    }
+
+    fn bound(&mut self) -> Option<i64> {
+        let begins = self.at;
+        let is_negative = self.takes_sign("-");
+        if !is_negative {
+            self.takes_sign("+");
+        }
+        match self.now().kind {
+            Kind::Number(Number::Int(bound)) => {
+                self.at += 1;
+                Some(if is_negative { -bound } else { bound })
+            }
+            _ => {
+                self.at = begins;
+                None
+            }
+        }
+    }
+
+    fn hidden(&self, name: &str) -> PythonProblem {
+        self.problem(format!("`{name}` cannot be reached: names that begin with `_` are not entries"))
+    }
+
     /// The name behind a dot.
     fn name(&mut self) -> Result<String, PythonProblem> {
         match &self.now().kind {
-            Kind::Word(name) if name.starts_with('_') => {
-                Err(self.problem(format!("`{name}` cannot be reached: names that begin with `_` are not entries")))
-            }
+            Kind::Word(name) if name.starts_with('_') => Err(self.hidden(name)),
             Kind::Word(name) => {
                 let name = name.clone();
                 self.at += 1;
@@ -391,13 +481,29 @@ impl Parser<'_> {
     fn list(&mut self, end: &'static str) -> Result<Vec<Node>, PythonProblem> {
         let mut items = Vec::new();
         while !self.takes_sign(end) {
-            items.push(self.or()?);
+            items.push(self.expression()?);
             if !self.takes_sign(",") {
                 self.needs_sign(end)?;
                 break;
             }
         }
         Ok(items)
+    }
+
+    /// The entries of an object up to its end. Their names are texts.
+    fn object(&mut self) -> Result<Node, PythonProblem> {
+        let mut entries = Vec::new();
+        while !self.takes_sign("}") {
+            let Kind::Text(key) = self.now().kind.clone() else { return Err(self.unexpected()) };
+            self.at += 1;
+            self.needs_sign(":")?;
+            entries.push((key.into(), self.expression()?));
+            if !self.takes_sign(",") {
+                self.needs_sign("}")?;
+                break;
+            }
+        }
+        Ok(Node::Object(entries))
     }
 
     fn atom(&mut self) -> Result<Node, PythonProblem> {
@@ -422,7 +528,7 @@ impl Parser<'_> {
                 let mut items = Vec::new();
                 let mut is_tuple = false;
                 while self.entries_of.is_some() || !self.takes_sign(")") {
-                    items.push(self.or()?);
+                    items.push(self.expression()?);
                     if self.entries_of.is_none() && self.takes_sign(",") {
                         is_tuple = true;
                     } else {
@@ -438,6 +544,10 @@ impl Parser<'_> {
             Kind::Sign("[") => {
                 self.at += 1;
                 self.list("]").map(Node::List)
+            }
+            Kind::Sign("{") if self.entries_of.is_none() => {
+                self.at += 1;
+                self.object()
             }
             Kind::Word(word) => self.word(&word),
             Kind::Sign(_) | Kind::Refused(_) | Kind::End => Err(self.unexpected()),
@@ -515,7 +625,7 @@ impl Parser<'_> {
 
     fn is_instance(&mut self) -> Result<Node, PythonProblem> {
         self.at += 2;
-        let value = self.or()?;
+        let value = self.expression()?;
         self.needs_sign(",")?;
         let mut types = Vec::new();
         let is_tuple = self.takes_sign("(");
