@@ -151,7 +151,7 @@ fn loop_policy(fields: &mut Fields<'_, '_>, agent: &mut Agent) {
         && condition.trim() != NO_TOOL_CALL
     {
         let names = [("reply", AgentLoop::REPLY_KEY), ("iterations", AgentLoop::REQUESTS_KEY)];
-        agent.exit = read_step::expression(reader, &condition, &names, fields.owner());
+        agent.exit = read_step::expression(reader, "`exit_condition`", &condition, &names, fields.owner());
     }
     fields.finish(|_| None);
 }

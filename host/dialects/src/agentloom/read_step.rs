@@ -213,7 +213,8 @@ fn router(fields: &mut Fields<'_, '_>) -> Option<Body> {
         let expression = fields.text("expression", Required);
         let target = fields.text("target", Required);
         fields.finish(|_| None);
-        let expression = expression.and_then(|text| self::expression(reader, &text, &[("steps", "steps")], &owner));
+        let expression =
+            expression.and_then(|text| self::expression(reader, "condition", &text, &[("steps", "steps")], &owner));
         if let (Some(expression), Some(target)) = (expression, target) {
             conditions.push(Condition { expression, target });
         }
@@ -225,6 +226,7 @@ fn router(fields: &mut Fields<'_, '_>) -> Option<Body> {
 /// An expression; what is wrong is reported at its place.
 pub(super) fn expression(
     reader: &Reader<'_>,
+    what: &str,
     text: &SourceText,
     names: &[(&str, &str)],
     owner: &Owner,
@@ -232,7 +234,7 @@ pub(super) fn expression(
     match PythonExpression::parse(text, names) {
         Ok(expression) => Some(expression),
         Err(problem) => {
-            let mut error = Diagnostic::error(format!("the condition `{}`: {problem}", text.trim()));
+            let mut error = Diagnostic::error(format!("the {what} `{}`: {problem}", text.trim()));
             error.node = owner.node.as_deref().map(str::to_owned);
             reader.report(error.at(&text.span_of(problem.range)));
             None
