@@ -36,6 +36,9 @@ pub(super) fn mesh(mesh: &Mesh, reading: &Reading<'_, '_>) {
         checks.tools(agent);
         models::check(agent, mesh, reading);
     }
+    if let Some(summarizer) = mesh.manager.as_ref().and_then(|manager| manager.summarizer.as_ref()) {
+        models::check_manager(&summarizer.model, mesh, reading);
+    }
     checks.entry_points();
     checks.callbacks();
     checks.circles();

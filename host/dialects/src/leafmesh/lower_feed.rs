@@ -124,10 +124,10 @@ fn asking(agent: &Agent, mesh: &Mesh, summarizer: &Summarizer) -> Option<Graph> 
     }
     prompt.push(PromptPart::text("the output", Speaker::Human, Expression::TextOf(Box::new(key(LOOKED_AT)))));
     let settings = ModelSettings {
-        model: Some(summarizer.model.clone()),
+        model: Some(summarizer.model.trim().to_owned()),
         temperature: Some(summarizer.temperature),
         max_tokens: Some(summarizer.max_tokens),
-        server: models::server(&summarizer.model, &mesh.providers),
+        server: models::server(summarizer.model.trim(), &mesh.providers),
         ..ModelSettings::default()
     };
     asked_once(post_node(&agent.name), settings, prompt, POST, &agent.span)

@@ -45,40 +45,58 @@ pub(super) fn provider(model: &str) -> Option<&'static str> {
     FAMILIES.iter().find(|(start, _)| model.starts_with(start)).map(|(_, provider)| *provider)
 }
 
-/// Reports models that nothing is there for.
+/// Reports models of an agent that nothing is there for.
 pub(super) fn check(agent: &Agent, mesh: &Mesh, reading: &Reading<'_, '_>) {
     let models: Vec<&SourceText> = match &agent.body {
         Body::Llm(llm) => llm.model.iter().chain(&llm.fallback_models).collect(),
         Body::Human(human) => human.intent_model.iter().collect(),
         Body::Programmatic { .. } | Body::External(_) => return,
     };
-    for model in models {
-        let report = |message: String, help: String| {
-            reading.reader.report(Diagnostic::error(message).at(&model.span).node(&*agent.name).help(help));
-        };
-        let named = |what: &str| format!("the model `{}` needs `{what}`", &**model);
-        match provider(model) {
-            None if model.trim().is_empty() => {}
-            None if mesh.providers.local.is_none() => report(
-                format!("it is not known who serves the model `{}`", &**model),
-                "for a server of your own write `mesh: {local: {endpoint: ...}}`; others are known by how their names begin: \
-                 `gpt-`, `claude-`, `gemini-`, `deepseek-`, `grok-`, `mistral-`"
-                    .to_owned(),
-            ),
-            Some(VERTEX) if !mesh.providers.vertex => {
-                report(named("mesh.vertex"), "write `mesh: {vertex: {project: ...}}`".to_owned());
-            }
-            Some(FOUNDRY) if !mesh.providers.foundry => {
-                report(named("mesh.foundry"), "write `mesh: {foundry: {endpoint: ...}}`".to_owned());
-            }
-            None => {
-                if let Some(LocalServer { address: Err(reason), .. }) = &mesh.providers.local {
-                    reading.later_of_agent(&agent.name, &model.span, &format!("the model `{}` ({reason})", &**model));
-                }
-            }
-            Some(found) if !SERVED.contains(&found) => later(agent, model, reading),
-            Some(_) => {}
+    let whose = Whose { said: format!("the agent `{}`", agent.name), node: &agent.name };
+    models.into_iter().for_each(|model| check_one(model, &whose, mesh, reading));
+}
+
+/// Reports the model of a manager that nothing is there for.
+pub(super) fn check_manager(model: &SourceText, mesh: &Mesh, reading: &Reading<'_, '_>) {
+    check_one(model, &Whose { said: "the manager".to_owned(), node: "manager" }, mesh, reading);
+}
+
+/// Who asks a model.
+struct Whose<'a> {
+    said: String,
+    node: &'a str,
+}
+
+fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Reading<'_, '_>) {
+    let report = |message: String, help: String| {
+        reading.reader.report(Diagnostic::error(message).at(&model.span).node(whose.node).help(help));
+    };
+    let later = |why: &str| {
+        let said = format!("the model `{}`{why} of {}", &**model, whose.said);
+        reading.later_of(whose.node, &model.span, said);
+    };
+    let named = |what: &str| format!("the model `{}` needs `{what}`", &**model);
+    match provider(model) {
+        None if model.trim().is_empty() => {}
+        None if mesh.providers.local.is_none() => report(
+            format!("it is not known who serves the model `{}`", &**model),
+            "for a server of your own write `mesh: {local: {endpoint: ...}}`; others are known by how their names begin: \
+             `gpt-`, `claude-`, `gemini-`, `deepseek-`, `grok-`, `mistral-`"
+                .to_owned(),
+        ),
+        Some(VERTEX) if !mesh.providers.vertex => {
+            report(named("mesh.vertex"), "write `mesh: {vertex: {project: ...}}`".to_owned());
         }
+        Some(FOUNDRY) if !mesh.providers.foundry => {
+            report(named("mesh.foundry"), "write `mesh: {foundry: {endpoint: ...}}`".to_owned());
+        }
+        None => {
+            if let Some(LocalServer { address: Err(reason), .. }) = &mesh.providers.local {
+                later(&format!(" ({reason})"));
+            }
+        }
+        Some(found) if !SERVED.contains(&found) => later(""),
+        Some(_) => {}
     }
 }
 
@@ -124,10 +142,6 @@ pub(super) fn local_address(endpoint: &str, kind: Option<&str>) -> Result<String
             "a server of the type `{other}` is not asked by hotcell yet: give its address of Chat Completions, with `server_type: openai`"
         )),
     }
-}
-
-fn later(agent: &Agent, model: &SourceText, reading: &Reading<'_, '_>) {
-    reading.later_of_agent(&agent.name, &model.span, &format!("the model `{}`", &**model));
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub(super) fn manager<'r, 'd>(
     }
     of_one.finish(|_| None);
     let summarizer = feed_model.or(model).filter(|_| enabled).map(|model| Summarizer {
-        model: model.trim().to_owned(),
+        model,
         temperature,
         max_tokens,
         domain,

@@ -71,10 +71,9 @@ impl<'r, 'd> Reading<'r, 'd> {
         self.later.borrow_mut().push(said);
     }
 
-    /// Takes note of something about an agent that a run refuses.
-    pub(super) fn later_of_agent(&self, agent: &str, span: &Span, what: &str) {
-        let said = format!("{what} of the agent `{agent}`");
-        let warning = Diagnostic::warning(format!("{LATER}{said}")).at(span).node(agent);
+    /// Takes note of something about an agent or a block that a run refuses.
+    pub(super) fn later_of(&self, node: &str, span: &Span, said: String) {
+        let warning = Diagnostic::warning(format!("{LATER}{said}")).at(span).node(node);
         self.reader.report(warning.help("a run of the mesh is refused as long as it is there"));
         self.later.borrow_mut().push(said);
     }

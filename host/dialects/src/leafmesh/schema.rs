@@ -74,7 +74,7 @@ pub(super) struct Manager {
 /// Who makes a post of everything that an agent gives.
 #[derive(Debug)]
 pub(super) struct Summarizer {
-    pub(super) model: String,
+    pub(super) model: SourceText,
     pub(super) temperature: f64,
     pub(super) max_tokens: u32,
     pub(super) domain: &'static str,
