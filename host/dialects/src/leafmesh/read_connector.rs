@@ -327,6 +327,12 @@ fn read_config<'r, 'd>(reading: &Reading<'r, 'd>, config: &mut Fields<'r, 'd>, c
                 let error = config.error(message, &reading.reader.span(config.owner().place));
                 reading.reader.report(error.help("write at least one of them"));
             }
+            let has_key = connector.secrets.0.iter().any(|(name, _)| name == "mcp_key")
+                || ["api_key", "vault_connection"].iter().any(|name| config.entry(name, Optional).is_some())
+                || reading.surroundings.variable("ZAPIER_API_KEY").is_some_and(|key| !key.trim().is_empty());
+            if !has_key {
+                report_missing(reading, config, &Setting("mcp_key", Type::Secret, true, &["ZAPIER_MCP_KEY"]), "zapier");
+            }
             if let Some(entry) = config.entry("vault_connection", Optional) {
                 reading.later_because(config, entry, ": there is no vault");
             }
