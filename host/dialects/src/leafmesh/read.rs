@@ -55,6 +55,7 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
     mesh.manager = read_manager::manager(reading, &mut fields, &mut mesh);
     agents(reading, &mut fields, &mut mesh);
     entry_points(reading, &mut fields, &mut mesh);
+    read_manager::agents_of_entry_points(&mut mesh);
     read_evolution::evolution(reading, &mut fields, &mut mesh);
     for name in OF_OPERATORS {
         fields.map(name, Optional);

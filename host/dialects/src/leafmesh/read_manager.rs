@@ -109,8 +109,9 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
             _ => None,
         };
         let need = |name: &str| if needed == Some(name) { Required } else { Optional };
-        let agent = target.text("agent", need("agent"));
         let entry_point = target.text("entry_point", Optional);
+        // An entry point says which agent it is, too.
+        let agent = target.text("agent", if entry_point.is_some() { Optional } else { need("agent") });
         mesh.named_entries.extend(entry_point.clone());
         let url = target.text("url", need("url"));
         if let Some(url) = &url {
@@ -128,8 +129,8 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
         target.finish(|_| None);
         escalation.agents.extend(agent.clone());
         escalation.targets.extend(match (kind.as_deref(), agent, url, provider) {
-            (Some("human_agent"), Some(agent), ..) => {
-                Some(EscalationTarget::Agent { agent: agent.to_string(), entry_point: text(entry_point) })
+            (Some("human_agent"), agent, ..) if agent.is_some() || entry_point.is_some() => {
+                Some(EscalationTarget::Agent { agent: text(agent).unwrap_or_default(), entry_point: text(entry_point) })
             }
             (Some("webhook"), _, Some(url), _) => Some(EscalationTarget::Webhook {
                 url: url.trim().to_owned(),
@@ -153,6 +154,20 @@ fn escalation<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, me
     }
     of_one.finish(|_| None);
     escalation
+}
+
+/// Gives escalation targets that name an entry point alone the agent behind it. An entry point that is not there is
+/// reported with all others that are named.
+pub(super) fn agents_of_entry_points(mesh: &mut Mesh) {
+    let Some(settings) = mesh.manager.as_mut().and_then(|manager| manager.settings.as_mut()) else { return };
+    for target in &mut settings.targets {
+        if let EscalationTarget::Agent { agent, entry_point: Some(name) } = target
+            && agent.is_empty()
+            && let Some(entry) = mesh.entry_points.iter().find(|entry| *entry.name.value == **name)
+        {
+            *agent = entry.target.value.to_string();
+        }
+    }
 }
 
 /// How routes are learnt; none where they are those of the file.
