@@ -25,6 +25,8 @@ use futures::future::{BoxFuture, Either, select};
 const STILL: Duration = Duration::from_millis(25);
 /// How often it is looked whether work goes on.
 const LOOK: Duration = Duration::from_millis(5);
+/// How often it has to be seen still: where the machine is busy, a task may get no time in [`STILL`].
+const STILL_LOOKS: u32 = 6;
 /// Longer than anybody waits, and less than clocks can say.
 const FAR: Duration = Duration::from_secs(1000 * 365 * 24 * 60 * 60);
 
@@ -195,7 +197,7 @@ impl ManualClock {
     /// Waits in real time until nothing goes on without this clock, or so long: whether it is so.
     pub async fn settled(&self, within: Duration) -> bool {
         let begun = Instant::now();
-        let mut still: Option<(u64, Instant)> = None;
+        let mut still: Option<(u64, Instant, u32)> = None;
         loop {
             let (working, changes) = {
                 let hands = self.0.hands();
@@ -203,10 +205,10 @@ impl ManualClock {
             };
             still = match still {
                 _ if working > 0 => None,
-                Some((before, since)) if before == changes => Some((before, since)),
-                _ => Some((changes, Instant::now())),
+                Some((before, since, looks)) if before == changes => Some((before, since, looks + 1)),
+                _ => Some((changes, Instant::now(), 1)),
             };
-            if still.is_some_and(|(_, since)| since.elapsed() >= STILL) {
+            if still.is_some_and(|(_, since, looks)| looks >= STILL_LOOKS && since.elapsed() >= STILL) {
                 return true;
             }
             if begun.elapsed() >= within {

@@ -213,19 +213,18 @@ async fn in_time(
     run: &RunId,
     limit: Duration,
 ) -> Result<Option<(RunStatus, Come)>, Problem> {
-    let _waits = clock.idle();
     tokio::select! {
         biased;
-        ended = until_ended(server, run) => ended.map(Some),
+        ended = until_ended(server, clock, run) => ended.map(Some),
         () = clock.sleep(limit) => Ok(None),
     }
 }
 
-async fn until_ended(server: &Server, run: &RunId) -> Result<(RunStatus, Come), Problem> {
+async fn until_ended(server: &Server, clock: &dyn Clock, run: &RunId) -> Result<(RunStatus, Come), Problem> {
     let (mut come, mut last) = (Come::default(), 0);
     let mut follower = server.runs().follow(run.clone(), 0);
     loop {
-        while let Some(entries) = follower.next().await? {
+        while let Some(entries) = waited(clock, follower.next()).await? {
             for numbered in &entries {
                 come.add(&numbered.entry);
                 last = numbered.number;
@@ -235,6 +234,12 @@ async fn until_ended(server: &Server, run: &RunId) -> Result<(RunStatus, Come), 
         if status.is_final() {
             return Ok((status, come));
         }
-        server.runs().store().grown(run, last).await?;
+        waited(clock, server.runs().store().grown(run, last)).await?;
     }
+}
+
+/// What comes of waiting for a run, which is at work by itself.
+async fn waited<T>(clock: &dyn Clock, what: impl Future<Output = T>) -> T {
+    let _waits = clock.idle();
+    what.await
 }
