@@ -195,7 +195,10 @@ mod tests {
     use super::*;
 
     /// An archive of entries: path, type and content.
-    fn archive(entries: &[(&[u8], EntryType, &[u8])]) -> Vec<u8> {
+    /// Something in an archive: its path, what it is, and its content.
+    type Archived<'a> = (&'a [u8], EntryType, &'a [u8]);
+
+    fn archive(entries: &[Archived<'_>]) -> Vec<u8> {
         let mut builder = Builder::new(Vec::new());
         for (path, kind, content) in entries {
             let mut header = Header::new_ustar();
@@ -275,7 +278,7 @@ mod tests {
         }
         let twice = archive(&[(b"a/x", FILE, b"1"), (b"A/X", FILE, b"2")]);
         assert!(unpacked(&twice).is_err_and(|error| error.contains("two files")));
-        let taken: [[(&[u8], EntryType, &[u8]); 2]; 3] = [
+        let taken: [[Archived<'_>; 2]; 3] = [
             [(b"a", FILE, b"1"), (b"a/x", FILE, b"2")],
             [(b"a", FILE, b"1"), (b"a/", EntryType::Directory, b"")],
             [(b"a/x", FILE, b"1"), (b"a", FILE, b"2")],
@@ -289,8 +292,7 @@ mod tests {
     #[test]
     fn every_limit_trips() {
         let many: Vec<String> = (0..=MAX_ENTRIES).map(|number| format!("{number}")).collect();
-        let many: Vec<(&[u8], EntryType, &[u8])> =
-            many.iter().map(|name| (name.as_bytes(), FILE, b"".as_slice())).collect();
+        let many: Vec<Archived<'_>> = many.iter().map(|name| (name.as_bytes(), FILE, b"".as_slice())).collect();
         assert!(unpacked(&archive(&many)).is_err_and(|error| error.contains("2000 files")));
         // A few KiB that become more than may be.
         let zeros = vec![0; MAX_EXPANDED as usize + 1];
