@@ -84,8 +84,14 @@ fn property(schema: &Value, object: &Object, span: &Span) -> Result<Property, Pr
     if let Some(other) = object.get("description").filter(|value| !matches!(value, Value::Text(_) | Value::Null)) {
         return Err(problem(&["description"], format!("its `description` must be a text, not {}", other.a_kind())));
     }
-    let ty =
-        Type::of_schema(schema).map_err(|error| Problem { path: error.path, message: error.problem, help: None })?;
+    let ty = Type::of_schema(schema).map_err(|error| {
+        // A property may be deep: its error says where in it.
+        let message = match error.path.is_empty() {
+            true => error.problem,
+            false => format!("`{}`: {}", error.path.join("."), error.problem),
+        };
+        Problem { path: error.path, message, help: None }
+    })?;
     let default = object.get("default").cloned();
     if let Some(default) = &default
         && !ty.takes_default(default)
