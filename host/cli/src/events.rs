@@ -54,7 +54,7 @@ pub(crate) fn diagnostic(path: &Path, diagnostic: &Diagnostic) -> Value {
 }
 
 /// A line with further entries behind its own.
-fn with(mut line: Value, further: Value) -> Value {
+pub(crate) fn with(mut line: Value, further: Value) -> Value {
     if let (Value::Object(line), Value::Object(further)) = (&mut line, further) {
         line.extend(further);
     }

@@ -7,6 +7,7 @@ use hotcell_budget::Usage;
 use hotcell_journal::{EntryPath, RecordedCall, RunId, RunWriter};
 
 use crate::event::{Event, Observer};
+use crate::what_if::{Notes, Outward, WhatIf, locked};
 
 /// Where in a run a call is made.
 #[derive(Clone, Default)]
@@ -17,6 +18,10 @@ struct Site {
     writer: Arc<dyn RunWriter>,
     place: EntryPath,
     observer: Arc<dyn Observer>,
+    /// None if the run may do everything
+    what_if: Option<Arc<WhatIf>>,
+    /// What was withheld from this call
+    notes: Notes,
 }
 
 impl CallSite {
@@ -25,8 +30,14 @@ impl CallSite {
         CallSite(None)
     }
 
-    pub(crate) fn new(writer: Arc<dyn RunWriter>, place: EntryPath, observer: Arc<dyn Observer>) -> Self {
-        CallSite(Some(Site { writer, place, observer }))
+    pub(crate) fn new(
+        writer: Arc<dyn RunWriter>,
+        place: EntryPath,
+        observer: Arc<dyn Observer>,
+        what_if: Option<Arc<WhatIf>>,
+        notes: Notes,
+    ) -> Self {
+        CallSite(Some(Site { writer, place, observer, what_if, notes }))
     }
 
     /// Where in the run it is, as text; empty for the run itself and outside of runs.
@@ -58,6 +69,25 @@ impl CallSite {
         if let Some(Site { writer, place, .. }) = &self.0 {
             writer.record(RecordedCall { place: place.clone(), name: name.to_owned(), body });
         }
+    }
+
+    /// Whether the call may act on the world outside in this way. A run that was forked may do so as far as that was allowed, and
+    /// every other one may.
+    pub fn may(&self, outward: Outward) -> bool {
+        let what_if = self.0.as_ref().and_then(|site| site.what_if.as_ref());
+        what_if.is_none_or(|what_if| what_if.origin.allowed.contains(&outward))
+    }
+
+    /// Takes note that the call would have done this and was not let. What it gives counts for nothing then.
+    pub fn withhold(&self, effect: impl fmt::Display) {
+        if let Some(site) = &self.0 {
+            locked(&site.notes).push(effect.to_string());
+        }
+    }
+
+    /// The model that is asked in the place of every other one, in a run that was forked so.
+    pub fn model(&self) -> Option<&str> {
+        self.0.as_ref()?.what_if.as_ref()?.origin.model.as_deref()
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use hotcell_budget::BudgetScope;
 use hotcell_graph::ir::{Allowance, Graph, ModelSettings};
 use hotcell_graph::{Key, State};
-use hotcell_journal::{EntryPath, History, JournalError, RunId, RunWriter};
+use hotcell_journal::{Entry, EntryPath, Fact, History, JournalError, RunId, RunWriter};
+use hotcell_models::{Message, Role};
 use tokio::sync::Notify;
 
 use crate::call_site::CallSite;
@@ -19,6 +20,7 @@ use crate::ports::{Notice, Ports, SharedState};
 use crate::redaction::Redaction;
 use crate::route::RouteError;
 use crate::token::Turn;
+use crate::what_if::{Notes, WhatIf, locked};
 
 /// Drives a graph within a run to its end, or to where it waits.
 pub(crate) type DrivePart = fn(Arc<RunContext>, State) -> futures::future::BoxFuture<'static, Part>;
@@ -30,7 +32,7 @@ pub(crate) enum Interruption {
     Failed(String),
     /// A hook refuses what it does: the run ends, unless the graph names the node where it goes on
     Refused(String),
-    /// It waits for a person
+    /// It waits for a person, or may not do what comes next
     Waiting,
     /// The journal has something else than what would be done now; nothing may go on
     Diverged(String),
@@ -88,6 +90,8 @@ pub(crate) struct RunContext {
     /// What nobody is shown of it
     pub(crate) redaction: Option<Arc<Redaction>>,
     pub(crate) variables: Arc<[(Key, String)]>,
+    /// What a run may do that was forked; none for every other one
+    pub(crate) what_if: Option<Arc<WhatIf>>,
     pub(crate) budget_scope: Arc<BudgetScope>,
     pub(crate) remembered: Arc<Mutex<Remembered>>,
     /// Where calls of graphs wait that only so many runs may be in
@@ -129,9 +133,26 @@ impl RunContext {
         self.base.as_ref().map_or_else(|| EntryPath::of_turn(turn), |base| base.within(turn))
     }
 
-    /// Where hooks of this graph are called: the run, or where a node called the graph.
-    pub(crate) fn site(&self) -> CallSite {
-        CallSite::new(self.writer.clone(), self.base.clone().unwrap_or_default(), self.ports.observer.clone())
+    /// Where something of this run is called. What is withheld from the call is noted.
+    pub(crate) fn site_at(&self, place: &EntryPath, notes: &Notes) -> CallSite {
+        let (writer, observer) = (self.writer.clone(), self.ports.observer.clone());
+        CallSite::new(writer, place.clone(), observer, self.what_if.clone(), notes.clone())
+    }
+
+    /// Stops whoever called something from which an effect was withheld. It is committed, so that it can be listed.
+    pub(crate) async fn stop_if_withheld(&self, place: &EntryPath, notes: &Notes) -> Result<(), Interruption> {
+        let Some(what_if) = &self.what_if else { return Ok(()) };
+        let noted = std::mem::take(&mut *locked(notes));
+        if noted.is_empty() {
+            return Ok(());
+        }
+        let new = noted.into_iter().filter(|effect| what_if.note(place, effect));
+        let entries: Vec<Entry> =
+            new.map(|effect| Entry { place: place.clone(), fact: Fact::Withheld { effect } }).collect();
+        if !entries.is_empty() {
+            self.writer.append(entries).await?;
+        }
+        Err(Interruption::Waiting)
     }
 
     /// A text as everybody may see it.
@@ -164,6 +185,7 @@ impl RunContext {
             writer: self.writer.clone(),
             redaction: self.redaction.clone(),
             variables: self.variables.clone(),
+            what_if: self.what_if.clone(),
             budget_scope: self.budget_scope.clone(),
             remembered: self.remembered.clone(),
             gates: self.gates.clone(),
@@ -194,6 +216,17 @@ impl RunContext {
         for Notice { text, help } in notices {
             self.ports.observer.event(&Event::Noticed { node, text, help: help.as_deref() });
         }
+    }
+
+    /// The messages to a model with the system prompt that a fork gave to the node, if it gave one.
+    pub(crate) fn prompted(&self, node: &Key, mut messages: Vec<Message>) -> Vec<Message> {
+        let prompts = self.what_if.iter().flat_map(|what_if| &what_if.origin.prompts);
+        let Some((_, prompt)) = prompts.into_iter().find(|(named, _)| named == node) else { return messages };
+        match messages.iter_mut().find(|message| message.role == Role::System) {
+            Some(system) => system.content.clone_from(prompt),
+            None => messages.insert(0, Message::system(prompt.as_str())),
+        }
+        messages
     }
 
     /// The memory of the run, shared with the agents it calls.

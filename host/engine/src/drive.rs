@@ -258,10 +258,14 @@ impl Drive {
         self.queue.retain(|start| turns.contains(&start.turn));
     }
 
+    /// A turn that is to be begun.
+    pub(crate) fn start_of(&self, turn: Turn) -> Option<&Start> {
+        self.queue.iter().find(|start| start.turn == turn)
+    }
+
     /// The node of a turn that is to be begun.
     pub(crate) fn begins(&self, turn: Turn) -> Option<&str> {
-        let start = self.queue.iter().find(|start| start.turn == turn)?;
-        Some(&self.graph.node(start.node).id)
+        Some(&self.graph.node(self.start_of(turn)?.node).id)
     }
 
     fn schedule_into(&mut self, started: &mut HashMap<Turn, Start>) -> Result<(), String> {
@@ -318,7 +322,8 @@ impl Drive {
                 self.again(turn).await?;
                 continue;
             }
-            if self.in_flight == 0 && self.timers.is_empty() {
+            // Without what was withheld, a join would come to something that never was.
+            if self.in_flight == 0 && (self.timers.is_empty() || self.has_withheld()) {
                 return self.rest().await;
             }
             let deadline = self.graph.limits.deadline.map(|limit| {

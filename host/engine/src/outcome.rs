@@ -7,6 +7,7 @@ use hotcell_journal::{JournalError, Question, RunId, RunStatus};
 use thiserror::Error;
 
 use crate::branch::WriteError;
+use crate::fork_error::ForkError;
 use crate::ports::PortError;
 
 /// Why structured input cannot be taken.
@@ -70,6 +71,9 @@ pub enum RunError {
         /// What does not fit
         cause: String,
     },
+    /// The run cannot be forked so
+    #[error(transparent)]
+    Fork(#[from] ForkError),
     /// The graph redacts values, and there is no key with which the journal could keep them
     #[error("the graph redacts values, and the key with which the journal keeps them cannot be used: {0}")]
     NoRedactionKey(#[source] PortError),

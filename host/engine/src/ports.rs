@@ -194,6 +194,11 @@ pub struct Found {
 /// Knowledge bases.
 #[async_trait]
 pub trait Knowledge: Send + Sync {
+    /// Whether something outside of this machine is asked to look up anything in a knowledge base.
+    fn asks_outside(&self, _base: &str) -> bool {
+        true
+    }
+
     /// Looks something up; the error is why that cannot be done.
     async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, PortError>;
 }

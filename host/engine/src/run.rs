@@ -28,22 +28,23 @@ use crate::state_fold::StateFold;
 use crate::timing::Timings;
 use crate::token::Turn;
 use crate::veiled::Veiled;
+use crate::what_if::WhatIf;
 
 /// How long is waited for turns that were stopped. One that does not let go in time keeps the run a little longer.
 const LETTING_GO: Duration = Duration::from_millis(50);
 
 /// The values of a graph's variables.
-type Variables = Arc<[(Key, String)]>;
+pub(crate) type Variables = Arc<[(Key, String)]>;
 
 /// Runs graphs. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    ports: Ports,
+    pub(crate) ports: Ports,
     store: Arc<dyn RunStore>,
     revision: Option<String>,
     most_written: Bytes,
     gates: Gates,
-    redaction_keys: Option<Arc<dyn RedactionKeys>>,
+    pub(crate) redaction_keys: Option<Arc<dyn RedactionKeys>>,
 }
 
 /// What to run.
@@ -63,10 +64,10 @@ pub struct RunRequest {
 }
 
 /// What a run begins with.
-struct Beginning<'g> {
-    given: &'g RunInput,
-    variables: Variables,
-    redaction: Option<Arc<Redaction>>,
+pub(crate) struct Beginning<'g> {
+    pub(crate) given: &'g RunInput,
+    pub(crate) variables: Variables,
+    pub(crate) redaction: Option<Arc<Redaction>>,
 }
 
 /// A run that gave control back.
@@ -209,10 +210,12 @@ impl Engine {
             return Ok(());
         }
         let variables = check_variables(&graph, &given)?;
+        let what_if = given.fork.map(|origin| WhatIf::new(origin, &entries));
         let (mut remembered, completed, spent) = Remembered::of(entries);
         remembered.is_cancelled = true;
         let writer = Arc::new(NoWriter::over(run.clone()));
-        let context = Arc::new(self.context(writer, &graph, variables, redaction, remembered, spent));
+        let context = self.context(writer, &graph, variables, redaction, remembered, spent);
+        let context = Arc::new(RunContext { what_if, ..context });
         let mut drive = Drive::new(context, state);
         if drive.replay(completed)?.is_none() {
             drive.begin_only(&open);
@@ -255,6 +258,17 @@ impl Engine {
         let (header, redaction) = self.header_of(run, graph).await?;
         let given = &self.given_of(&header, graph).await?;
         let entries = opened(redaction.as_deref(), self.store.history(run).await?).whole()?;
+        self.entries_fit(run, graph, given, entries)
+    }
+
+    /// Whether these entries, with what is redacted in them, fit a graph that was given this.
+    pub(crate) fn entries_fit(
+        &self,
+        run: &RunId,
+        graph: &Arc<Graph>,
+        given: &RunInput,
+        entries: Vec<Entry>,
+    ) -> Result<(), RunError> {
         // What was asked in turns that are not done, answered or not.
         let of_run = |place: &EntryPath| place.turn().filter(|_| place.around().is_none());
         let mut asked: Vec<(Turn, String)> = Vec::new();
@@ -265,15 +279,7 @@ impl Engine {
                 _ => {}
             }
         }
-        let state = initial_state(graph, given)?;
-        let (remembered, completed, spent) = Remembered::of(entries);
-        let variables = check_variables(graph, given)?;
-        let context =
-            self.context(Arc::new(NoWriter::looking_at(run.clone())), graph, variables, None, remembered, spent);
-        let mut drive = Drive::new(Arc::new(context), state);
-        if drive.replay(completed)?.is_some() {
-            return Ok(());
-        }
+        let Some(drive) = self.replayed(run, graph, given, entries)? else { return Ok(()) };
         for (turn, asking) in asked {
             let cause = match drive.begins(turn) {
                 Some(node) if node == asking => continue,
@@ -283,6 +289,23 @@ impl Engine {
             return Err(RunError::Mismatch { run: run.clone(), cause });
         }
         Ok(())
+    }
+
+    /// A graph where these entries leave it; none if they end the run. Nothing is run.
+    pub(crate) fn replayed(
+        &self,
+        run: &RunId,
+        graph: &Arc<Graph>,
+        given: &RunInput,
+        entries: Vec<Entry>,
+    ) -> Result<Option<Drive>, RunError> {
+        let state = initial_state(graph, given)?;
+        let (remembered, completed, spent) = Remembered::of(entries);
+        let variables = check_variables(graph, given)?;
+        let writer = Arc::new(NoWriter::looking_at(run.clone()));
+        let context = self.context(writer, graph, variables, None, remembered, spent);
+        let mut drive = Drive::new(Arc::new(context), state);
+        Ok(drive.replay(completed)?.is_none().then_some(drive))
     }
 
     /// The state that the entries of a run lead to, without what is redacted. `graph` should be the graph it was started with; of
@@ -326,7 +349,11 @@ impl Engine {
     }
 
     /// What a run was started with, as it was then, and what is redacted in it.
-    async fn header_of(&self, run: &RunId, graph: &Graph) -> Result<(RunHeader, Option<Arc<Redaction>>), RunError> {
+    pub(crate) async fn header_of(
+        &self,
+        run: &RunId,
+        graph: &Graph,
+    ) -> Result<(RunHeader, Option<Arc<Redaction>>), RunError> {
         let header = self.store.find(run.as_str()).await?.header;
         Ok(match Redaction::go_on(graph, self.redaction_keys.as_deref(), &header)? {
             Some(redaction) => (redaction.open_header(header), Some(Arc::new(redaction))),
@@ -345,7 +372,7 @@ impl Engine {
     }
 
     /// What a run was given, with the state of the run before it where it only refers to that.
-    async fn given_of(&self, header: &RunHeader, graph: &Arc<Graph>) -> Result<RunInput, RunError> {
+    pub(crate) async fn given_of(&self, header: &RunHeader, graph: &Arc<Graph>) -> Result<RunInput, RunError> {
         let mut given = RunInput::from_object(&header.given);
         if let (Some(before), None) = (&given.after, &given.earlier) {
             let before = RunId::from(before.clone());
@@ -374,6 +401,7 @@ impl Engine {
             writer,
             redaction,
             variables,
+            what_if: None,
             budget_scope: Arc::new(BudgetScope::new(graph.limits.budget.clone(), spent)),
             remembered: Arc::new(Mutex::new(remembered)),
             gates: self.gates.clone(),
@@ -390,7 +418,7 @@ impl Engine {
     }
 
     /// Drives a run as far as it goes; `history` is empty for one that begins.
-    async fn drive(
+    pub(crate) async fn drive(
         &self,
         writer: Box<dyn RunWriter>,
         graph: Arc<Graph>,
@@ -404,8 +432,10 @@ impl Engine {
         let resumed = !history.entries.is_empty();
         let worked = history.worked;
         let (lease, gone) = Lease::new(writer, &history.entries, self.most_written.0, redaction.clone());
+        let what_if = given.fork.clone().map(|origin| WhatIf::new(origin, &history.entries));
         let (remembered, completed, spent) = Remembered::of(history.entries);
-        let context = Arc::new(self.context(Arc::new(lease), &graph, variables, redaction.clone(), remembered, spent));
+        let context = self.context(Arc::new(lease), &graph, variables, redaction.clone(), remembered, spent);
+        let context = Arc::new(RunContext { what_if, ..context });
         let run = context.run.clone();
         let mut drive = Drive::of_run(context, state, self.store.clone(), worked);
         drive.emit(&Event::RunStarted { run: &run, graph: &graph.name, start: &graph.node(graph.start).id, resumed });
@@ -439,7 +469,7 @@ impl Engine {
 }
 
 /// What a run wrote, in the place of what the journal kept of it.
-fn opened(redaction: Option<&Redaction>, history: History) -> History {
+pub(crate) fn opened(redaction: Option<&Redaction>, history: History) -> History {
     match redaction {
         Some(redaction) => redaction.open(history),
         None => history,
@@ -518,7 +548,7 @@ fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Variables) -> Re
 }
 
 /// The agents that the nodes of a graph call, and those of graphs that it calls.
-fn called(graph: &Graph) -> Vec<Key> {
+pub(crate) fn called(graph: &Graph) -> Vec<Key> {
     let mut agents = Vec::new();
     let mut seen: HashSet<*const Graph> = HashSet::new();
     let mut open = vec![graph];

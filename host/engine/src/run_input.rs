@@ -9,6 +9,7 @@ use hotcell_journal::Write;
 
 use crate::branch::{WriteError, apply};
 use crate::outcome::{RunError, list};
+use crate::what_if::ForkOrigin;
 
 /// What a run is given by whoever starts it.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +30,10 @@ pub struct RunInput {
     pub depth: u32,
     /// How it was started, in the words of whoever starts it. It is kept for whoever goes on with the run, and not looked at
     pub origin: Object,
+    /// Of which run it is a fork, and how it differs from it
+    pub fork: Option<ForkOrigin>,
+    /// The name that the run is to have; none for a new one
+    pub id: Option<String>,
 }
 
 impl RunInput {
@@ -63,6 +68,12 @@ impl RunInput {
         if !self.origin.is_empty() {
             object.insert("origin", Value::Object(self.origin.clone()));
         }
+        if let Some(id) = &self.id {
+            object.insert("id", id.as_str().into());
+        }
+        if let Some(fork) = &self.fork {
+            object.insert("fork", Value::Object(fork.to_object()));
+        }
         match (&self.after, &self.earlier) {
             (Some(after), _) => {
                 object.insert("after", after.as_str().into());
@@ -93,6 +104,8 @@ impl RunInput {
             origin: object.get("origin").and_then(Value::as_object).cloned().unwrap_or_default(),
             after: object.get("after").and_then(Value::as_text).map(str::to_owned),
             depth: RunInput::depth_of(object),
+            fork: ForkOrigin::of_given(object),
+            id: object.get("id").and_then(Value::as_text).map(str::to_owned),
         }
     }
 }

@@ -6,6 +6,7 @@ use hotcell_models::Message;
 
 use crate::context::{Interruption, RunContext};
 use crate::hook::{HookPoint, HookVerdict};
+use crate::what_if::Notes;
 
 /// Tells the hooks of a run; the object is what they made of the event, if they changed it.
 pub(crate) async fn tell(
@@ -21,8 +22,12 @@ pub(crate) async fn tell(
     if is_of_step || !hooks.listens(point) {
         return Ok(None);
     }
-    let (verdict, used) = hooks.tell(point, event(), &context.budget_scope, &context.site()).await;
+    // Hooks are called where the graph is: in the run, or where a node called it.
+    let (place, notes) = (context.base.clone().unwrap_or_default(), Notes::default());
+    let site = context.site_at(&place, &notes);
+    let (verdict, used) = hooks.tell(point, event(), &context.budget_scope, &site).await;
     *account += used;
+    context.stop_if_withheld(&place, &notes).await?;
     match verdict {
         HookVerdict::Proceed => Ok(None),
         HookVerdict::Change(event) => Ok(Some(event)),

@@ -20,6 +20,7 @@ use crate::event::Event;
 use crate::hook::{self, HookPoint};
 use crate::memory::{AnswerState, Deed, attempt_place};
 use crate::telling;
+use crate::what_if::Notes;
 
 /// Who answers in the place of a person, with who used what for it: the answer, why there is none, or nothing if nobody is there.
 pub(crate) type Answerer<'a> = BoxFuture<'a, (Account, Option<Result<String, Interruption>>)>;
@@ -51,6 +52,8 @@ pub(crate) struct NodeTurn {
     pub(crate) timed_out: bool,
     /// What kind of failure it failed with, where the graph tells kinds apart
     pub(crate) failure_kind: Option<String>,
+    /// What was withheld from what it called
+    notes: Notes,
     number: u32,
 }
 
@@ -73,6 +76,7 @@ impl NodeTurn {
             gave_up: false,
             timed_out: false,
             failure_kind: None,
+            notes: Notes::default(),
             number: 0,
         }
     }
@@ -119,7 +123,12 @@ impl NodeTurn {
 
     /// Where calls of this turn are made.
     pub(crate) fn site(&self) -> CallSite {
-        CallSite::new(self.context.writer.clone(), self.place.clone(), self.context.ports.observer.clone())
+        self.context.site_at(&self.place, &self.notes)
+    }
+
+    /// Stops the turn if something was withheld from what it called.
+    pub(crate) async fn stop_if_withheld(&self) -> Result<(), Interruption> {
+        self.context.stop_if_withheld(&self.place, &self.notes).await
     }
 
     /// A place for something that has turns of its own and is no effect.
@@ -166,6 +175,7 @@ impl NodeTurn {
         self.context.writer.settled().await?;
         let (account, result) = perform(self.context.clone()).await;
         self.recorded += account.clone();
+        self.stop_if_withheld().await?;
         let Deed { kind, subject } = deed;
         match result {
             Ok(answer) => {
@@ -317,6 +327,9 @@ impl NodeTurn {
                 (account, answer) = &mut here, if !is_answered_here => {
                     is_answered_here = true;
                     used += account;
+                    if let Err(stop) = self.stop_if_withheld().await {
+                        return (used, Err(stop));
+                    }
                     match answer {
                         None => return (used, Err(Interruption::Waiting)),
                         Some(Err(stop)) => return (used, Err(stop)),

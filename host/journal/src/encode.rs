@@ -68,6 +68,11 @@ pub(crate) fn encode(fact: &Fact) -> (&'static str, String) {
         }
         Fact::Resumed => "resumed",
         Fact::Retried => "retried",
+        Fact::Forked => "forked",
+        Fact::Withheld { effect } => {
+            body.insert("effect", effect.as_str().into());
+            "withheld"
+        }
         Fact::Revised { digest } => {
             body.insert("digest", digest.as_str().into());
             "revised"
@@ -198,6 +203,8 @@ pub(crate) fn decode(kind: &str, body: &str) -> Result<Fact, String> {
         })),
         "resumed" => Ok(Fact::Resumed),
         "retried" => Ok(Fact::Retried),
+        "forked" => Ok(Fact::Forked),
+        "withheld" => Ok(Fact::Withheld { effect: text("effect").ok_or("the effect is missing")? }),
         "revised" => Ok(Fact::Revised { digest: text("digest").ok_or("the digest is missing")? }),
         "waiting" => Ok(Fact::Waiting),
         "pause-asked" => Ok(Fact::PauseAsked),

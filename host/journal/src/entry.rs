@@ -7,7 +7,7 @@ use hotcell_graph::value::{MAX_SIZE, parse_json};
 use hotcell_graph::{Key, Object, Value};
 use serde::{Serialize, Serializer};
 
-use crate::ids::EntryPath;
+use crate::ids::{EntryPath, RunId};
 
 /// One committed fact.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +46,11 @@ impl RunHeader {
         self.given.get("thread").and_then(Value::as_text)
     }
 
+    /// The name that the run is to have, if that was decided before it began.
+    pub(crate) fn wanted_name(&self) -> Option<RunId> {
+        self.given.get("id").and_then(Value::as_text).map(|name| RunId::from(name.to_owned()))
+    }
+
     /// The run whose state this one goes on with, if that is not kept in this one.
     pub(crate) fn needs(&self) -> Option<String> {
         self.given.get("after").and_then(Value::as_text).map(str::to_owned)
@@ -70,6 +75,13 @@ pub enum Fact {
     Revised {
         /// The revision, which the store keeps
         digest: String,
+    },
+    /// What comes before it was committed in another run, which the header names; from here on the run is its own
+    Forked,
+    /// Something would have acted on the world outside, and the run may not do that. The turn goes no further
+    Withheld {
+        /// What it would have done, in a few words
+        effect: String,
     },
     /// A node completed its turn
     Completed(Completed),
@@ -179,8 +191,10 @@ impl Fact {
                 }
                 Self::Answered { text, .. } => text.len(),
                 Self::Stopped { reason } => reason.len(),
+                Self::Withheld { effect } => effect.len(),
                 Self::Ended { result: Ok(text) | Err(text), .. } => text.len(),
                 Self::Resumed
+                | Self::Forked
                 | Self::Retried
                 | Self::Revised { .. }
                 | Self::TimerSet { .. }

@@ -69,6 +69,28 @@ struct Run {
 }
 
 impl Run {
+    /// One that has just begun.
+    fn begun(id: &RunId, header: &RunHeader, owned: bool, in_order: &Arc<Timers>) -> Self {
+        let now = SystemTime::now();
+        Run {
+            id: id.clone(),
+            header: header.clone(),
+            revised: Vec::new(),
+            entries: vec![Entry::of_run(Fact::Started(header.clone()))],
+            times: vec![now],
+            calls: Vec::new(),
+            mail: Vec::new(),
+            status: RunStatus::Running,
+            created: now,
+            updated: now,
+            term: 0,
+            owned,
+            worked: Duration::ZERO,
+            timers: HashMap::new(),
+            in_order: in_order.clone(),
+        }
+    }
+
     fn append(&mut self, entry: Entry) {
         if let Some(status) = entry.fact.status() {
             self.change(status);
@@ -87,6 +109,14 @@ impl Run {
         }
         self.times.push(SystemTime::now());
         self.entries.push(entry);
+    }
+
+    /// The same, of an entry that was written before.
+    fn append_at(&mut self, entry: Entry, at: SystemTime) {
+        self.append(entry);
+        if let Some(last) = self.times.last_mut() {
+            *last = at;
+        }
     }
 
     /// How it stands from now on. What has ended waits for no time, unless it goes on.
@@ -197,6 +227,17 @@ impl Runs {
         match self.revisions.contains_key(revision) {
             true => Ok(()),
             false => Err(JournalError::NotKept(revision.to_owned())),
+        }
+    }
+
+    /// The name of a run that is to begin.
+    fn name_for(&self, header: &RunHeader) -> Result<RunId, JournalError> {
+        match header.wanted_name() {
+            Some(wanted) if self.by_id.contains_key(&wanted) => Err(JournalError::Exists(wanted)),
+            Some(wanted) => Ok(wanted),
+            None => Ok(std::iter::repeat_with(RunId::random)
+                .find(|id| !self.by_id.contains_key(id))
+                .unwrap_or_else(RunId::random)),
         }
     }
 
@@ -334,33 +375,12 @@ impl RunStore for MemoryStore {
     }
 
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
-        let now = SystemTime::now();
-        let mut id = RunId::random();
-        let run = |id: &RunId| Run {
-            id: id.clone(),
-            header: header.clone(),
-            revised: Vec::new(),
-            entries: vec![Entry::of_run(Fact::Started(header.clone()))],
-            times: vec![now],
-            calls: Vec::new(),
-            mail: Vec::new(),
-            status: RunStatus::Running,
-            created: now,
-            updated: now,
-            term: 0,
-            owned: true,
-            worked: Duration::ZERO,
-            timers: HashMap::new(),
-            in_order: self.shared.timers.clone(),
-        };
         let mut runs = self.runs();
         if header.kept {
             runs.has(&header.digest)?;
         }
-        while runs.by_id.contains_key(&id) {
-            id = RunId::random();
-        }
-        let run = Arc::new(Mutex::new(run(&id)));
+        let id = runs.name_for(header)?;
+        let run = Arc::new(Mutex::new(Run::begun(&id, header, true, &self.shared.timers)));
         if let Some(thread) = header.thread() {
             if let Some(busy) = runs.busy(header) {
                 return Err(JournalError::ThreadBusy(busy));
@@ -371,6 +391,39 @@ impl RunStore for MemoryStore {
             }
             runs.threads.insert(thread, id.clone());
         }
+        runs.by_id.insert(id.clone(), run.clone());
+        runs.order.push(id.clone());
+        drop(runs);
+        Ok(self.writer(id, run, 0, Duration::ZERO))
+    }
+
+    async fn fork(
+        &self,
+        header: &RunHeader,
+        copied: Vec<NumberedEntry>,
+        then: Vec<Entry>,
+    ) -> Result<Box<dyn RunWriter>, JournalError> {
+        let goes_on = !then.is_empty();
+        let mut runs = self.runs();
+        let revised = copied.iter().map(|copied| &copied.entry).chain(&then).filter_map(|entry| match &entry.fact {
+            Fact::Revised { digest } => Some(digest),
+            _ => None,
+        });
+        for digest in revised.chain(header.kept.then_some(&header.digest)) {
+            runs.has(digest)?;
+        }
+        let id = runs.name_for(header)?;
+        let mut run = Run::begun(&id, header, goes_on, &self.shared.timers);
+        for NumberedEntry { at, entry, .. } in copied {
+            if !matches!(entry.fact, Fact::Started(_)) {
+                run.append_at(entry, at);
+            }
+        }
+        then.into_iter().for_each(|entry| run.append(entry));
+        if let Some(thread) = header.thread() {
+            runs.threads.insert((header.source.clone(), thread.to_owned()), id.clone());
+        }
+        let run = Arc::new(Mutex::new(run));
         runs.by_id.insert(id.clone(), run.clone());
         runs.order.push(id.clone());
         drop(runs);

@@ -85,9 +85,9 @@ impl fmt::Display for RunStatus {
 
 impl Fact {
     /// How a run stands after this, if that changes.
-    pub(crate) fn status(&self) -> Option<RunStatus> {
+    pub fn status(&self) -> Option<RunStatus> {
         Some(match self {
-            Fact::Started(_) | Fact::Resumed | Fact::Retried => RunStatus::Running,
+            Fact::Started(_) | Fact::Forked | Fact::Resumed | Fact::Retried => RunStatus::Running,
             Fact::Waiting => RunStatus::Waiting,
             Fact::Paused => RunStatus::Paused,
             Fact::Cancelled => RunStatus::Cancelled,
@@ -96,6 +96,7 @@ impl Fact {
             Fact::Ended { result: Err(_), .. } => RunStatus::Failed,
             Fact::Completed(_) | Fact::Effect { .. } | Fact::Failed { .. } | Fact::Attempt { .. } => return None,
             Fact::TimerSet { .. } | Fact::TimerFired { .. } | Fact::Revised { .. } => return None,
+            Fact::Withheld { .. } => return None,
             Fact::PauseAsked | Fact::Asked { .. } | Fact::Answered { .. } | Fact::Expired { .. } => return None,
         })
     }

@@ -35,6 +35,9 @@ pub enum JournalError {
     /// Several runs start with that text
     #[error("`{0}` is the beginning of several runs: {1}")]
     Ambiguous(String, String),
+    /// A run of that name was begun before
+    #[error("there is a run `{0}` already")]
+    Exists(RunId),
     /// Another process runs it
     #[error("run `{0}` is being run by another process")]
     Busy(RunId),
@@ -278,9 +281,26 @@ pub trait RunStore: Send + Sync {
     ///
     /// Its revision has to be kept if the header says so: [`JournalError::NotKept`] says that it is not, and nothing is begun.
     ///
+    /// It has the name that the header says (`given.id`): [`JournalError::Exists`] says that another one has it. Otherwise it gets a new
+    /// one.
+    ///
     /// In a thread, `follows` has to be the run that is last in it: [`JournalError::ThreadMoved`] says that another one is,
     /// [`JournalError::ThreadBusy`] that one of its runs is being worked on.
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError>;
+
+    /// Starts a run whose entries begin with those of another one, each with when it was written, and `then`. All of it is
+    /// committed, or nothing is. Of the copied ones, [`Fact::Started`] is left out: what the run was started with is `header`.
+    ///
+    /// If nothing follows, nobody has the run afterwards: it stands as its last entry says. Otherwise the last entry has to say that
+    /// it is worked on ([`Fact::Forked`], say), and whoever called this owns it.
+    ///
+    /// Errors are those of [`RunStore::create`] and [`RunWriter::append`].
+    async fn fork(
+        &self,
+        header: &RunHeader,
+        copied: Vec<NumberedEntry>,
+        then: Vec<Entry>,
+    ) -> Result<Box<dyn RunWriter>, JournalError>;
 
     /// Takes a run to go on with it, and appends `fact` ([`Fact::Resumed`] or [`Fact::Retried`]), which is in the history that
     /// is given back.

@@ -24,6 +24,7 @@ use crate::permissions::{FILE_GRANTS, Permissions};
 use crate::plugin_registry::{ComponentUnusable, NotPrepared};
 use crate::recordings;
 use crate::settle::{into_report, log_of};
+use crate::withholding::withhold;
 
 /// The setting of a component with the address at which its service is, where that is not the usual one.
 const BASE_URL: &str = "base_url";
@@ -183,6 +184,7 @@ impl AgentComponents {
         let mut terms = recordings::terms_at(&set_up.terms, site);
         terms.grants = Arc::new(within(&set_up.bound, &of_file));
         terms.held_back = Arc::new(within(&set_up.bound, &set_up.held_back));
+        withhold(&mut terms, site);
         terms.budget = budget.clamp(&terms.budget)?;
         Ok((cell, terms))
     }

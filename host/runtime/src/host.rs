@@ -1,6 +1,7 @@
 //! The host: what a process needs to load and run agents.
 
 pub(crate) mod error;
+mod fork;
 pub(crate) mod options;
 mod redaction_key;
 mod revisions;

@@ -191,6 +191,15 @@ impl AgentKnowledge {
 
 #[async_trait]
 impl Knowledge for AgentKnowledge {
+    fn asks_outside(&self, base: &str) -> bool {
+        let source = self.sources.iter().find(|source| source.node == base);
+        let is_here = |source: &KnowledgeBaseSource| {
+            let model = source.embedding_model.as_deref().unwrap_or_default();
+            model.starts_with(LOCAL) && source.reranker_model.is_none()
+        };
+        !source.is_some_and(is_here)
+    }
+
     async fn look_up(&self, lookup: Lookup<'_>) -> Result<Found, PortError> {
         let base = self.opened().get(lookup.base).cloned();
         let base = base.ok_or_else(|| PortError::new(format!("the knowledge base `{}` is not open", lookup.base)))?;

@@ -11,6 +11,7 @@ mod as_json;
 mod callbacks;
 mod called;
 mod cells;
+mod compare;
 mod components;
 mod context;
 mod convert;
@@ -30,6 +31,7 @@ mod load;
 mod load_failure;
 mod notices;
 mod offered;
+mod outgoing;
 mod permissions;
 mod plugin_desk;
 mod plugin_nodes;
@@ -51,15 +53,17 @@ mod settle;
 mod ticket;
 mod tools;
 mod web;
+mod withholding;
 
 pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, OutsideCallError, Which};
 pub use agent_tool::{
     AgentRuns, AgentTool, Answers, Rested, Resting, answer_of, answer_schema, check_answers, is_for_client,
 };
-pub use as_json::{diagnostic_json, outcome_json, report_json};
+pub use as_json::{call_json, diagnostic_json, outcome_json, report_json, tally_json};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};
 pub use called::{PROMPT, called_with, input_schema, output_schema};
 pub use cells::CarriedError;
+pub use compare::{ComparedRun, PlaceDiff, RunDiff, Spent, UsageDiff, ValueDiff};
 pub use discover::{Discovered, discover};
 pub use environment::Environment;
 pub use evolve::{EvolveError, EvolveSettings, Evolved, Generation};
@@ -77,9 +81,9 @@ pub use hotcell_dialects::Dialect;
 pub use hotcell_dialects::agent_spec::Exported;
 pub use hotcell_dialects::leafmesh;
 pub use hotcell_engine::{
-    CallError, CallReport, Clock, Counted, Event, HookPoint, ManualClock, Meter, Nobody, NodeTiming, Observer, Outcome,
-    People, PortError, RunError, RunInput, RunReport, StateFold, SystemClock, Timings, Turn, Uncounted, Used, WebCall,
-    WebReply, used,
+    CallError, CallReport, Clock, Counted, Event, ForkError, ForkOrigin, ForkRequest, HookPoint, ManualClock, Meter,
+    Nobody, NodeTiming, Observer, Outcome, Outward, People, PortError, RunError, RunInput, RunReport, StateFold,
+    SystemClock, Timings, Turn, Uncounted, Used, WebCall, WebReply, used, withheld,
 };
 pub use hotcell_graph::{diagnostic, ir, value};
 pub use hotcell_interpreters::{ShippedPlugin, plugins as shipped_plugins};
@@ -95,6 +99,7 @@ pub use inspect::{CostRange, InspectedLoop, InspectedTool, inspect};
 pub use knowledge::{KnowledgeError, KnowledgeProblem};
 pub use live::{LiveCatalog, Make};
 pub use offered::{FunctionCall, OfferError, Offered, OfferedFunction};
+pub use outgoing::OutgoingServers;
 pub use permissions::Revoked;
 pub use plugin_desk::{DecideError, PluginDesk, RemoveError};
 pub use plugin_tools::PluginTools;

@@ -29,6 +29,7 @@ use crate::python::packages::{Package, packages};
 use crate::recordings;
 use crate::scripts::{self, LoadedScript, exported};
 use crate::settle::{into_report, settle};
+use crate::withholding::withhold;
 
 /// What the cells run: it loads the file, and describes or calls its functions. Each with what the full names of its tools begin
 /// with, `py:file/function`, which is also the extension of the files.
@@ -376,6 +377,7 @@ impl PythonTools {
         if let Err(revoked) = self.permissions.narrow(&mut terms, false) {
             return CallReport::failed(revoked.to_string());
         }
+        withhold(&mut terms, site);
         // Those of a project are settings of its folder, as grants are.
         for package in &loaded.packages {
             let named = !package.of_project || self.permissions.names_packages(&package.grant.host).unwrap_or(false);

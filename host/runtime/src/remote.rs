@@ -14,7 +14,7 @@ use hotcell_cells::policy::{Decision, decide_url};
 use hotcell_cells::{Denial, Grants, OwnRequest, OwnTls, Terms, fetch, send};
 use hotcell_dialects::Remote;
 use hotcell_engine::{
-    CallError, Callee, Clock, Nobody, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes,
+    CallError, Callee, Clock, Nobody, Outward, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes,
 };
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{
@@ -153,6 +153,12 @@ fn graph(name: &Key, span: &Span) -> Option<Graph> {
 #[async_trait]
 impl PluginNodes for RemoteAgent {
     async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport {
+        if !call.site.may(Outward::Http) {
+            let what =
+                format!("a message to the agent `{}` at `{}`", self.name, self.url.origin().ascii_serialization());
+            call.site.withhold(&what);
+            return PluginNodeReport { result: Err(CallError::Failed(what)), account: Account::default() };
+        }
         let begun = Instant::now();
         let result = match self.terms_now(&call.budget_scope) {
             Ok(terms) => self.send(call.inputs, terms).await,

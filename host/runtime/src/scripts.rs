@@ -21,6 +21,7 @@ use crate::notices::unset_variable;
 use crate::permissions::Permissions;
 use crate::recordings;
 use crate::settle::{into_report, log_of};
+use crate::withholding::withhold;
 
 /// Bytes that the text of a script may have.
 const MAX_SOURCE: u64 = 8 << 20;
@@ -223,6 +224,7 @@ impl Scripts for AgentScripts {
         if let Err(revoked) = self.permissions.narrow(&mut terms, false) {
             return CallReport::failed(revoked.to_string());
         }
+        withhold(&mut terms, &call.site);
         terms.env.extend(exported(&call.variables));
         if let Some(timeout) = call.timeout {
             terms.budget.wall_clock = timeout;

@@ -10,6 +10,7 @@ use hotcell_engine::{CallError, CallReport, CallSite};
 
 use crate::notices;
 use crate::recordings;
+use crate::withholding;
 
 /// Puts what a plugin or script logs into the log, while it runs.
 pub(crate) fn log_of(name: &str) -> LogListener {
@@ -74,6 +75,7 @@ pub(crate) fn settle<T>(
     let denied: Vec<&str> = report.denials.iter().map(|denial| denial.capability.name()).collect();
     let failed = matches!(&report.result, Err(error) if !matches!(error, CellError::Suspended { .. }));
     site.tell_called(name, failed, &report.usage, &denied);
+    withholding::tell(&report.denials, site);
     recordings::keep(name, report.recording, site);
     let mut account = Account::of(name, report.usage);
     for (who, usage) in report.nested {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hotcell_budget::{BudgetScope, Usage};
 use hotcell_cells::{Cell, ServiceError, ServiceReply, Services, Terms};
-use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, ToolCall, Tools};
+use hotcell_engine::{CallReport, CallSite, HookPoint, HookVerdict, Hooks, Outward, ToolCall, Tools};
 use hotcell_graph::json_schema::JsonSchema;
 use hotcell_graph::value::parse_json;
 use hotcell_models::{Message, Model, ModelName, Request, ToolSpec};
@@ -20,6 +20,7 @@ use crate::python::PythonTools;
 use crate::recordings;
 use crate::servers::AgentServers;
 use crate::settle::into_report;
+use crate::withholding;
 
 /// Who is told of what a plugin calls itself, and where it was called.
 pub(crate) type Told<'a> = (&'a Arc<dyn Hooks>, &'a CallSite);
@@ -96,6 +97,7 @@ impl AgentTools {
         let cell = self.registry.cell(registered)?;
         let mut terms = recordings::terms_at(&registered.terms, site);
         self.registry.permissions().narrow(&mut terms, registered.pinned)?;
+        withholding::withhold(&mut terms, site);
         terms.budget = budget_scope.clamp(&terms.budget)?;
         terms.depth = depth;
         if terms.grants.llm || !terms.grants.tool.is_empty() {
@@ -168,6 +170,12 @@ impl Tools for AgentTools {
     }
 
     async fn call(&self, call: ToolCall<'_>) -> CallReport {
+        let is_unsealed = self.functions.has(call.name) || AgentServers::is_function(&self.resolve(call.name));
+        if is_unsealed && !call.site.may(Outward::Tools) {
+            let what = format!("a call of the tool `{}`, which runs outside of cells", call.name);
+            call.site.withhold(&what);
+            return CallReport::failed(what);
+        }
         if self.functions.has(call.name) {
             return self.functions.call(&call).await;
         }
@@ -270,7 +278,7 @@ impl RunServices {
         let wrong = |message: String| ServiceError::InvalidInput(message);
         let request: PluginRequest =
             serde_json::from_str(request).map_err(|error| wrong(format!("the request to the model: {error}")))?;
-        let name = match &request.model {
+        let name = match self.site.model().or(request.model.as_deref()) {
             Some(name) => name.parse::<ModelName>().map_err(|error| wrong(error.to_string()))?,
             None => self
                 .tools
@@ -387,6 +395,7 @@ impl Services for RunServices {
             Err(error) => return ServiceReply { result: Err(ServiceError::Unavailable(error.to_string())), usage },
         };
         self.budget_scope.spend(&report.usage);
+        withholding::tell(&report.denials, &self.site);
         recordings::keep(&plugin, report.recording.take(), &self.site);
         usage.extend(report.nested);
         usage.push((plugin, report.usage));

@@ -33,6 +33,9 @@ pub enum ServeError {
     /// Somebody who is said to issue tokens cannot
     #[error("{0}")]
     Oidc(String),
+    /// Webhooks cannot be posted as they are set up
+    #[error("{0}")]
+    Webhook(String),
     /// A route says nothing of who may use it
     #[error("{0}")]
     Route(String),

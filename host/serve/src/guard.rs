@@ -22,8 +22,7 @@ use crate::rules::Needs;
 use crate::state::Server;
 
 /// Headers of replies that pages of other origins may read.
-const EXPOSED: &str =
-    "content-location, location, mcp-session-id, retry-after, www-authenticate, x-request-id, x-should-retry";
+const EXPOSED: &str = "content-location, idempotency-replayed, location, mcp-session-id, retry-after, www-authenticate, x-request-id, x-should-retry";
 
 /// Marks a reply that says that something is wrong and has a form of its own, which is documented.
 #[derive(Clone, Copy)]
@@ -92,7 +91,7 @@ impl Drop for Noted<'_> {
 /// Refuses one request too many, and what would be kept where no more may be. What only looks, or ends something, goes on. The route
 /// says which that is: the address has names that a client thinks of.
 fn within_quota(server: &Server, method: &Method, route: &str) -> Result<(), Problem> {
-    const KEEPS_NOTHING: [&str; 5] = ["search", "count", "history", "cancel", "answers"];
+    const KEEPS_NOTHING: [&str; 7] = ["search", "namespaces", "history", "count", "reexecute", "cancel", "answers"];
     // Of these protocols, one address looks, answers and begins runs; whether one may begin is asked where it does.
     const MIXED: [&str; 4] = ["/a2a/", "/ag-ui/", "/mcp", "/v1/"];
     server.quotas().request()?;
@@ -163,8 +162,10 @@ pub(crate) async fn pages(State(server): State<Server>, request: Request, next: 
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
     headers.insert(VARY, HeaderValue::from_static("origin"));
     if asks_first {
-        let (methods, names) =
-            ("GET, POST, PUT, PATCH, DELETE", "authorization, content-type, last-event-id, x-api-key, x-tenant-id");
+        let (methods, names) = (
+            "GET, POST, PUT, PATCH, DELETE",
+            "authorization, content-type, idempotency-key, last-event-id, x-api-key, x-tenant-id",
+        );
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.unwrap_or(HeaderValue::from_static(names)));
     }

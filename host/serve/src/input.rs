@@ -10,6 +10,8 @@ use crate::view::{Object, object};
 
 /// The member of a run's origin that says that a server began it, and what was said about it then.
 const SERVED: &str = "serve";
+/// Where it is to be told what becomes of the run.
+const WEBHOOK: &str = "webhook";
 /// The member of an input that is a conversation; its last message is the text for an agent that takes none.
 const MESSAGES: &str = "messages";
 
@@ -119,6 +121,30 @@ fn kind(value: &Value) -> &'static str {
 
 fn origin(run: &RunRecord) -> Option<&GraphObject> {
     run.header.given.get("origin").and_then(GraphValue::as_object)?.get(SERVED).and_then(GraphValue::as_object)
+}
+
+/// Where it is to be told what becomes of a run that is to begin.
+pub(crate) fn webhook_of(given: &RunInput) -> Option<String> {
+    webhook_in(given.origin.get(SERVED).and_then(GraphValue::as_object)?)
+}
+
+/// Where it was to be told what becomes of a run.
+pub(crate) fn webhook_of_run(run: &RunRecord) -> Option<String> {
+    webhook_in(origin(run)?)
+}
+
+fn webhook_in(served: &GraphObject) -> Option<String> {
+    served.get(WEBHOOK).and_then(GraphValue::as_text).map(str::to_owned)
+}
+
+/// Has it told there what becomes of a run that is to begin.
+pub(crate) fn with_webhook(mut given: RunInput, url: Option<String>) -> RunInput {
+    if let Some(url) = url {
+        let mut served = given.origin.get(SERVED).and_then(GraphValue::as_object).cloned().unwrap_or_default();
+        served.insert(WEBHOOK, url.as_str().into());
+        given.origin.insert(SERVED, GraphValue::Object(served));
+    }
+    given
 }
 
 /// Whether a server began a run, and so goes on with it.

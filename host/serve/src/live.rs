@@ -9,6 +9,7 @@ use tokio::sync::{broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::happenings::{Happening, Heard, KEPT};
+use crate::news::News;
 
 /// A run that this process has in hand.
 pub(crate) struct Live {
@@ -60,11 +61,15 @@ impl Live {
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct InHand(Mutex<HashMap<RunId, (usize, Arc<Live>)>>);
+pub(crate) struct InHand {
+    runs: Mutex<HashMap<RunId, (usize, Arc<Live>)>>,
+    /// Runs of which there is something to tell
+    pub(crate) news: News,
+}
 
 impl InHand {
     fn runs(&self) -> MutexGuard<'_, HashMap<RunId, (usize, Arc<Live>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A run, if it is in hand.
@@ -166,6 +171,7 @@ impl Told {
     /// Keeps how the run stands for those who wait for it.
     pub(crate) fn reported(&self, report: RunReport) {
         if let Some(hold) = self.hold.get() {
+            self.all.news.add(&hold.run);
             *hold.live.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(report));
         }
     }
@@ -191,6 +197,9 @@ impl Observer for Told {
             return;
         }
         if let Some(hold) = self.hold.get() {
+            if self.all.news.are_wanted() && is_question(event) {
+                self.all.news.add(&hold.run);
+            }
             hold.live.tell(event);
         }
     }
@@ -200,13 +209,23 @@ impl Observer for Told {
     }
 }
 
-/// What those who listen are told of an event; nothing where an entry of the run says the same.
-fn happening(event: &Event<'_>) -> Option<Happening> {
+/// Whether somebody is asked something.
+fn is_question(event: &Event<'_>) -> bool {
+    matches!(innermost(event), Event::Asked { .. })
+}
+
+/// What happened in the agent in which it happened.
+fn innermost<'e>(event: &'e Event<'e>) -> &'e Event<'e> {
     let mut innermost = event;
     while let Event::Within { within, .. } = innermost {
         innermost = within;
     }
-    match innermost {
+    innermost
+}
+
+/// What those who listen are told of an event; nothing where an entry of the run says the same.
+fn happening(event: &Event<'_>) -> Option<Happening> {
+    match innermost(event) {
         Event::NodeStarted { .. }
         | Event::ItemStarted { .. }
         | Event::ModelRequested { .. }

@@ -199,9 +199,10 @@ impl From<JournalError> for Problem {
                 "no page begins at `{}`; `next` of the page before says where one does",
                 shown(&after)
             )),
-            JournalError::Busy(_) | JournalError::ThreadBusy(_) | JournalError::ThreadMoved => {
-                Problem::conflict(error.to_string())
-            }
+            JournalError::Exists(_)
+            | JournalError::Busy(_)
+            | JournalError::ThreadBusy(_)
+            | JournalError::ThreadMoved => Problem::conflict(error.to_string()),
             // A full disk, for one. The path is nobody's business.
             JournalError::Store { doing, .. } => {
                 tracing::error!(target: "hotcell::serve", %error, "the journal cannot be used");
@@ -227,6 +228,22 @@ impl From<HostError> for Problem {
                 | RunError::State(_)
                 | RunError::AgentVariables { .. }),
             ) => Problem::unprocessable(refused.to_string()).kind("input", "The input does not fit the agent"),
+            HostError::Run(RunError::Fork(refused)) => {
+                Problem::unprocessable(refused.to_string()).kind("fork", "The run cannot be forked so")
+            }
+            HostError::NoSuchRevision { .. } | HostError::SeveralRevisions { .. } => {
+                Problem::unprocessable(error.to_string()).kind("revision", "There is no such revision")
+            }
+            HostError::DoesNotFit { .. } | HostError::Run(RunError::Mismatch { .. }) => {
+                Problem::unprocessable(error.to_string()).kind("does-not-fit", "The run does not fit the agent")
+            }
+            // What is wrong, and where, is for whoever has the files.
+            HostError::Load { .. } | HostError::Changed { .. } => {
+                tracing::warn!(target: "hotcell::serve", %error, "a run cannot go on with the files as they are now");
+                let detail =
+                    "the agent of the run cannot be loaded from its files as they are now; the server's log says why";
+                Problem::conflict(detail).kind("not-loaded", "The agent cannot be loaded")
+            }
             HostError::NothingAsked { ref run, status } => Problem::conflict(error.to_string())
                 .kind("question-closed", "The question takes no answer")
                 .with("run_id", run.as_str())

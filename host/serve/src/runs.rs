@@ -1,27 +1,33 @@
-//! Beginning runs, going on with them, and ending them.
+//! Runs: what they have in common, and going on with them.
+
+mod begin;
+mod ending;
+mod fork;
+mod people;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_runtime::{
-    Agent, CallbackError, CancellationToken, Clock, Host, HostError, JournalError, OpenQuestion, Outcome, RunError,
-    RunId, RunInput, RunQuery, RunRecord, RunStatus, RunStore, Session, StateFold, open_questions,
+    Agent, CancellationToken, Clock, ForkOrigin, Host, HostError, JournalError, RunError, RunId, RunQuery, RunRecord,
+    RunStatus, RunStore, Session, StateFold,
 };
 use hotcell_telemetry::{About, Telemetry};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::task::TaskTracker;
-use tracing::Instrument as _;
 use utoipa::ToSchema;
 
 use crate::agents::Agents;
 use crate::follow::Follower;
-use crate::input::is_ours;
-use crate::live::{Begun, Hold, InHand, Live, Told};
+use crate::input::{is_ours, webhook_of_run};
+use crate::live::{Hold, InHand, Live, Told};
 use crate::locks::Locks;
 use crate::log;
+use crate::news::News;
 use crate::problem::Problem;
 use crate::quota::Quotas;
+use crate::webhooks::Webhooks;
 
 /// Runs that are looked at together when the server starts.
 const PAGE: usize = 500;
@@ -61,6 +67,8 @@ pub(crate) struct Runs {
     telemetry: Telemetry,
     in_hand: Arc<InHand>,
     quotas: Arc<Quotas>,
+    /// Where it is told what becomes of runs
+    webhooks: Arc<Webhooks>,
     /// Places for runs that are worked on
     room: Arc<Semaphore>,
     places: usize,
@@ -78,13 +86,25 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    pub(crate) fn new(host: Host, agents: Arc<Agents>, places: usize, quotas: Quotas, telemetry: Telemetry) -> Self {
+    pub(crate) fn new(
+        host: Host,
+        agents: Arc<Agents>,
+        places: usize,
+        quotas: Quotas,
+        telemetry: Telemetry,
+        webhooks: Webhooks,
+    ) -> Self {
+        let in_hand = Arc::<InHand>::default();
+        if webhooks.is_used() {
+            in_hand.news.want();
+        }
         Runs {
             host,
             agents,
             quotas: Arc::new(quotas),
             telemetry,
-            in_hand: Arc::default(),
+            in_hand,
+            webhooks: Arc::new(webhooks),
             room: Arc::new(Semaphore::new(places)),
             places,
             tasks: TaskTracker::new(),
@@ -108,6 +128,16 @@ impl Runs {
     /// Keeps what is used within what may be used.
     pub(crate) fn quotas(&self) -> &Quotas {
         &self.quotas
+    }
+
+    /// Where it is told what becomes of runs.
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        &self.webhooks
+    }
+
+    /// Runs of which there is something to tell.
+    pub(crate) fn news(&self) -> &News {
+        &self.in_hand.news
     }
 
     /// How many may be worked on at a time.
@@ -173,173 +203,6 @@ impl Runs {
         }
     }
 
-    /// Begins a run. It is in the journal when this returns, and goes on whatever becomes of whoever asked for it. Whoever
-    /// `listens` is told everything that happens in it.
-    ///
-    /// # Errors
-    /// When there is no place for it, its thread is not free, or it cannot be given what it was given.
-    pub(crate) async fn start(
-        &self,
-        agent: &Arc<Agent>,
-        given: RunInput,
-        if_busy: IfBusy,
-        listens: bool,
-    ) -> Result<Begun, Problem> {
-        // Those that wait for a thread begin in the order in which they came.
-        let _turn = match &given.thread {
-            Some(thread) if if_busy != IfBusy::Reject => Some(self.queues.lock(thread).await),
-            _ => None,
-        };
-        let mut last = None;
-        loop {
-            let problem = match self.try_start(agent, given.clone(), None, listens).await {
-                Err(problem) if if_busy != IfBusy::Reject => problem,
-                begun => return begun,
-            };
-            let Some(way) = problem.run_in_the_way() else { return Err(problem) };
-            // Somebody else may have begun one meanwhile; nobody may have two tries at the same one.
-            if last.as_ref() == Some(&way) {
-                return Err(problem);
-            }
-            if matches!(if_busy, IfBusy::Interrupt | IfBusy::Rollback) {
-                // Nothing is ended for a run that cannot begin.
-                given.check(&agent.graph).map_err(HostError::from)?;
-                self.quotas.has_room(self.clock().now())?;
-            }
-            self.make_way(&way, if_busy, problem).await?;
-            last = Some(way);
-        }
-    }
-
-    /// Begins a run as [`Runs::start`] does, in its thread right after a certain run.
-    ///
-    /// # Errors
-    /// As there, and when that is not the last run of the thread.
-    pub(crate) async fn start_after(
-        &self,
-        agent: &Arc<Agent>,
-        given: RunInput,
-        last: &RunId,
-        listens: bool,
-    ) -> Result<Begun, Problem> {
-        self.try_start(agent, given, Some(last), listens).await
-    }
-
-    /// Waits for a run that is in the way of another one, or ends it.
-    async fn make_way(&self, run: &str, if_busy: IfBusy, problem: Problem) -> Result<(), Problem> {
-        let record = self.find(run).await?;
-        let run = &record.id;
-        match if_busy {
-            IfBusy::Reject => return Err(problem),
-            IfBusy::Enqueue if record.status == RunStatus::Waiting => return Err(problem),
-            IfBusy::Enqueue => {
-                let draining = self.draining.clone();
-                return match draining.run_until_cancelled(self.let_go(run)).await {
-                    Some(rested) => rested,
-                    None => Err(Problem::from(HostError::Stopped)),
-                };
-            }
-            IfBusy::Interrupt | IfBusy::Rollback => match self.cancel(run).await {
-                Err(problem) if problem.is_ended() => {}
-                other => drop(other?),
-            },
-        }
-        self.let_go(run).await?;
-        match if_busy {
-            IfBusy::Rollback => self.delete(&self.find(run.as_str()).await?).await,
-            _ => Ok(()),
-        }
-    }
-
-    /// Waits until a run rests and nobody here has it in hand.
-    async fn let_go(&self, run: &RunId) -> Result<(), Problem> {
-        if let Some(live) = self.live(run) {
-            live.done.cancelled().await;
-        }
-        self.rest(run).await
-    }
-
-    async fn try_start(
-        &self,
-        agent: &Arc<Agent>,
-        given: RunInput,
-        after: Option<&RunId>,
-        listens: bool,
-    ) -> Result<Begun, Problem> {
-        if self.is_draining() {
-            return Err(Problem::unavailable("the server is shutting down; nothing was begun"));
-        }
-        self.quotas.may_begin(self.clock().now())?;
-        let Ok(place) = self.room.clone().try_acquire_owned() else {
-            let detail = format!("the server works on {} runs, which is its limit; nothing was begun", self.places);
-            return Err(Problem::unavailable(detail).kind("too-many-runs", "The server is busy"));
-        };
-        let _thread = match &given.thread {
-            Some(thread) => {
-                let begins = self.threads.lock(thread).await;
-                self.check_thread(agent, thread, after).await?;
-                Some(begins)
-            }
-            None => None,
-        };
-        self.quotas.begin(self.clock().now())?;
-        let (told, begun) = Told::beginning(self.in_hand.clone(), listens);
-        let agent_id = self.agents.id_of(agent.source());
-        let about = about(&self.agents, agent.source(), given.thread.as_deref());
-        let observer = self.telemetry.watch(about, told.clone());
-        let session = Session { people: told.clone(), observer, cancel: self.stop.clone() };
-        let (host, agent, rested, quotas) =
-            (self.host.clone(), agent.clone(), self.rested.clone(), self.quotas.clone());
-        let work = self.tasks.spawn(
-            async move {
-                let report = host.run(&agent, given, session).await;
-                if let Some(run) = told.run() {
-                    quotas.count(&host, run).await;
-                }
-                drop(place);
-                // One that is over waits for no time.
-                if !report.as_ref().is_ok_and(|report| is_over(&report.outcome)) {
-                    rested.notify_one();
-                }
-                report.map(|report| told.reported(report))
-            }
-            .in_current_span(),
-        );
-        if let Ok(begun) = begun.await {
-            log::about_run(begun.run.as_str(), agent_id.as_deref());
-            return Ok(begun);
-        }
-        // It did not begin.
-        match work.await {
-            Ok(Ok(())) => Err(Problem::internal(&"a run ended before it began")),
-            Ok(Err(error)) => Err(error.into()),
-            Err(error) => Err(Problem::internal(&error)),
-        }
-    }
-
-    /// Whether a run of this agent can be begun in a thread now.
-    async fn check_thread(&self, agent: &Agent, thread: &str, after: Option<&RunId>) -> Result<(), Problem> {
-        let last = self.store().last_of_thread(agent.source(), thread).await?;
-        if let Some(after) = after
-            && last.as_ref().map(|last| &last.id) != Some(after)
-        {
-            return Err(Problem::thread_moved(thread, after));
-        }
-        let Some(last) = last else { return Ok(()) };
-        match last.status {
-            RunStatus::Running => Err(Problem::thread_busy(thread, &last.id)),
-            RunStatus::Waiting => {
-                let questions = self.questions(&last.id).await?.into_iter().map(|open| open.question);
-                Err(Problem::thread_waits(thread, &last.id, &questions.collect::<Vec<_>>()))
-            }
-            // It is about to go on.
-            RunStatus::Interrupted if is_ours(&last) || self.live(&last.id).is_some() => {
-                Err(Problem::thread_busy(thread, &last.id))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Goes on with a run that rests, in the background.
     ///
     /// # Errors
@@ -373,6 +236,7 @@ impl Runs {
         let (host, room, draining) = (self.host.clone(), self.room.clone(), self.draining.clone());
         let (cancel, rested, quotas) = (self.stop.clone(), self.rested.clone(), self.quotas.clone());
         let (working, agents, telemetry) = (self.clock().working(), self.agents.clone(), self.telemetry.clone());
+        let webhooks = self.webhooks.clone();
         self.tasks.spawn(async move {
             // What is not begun before the server ends is begun at its next start.
             let Some(Ok(_place)) = draining.run_until_cancelled(room.acquire_owned()).await else { return };
@@ -380,6 +244,11 @@ impl Runs {
             let told = Told::going_on(hold, working);
             // What cannot be read is said by whoever goes on with it.
             let record = host.journal().find(run.as_str()).await.ok();
+            if again == Again::Retry
+                && let Some(record) = &record
+            {
+                tell_again(&host, &webhooks, record).await;
+            }
             let about = record.map(|record| about(&agents, &record.header.source, record.thread())).unwrap_or_default();
             let observer = telemetry.watch(about, told.clone());
             let session = Session { people: told.clone(), observer, cancel };
@@ -401,39 +270,9 @@ impl Runs {
         });
     }
 
-    /// The questions of a run that wait for answers.
-    pub(crate) async fn questions(&self, run: &RunId) -> Result<Vec<OpenQuestion>, Problem> {
-        Ok(open_questions(&self.store().history(run).await?.whole()?))
-    }
-
     /// Has a run in hand, so that whoever follows it does not take it for one that rests.
     pub(crate) fn hold(&self, run: &RunId) -> Hold {
         self.in_hand.take(run)
-    }
-
-    /// Sends an answer to a run, which goes on if nobody works on it.
-    ///
-    /// # Errors
-    /// When nobody asked that, or it has an answer.
-    pub(crate) async fn answer(
-        &self,
-        run: &RunId,
-        question: Option<&str>,
-        text: &str,
-    ) -> Result<OpenQuestion, Problem> {
-        // Whoever follows the run does not take it for one that rests any more.
-        let hold = self.in_hand.take(run);
-        let answered = self.host.answer(run.as_str(), question, text).await?;
-        self.resume(hold);
-        Ok(answered)
-    }
-
-    /// Sends what came by a callback to a run that waits for it, which goes on.
-    pub(crate) async fn answer_callback(&self, run: &RunId, session: &str, body: &str) -> Result<(), CallbackError> {
-        let hold = self.in_hand.take(run);
-        self.host.answer_callback(session, body).await?;
-        self.resume(hold);
-        Ok(())
     }
 
     /// Whether somebody works on a run here.
@@ -454,29 +293,6 @@ impl Runs {
             self.resume(self.in_hand.take(run));
         }
         Ok(is_own)
-    }
-
-    /// Ends a run for good.
-    pub(crate) async fn cancel(&self, run: &RunId) -> Result<RunRecord, Problem> {
-        Ok(self.host.cancel(run.as_str()).await?)
-    }
-
-    /// Removes a run that has ended.
-    pub(crate) async fn delete(&self, run: &RunRecord) -> Result<(), Problem> {
-        if !run.status.is_final() {
-            let detail = format!("run `{}` has not ended; cancel it first", run.id);
-            return Err(Problem::conflict(detail).kind("run-not-ended", "The run has not ended"));
-        }
-        // What it has used is used.
-        self.quotas.count(&self.host, &run.id).await;
-        let query = RunQuery { run: Some(run.id.clone()), ..RunQuery::default() };
-        match self.store().prune(&query).await?.runs {
-            0 => {
-                let detail = format!("a later run of its thread goes on from run `{}`; delete the thread", run.id);
-                Err(Problem::conflict(detail).kind("run-needed", "Another run needs it"))
-            }
-            _ => Ok(()),
-        }
     }
 
     /// The state that a run has come to.
@@ -543,7 +359,19 @@ fn about(agents: &Agents, source: &str, thread: Option<&str>) -> About {
     About { agent: agents.id_of(source).unwrap_or_default(), thread: thread.map(str::to_owned), tenant: None }
 }
 
-/// Whether nothing more happens to a run that gave control back like this.
-fn is_over(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Completed { .. } | Outcome::Failed { .. } | Outcome::Stopped { .. } | Outcome::Cancelled)
+/// Has it told again what becomes of a run that had ended, and goes on.
+async fn tell_again(host: &Host, webhooks: &Webhooks, run: &RunRecord) {
+    let webhook = webhook_of_run(run);
+    if !webhooks.watches(webhook.as_deref()) || ForkOrigin::of_given(&run.header.given).is_some() {
+        return;
+    }
+    let watched = match host.journal().history(&run.id).await {
+        Ok(history) => {
+            webhooks.watch(&run.id, webhook.as_deref(), history.entries.len() as u64).map_err(|error| error.to_string())
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    if let Err(error) = watched {
+        tracing::error!(target: "hotcell::serve", run = %run.id, error, "what becomes of a run is not told");
+    }
 }

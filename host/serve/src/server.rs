@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::{Extension, Router};
-use futures::future::{join_all, join3, try_join_all};
+use futures::future::{join_all, join4, try_join_all};
 use hotcell_http::Hosts;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure};
 use tokio::net::TcpListener;
@@ -25,8 +25,10 @@ use crate::error::ServeError;
 use crate::front::{Front, Served};
 use crate::gauges;
 use crate::guard;
+use crate::keyed;
 use crate::mesh;
 use crate::mesh::meshes::Meshes;
+use crate::once::InProgress;
 use crate::quota::Quotas;
 use crate::rules::Rules;
 use crate::runs::Runs;
@@ -38,6 +40,7 @@ use crate::store::Store;
 use crate::tenant_name::TenantName;
 use crate::told_runs::ToldRuns;
 use crate::watch;
+use crate::webhooks::{self, Webhooks};
 
 impl Server {
     /// Finds and loads the agents of the folders. What cannot be loaded is not served; [`Server::not_served`] says why.
@@ -64,6 +67,7 @@ impl Server {
             None => settings.telemetry.clone(),
         };
         let settings = ServeSettings { telemetry, ..settings };
+        let webhooks = Webhooks::new(&host, &settings.webhooks, store.clone())?;
         mesh::spending::count(&host, &store);
         let roots = settings.folders.iter().map(|path| Root { path: path.clone(), is_sent: false });
         let sent = settings.file.as_deref().map(|file| Root { path: place_of(file), is_sent: true });
@@ -80,11 +84,13 @@ impl Server {
                 settings.max_runs,
                 Quotas::new(settings.quota.clone(), store.clone()),
                 settings.telemetry.clone(),
+                webhooks,
             ),
             common,
             tenant,
             agents,
             store,
+            in_progress: InProgress::default(),
             started: SystemTime::now(),
             counted: tokio::sync::Mutex::default(),
             ready: CancellationToken::new(),
@@ -144,9 +150,9 @@ impl Server {
         mesh::take_up(self).await?;
         api::a2a::take_up(self)?;
         let (due, spent) = (deadlines::watch(self.clone()), spending::watch(self.clone()));
-        let looking = crate::agents::watch::watch(self.clone());
+        let (looking, telling) = (crate::agents::watch::watch(self.clone()), webhooks::deliver(self.clone()));
         let watching = tokio::spawn(async move {
-            let ((), (), ()) = join3(due, spent, looking).await;
+            let ((), (), (), ()) = join4(due, spent, looking, telling).await;
         });
         tokio::spawn(gauges::keep(self.clone()));
         self.0.ready.cancel();
@@ -171,6 +177,7 @@ impl Server {
     pub(crate) fn router(&self) -> Router {
         let (router, _) = api::routes();
         router
+            .layer(from_fn_with_state(self.clone(), keyed::carry_out))
             .layer(CatchPanicLayer::custom(guard::panicked))
             .layer(Extension(api::mcp::service(self)))
             .layer(from_fn_with_state(self.clone(), guard::admit))

@@ -13,6 +13,7 @@ use crate::server::serve_all;
 use crate::state::{Common, ServeSettings, Server};
 use crate::store::Store;
 use crate::tenant_name::TenantName;
+use crate::webhooks::WebhookSettings;
 
 /// A tenant, and what it has for itself alone.
 pub struct Tenant {
@@ -28,6 +29,8 @@ pub struct Tenant {
     pub max_runs: usize,
     /// What it may use besides
     pub quota: Quota,
+    /// Where others are told what becomes of its runs
+    pub webhooks: WebhookSettings,
 }
 
 /// Servers of several tenants behind one address. Each has agents, runs, threads, questions and a file of its own; whose request it
@@ -40,14 +43,15 @@ pub struct Site {
 }
 
 impl Site {
-    /// Finds and loads the agents of all tenants. What `settings` say of folders and of what may be used does not count, and their file
-    /// keeps API keys.
+    /// Finds and loads the agents of all tenants. What `settings` say of folders, of webhooks and of what may be used does not count, and
+    /// their file keeps API keys.
     ///
     /// # Errors
     /// When there is no tenant, when two have the same name, or when the server of one cannot be set up.
     pub async fn new(settings: ServeSettings, tenants: Vec<Tenant>) -> Result<Self, ServeError> {
         let first = tenants.first().ok_or_else(|| ServeError::Tenants("there are no tenants".to_owned()))?;
         let common = Common::new(&settings, Store::open(settings.file.as_deref())?, true)?;
+        let settings = ServeSettings { webhooks: WebhookSettings::default(), ..settings };
         let own = |folders, file, max_runs, quota| ServeSettings { folders, file, max_runs, quota, ..settings.clone() };
         let host =
             first.host.beside(HostOptions::isolated()).map_err(|error| ServeError::Tenants(error.to_string()))?;
@@ -55,10 +59,14 @@ impl Site {
             Server::of(host, own(Vec::new(), None, 1, Quota::default()), common.clone(), Store::open(None)?, None)
                 .await?;
         let mut servers = BTreeMap::new();
-        for Tenant { name, host, folders, file, max_runs, quota } in tenants {
+        for Tenant { name, host, folders, file, max_runs, quota, webhooks } in tenants {
             let store = Store::open(file.as_deref())?;
-            let settings = own(folders, file, max_runs, quota);
-            let server = Server::of(host, settings, common.clone(), store, Some(name.clone())).await?;
+            let settings = ServeSettings { webhooks, ..own(folders, file, max_runs, quota) };
+            let server = Server::of(host, settings, common.clone(), store, Some(name.clone())).await;
+            let server = server.map_err(|error| match error {
+                ServeError::Webhook(reason) => ServeError::Webhook(format!("tenant `{name}`: {reason}")),
+                other => other,
+            })?;
             if servers.insert(name.clone(), server).is_some() {
                 return Err(ServeError::Tenants(format!("there are two tenants `{name}`")));
             }

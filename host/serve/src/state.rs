@@ -19,6 +19,7 @@ use crate::access::oidc::OidcSettings;
 use crate::agents::Agents;
 use crate::agents::watching::Watching;
 use crate::mesh::meshes::Meshes;
+use crate::once::InProgress;
 use crate::quota::{Quota, Quotas};
 use crate::rules::Rules;
 use crate::runs::Runs;
@@ -26,6 +27,7 @@ use crate::schedule::tasks::Schedules;
 use crate::store::Store;
 use crate::tenant_name::TenantName;
 use crate::told_runs::ToldRuns;
+use crate::webhooks::{WebhookSettings, Webhooks};
 
 /// How a server is set up.
 #[derive(Clone, Debug)]
@@ -58,6 +60,8 @@ pub struct ServeSettings {
     pub largest_body: usize,
     /// How long the body of a request may take to arrive
     pub body_within: Duration,
+    /// Where others are told what becomes of runs
+    pub webhooks: WebhookSettings,
     /// Where servers of chat providers are that are not at `https://NAME`, by their names: for tests. Whoever runs the server says
     /// so; no file of an agent and no variable does
     pub vendor_addresses: BTreeMap<String, Url>,
@@ -82,6 +86,7 @@ impl Default for ServeSettings {
             oidc: Vec::new(),
             largest_body: 4 << 20,
             body_within: Duration::from_secs(30),
+            webhooks: WebhookSettings::default(),
             vendor_addresses: BTreeMap::new(),
             telemetry: Telemetry::default(),
         }
@@ -118,6 +123,8 @@ pub(crate) struct Inner {
     /// Runs of which addresses of others are told
     pub(crate) told_runs: ToldRuns,
     pub(crate) store: Store,
+    /// Requests with a key that are carried out
+    pub(crate) in_progress: InProgress,
     /// When the agents were loaded
     pub(crate) started: SystemTime,
     /// When the journal was counted last
@@ -203,6 +210,14 @@ impl Server {
     /// What happens from now on in the mesh that is served, as objects with a `type`.
     pub fn mesh_events(&self) -> broadcast::Receiver<serde_json::Value> {
         self.meshes().events()
+    }
+
+    pub(crate) fn webhooks(&self) -> &Webhooks {
+        self.runs().webhooks()
+    }
+
+    pub(crate) fn in_progress(&self) -> &InProgress {
+        &self.0.in_progress
     }
 
     pub(crate) fn store(&self) -> &Store {

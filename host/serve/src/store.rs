@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x686F_7473;
 const BUSY: Duration = Duration::from_secs(10);
 
 /// What makes each layout of the one before it. How many of them a file has is kept in `user_version`.
-const LAYOUTS: [&str; 11] = [
+const LAYOUTS: [&str; 14] = [
     "CREATE TABLE threads (
          number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, agent TEXT, created INTEGER NOT NULL, updated INTEGER NOT NULL,
          metadata TEXT NOT NULL
@@ -103,6 +103,26 @@ const LAYOUTS: [&str; 11] = [
     "CREATE INDEX mesh_spent_of_agent ON mesh_spent (agent, at);
      DROP INDEX mesh_spent_by_time;
      CREATE INDEX mesh_sessions_there ON mesh_sessions (updated) WHERE instr(id, '~') = 0;",
+    "CREATE TABLE replies (
+         key BLOB PRIMARY KEY, caller TEXT NOT NULL, request BLOB NOT NULL, name TEXT NOT NULL, at INTEGER NOT NULL,
+         status INTEGER, headers TEXT, body BLOB
+     ) WITHOUT ROWID;
+     CREATE INDEX replies_by_caller ON replies (caller, at);
+     CREATE INDEX replies_by_time ON replies (at);",
+    "CREATE TABLE items (
+         number INTEGER PRIMARY KEY, namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, created INTEGER NOT NULL,
+         updated INTEGER NOT NULL, UNIQUE (namespace, key)
+     );
+     CREATE TABLE kept (items INTEGER NOT NULL, bytes INTEGER NOT NULL);
+     INSERT INTO kept VALUES (0, 0);",
+    "CREATE TABLE watched (
+         run TEXT NOT NULL, url TEXT NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (run, url)
+     ) WITHOUT ROWID;
+     CREATE TABLE posts (
+         number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, run TEXT NOT NULL, url TEXT NOT NULL, body TEXT NOT NULL,
+         attempts INTEGER NOT NULL, due INTEGER NOT NULL
+     );
+     CREATE INDEX posts_by_time ON posts (due);",
 ];
 
 /// Why the server's file cannot be used.

@@ -3,7 +3,8 @@
 use std::time::SystemTime;
 
 use hotcell_runtime::{
-    Agent, Fact, NumberedEntry, OpenQuestion, Question, RunId, RunRecord, RunStatus, RunSummary, input_schema,
+    Agent, Fact, ForkOrigin, NumberedEntry, OpenQuestion, Outward, Question, RunId, RunRecord, RunStatus, RunSummary,
+    input_schema,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -166,6 +167,31 @@ pub(crate) struct RunView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) metadata: Option<Object>,
+    /// Of which run it is a fork, if it is one; not in lists
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fork: Option<ForkView>,
+}
+
+/// Of which run another one is a fork.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = ForkOrigin)]
+pub(crate) struct ForkView {
+    /// The run
+    pub(crate) run_id: String,
+    /// The last entry that the fork has from there
+    pub(crate) at: u64,
+    /// Ways to act on the world outside that it may take
+    pub(crate) allow_effects: Vec<&'static str>,
+    /// The model that is asked in the place of every other one
+    pub(crate) model: Option<String>,
+}
+
+impl ForkView {
+    fn of(run: &RunRecord) -> Option<Self> {
+        let ForkOrigin { run, at, allowed, model, .. } = ForkOrigin::of_given(&run.header.given)?;
+        let allow_effects = allowed.into_iter().map(Outward::as_str).collect();
+        Some(ForkView { run_id: run, at, allow_effects, model })
+    }
 }
 
 impl RunView {
@@ -180,6 +206,7 @@ impl RunView {
             standing: run.status.as_str(),
             outcome: run.outcome.clone(),
             metadata: None,
+            fork: None,
         }
     }
 
@@ -194,6 +221,7 @@ impl RunView {
             standing: run.status.as_str(),
             outcome: run.outcome.clone(),
             metadata: Some(crate::input::metadata_of(run)),
+            fork: ForkView::of(run),
         }
     }
 }
@@ -214,6 +242,19 @@ pub(crate) struct RunResult {
     /// What it asks, if it waits for answers
     #[schema(value_type = Vec<Object>)]
     pub(crate) questions: Vec<Question>,
+    /// What a fork would have done to the world outside, and was not let
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) withheld: Vec<WithheldView>,
+}
+
+/// Something that a fork would have done to the world outside.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Withheld)]
+pub(crate) struct WithheldView {
+    /// Where
+    pub(crate) place: String,
+    /// What, in a few words
+    pub(crate) effect: String,
 }
 
 /// An entry of a run: a fact that was committed.
@@ -231,7 +272,7 @@ pub(crate) struct EntryView {
     pub(crate) at: String,
     /// What it is about: a turn of a node, such as `7`, or a part of it; empty for the run itself
     pub(crate) place: String,
-    /// What it says: `started`, `resumed`, `retried`, `revised`, `completed`, `effect`, `failed`, `attempt`, `timer_set`,
+    /// What it says: `started`, `resumed`, `retried`, `forked`, `withheld`, `revised`, `completed`, `effect`, `failed`, `attempt`, `timer_set`,
     /// `timer_fired`, `asked`, `answered`, `expired`, `waiting`, `pause_asked`, `paused`, `cancelled`, `stopped` or `ended`
     pub(crate) kind: &'static str,
     /// What belongs to that kind of fact
@@ -270,6 +311,8 @@ fn fact(numbered: &NumberedEntry) -> (&'static str, Value) {
         }
         Fact::Resumed => ("resumed", json!({})),
         Fact::Retried => ("retried", json!({})),
+        Fact::Forked => ("forked", json!({})),
+        Fact::Withheld { effect } => ("withheld", json!({ "effect": effect })),
         Fact::Revised { digest } => ("revised", json!({ "revision": digest })),
         Fact::Completed(completed) => {
             let writes: Object =

@@ -15,7 +15,7 @@ pub(crate) use self::far::Far;
 pub(crate) use self::plugin::{
     Grant, Plugin, PluginBench, PluginCall, PluginFolders, PluginNew, PluginReplay, PluginStore, PluginTest,
 };
-pub(crate) use self::runs::{Listen, Runs, RunsCommand, WhichRuns};
+pub(crate) use self::runs::{Fork, Listen, Runs, RunsCommand, WhichRuns};
 pub(crate) use self::serve::{LogFormat, Serve, ServeCommand, ServeKey, ServeKeys};
 
 const EXIT_CODES: &str = "\

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use hotcell_runtime::{RevisionChoice, RunStatus};
+use hotcell_graph::Value;
+use hotcell_graph::value::parse_json;
+use hotcell_runtime::{Outward, RevisionChoice, RunStatus};
 
 use super::{Far, Session, age};
 
@@ -41,6 +43,27 @@ pub(crate) enum RunsCommand {
     Show {
         /// Run id, or a unique prefix of it
         run: String,
+        /// Write one JSON object
+        #[arg(long)]
+        json: bool,
+        /// List every entry of the run with its number, place and kind
+        #[arg(long, conflicts_with = "json")]
+        entries: bool,
+    },
+    /// Fork a run at an entry and run on from there
+    ///
+    /// The fork is a run of its own. It has the entries of the run up to that one; models, tools and people that answered
+    /// before are not asked again. Whatever would act outside of the fork is withheld and listed, unless
+    /// `--allow-effects` lets it happen; a fork that goes no further without it ends as `stopped`.
+    Fork(Fork),
+    /// Compare two runs place by place: first difference, state, fuel, tokens and cost
+    ///
+    /// Exits with 1 if the runs differ.
+    Diff {
+        /// Run id, or a unique prefix of it
+        a: String,
+        /// Run id, or a unique prefix of it
+        b: String,
         /// Write one JSON object
         #[arg(long)]
         json: bool,
@@ -125,6 +148,80 @@ pub(crate) enum RunsCommand {
         /// Run id, or a unique prefix of it
         run: String,
     },
+}
+
+/// How a fork differs from its run.
+#[derive(Debug, Args)]
+pub(crate) struct Fork {
+    /// Run id, or a unique prefix of it
+    pub(crate) run: String,
+    /// Number of the last entry that the fork keeps; see `hotcell runs show --entries`
+    #[arg(long, value_name = "ENTRY", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) at: u64,
+    /// Value of the state, as JSON or text, as if the node had written it that completed with the entry; repeatable. With
+    /// entry 1, a value that the run is given
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = set)]
+    pub(crate) set: Vec<(String, Value)>,
+    /// Input to use instead of the run's own; requires entry 1
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) input: Option<String>,
+    /// Answer to the question that is open at the entry. If the entry is an answer itself, this one replaces it
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) answer: Option<String>,
+    /// Question id, if several questions are open
+    #[arg(long, value_name = "ID", requires = "answer")]
+    pub(crate) question: Option<String>,
+    /// System prompt for a node; repeatable. Implies `--allow-effects=models`
+    #[arg(long = "prompt", value_name = "NODE=TEXT", value_parser = prompt)]
+    pub(crate) prompts: Vec<(String, String)>,
+    /// Model to ask instead of any other, as `provider:model`. Implies `--allow-effects=models`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// Revision to continue with: `current` (the files as they are now) or the digest of an earlier one
+    #[arg(long, value_name = "REVISION", default_value = "own", hide_default_value = true, value_parser = revision)]
+    pub(crate) revision: RevisionChoice,
+    /// Effects outside of the fork that may happen: `models`, `http`, `tools`, `stores`, `connectors` [default without a
+    /// list: all]
+    #[arg(
+        long,
+        value_name = "KIND",
+        value_delimiter = ',',
+        num_args = 0..,
+        require_equals = true,
+        value_parser = outward
+    )]
+    pub(crate) allow_effects: Option<Vec<Outward>>,
+    /// Additional plugin folder; repeatable
+    #[arg(long = "plugins", value_name = "DIR")]
+    pub(crate) plugins: Vec<PathBuf>,
+    /// Write events to standard output as JSON lines; the last line is the `result`
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Suppress progress output
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Never prompt on the terminal; the fork waits at the first question without an answer
+    #[arg(long)]
+    pub(crate) no_input: bool,
+    /// Trust the grants in the `hotcell.toml` of the agent's own folder for this run; not those of agents that it calls
+    #[arg(long)]
+    pub(crate) trust: bool,
+}
+
+/// A value of the state: JSON, or a text as it is.
+fn set(text: &str) -> Result<(String, Value), String> {
+    let (key, value) = text.split_once('=').ok_or("it has to be `KEY=VALUE`")?;
+    Ok((key.to_owned(), parse_json(value).unwrap_or_else(|_| Value::text(value))))
+}
+
+fn prompt(text: &str) -> Result<(String, String), String> {
+    let (node, prompt) = text.split_once('=').ok_or("it has to be `NODE=TEXT`")?;
+    Ok((node.to_owned(), prompt.to_owned()))
+}
+
+fn outward(word: &str) -> Result<Outward, String> {
+    let all = || Outward::ALL.map(Outward::as_str).join(", ");
+    Outward::from_word(word).ok_or_else(|| format!("an effect is one of {}", all()))
 }
 
 /// Filters for runs. Several filters narrow each other down.

@@ -26,7 +26,7 @@ pub(crate) struct Serve {
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["paths", "hosts", "cors_origins", "public_url", "max_runs", "rate_limit", "drain", "model", "plugins", "trust"]
+        conflicts_with_all = ["paths", "hosts", "cors_origins", "public_url", "max_runs", "rate_limit", "drain", "model", "plugins", "trust", "webhook", "webhook_servers"]
     )]
     pub(crate) config: Option<PathBuf>,
     /// Address to listen on; port 0 picks a free port [default: that of the server file, or 127.0.0.1:18820]
@@ -41,6 +41,12 @@ pub(crate) struct Serve {
     /// Base address for links in outgoing messages [default: the address it listens on]
     #[arg(long, value_name = "URL", value_parser = web_address)]
     pub(crate) public_url: Option<String>,
+    /// Address to post to when a run asks a question or ends; signed with `HOTCELL_WEBHOOK_SECRET`
+    #[arg(long, value_name = "URL", value_parser = web_address)]
+    pub(crate) webhook: Option<String>,
+    /// Server to which clients may have webhooks of their own runs posted, such as `https://*.example.com`; repeatable
+    #[arg(long = "webhook-to", value_name = "SERVER")]
+    pub(crate) webhook_servers: Vec<String>,
     /// Maximum number of runs to work on at a time
     #[arg(long, default_value_t = 1024, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_runs: u32,

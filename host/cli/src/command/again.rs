@@ -1,7 +1,7 @@
 //! What calls that were executed again came to, in words and as JSON lines.
 
-use hotcell_runtime::{Again, CallReexecuted, RunId, Tally};
-use serde_json::{Value, json};
+use hotcell_runtime::{Again, CallReexecuted, RunId, Tally, call_json, tally_json};
+use serde_json::json;
 
 use super::{Context, print};
 use crate::events;
@@ -43,7 +43,7 @@ impl<'a> Shown<'a> {
             }
         };
         let written = match self.as_json {
-            true => events::line(&as_json(run, call)),
+            true => events::line(&events::with(json!({ "event": "call" }), call_json(run, call))),
             false => self.in_words(call, &again).map_or(Ok(()), |line| print(&line)),
         };
         if let Err(failure) = written {
@@ -74,11 +74,7 @@ impl<'a> Shown<'a> {
         let tally = self.tally;
         let failed = tally.different + tally.wants + tally.unusable > 0 || tally.same == 0;
         if self.as_json {
-            let Tally { same, different, wants, left, unusable, fuel_before, fuel_after } = tally;
-            events::line(&json!({
-                "event": "summary", "calls": tally.calls(), "same": same, "different": different, "asks_more": wants,
-                "left_out": left, "unusable": unusable, "fuel_recorded": fuel_before, "fuel_now": fuel_after,
-            }))?;
+            events::line(&events::with(json!({ "event": "summary" }), tally_json(&tally)))?;
         } else {
             let parts = [
                 (tally.same, "same"),
@@ -130,37 +126,4 @@ fn fuel_in_all(tally: &Tally) -> String {
     }
     let percent = (after as f64 - before as f64) / before as f64 * 100.0;
     format!("; fuel {before} before, {after} now ({percent:+.1} %)")
-}
-
-fn as_json(run: &RunId, call: &CallReexecuted) -> Value {
-    let mut line = json!({
-        "event": "call", "run": run, "place": call.place.as_str(), "number": call.number, "name": call.name,
-        "call": call.called,
-    });
-    match &call.again {
-        Again::Same { fuel } => {
-            line["result"] = "same".into();
-            line["fuel_recorded"] = fuel.0.into();
-            line["fuel_now"] = fuel.0.into();
-        }
-        Again::Different { output, fuel: (before, after) } => {
-            line["result"] = if output.is_some() { "different".into() } else { "other_fuel".into() };
-            line["output"] = json!(output);
-            line["fuel_recorded"] = before.0.into();
-            line["fuel_now"] = after.0.into();
-        }
-        Again::Wants(wanted) => {
-            line["result"] = "asks_more".into();
-            line["asks"] = wanted.as_str().into();
-        }
-        Again::Left(gap) => {
-            line["result"] = "left_out".into();
-            line["reason"] = gap.to_string().into();
-        }
-        Again::Unusable(reason) => {
-            line["result"] = "unusable".into();
-            line["reason"] = reason.to_string().into();
-        }
-    }
-    line
 }

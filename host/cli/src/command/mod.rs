@@ -289,6 +289,7 @@ fn exit_of_journal(error: &JournalError) -> Exit {
     match error {
         JournalError::NoSuchRun(_)
         | JournalError::Ambiguous(..)
+        | JournalError::Exists(_)
         | JournalError::Busy(_)
         | JournalError::ThreadBusy(_)
         | JournalError::Cancelled(_)

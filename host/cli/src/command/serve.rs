@@ -7,7 +7,9 @@ use std::time::SystemTime;
 
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{CancellationToken, Host, LoadFailure, state_folder};
-use hotcell_serve::{Keys, ServeError, ServeSettings, Server, ServerFile, ServerFileError, Site, Tenant, TenantName};
+use hotcell_serve::{
+    Keys, ServeError, ServeSettings, Server, ServerFile, ServerFileError, Site, Tenant, TenantName, WebhookSettings,
+};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -65,6 +67,7 @@ fn one(context: &Context, arguments: Serve) -> Result<Exit, Failure> {
     let mut settings = ServeSettings {
         folders: arguments.paths,
         watching: arguments.watch,
+        webhooks: WebhookSettings { all: arguments.webhook, servers: arguments.webhook_servers },
         hosts: arguments.hosts,
         cors_origins: arguments.cors_origins,
         public_url: arguments.public_url,
@@ -267,9 +270,11 @@ impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
         match error {
             ServeError::Journal(error) => error.into(),
-            ServeError::Open(_) | ServeError::Agents(_) | ServeError::Tenants(_) | ServeError::Oidc(_) => {
-                Failure::refused(error.to_string())
-            }
+            ServeError::Open(_)
+            | ServeError::Agents(_)
+            | ServeError::Tenants(_)
+            | ServeError::Oidc(_)
+            | ServeError::Webhook(_) => Failure::refused(error.to_string()),
             other => Failure::failed(other.to_string()),
         }
     }

@@ -58,6 +58,8 @@ fn fact(kind: &str, data: &Value) -> Option<Fact> {
         }),
         "resumed" => Fact::Resumed,
         "retried" => Fact::Retried,
+        "forked" => Fact::Forked,
+        "withheld" => Fact::Withheld { effect: text("effect")? },
         "revised" => Fact::Revised { digest: text("revision")? },
         "completed" => Fact::Completed(completed(data)?),
         "effect" => Fact::Effect {

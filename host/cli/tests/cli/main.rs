@@ -12,6 +12,7 @@ mod desk;
 mod failures;
 #[cfg(unix)]
 mod far;
+mod forks;
 mod inspect;
 #[cfg(unix)]
 mod limits;

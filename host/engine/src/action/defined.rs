@@ -18,6 +18,7 @@ use crate::event::Event;
 use crate::memory::Deed;
 use crate::ports::{PortError, WebCall, WebFailure, WebReply};
 use crate::turn::NodeTurn;
+use crate::what_if::Outward;
 use hotcell_journal::{ClientCall, Question};
 
 /// A node that calls a tool. A failure of the tool is one of the node.
@@ -154,9 +155,15 @@ async fn web(
     };
     let (node, place, arguments) = (turn.node.clone(), turn.place.clone(), Value::Object(inputs).to_json());
     let deed = Deed::new("web", &tool.name, &[&arguments]);
+    let site = turn.site();
     let outcome = turn
         .effect(deed, |context| async move {
             let mut used = Account::default();
+            if !site.may(Outward::Http) {
+                let address = call.url.split(['?', '#']).next().unwrap_or_default();
+                site.withhold(format_args!("`{} {address}`", call.method));
+                return (used, Err(Interruption::Waiting));
+            }
             let mut attempt = 1;
             let begun = context.ports.clock.elapsed();
             let result = loop {

@@ -20,7 +20,7 @@ use crate::ports::SharedState;
 use crate::turn::NodeTurn;
 
 /// The kind of the effect that holds when a job was begun.
-pub(crate) const BEGUN: &str = "begun";
+pub const BEGUN: &str = "begun";
 /// How many calls in a row may be given up that only ask how far it is.
 const MOST_SLOW: u32 = 2;
 /// How soon it is asked again at the soonest.

@@ -10,6 +10,7 @@ use crate::hook;
 use crate::memory::Deed;
 use crate::ports::Lookup;
 use crate::turn::NodeTurn;
+use crate::what_if::Outward;
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -19,8 +20,13 @@ pub(super) async fn perform(
     let query =
         action.query.evaluate_text(state).map_err(|missing| Interruption::Failed(format!("`query`: {missing}")))?;
     let deed = Deed::new("knowledge", &action.base, &[&query]);
+    let site = turn.site();
     let answer = turn
         .effect(deed, |context| async move {
+            if !site.may(Outward::Models) && context.ports.knowledge.asks_outside(&action.base) {
+                site.withhold(format_args!("a look-up in `{}`, whose embedding model is elsewhere", action.base));
+                return (Account::default(), Err(Interruption::Waiting));
+            }
             let lookup = Lookup { base: &action.base, query: &query, top_k: action.top_k };
             let found = match context.ports.knowledge.look_up(lookup).await {
                 Ok(found) => found,

@@ -14,6 +14,7 @@ use hotcell_models::{
 };
 use thiserror::Error;
 
+use crate::call_site::CallSite;
 use crate::clock;
 use crate::context::{Interruption, RunContext};
 use crate::event::Event;
@@ -22,6 +23,7 @@ use crate::memory::{Deed, REFUSED};
 use crate::meter::{Uncounted, Used};
 use crate::telling;
 use crate::turn::NodeTurn;
+use crate::what_if::Outward;
 
 /// What a node says that needs a model where there is none.
 const NO_MODEL: &str = "no model is chosen; name one in the graph (`model: provider:name`) or set `HOTCELL_MODEL`";
@@ -59,7 +61,8 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
     let Asked { settings, messages, tools, choice, names, output_schema, forbidden, is_last, number, time } = asked;
     turn.emit(&Event::ModelRequested { node: &turn.node, model: settings.model.as_deref(), tools: names });
     let failed = |reason: String| Unanswered::Stopped(Interruption::Failed(reason));
-    let model = match &settings.model {
+    let site = turn.site();
+    let model = match site.model().or(settings.model.as_deref()) {
         Some(name) => name.parse::<ModelName>().map_err(|error| failed(error.to_string()))?,
         None => turn.context.ports.default_model.clone().ok_or_else(|| failed(NO_MODEL.to_owned()))?,
     };
@@ -74,7 +77,11 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         keeps_prompt: settings.keeps_prompt,
         more: more.and_then(|more| more.as_object().cloned()).unwrap_or_default(),
         output_schema,
-        server: server(settings).map_err(|refused| failed(refused.to_string()))?,
+        // Another model is asked where that one is.
+        server: match site.model() {
+            Some(_) => None,
+            None => server(settings).map_err(|refused| failed(refused.to_string()))?,
+        },
         api: match settings.api {
             Some(ModelApi::Responses) => Api::Responses,
             Some(ModelApi::Chat) | None => Api::Chat,
@@ -83,7 +90,7 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         ..Request::new(model, messages)
     };
     let ready = match &settings.server {
-        Some(ModelServer::Recorded(recorded)) => match recorded.reply(number) {
+        Some(ModelServer::Recorded(recorded)) if site.model().is_none() => match recorded.reply(number) {
             Ok(reply) => Some(reply),
             Err(problem) => {
                 turn.give_up();
@@ -92,12 +99,13 @@ pub(super) async fn ask(turn: &mut NodeTurn, asked: Asked<'_>) -> Result<Reply, 
         },
         _ => None,
     };
-    let limits = Limits { forbidden, is_last, time };
+    let limits = Limits { forbidden, is_last, time, site };
     let at = At { node: turn.node.clone(), place: turn.place.clone() };
     let (mut gave_up, mut failure_kind) = (false, None);
     let (gives_up, fails_as) = (&mut gave_up, &mut failure_kind);
     // Not the model: whoever goes on with a run may choose another one.
     let deed = Deed::new("model", "messages", &[&hook::messages(&request.messages).to_json()]);
+    let request = Request { messages: turn.context.prompted(&turn.node, request.messages), ..request };
     let answer = turn
         .effect(deed, |context| async move {
             let mut used = Account::default();
@@ -132,6 +140,8 @@ struct At {
 
 /// What a reply is held to.
 struct Limits<'a> {
+    /// Where the model is asked
+    site: CallSite,
     forbidden: &'a Forbidden,
     is_last: &'a (dyn Fn(&Reply) -> bool + Send + Sync),
     time: Option<Duration>,
@@ -199,6 +209,10 @@ async fn complete(
         Some(ready) => {
             context.ports.clock.pause(ready.latency).await;
             of_recording(ready)
+        }
+        None if !limits.site.may(Outward::Models) => {
+            limits.site.withhold(format_args!("a request to the model `{name}`"));
+            return Err(Stop::Other(Interruption::Waiting));
         }
         None => {
             let work = context.ports.model.complete(request, on_text);

@@ -12,6 +12,7 @@ use crate::context::Interruption;
 use crate::memory::Deed;
 use crate::ports::{CallError, Callback, PluginNodeAnswer, PluginNodeCall, SharedState};
 use crate::turn::NodeTurn;
+use crate::what_if::Outward;
 
 pub(super) async fn perform(
     turn: &mut NodeTurn,
@@ -116,6 +117,11 @@ async fn once(
             return (used, Ok(called.into_value()));
         }
         let (plugin_node, kind, budget_scope) = (&*action.plugin_node, action.kind, context.budget_scope.clone());
+        let hands_over = matches!(kind, PluginNodeKind::Connector | PluginNodeKind::Callback);
+        if hands_over && !site.may(Outward::Connectors) {
+            site.withhold(format_args!("handing over to `{plugin_node}`"));
+            return (used, Err(Interruption::Waiting));
+        }
         let hooks = context.ports.hooks.clone();
         let call =
             PluginNodeCall { plugin_node, kind, with, inputs, answers, callback, state, budget_scope, hooks, site };

@@ -34,6 +34,7 @@ pub(super) async fn perform(
         })
         .await;
     turn.account += report.account;
+    turn.stop_if_withheld().await?;
     turn.context.notice(&node.id, &report.notices);
     let file = &action.file;
     let text = match report.result {

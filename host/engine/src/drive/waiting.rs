@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use futures::future::BoxFuture;
 use hotcell_graph::State;
 use hotcell_graph::ir::{Graph, NodeIndex};
-use hotcell_journal::{Entry, Fact, JournalError, RunStore, Write, open_questions};
+use hotcell_journal::{Entry, Fact, JournalError, Question, RunStore, Write, open_questions};
 
 use super::{Drive, Halt, Waiting};
 use crate::branch::apply;
@@ -59,7 +59,7 @@ impl Drive {
 
     /// The end of what can be done now.
     pub(super) async fn rest(&mut self) -> Result<Halt, RunError> {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && !self.has_withheld() {
             let error = "no node is left to run and none has ended the run".to_owned();
             return Ok(Halt::At(Outcome::Failed { node: None, error }, self.schedule.state()));
         }
@@ -75,9 +75,18 @@ impl Drive {
                 let entries = self.context.opened(inbox.store.history(&self.context.run).await?).whole()?;
                 open_questions(&entries).into_iter().map(|open| open.question).collect()
             }
-            None => Vec::new(),
+            None => Vec::<Question>::new(),
         };
+        let stopped = self.context.what_if.as_ref().filter(|_| self.inbox.is_some() && questions.is_empty());
+        if let Some(reason) = stopped.and_then(|what_if| what_if.reason()) {
+            return Ok(Halt::At(Outcome::Stopped { reason }, state));
+        }
         Ok(Halt::At(Outcome::Waiting { questions }, state))
+    }
+
+    /// Whether something was withheld from the run, which therefore goes only as far as it can without that.
+    pub(super) fn has_withheld(&self) -> bool {
+        self.context.what_if.as_ref().is_some_and(|what_if| what_if.has_withheld())
     }
 
     /// Takes what was sent to the run; `true` if it was cancelled. Turns that waited for an answer are begun again, with

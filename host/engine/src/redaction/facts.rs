@@ -54,12 +54,14 @@ pub(super) fn replaced(entry: Entry, by: &dyn Replace) -> Entry {
         Fact::Attempt { attempt, error, account } => Fact::Attempt { attempt, error: by.text(&error), account },
         Fact::Asked { number, question } => Fact::Asked { number, question: question_replaced(question, by) },
         Fact::Answered { number, text } => Fact::Answered { number, text: by.heard(&text) },
+        Fact::Withheld { effect } => Fact::Withheld { effect: by.text(&effect) },
         Fact::Stopped { reason } => Fact::Stopped { reason: by.text(&reason) },
         Fact::Ended { result, node } => {
             let result = result.map(|output| by.result(&output)).map_err(|error| by.text(&error));
             Fact::Ended { result, node }
         }
         other @ (Fact::Resumed
+        | Fact::Forked
         | Fact::Retried
         | Fact::Revised { .. }
         | Fact::TimerSet { .. }
@@ -75,16 +77,27 @@ pub(super) fn replaced(entry: Entry, by: &dyn Replace) -> Entry {
 
 /// Whether what a run was given under this name has values of its state.
 pub(super) fn is_of_state(name: &str) -> bool {
-    !matches!(name, "thread" | "after" | "depth" | "origin")
+    !matches!(name, "thread" | "after" | "depth" | "origin" | "id" | "copied" | "fork")
 }
 
 /// Something that a run was given. By the thread and the run before it, a run is found.
 fn given(key: &Key, value: &Value, by: &dyn Replace) -> Value {
     match &**key {
         "origin" => by.origin(value),
+        "fork" => forked(value, by),
         name if is_of_state(name) => by.value(value, Some(key)),
         _ => value.clone(),
     }
+}
+
+/// What makes a run a fork, of which prompts are texts of people.
+fn forked(fork: &Value, by: &dyn Replace) -> Value {
+    let Some(fork) = fork.as_object() else { return fork.clone() };
+    let part = |(name, value): (&Key, &Value)| match &**name {
+        "prompts" => (name.clone(), by.value(value, None)),
+        _ => (name.clone(), value.clone()),
+    };
+    Value::Object(fork.iter().map(part).collect())
 }
 
 /// A question with everything replaced that is shown of it.

@@ -107,6 +107,11 @@ impl Redaction {
         Ok(Some(redaction))
     }
 
+    /// Whether something is sealed in a run with this header.
+    pub(crate) fn is_in(header: &RunHeader) -> bool {
+        header.given.get(SEALED).is_some()
+    }
+
     fn learn_graph(&self, graph: &Graph) {
         let state = graph.initial_state.iter().cloned().collect();
         self.learn(&Value::Object(state), &mut Vec::new());
@@ -179,6 +184,12 @@ impl Redaction {
             sealed.given.insert(SEALED, says);
         }
         sealed
+    }
+
+    /// The same of a run that begins with entries of another one, which may have been given something else.
+    pub(crate) fn seal_changed_header(&self, mut header: RunHeader) -> RunHeader {
+        header.given.insert(SEALED, self.sealer.seal(Held::Text, SEALED).into());
+        self.seal_header(&header)
     }
 
     /// What the run wrote in the place of what the journal kept.

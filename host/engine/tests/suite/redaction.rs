@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use hotcell_engine::{Engine, Outcome, PortError, RedactionKey, RedactionKeys, RunInput, RunRequest, kept_answer};
-use hotcell_graph::Value;
-use hotcell_graph::ir::Graph;
+use hotcell_engine::{
+    Engine, ForkOrigin, ForkRequest, Outcome, PortError, RedactionKey, RedactionKeys, RunInput, RunRequest, kept_answer,
+};
+use hotcell_graph::ir::{Graph, Redacted};
 use hotcell_graph::value::parse_json;
-use hotcell_journal::{Entry, MemoryStore, RunStore};
+use hotcell_graph::{Object, Value};
+use hotcell_journal::{Entry, Fact, MemoryStore, RunStore};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{answer, before_the_end, entries, journal_with, open, request};
@@ -114,6 +116,54 @@ async fn a_run_goes_on_with_redacted_values_from_every_entry() {
         assert_eq!(report.outcome, whole.outcome, "after {length} entries");
         assert_hidden(again.events.lock().unwrap().iter().cloned());
     }
+}
+
+#[tokio::test]
+async fn a_fork_of_every_entry_goes_on_with_redacted_values_and_keeps_them_sealed() {
+    let (journal, keys, first) = (Arc::new(MemoryStore::default()), keys(), world(&["yes"]));
+    let whole = engine(&first, &journal, &keys).start(request(&login()), CancellationToken::new()).await.unwrap();
+    let before = before_the_end(&*journal, &whole.run).await;
+    let fork = async |at: usize, set: Object| {
+        let again = world(&["yes"]);
+        let origin = ForkOrigin { run: whole.run.to_string(), at: at as u64, ..ForkOrigin::default() };
+        let wanted = ForkRequest { origin, set, ..ForkRequest::default() };
+        let report = engine(&again, &journal, &keys).fork(login(), wanted, None, CancellationToken::new()).await;
+        let report = report.unwrap_or_else(|error| panic!("at {at}: {error}"));
+        let of_fork = entries(&*journal, &report.run).await;
+        assert_hidden(written(&of_fork));
+        assert_hidden(again.events.lock().unwrap().iter().cloned());
+        (report, of_fork)
+    };
+    for at in 1..=before.len() {
+        let (report, of_fork) = fork(at, Object::default()).await;
+        assert_eq!(report.outcome, whole.outcome, "from entry {at} on");
+        assert_eq!(of_fork[1..at], before[1..at], "what is copied is sealed as it was");
+        // A fork is taken up like every run, by whoever has the key.
+        let state = engine(&world(&[]), &journal, &keys).whole_state_of(&report.run, login()).await.unwrap();
+        assert_eq!(shown(&state, "api_key"), hotcell_graph::Value::text(KEY).to_json());
+    }
+    let logged_in = before.iter().position(|entry| matches!(entry.fact, Fact::Completed(_))).unwrap() + 1;
+    let set = [("note".into(), format!("it was {TOKEN}").as_str().into())].into_iter().collect();
+    let (report, _) = fork(logged_in, set).await;
+    let Outcome::Completed { output } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(output.starts_with("it was <REDACTED>, "), "{output}");
+}
+
+#[tokio::test]
+async fn what_a_fork_redacts_and_its_run_did_not_is_sealed_in_what_it_has_of_it() {
+    let (journal, keys) = (Arc::new(MemoryStore::default()), keys());
+    let mut plain = Graph::clone(&login());
+    plain.redacted = Redacted::default();
+    let plain = Arc::new(plain);
+    let whole =
+        engine(&world(&["yes"]), &journal, &keys).start(request(&plain), CancellationToken::new()).await.unwrap();
+    let before = before_the_end(&*journal, &whole.run).await;
+    assert!(written(&before).any(|text| text.contains(TOKEN)));
+    let origin = ForkOrigin { run: whole.run.to_string(), at: before.len() as u64, ..ForkOrigin::default() };
+    let wanted = ForkRequest { origin, ..ForkRequest::default() };
+    let forked =
+        engine(&world(&[]), &journal, &keys).fork(login(), wanted, None, CancellationToken::new()).await.unwrap();
+    assert_hidden(written(&entries(&*journal, &forked.run).await));
 }
 
 #[tokio::test]

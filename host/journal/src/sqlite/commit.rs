@@ -87,7 +87,7 @@ impl Drop for Lead {
     }
 }
 
-enum Trouble {
+pub(super) enum Trouble {
     Refused(JournalError),
     Store(rusqlite::Error),
 }
@@ -170,15 +170,19 @@ impl Shared {
                 },
             ),
         };
-        done.map_err(|trouble| match trouble {
+        done.map_err(|trouble| self.explain(trouble))
+    }
+
+    pub(super) fn explain(&self, trouble: Trouble) -> JournalError {
+        match trouble {
             Trouble::Refused(error) => error,
             Trouble::Store(error) => self.error("written")(error),
-        })
+        }
     }
 }
 
 /// Adds the entries of a job.
-fn add(connection: &Connection, job: &Job) -> Result<Waiting, Trouble> {
+pub(super) fn add(connection: &Connection, job: &Job) -> Result<Waiting, Trouble> {
     let rests = job.rows.iter().any(|row| row.change.as_ref().is_some_and(|change| change.rests));
     if rests {
         let unread: bool = connection

@@ -4,6 +4,7 @@
 //! microseconds. A loss of power may take the last commits, never the file.
 
 mod artefacts;
+mod begin;
 mod calls;
 mod census;
 mod commit;
@@ -25,7 +26,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use self::owner::{Owner, is_alive, wake, when_gone};
-use self::rows::{Tail, history, index_text, insert, microseconds, searched, unread};
+use self::rows::{history, insert, microseconds, unread};
 use self::writer::{Writer, Writers};
 use crate::artefact::Revision;
 use crate::calls::StoredCall;
@@ -34,8 +35,8 @@ use crate::ids::RunId;
 use crate::mail::Bells;
 use crate::projection::RunStatus;
 use crate::store::{
-    Census, EntryPage, History, JournalError, PruneReport, RunPage, RunQuery, RunRecord, RunStore, RunWriter, Taken,
-    answerable, may_send, may_take,
+    Census, EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore,
+    RunWriter, Taken, answerable, may_send, may_take,
 };
 
 /// A store in a file.
@@ -250,62 +251,16 @@ impl RunStore for SqliteStore {
     }
 
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
-        let shared = &self.shared;
-        let owner = shared.owner()?.name.clone();
-        let written = shared.error("written");
-        let mut connection = shared.connection();
-        let transaction = shared.begin(&mut connection)?;
-        if let Some(busy) = shared.busy(&transaction, header).map_err(&written)? {
-            return Err(JournalError::ThreadBusy(busy));
-        }
-        if let Some(thread) = header.thread() {
-            let last = query::last_of_thread(&transaction, &header.source, thread).map_err(&written)?;
-            if last.map(|(_, id)| id).as_ref() != follows {
-                return Err(JournalError::ThreadMoved);
-            }
-        }
-        let revision = match header.kept {
-            true => artefacts::revision(&transaction, &header.digest).map_err(&written)?,
-            false => None,
-        };
-        if header.kept && revision.is_none() {
-            return Err(JournalError::NotKept(header.digest.clone()));
-        }
-        let now = SystemTime::now();
-        let add = || -> rusqlite::Result<(RunId, i64, Tail)> {
-            let (id, number) = loop {
-                let id = RunId::random();
-                let inserted = transaction
-                    .prepare_cached(
-                        "INSERT OR IGNORE INTO runs (id, graph, source, thread, follows, status, created, updated, owner,
-                             revision)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
-                    )?
-                    .execute(rusqlite::params![
-                        id.as_str(),
-                        header.graph,
-                        header.source,
-                        header.thread(),
-                        header.needs(),
-                        RunStatus::Running.as_str(),
-                        microseconds(now),
-                        owner,
-                        revision,
-                    ])?;
-                if inserted == 1 {
-                    break (id, transaction.last_insert_rowid());
-                }
-            };
-            let mut tail = Tail::new(&id);
-            let started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
-            insert(&transaction, number, &started)?;
-            index_text(&transaction, number, &searched(header, None))?;
-            Ok((id, number, tail))
-        };
-        let (id, number, tail) = add().map_err(&written)?;
-        transaction.commit().map_err(&written)?;
-        drop(connection);
-        Ok(Box::new(Writer::new(shared.clone(), id, number, header, tail, Duration::ZERO)))
+        self.shared.create(header, follows)
+    }
+
+    async fn fork(
+        &self,
+        header: &RunHeader,
+        copied: Vec<NumberedEntry>,
+        then: Vec<Entry>,
+    ) -> Result<Box<dyn RunWriter>, JournalError> {
+        self.shared.fork(header, copied, then)
     }
 
     async fn take(&self, run: &RunId, fact: Fact) -> Result<Taken, JournalError> {

@@ -63,6 +63,12 @@ impl Writer {
         Writer { shared, id, number, header, worked, begun: Instant::now(), state }
     }
 
+    /// The same, of a run that nobody has: it only names the run.
+    pub(super) fn released(self) -> Self {
+        self.state().is_released = true;
+        self
+    }
+
     /// Numbers the entries and commits them or hands them over, in one step, so that they are committed in the order of their
     /// numbers. What may be refused, and need not break anything then, is committed at once.
     fn add(&self, entries: Vec<Entry>) -> Result<Option<Handed>, JournalError> {

@@ -3,6 +3,7 @@
 mod calls;
 mod damage;
 mod file;
+mod forks;
 mod layouts;
 mod promises;
 mod revisions;

@@ -48,28 +48,8 @@ impl Host {
         choice: &RevisionChoice,
         session: &Session,
     ) -> Result<GoingOn, HostError> {
-        let run = record.id.to_string();
         let own = record.revision.as_deref();
-        let (agent, digest) = match choice {
-            RevisionChoice::Current => {
-                let agent = self.load_of(record).map_err(|failure| HostError::Load { run, failure })?;
-                self.keep(&agent).await?;
-                let digest = agent.revision.as_ref().map(|revision| revision.digest.clone());
-                (agent, digest)
-            }
-            RevisionChoice::Own => match own.or(record.header.kept.then_some(&record.header.digest)) {
-                Some(digest) => (self.load_revision(record, digest).await?, Some(digest.to_owned())),
-                // It was begun by a version that kept nothing.
-                None => {
-                    let agent = self.load_of(record).map_err(|failure| HostError::Load { run, failure })?;
-                    return Ok(GoingOn { agent, moved: None });
-                }
-            },
-            RevisionChoice::Digest(wanted) => {
-                let digest = named(run, wanted, self.revisions_of(record).await?)?;
-                (self.load_revision(record, &digest).await?, Some(digest))
-            }
-        };
+        let (agent, digest) = self.chosen(record, choice).await?;
         let moved = digest.clone().filter(|digest| own != Some(digest));
         if moved.is_some() {
             let fits = self.engine(&agent, session).fits(&record.id, &agent.graph).await;
@@ -89,6 +69,33 @@ impl Host {
             }
         }
         Ok(GoingOn { agent, moved })
+    }
+
+    /// What is chosen for a run, with the digest of the revision that it is; none if the run was begun by a version that kept
+    /// nothing, and goes on with the files.
+    pub(super) async fn chosen(
+        &self,
+        record: &RunRecord,
+        choice: &RevisionChoice,
+    ) -> Result<(Agent, Option<String>), HostError> {
+        let run = record.id.to_string();
+        let own = record.revision.as_deref();
+        Ok(match choice {
+            RevisionChoice::Current => {
+                let agent = self.load_of(record).map_err(|failure| HostError::Load { run, failure })?;
+                self.keep(&agent).await?;
+                let digest = agent.revision.as_ref().map(|revision| revision.digest.clone());
+                (agent, digest)
+            }
+            RevisionChoice::Own => match own.or(record.header.kept.then_some(&record.header.digest)) {
+                Some(digest) => (self.load_revision(record, digest).await?, Some(digest.to_owned())),
+                None => (self.load_of(record).map_err(|failure| HostError::Load { run, failure })?, None),
+            },
+            RevisionChoice::Digest(wanted) => {
+                let digest = named(run, wanted, self.revisions_of(record).await?)?;
+                (self.load_revision(record, &digest).await?, Some(digest))
+            }
+        })
     }
 
     /// The agent of a run as a revision kept it.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use hotcell_budget::Usage;
 use hotcell_engine::{
-    Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest, StateFold, Tally, kept_answer,
-    used,
+    Engine, Nobody, Observer, People, Ports, RunError, RunInput, RunReport, RunRequest, StateFold, Tally, copied_in,
+    kept_answer, used,
 };
 use hotcell_graph::{Object, Value};
 use hotcell_journal::{Entry, Fact, JournalError, OpenQuestion, RunId, RunRecord, RunStatus, open_questions};
@@ -248,7 +248,7 @@ impl Host {
     }
 
     /// Builds and opens what the nodes of an agent, and of those that it may call, look things up in.
-    async fn prepare(&self, agent: &Agent, session: &Session) -> Result<(), HostError> {
+    pub(super) async fn prepare(&self, agent: &Agent, session: &Session) -> Result<(), HostError> {
         for knowledge in agent.family.knowledge() {
             tokio::select! {
                 biased;
@@ -353,6 +353,17 @@ impl Host {
     /// When it is not there, or its entries are damaged.
     pub async fn used(&self, run: &RunId) -> Result<Usage, HostError> {
         Ok(used(&self.0.journal.history(run).await?.whole()?))
+    }
+
+    /// What was used for the entries that a run has of another one; nothing if it has none.
+    ///
+    /// # Errors
+    /// As [`Host::used`].
+    pub async fn used_for_copied(&self, run: &RunId) -> Result<Usage, HostError> {
+        let header = self.0.journal.find(run.as_str()).await?.header;
+        let Some(copied) = copied_in(&header.given) else { return Ok(Usage::default()) };
+        let entries = self.0.journal.history(run).await?.whole()?;
+        Ok(used(&entries[..copied.min(entries.len())]))
     }
 
     /// Ends a run for good. Whoever works on it stops.

@@ -51,6 +51,11 @@ pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
     }
 }
 
+/// The same where there has to be one.
+pub(super) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    whole(deserializer)?.map(|number| number as u64).ok_or_else(|| D::Error::custom("a whole number is missing"))
+}
+
 /// Whether a body is said to be JSON. What a page elsewhere can send without being asked first never is.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();

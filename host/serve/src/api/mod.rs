@@ -7,9 +7,11 @@ mod agui;
 mod bundles;
 pub(crate) mod errors;
 pub(crate) mod extract;
+mod fork;
 mod going_on;
 mod health;
 mod inbox;
+mod items;
 mod keys;
 mod langgraph;
 pub(crate) mod mcp;
@@ -17,6 +19,7 @@ mod metrics;
 mod openai;
 pub(crate) mod params;
 mod plugins;
+mod reexecute;
 mod runs;
 mod schedules;
 mod stream;
@@ -25,13 +28,17 @@ mod threads;
 mod turn;
 
 use axum::Router;
+use http::Method;
+use utoipa::openapi::path::{ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::{
-    ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
-    security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Required, ResponseBuilder,
+    security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
 };
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::mesh;
+use crate::once;
 use crate::rules::SCHEME;
 use crate::state::Server;
 
@@ -51,9 +58,12 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(bundles::routes())
         .merge(threads::routes())
         .merge(runs::routes())
+        .merge(fork::routes())
+        .merge(reexecute::routes())
         .merge(stream::routes())
         .merge(going_on::routes())
         .merge(inbox::routes())
+        .merge(items::routes())
         .merge(schedules::routes())
         .merge(plugins::routes())
         .merge(langgraph::routes())
@@ -64,7 +74,36 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .merge(mesh::routes())
         .split_for_parts();
     describe_errors(&mut document);
+    describe_keys(&mut document);
     (router, document)
+}
+
+/// Operations that change something take a key, with which they can be asked for again.
+fn describe_keys(document: &mut OpenApi) {
+    let key = ParameterBuilder::new()
+        .name(once::KEY.as_str())
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("The same request with the same key is carried out once, and answered as it was, for a day"))
+        .schema(Some(
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .min_length(Some(1))
+                .max_length(Some(once::LONGEST))
+                .pattern(Some("^[!-~]{1,255}$"))
+                .build(),
+        ))
+        .build();
+    for (path, item) in &mut document.paths.paths {
+        let Some(operation) = item.post.as_mut().filter(|_| once::takes_key(&Method::POST, path)) else { continue };
+        let is_for_callers = operation
+            .security
+            .as_ref()
+            .is_some_and(|needs| needs.iter().any(|need| *need != SecurityRequirement::default()));
+        if is_for_callers {
+            operation.parameters.get_or_insert_default().push(RefOr::T(key.clone()));
+        }
+    }
 }
 
 /// Every operation may end with an error, in the form of its protocol.

@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 use super::langgraph::{self, AssistantRun};
 use super::params::Query;
 use super::{agents, extract, threads};
-use crate::input::run_input;
+use crate::input::{run_input, with_webhook};
 use crate::leash::Leash;
 use crate::live::{Begun, Live};
 use crate::problem::{Problem, shown};
@@ -89,6 +89,9 @@ pub(super) struct RunCreate {
     /// What becomes of it when the connection breaks over which it is waited for
     #[serde(default)]
     pub(super) on_disconnect: Option<OnDisconnect>,
+    /// Where it is told that it asks something, and how it ended; a server to which `--webhook-to` lets clients have it posted
+    #[schema(max_length = 2048)]
+    pub(super) webhook: Option<String>,
 }
 
 /// A run that is to begin, as our own clients say it (`agent_id`) or as those of LangGraph do (`assistant_id`).
@@ -159,12 +162,16 @@ pub(super) async fn begin(server: &Server, wanted: RunCreate, listens: bool) -> 
             }
         }
     };
+    if let Some(url) = &wanted.webhook {
+        server.webhooks().check(url)?;
+    }
     if let Some(thread) = &wanted.thread_id {
         let makes_it = wanted.if_not_exists == Some(IfNotExists::Create);
         threads::bind(server, thread, agent.source(), makes_it)?;
     }
     let metadata = wanted.metadata.unwrap_or_default();
     let given = run_input(&agent, wanted.input, wanted.messages, wanted.thread_id, metadata)?;
+    let given = with_webhook(given, wanted.webhook);
     server.runs().start(&agent, given, wanted.if_busy.unwrap_or_default(), listens).await
 }
 
@@ -212,7 +219,11 @@ pub(super) async fn result(server: &Server, run: &RunId, live: Option<Arc<Live>>
         _ => Vec::new(),
     };
     let questions = questions.into_iter().map(|open| open.question).collect();
-    Ok(RunResult { run: view, values: object((&values).into()), output, error, questions })
+    let withheld = match &view.fork {
+        Some(_) => server.runs().withheld(run).await?,
+        None => Vec::new(),
+    };
+    Ok(RunResult { run: view, values: object((&values).into()), output, error, questions, withheld })
 }
 
 /// How a run stands that gave control back like this.

@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 use super::extract;
 use super::params::Query;
 use crate::input::run_input;
+use crate::once;
 use crate::problem::{Problem, shown};
 use crate::runs::IfBusy;
 use crate::schedule::definition::{Body, Definition};
@@ -285,8 +286,11 @@ pub(super) fn check_room(server: &Server) -> Result<(), Problem> {
     }
 }
 
-/// A new id.
+/// A new id: that of the request at hand, if it has one, so that what is asked for again is not made again.
 pub(super) fn new_id() -> String {
+    if let Some(name) = once::take_name() {
+        return name.to_string();
+    }
     let random: [u8; 8] = rand::random();
     random.iter().map(|byte| format!("{byte:02x}")).collect()
 }

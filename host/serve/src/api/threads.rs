@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use hotcell_runtime::{RunQuery, RunStatus, RunSummary};
+use hotcell_runtime::{RunId, RunQuery, RunStatus, RunSummary};
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 use super::langgraph::{AssistantRunView, ThreadState, thread_state};
 use super::params::Query;
 use super::{agents, extract};
+use crate::once;
 use crate::problem::{Problem, shown};
 use crate::spending;
 use crate::state::Server;
@@ -33,7 +34,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 /// How a thread stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum ThreadStatus {
+pub(super) enum ThreadStatus {
     /// A run can be begun in it
     Idle,
     /// A run of it is worked on
@@ -47,7 +48,7 @@ enum ThreadStatus {
 /// A thread.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Thread)]
-struct ThreadView {
+pub(super) struct ThreadView {
     /// Its id
     thread_id: String,
     /// The agent of its runs; none before the first one, or if the agent is not served any more
@@ -141,7 +142,7 @@ pub(super) async fn last_run(server: &Server, thread: &Thread) -> Result<Option<
     Ok(server.runs().store().list(&query).await?.runs.pop())
 }
 
-async fn view(server: &Server, thread: Thread) -> Result<ThreadView, Problem> {
+pub(super) async fn view(server: &Server, thread: Thread) -> Result<ThreadView, Problem> {
     let status = match last_run(server, &thread).await?.map(|run| run.status) {
         Some(RunStatus::Running | RunStatus::Interrupted) => ThreadStatus::Busy,
         Some(RunStatus::Waiting) => ThreadStatus::Interrupted,
@@ -167,11 +168,12 @@ async fn create(
     State(server): State<Server>,
     extract::Json(wanted): extract::Json<ThreadCreate>,
 ) -> Result<Json<ThreadView>, Problem> {
-    let id = wanted.thread_id.unwrap_or_else(|| hotcell_runtime::RunId::random().to_string());
+    let name = once::take_name().unwrap_or_else(RunId::random);
+    let id = wanted.thread_id.unwrap_or_else(|| name.to_string());
     check_id(&id)?;
     let thread = match server.store().create_thread(&id, &wanted.metadata.unwrap_or_default())? {
         Some(thread) => thread,
-        None if wanted.if_exists == Some(IfExists::DoNothing) => find(&server, &id)?,
+        None if wanted.if_exists == Some(IfExists::DoNothing) || once::is_repeat() => find(&server, &id)?,
         None => {
             let detail = format!("thread `{id}` is there already; `\"if_exists\": \"do_nothing\"` gives it as it is");
             return Err(Problem::conflict(detail).kind("thread-exists", "The thread is there already"));

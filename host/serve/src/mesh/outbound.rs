@@ -8,13 +8,14 @@ use hotcell_runtime::leafmesh::{HumanInterface, HumanSettings, WebhookSettings};
 use hotcell_runtime::{OpenQuestion, RunId, WebCall};
 use serde_json::{Value, json};
 
-use super::channels::{self, Failed};
+use super::channels;
 use super::events::{self, ERROR};
 use super::meshes::Mesh;
 use super::session::Ask;
 use super::signature::sign;
 use super::store::Session;
 use super::{escalate, secret};
+use crate::post::{Failed, posted};
 use crate::state::Server;
 use crate::view::time;
 
@@ -142,17 +143,7 @@ async fn to_address(
         body: Some(body.clone()),
     };
     let within: Duration = webhook.outbound_timeout;
-    match tokio::time::timeout(within, mesh.agent.send(call)).await {
-        Ok(Ok(reply)) if (200..300).contains(&reply.status) => Ok(()),
-        Ok(Ok(reply)) => {
-            let is_final = reply.status < 500 && reply.status != 429;
-            Err(Failed { reason: format!("`{url}` answered the question with the status {}", reply.status), is_final })
-        }
-        Ok(Err(error)) => Err(Failed { reason: error.to_string(), is_final: false }),
-        Err(_) => {
-            Err(Failed { reason: format!("`{url}` did not answer within {} s", within.as_secs_f64()), is_final: false })
-        }
-    }
+    posted(url, within, |status| status < 500 && status != 429, mesh.agent.send(call)).await
 }
 
 /// Where an answer to a seat is posted: where its file says, at an entry point that leads to it, or at any.

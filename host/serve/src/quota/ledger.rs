@@ -3,7 +3,7 @@
 
 use hotcell_budget::{Cost, Usage};
 use hotcell_runtime::RunId;
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::{Value, json};
 
 use super::{Amounts, Month, MonthBudget};
@@ -36,7 +36,7 @@ impl Spent {
         Amounts { usd: Some(Cost(self.cost).to_usd()), tokens: Some(self.tokens), fuel: Some(self.fuel) }
     }
 
-    fn beyond(&self, counted: &Spent) -> Self {
+    pub(super) fn beyond(&self, counted: &Spent) -> Self {
         Spent {
             cost: self.cost.saturating_sub(counted.cost),
             tokens: self.tokens.saturating_sub(counted.tokens),
@@ -62,6 +62,20 @@ fn spent(row: &Row<'_>) -> rusqlite::Result<Spent> {
     Ok(Spent { cost: number(0)?, tokens: number(1)?, fuel: number(2)? })
 }
 
+/// Counts more in a month.
+fn add(connection: &Connection, more: &Spent, month: &Month) -> rusqlite::Result<()> {
+    let of_month = connection
+        .prepare_cached("SELECT cost, tokens, fuel FROM spent_by_month WHERE month = ?1")?
+        .query_row([month.as_str()], spent)
+        .optional()?
+        .unwrap_or_default();
+    let [cost, tokens, fuel] = of_month.plus(more).columns();
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO spent_by_month (month, cost, tokens, fuel) VALUES (?1, ?2, ?3, ?4)")?
+        .execute(params![month.as_str(), cost, tokens, fuel])
+        .map(drop)
+}
+
 impl Store {
     /// Counts what a run has used in all, in this month as far as it was not counted before.
     pub(super) fn count(&self, run: &RunId, used: &Spent, month: &Month) -> Result<(), StoreError> {
@@ -75,25 +89,19 @@ impl Store {
             if more == Spent::default() {
                 return Ok(());
             }
-            let of_month = connection
-                .prepare_cached("SELECT cost, tokens, fuel FROM spent_by_month WHERE month = ?1")?
-                .query_row([month.as_str()], spent)
-                .optional()?
-                .unwrap_or_default();
             let [cost, tokens, fuel] = counted.plus(&more).columns();
             connection
                 .prepare_cached(
                     "INSERT OR REPLACE INTO spent_by_run (run, cost, tokens, fuel) VALUES (?1, ?2, ?3, ?4)",
                 )?
                 .execute(params![run.as_str(), cost, tokens, fuel])?;
-            let [cost, tokens, fuel] = of_month.plus(&more).columns();
-            connection
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO spent_by_month (month, cost, tokens, fuel) VALUES (?1, ?2, ?3, ?4)",
-                )?
-                .execute(params![month.as_str(), cost, tokens, fuel])?;
-            Ok(())
+            add(connection, &more, month)
         })
+    }
+
+    /// Counts what was used for no run.
+    pub(super) fn count_besides(&self, used: &Spent, month: &Month) -> Result<(), StoreError> {
+        self.with(|connection| add(connection, used, month))
     }
 
     /// What was used in a month.

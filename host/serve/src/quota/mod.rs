@@ -174,12 +174,25 @@ impl Quotas {
             return;
         }
         let counted = async {
-            let used: Usage = host.used(run).await.map_err(|error| error.to_string())?;
+            let used = Spent::of(&host.used(run).await.map_err(|error| error.to_string())?);
+            // What it has of another run was counted with that one.
+            let copied = Spent::of(&host.used_for_copied(run).await.map_err(|error| error.to_string())?);
             let month = Month::of(host.clock().now());
-            self.store.count(run, &Spent::of(&used), &month).map_err(|error: StoreError| error.to_string())
+            self.store.count(run, &used.beyond(&copied), &month).map_err(|error: StoreError| error.to_string())
         };
         if let Err(reason) = counted.await {
             tracing::error!(target: "hotcell::serve", %run, reason, "what a run has used cannot be counted");
+        }
+    }
+
+    /// Counts fuel that was used for no run.
+    pub(crate) fn count_fuel(&self, fuel: Fuel, now: SystemTime) {
+        if !self.counts() {
+            return;
+        }
+        let used = Spent::of(&Usage { fuel, ..Usage::default() });
+        if let Err(error) = self.store.count_besides(&used, &Month::of(now)) {
+            tracing::error!(target: "hotcell::serve", %error, "fuel that was used cannot be counted");
         }
     }
 

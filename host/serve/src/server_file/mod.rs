@@ -21,6 +21,7 @@ use crate::quota::{MonthBudget, Quota};
 use crate::site::Tenant;
 use crate::state::ServeSettings;
 use crate::tenant_name::{NotAName, TenantName};
+use crate::webhooks::WebhookSettings;
 
 /// The largest weight of a tenant.
 const MOST_WEIGHT: u32 = 1_000;
@@ -61,6 +62,8 @@ pub struct TenantSetup {
     pub weight: u32,
     /// What it may use
     pub quota: Quota,
+    /// Where others are told what becomes of its runs
+    pub webhooks: WebhookSettings,
 }
 
 /// Why a server file cannot be used.
@@ -148,7 +151,8 @@ impl TenantSetup {
     /// The tenant, with the host that was made for it.
     pub fn tenant(self, host: Host) -> Tenant {
         let file = Some(self.file());
-        Tenant { name: self.name, host, folders: self.folders, file, max_runs: self.max_runs, quota: self.quota }
+        let TenantSetup { name, folders, max_runs, quota, webhooks, .. } = self;
+        Tenant { name, host, folders, file, max_runs, quota, webhooks }
     }
 }
 
@@ -248,6 +252,7 @@ fn tenant_of(
                 fuel: text.month.fuel.map(Fuel),
             },
         },
+        webhooks: WebhookSettings { all: text.webhook.clone(), servers: text.webhook_servers.clone() },
         weight: match text.weight {
             Some(weight @ 1..=MOST_WEIGHT) => weight,
             Some(_) => return Err(format!("`weight` has to be 1 to {MOST_WEIGHT}")),

@@ -45,6 +45,9 @@ pub(super) struct TenantText {
     pub(super) runs_per_minute: Option<u32>,
     pub(super) requests_per_second: Option<u32>,
     pub(super) stored_bytes: Option<u64>,
+    pub(super) webhook: Option<String>,
+    #[serde(default)]
+    pub(super) webhook_servers: Vec<String>,
     #[serde(default)]
     pub(super) month: MonthText,
 }

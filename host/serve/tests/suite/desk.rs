@@ -50,6 +50,9 @@ pub(crate) const COUNT: (&str, &str) = (
 /// What the variable `DESK_SECRET` of the server is.
 pub(crate) const SECRET: &str = "s3same";
 
+/// By what its webhooks are signed.
+const WEBHOOK: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
 /// A model that answers requests when it is let, each with its number.
 #[derive(Clone, Default)]
 pub(crate) struct Model {
@@ -171,8 +174,16 @@ impl Desk {
 
     /// A server with these agents and a clock that only the test moves.
     pub(crate) async fn by_hand(files: &[(&str, &str)]) -> (Self, ManualClock) {
+        Desk::by_hand_with(files, |_| {}).await
+    }
+
+    /// The same, set up in its own way.
+    pub(crate) async fn by_hand_with(
+        files: &[(&str, &str)],
+        change: impl FnOnce(&mut ServeSettings),
+    ) -> (Self, ManualClock) {
         let clock = ManualClock::at(SystemTime::UNIX_EPOCH);
-        (Desk::made(files, Arc::new(clock.clone()), |_| {}).await, clock)
+        (Desk::made(files, Arc::new(clock.clone()), change).await, clock)
     }
 
     async fn made(files: &[(&str, &str)], clock: Arc<dyn Clock>, change: impl FnOnce(&mut ServeSettings)) -> Self {
@@ -309,7 +320,12 @@ pub(crate) fn client() -> Client {
 }
 
 fn host(folder: &Path, model_url: &str, clock: Arc<dyn Clock>, trust: Option<Trust>) -> Host {
-    let variables = [("HOTCELL_MODEL_URL", model_url), ("HOTCELL_MODEL", "test:small"), ("DESK_SECRET", SECRET)];
+    let variables = [
+        ("HOTCELL_MODEL_URL", model_url),
+        ("HOTCELL_MODEL", "test:small"),
+        ("DESK_SECRET", SECRET),
+        ("HOTCELL_WEBHOOK_SECRET", WEBHOOK),
+    ];
     let isolated = HostOptions::isolated();
     let options = HostOptions {
         journal: JournalChoice::File(folder.join("runs.db")),

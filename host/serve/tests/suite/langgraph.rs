@@ -54,7 +54,6 @@ async fn what_langgraph_knows_and_hotcell_does_not_is_refused_by_name() {
         ("checkpoint_id", json!("x")),
         ("interrupt_before", json!("*")),
         ("interrupt_after", json!(["done"])),
-        ("webhook", json!("https://example.com")),
         ("after_seconds", json!(5)),
         ("on_completion", json!("delete")),
         ("stream_subgraphs", json!(true)),

@@ -284,3 +284,60 @@ async fn pages_of_listed_origins_may_use_the_server_and_no_others() {
         assert!(!reply.headers().keys().any(|name| name.as_str().starts_with("access-control")), "{other}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forks_and_calls_that_are_executed_again_count_as_runs_that_begin() {
+    let (premises, clock) = by_hand("runs_per_minute = 2").await;
+    let acme = premises.key(ACME);
+    let run = premises.begin(&acme, json!({ "agent_id": "says", "input": "x" })).await;
+    ok(premises.get(&format!("/runs/{run}/wait"), &acme)).await;
+    let fork = || premises.post(&format!("/runs/{run}/fork"), &acme, json!({ "at": 1 }));
+    ok(fork()).await;
+    let again = || premises.post(&format!("/runs/{run}/reexecute"), &acme, json!({}));
+    for request in [fork(), again()] {
+        assert_eq!(problem(request).await["type"], "urn:hotcell:problem:too-many-runs-a-minute");
+    }
+    assert_eq!(ok(premises.get("/runs", &acme)).await["runs"].as_array().map(Vec::len), Some(2));
+    clock.advance(Duration::from_secs(61));
+    ok(fork()).await;
+    assert_eq!(problem(again()).await["type"], "urn:hotcell:problem:nothing-recorded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_fork_and_of_a_copy_only_what_they_used_themselves_counts() {
+    let (premises, _clock) = by_hand("[tenants.acme.month]\ntokens = 10").await;
+    premises.model.answers(1_000);
+    let acme = premises.key(ACME);
+    ok(premises.post("/threads", &acme, json!({ "thread_id": "t" }))).await;
+    let slow = json!({ "agent_id": "slow", "input": "x", "thread_id": "t" });
+    let run = ok(premises.post("/runs/wait", &acme, slow)).await["run"]["run_id"].as_str().expect("a name").to_owned();
+    comes_to(&premises, &acme, TOKENS).await;
+
+    let entries = ok(premises.get(&format!("/runs/{run}/entries"), &acme)).await;
+    let is_first = |entry: &&Value| entry["kind"] == "completed" && entry["place"] == "1";
+    let at =
+        entries["entries"].as_array().expect("entries").iter().find(is_first).expect("its first turn")["seq"].clone();
+    let fork = json!({ "at": at, "allow_effects": ["models"] });
+    let forked = ok(premises.post(&format!("/runs/{run}/fork"), &acme, fork.clone())).await;
+    let forked = forked["run_id"].as_str().expect("a name");
+    assert_eq!(ok(premises.get(&format!("/runs/{forked}/wait"), &acme)).await["run"]["standing"], "completed");
+    // Of its two requests to the model one was made for the run.
+    comes_to(&premises, &acme, TOKENS + TOKENS / 2).await;
+
+    let copy = ok(premises.post("/threads/t/copy", &acme, json!(null))).await["thread_id"].clone();
+    let copy = format!("/threads/{}/runs", copy.as_str().expect("an id"));
+    let copied = ok(premises.get(&copy, &acme)).await[0]["run_id"].as_str().expect("a name").to_owned();
+    ok(premises.ask(Method::DELETE, &format!("/runs/{copied}"), Some(&acme))).await;
+    comes_to(&premises, &acme, TOKENS + TOKENS / 2).await;
+
+    // When the month is used up, nothing of that kind begins.
+    let another = ok(premises.post(&format!("/runs/{run}/fork"), &acme, fork.clone())).await;
+    ok(premises.get(&format!("/runs/{}/wait", another["run_id"].as_str().expect("a name")), &acme)).await;
+    let last = ok(premises.post(&format!("/runs/{run}/fork"), &acme, fork.clone())).await;
+    ok(premises.get(&format!("/runs/{}/wait", last["run_id"].as_str().expect("a name")), &acme)).await;
+    comes_to(&premises, &acme, 10).await;
+    for (path, body) in [("fork", fork), ("reexecute", json!({}))] {
+        let refused = problem(premises.post(&format!("/runs/{run}/{path}"), &acme, body)).await;
+        assert_eq!(refused["type"], "urn:hotcell:problem:budget-used-up", "{path}");
+    }
+}

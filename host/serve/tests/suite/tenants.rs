@@ -372,3 +372,38 @@ async fn an_agent_calls_no_agent_in_a_folder_of_another_tenant() {
     let (_, text) = run(&umbra, agents[0]["agent_id"].as_str().unwrap()).await;
     assert!(text.contains(MARK), "{text}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forks_items_and_the_keys_of_requests_belong_to_a_tenant() {
+    let premises = Premises::set_up(Setup { files: &FILES, ..Setup::default() }).await;
+    let (acme, umbra) = (premises.key(ACME), premises.key(UMBRA));
+    let run = Theirs::begin(&premises, &umbra).await.run;
+    let own = premises.begin(&acme, json!({ "agent_id": "says", "input": "x" })).await;
+    let fork = json!({ "at": 1 });
+    for request in [
+        premises.get(&format!("/runs/diff?a={run}&b={run}"), &acme),
+        premises.get(&format!("/runs/diff?a={own}&b={run}"), &acme),
+        premises.post(&format!("/runs/{run}/fork"), &acme, fork.clone()),
+        premises.post(&format!("/runs/{run}/reexecute"), &acme, json!({})),
+        premises.post("/threads/case/copy", &acme, json!(null)),
+        premises.post("/threads/case/state", &acme, json!({ "values": { "name": "x" } })),
+    ] {
+        assert_eq!(problem(request).await["status"], 404);
+    }
+    ok(premises.get(&format!("/runs/diff?a={run}&b={run}"), &umbra)).await;
+    ok(premises.post(&format!("/runs/{run}/fork"), &umbra, fork)).await;
+
+    let item = json!({ "namespace": ["notes"], "key": "k", "value": { "said": MARK } });
+    let put = premises.ask(Method::PUT, "/store/items", Some(&umbra)).json(&item).send().await.expect("a reply");
+    assert_eq!(put.status(), 204);
+    assert_eq!(problem(premises.get("/store/items?namespace=notes&key=k", &acme)).await["status"], 404);
+    assert_eq!(ok(premises.post("/store/items/search", &acme, json!({}))).await["items"], json!([]));
+    assert_eq!(ok(premises.post("/store/namespaces", &acme, json!({}))).await["namespaces"], json!([]));
+    assert_eq!(ok(premises.get("/store/items?namespace=notes&key=k", &umbra)).await["value"]["said"], MARK);
+
+    // What one tenant has done with a key is not done for another one.
+    let begin = |key: &str| premises.post("/threads", key, json!({})).header("Idempotency-Key", "same");
+    let (of_acme, of_umbra) = (ok(begin(&acme)).await, ok(begin(&umbra)).await);
+    assert_ne!(of_acme["thread_id"], of_umbra["thread_id"]);
+    assert_eq!(ok(begin(&acme)).await, of_acme);
+}

@@ -9,6 +9,7 @@ mod coverage;
 mod declarative;
 mod declared_hooks;
 mod desk;
+mod forks;
 mod functions;
 mod hooks;
 mod imports;

@@ -4,7 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use hotcell_loopback::tls::{certificates, in_front_of};
 use hotcell_loopback::{Loopback, Script, Site, WebAnswer, WebRequest, WebServer};
-use hotcell_runtime::{Host, HostOptions, JournalChoice, Nobody, Outcome, RunInput};
+use hotcell_runtime::{
+    Entry, Fact, ForkOrigin, ForkRequest, Host, HostOptions, JournalChoice, Nobody, Outcome, Outward, RevisionChoice,
+    RunInput,
+};
 use serde_json::{Value, json};
 
 use crate::declarative::talker;
@@ -71,6 +74,30 @@ async fn an_agent_at_an_address_is_called_once_it_is_granted() {
     let request = sent.lock().unwrap()[0].clone();
     assert_eq!((&request["method"], &request["params"]["message"]["role"]), (&json!("message/send"), &json!("user")));
     assert!(report.account.iter().any(|(who, _)| who == "a2a:clerk"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_at_an_address_hears_nothing_of_a_fork_unless_that_is_allowed() {
+    let (desk, site, sent) = desk(|text, _| task("completed", &format!("did: {text}")));
+    granted(&desk, &site);
+    let model = Loopback::start(Script::from_json(&asks()).unwrap()).unwrap();
+    let host = desk.host(&model);
+    let given = RunInput { input: Some("go".to_owned()), ..RunInput::default() };
+    let run = desk.start(&host, given, Arc::new(Nobody)).await.unwrap().run;
+    let entries = host.journal().history(&run).await.unwrap().whole().unwrap();
+    let is_reply = |entry: &Entry| matches!(&entry.fact, Fact::Effect { kind, .. } if kind == "model");
+    let at = entries.iter().position(is_reply).unwrap() as u64 + 1;
+    let fork = async |allowed: &[Outward]| {
+        let origin = ForkOrigin { run: run.to_string(), at, allowed: allowed.to_vec(), ..ForkOrigin::default() };
+        let wanted = ForkRequest { origin, ..ForkRequest::default() };
+        host.fork(wanted, &RevisionChoice::Own, Desk::session(Arc::new(Nobody))).await.unwrap()
+    };
+    let report = fork(&[]).await;
+    let Outcome::Stopped { reason } = &report.outcome else { panic!("{:?}", report.outcome) };
+    assert!(reason.contains("a message to the agent `clerk`"), "{reason}");
+    assert_eq!(sent.lock().unwrap().len(), 1);
+    fork(&[Outward::Http]).await;
+    assert_eq!(sent.lock().unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

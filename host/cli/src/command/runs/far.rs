@@ -5,7 +5,7 @@ use std::time::Duration;
 use hotcell_runtime::{Entry, Fact, RevisionChoice, RunPage, RunRecord, RunSummary};
 use serde_json::json;
 
-use super::{Context, list, print, read_input, show, watch};
+use super::{Context, entries, list, print, read_input, show, watch};
 use crate::arguments::{RunsCommand, Session, WhichRuns};
 use crate::command::far_session::{FarSession, Order, all_entries, refuse};
 use crate::command::on_threads;
@@ -18,7 +18,12 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(super) fn perform(context: &Context, client: Client, command: RunsCommand) -> Result<Exit, Failure> {
     match command {
         RunsCommand::List { which, limit, after, json } => list(context, &client, which, limit, after, json),
-        RunsCommand::Show { run, json } => {
+        RunsCommand::Show { run, entries: true, .. } => {
+            let told = on_threads(all_entries(&client, &run))??;
+            entries::present(context, told.iter().filter_map(|told| Some((told.seq, far::entry(told)?))))?;
+            Ok(Exit::Done)
+        }
+        RunsCommand::Show { run, json, .. } => {
             let (record, entries) = on_threads(whole(&client, &run))??;
             show::present(context, &record, &entries, json)?;
             Ok(Exit::Done)
@@ -35,6 +40,8 @@ pub(super) fn perform(context: &Context, client: Client, command: RunsCommand) -
             print(&format!("cancelled run {}", cancelled.run_id))?;
             Ok(Exit::Done)
         }
+        RunsCommand::Fork(_) => Err(elsewhere("fork")),
+        RunsCommand::Diff { .. } => Err(elsewhere("diff")),
         RunsCommand::Prune { .. } => Err(elsewhere("prune")),
         RunsCommand::Reexecute { .. } => Err(elsewhere("reexecute")),
         RunsCommand::Listen(_) => Err(elsewhere("listen")),

@@ -1,6 +1,9 @@
 //! `hotcell runs`: what the journal knows, and going on with it.
 
+mod diff;
+mod entries;
 mod far;
+mod fork;
 mod list;
 mod listen;
 mod reexecute;
@@ -30,7 +33,10 @@ pub(super) fn perform(context: &Context, Runs { far, command }: Runs) -> Result<
             list::perform(context, &RunQuery { limit, after, ..query(which) }, json)
         }
         RunsCommand::Prune { which } => prune(context, which),
-        RunsCommand::Show { run, json } => show::perform(context, &run, json),
+        RunsCommand::Show { run, entries: true, .. } => entries::perform(context, &run),
+        RunsCommand::Show { run, json, .. } => show::perform(context, &run, json),
+        RunsCommand::Fork(arguments) => fork::perform(context, arguments),
+        RunsCommand::Diff { a, b, json } => diff::perform(context, &a, &b, json),
         RunsCommand::Reexecute { run, place, json } => reexecute::perform(context, &run, place, json),
         RunsCommand::Watch { run } => watch::perform(context, &run),
         RunsCommand::Resume { run, revision, session } => resume(context, run, revision, session),

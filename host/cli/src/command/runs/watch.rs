@@ -54,6 +54,7 @@ fn told(entry: &Entry) -> Option<(anstyle::Style, String)> {
     match &entry.fact {
         Fact::Started(header) => Some((DIM, format!("graph: {}", one_line(&header.graph, SHOWN)))),
         Fact::Resumed | Fact::Retried => Some((DIM, "the run goes on".to_owned())),
+        Fact::Withheld { effect } => Some((WARNING, format!("withheld: {}", one_line(effect, SHOWN)))),
         Fact::Completed(completed) => Some(done(completed)),
         Fact::Attempt { error, .. } => Some((WARNING, format!("tried: {}", one_line(error, SHOWN)))),
         Fact::Asked { question, .. } => {

@@ -61,7 +61,8 @@ pub(crate) struct AssistantRun {
     #[schema(value_type = Option<Object>)]
     interrupt_after: Option<Value>,
     feedback_keys: Option<Vec<String>>,
-    webhook: Option<String>,
+    /// Where it is told that the run asks something, and how it ended
+    pub(super) webhook: Option<String>,
     after_seconds: Option<f64>,
     #[schema(value_type = Option<Object>)]
     langsmith_tracer: Option<Value>,
@@ -105,7 +106,6 @@ impl AssistantRun {
             ("interrupt_before", says(&self.interrupt_before), ""),
             ("interrupt_after", says(&self.interrupt_after), ""),
             ("feedback_keys", self.feedback_keys.as_ref().is_some_and(|keys| !keys.is_empty()), ""),
-            ("webhook", self.webhook.is_some(), "follow the run with `GET /runs/{run_id}/stream`"),
             ("after_seconds", self.after_seconds.is_some_and(|seconds| seconds > 0.0), ""),
             ("langsmith_tracer", says(&self.langsmith_tracer), ""),
             (

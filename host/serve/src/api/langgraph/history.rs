@@ -26,7 +26,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 
 /// A place in the history of a thread.
 #[derive(Serialize, ToSchema)]
-struct Checkpoint {
+pub(super) struct Checkpoint {
     /// The thread
     thread_id: String,
     /// The graph itself: empty
@@ -74,7 +74,7 @@ pub(crate) struct ThreadState {
     interrupts: Vec<Interrupt>,
 }
 
-fn checkpoint(thread: &str, run: &RunRecord, number: u64) -> Checkpoint {
+pub(super) fn checkpoint(thread: &str, run: &RunRecord, number: u64) -> Checkpoint {
     Checkpoint { thread_id: thread.to_owned(), checkpoint_ns: "", checkpoint_id: Some(format!("{}:{number}", run.id)) }
 }
 

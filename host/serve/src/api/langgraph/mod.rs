@@ -3,6 +3,7 @@
 
 mod assistants;
 mod body;
+mod change;
 mod crons;
 mod history;
 mod interrupts;
@@ -17,5 +18,5 @@ pub(super) use self::runs::{AssistantRunView, begin, stream_of, values};
 use crate::state::Server;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
-    assistants::routes().merge(runs::routes()).merge(history::routes()).merge(crons::routes())
+    assistants::routes().merge(runs::routes()).merge(history::routes()).merge(change::routes()).merge(crons::routes())
 }

@@ -3,7 +3,7 @@
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use hotcell_runtime::RunRecord;
+use hotcell_runtime::{RunRecord, RunStatus};
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde::Serialize;
@@ -23,6 +23,7 @@ use crate::api::stream::{Seen, follow, seen, sse};
 use crate::api::turn;
 use crate::leash::Leash;
 use crate::live::Begun;
+use crate::once;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::view::{Object, RunResult, RunView};
@@ -96,6 +97,7 @@ pub(crate) async fn begin(
                 if_not_exists: wanted.if_not_exists,
                 if_busy: wanted.multitask_strategy,
                 on_disconnect: None,
+                webhook: wanted.webhook,
             };
             (runs::begin(server, wanted, listens).await?, 0)
         }
@@ -117,6 +119,11 @@ async fn resume(
     };
     let (_, agent) = server.agents().find(assistant)?;
     let last = server.runs().store().last_of_thread(agent.source(), thread.id).await?;
+    // A request that is made again has answered it already.
+    if let Some(last) = last.as_ref().filter(|last| once::is_repeat() && last.status != RunStatus::Waiting) {
+        let hold = server.runs().hold(&last.id);
+        return Ok((Begun { run: last.id.clone(), live: hold.live.clone(), events: None }, 0));
+    }
     let last = last.filter(|last| !last.status.is_final()).ok_or_else(closed)?;
     let open = server.runs().questions(&last.id).await?;
     if open.is_empty() {
@@ -130,7 +137,7 @@ async fn resume(
 /// What a run came to, as clients of LangGraph expect it: the state, and beside it `__interrupt__` if it waits, `__error__` if it
 /// failed, `__output__` if it has a result.
 pub(crate) fn values(result: RunResult) -> Object {
-    let RunResult { run, mut values, output, error, questions } = result;
+    let RunResult { run, mut values, output, error, questions, .. } = result;
     if let Some(output) = output {
         values.insert("__output__".to_owned(), output.into());
     }

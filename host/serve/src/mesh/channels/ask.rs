@@ -10,8 +10,9 @@ use super::super::session::Ask;
 use super::super::store::Session;
 use super::adapter::To;
 use super::provider::Provider;
-use super::send::{Failed, Posted, Text, post};
+use super::send::{Posted, Text, post};
 use super::store::{Asked, Chat, Ear};
+use crate::post::Failed;
 use crate::state::Server;
 use crate::store::StoreError;
 

@@ -37,7 +37,7 @@ use verify::Wrong;
 
 pub(super) use ask::{ask, report};
 pub(super) use keys::Keys;
-pub(super) use send::{Failed, Kept};
+pub(super) use send::Kept;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new()

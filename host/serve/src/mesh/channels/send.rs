@@ -14,6 +14,7 @@ use url::Url;
 use super::super::meshes::Mesh;
 use super::adapter::{self, Keep, Outgoing, Part, Posting, Reply, Step, To};
 use super::provider::{Moved, Place, Provider, address};
+use crate::post::Failed;
 use crate::state::Server;
 
 /// How many requests post one text: a login, and its pieces.
@@ -28,13 +29,6 @@ const EARLY: Duration = Duration::from_secs(60);
 /// Bytes of the shortest secret that is looked for in texts: a shorter one would be found everywhere.
 const SHORTEST: usize = 4;
 const FORM: &str = "application/x-www-form-urlencoded";
-
-/// Why a text was not posted.
-pub(in crate::mesh) struct Failed {
-    pub(in crate::mesh) reason: String,
-    /// Whether it would fail again
-    pub(in crate::mesh) is_final: bool,
-}
 
 /// Where a text was posted.
 pub(in crate::mesh) struct Posted {

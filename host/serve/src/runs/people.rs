@@ -1,0 +1,66 @@
+//! Questions of runs, and their answers.
+
+use hotcell_runtime::{CallbackError, Entry, Fact, OpenQuestion, Question, RunId, open_questions};
+
+use super::Runs;
+use crate::once;
+use crate::problem::Problem;
+
+impl Runs {
+    /// The questions of a run that wait for answers.
+    pub(crate) async fn questions(&self, run: &RunId) -> Result<Vec<OpenQuestion>, Problem> {
+        Ok(open_questions(&self.store().history(run).await?.whole()?))
+    }
+
+    /// Sends an answer to a run, which goes on if nobody works on it.
+    ///
+    /// # Errors
+    /// When nobody asked that, or it has an answer.
+    pub(crate) async fn answer(
+        &self,
+        run: &RunId,
+        question: Option<&str>,
+        text: &str,
+    ) -> Result<OpenQuestion, Problem> {
+        // Whoever follows the run does not take it for one that rests any more.
+        let hold = self.in_hand.take(run);
+        let answered = match self.host.answer(run.as_str(), question, text).await {
+            // The request may have been carried out before its reply was lost.
+            Err(refused) if once::is_repeat() => match self.answered(run, question, text).await? {
+                Some(answered) => answered,
+                None => return Err(refused.into()),
+            },
+            answered => answered?,
+        };
+        self.resume(hold);
+        Ok(answered)
+    }
+
+    /// The question that was answered so, the last one if several were.
+    async fn answered(&self, run: &RunId, question: Option<&str>, text: &str) -> Result<Option<OpenQuestion>, Problem> {
+        let entries = self.store().history(run).await?.whole()?;
+        let id = |entry: &Entry, number: u32| format!("{}:{number}", entry.place);
+        let answered = entries.iter().rev().find_map(|entry| match &entry.fact {
+            Fact::Answered { number, text: given } if given == text => Some(id(entry, *number)),
+            _ => None,
+        });
+        let Some(answered) = answered.filter(|answered| question.is_none_or(|question| question == answered)) else {
+            return Ok(None);
+        };
+        Ok(entries.iter().find_map(|entry| match &entry.fact {
+            Fact::Asked { number, question } if id(entry, *number) == answered => {
+                let question = Question { id: answered.clone(), ..question.clone() };
+                Some(OpenQuestion { place: entry.place.clone(), number: *number, question })
+            }
+            _ => None,
+        }))
+    }
+
+    /// Sends what came by a callback to a run that waits for it, which goes on.
+    pub(crate) async fn answer_callback(&self, run: &RunId, session: &str, body: &str) -> Result<(), CallbackError> {
+        let hold = self.in_hand.take(run);
+        self.host.answer_callback(session, body).await?;
+        self.resume(hold);
+        Ok(())
+    }
+}

@@ -1,0 +1,132 @@
+//! What is to be told, in the server's file.
+
+use std::time::SystemTime;
+
+use rusqlite::params;
+
+use crate::store::{Store, StoreError, microseconds};
+
+/// Posts that are kept until they are taken. Beyond that, further ones are lost, and the log says so.
+const MOST: i64 = 100_000;
+
+/// Whom it is told what becomes of a run.
+pub(super) struct Watched {
+    pub(super) url: String,
+    /// The number of the last entry that it was told of
+    pub(super) entry: u64,
+}
+
+/// A post that is to be sent.
+pub(super) struct Post {
+    pub(super) id: String,
+    pub(super) url: String,
+    pub(super) body: String,
+    /// How often it was sent
+    pub(super) attempts: u32,
+}
+
+impl Store {
+    /// Has it told there what becomes of a run after that entry.
+    pub(super) fn watch(&self, run: &str, url: &str, after: u64) -> Result<(), StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("INSERT OR IGNORE INTO watched (run, url, entry) VALUES (?1, ?2, ?3)")?
+                .execute(params![run, url, i64::try_from(after).unwrap_or(i64::MAX)])
+                .map(drop)
+        })
+    }
+
+    /// Runs of which something may be to be told.
+    pub(super) fn all_watched(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            connection.prepare("SELECT DISTINCT run FROM watched")?.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
+    /// Whom it is told what becomes of a run.
+    pub(super) fn watched(&self, run: &str) -> Result<Vec<Watched>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached("SELECT url, entry FROM watched WHERE run = ?1")?
+                .query_map([run], |row| {
+                    Ok(Watched { url: row.get(0)?, entry: u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0) })
+                })?
+                .collect()
+        })
+    }
+
+    /// Forgets to tell of a run that was not begun.
+    pub(super) fn unwatch(&self, run: &str) -> Result<(), StoreError> {
+        self.with(|connection| connection.execute("DELETE FROM watched WHERE run = ?1", [run]).map(drop))
+    }
+
+    /// Keeps what is to be posted of a run up to an entry, all of it or nothing. False if there is no room for it.
+    pub(super) fn to_post(
+        &self,
+        run: &str,
+        url: &str,
+        bodies: &[String],
+        (up_to, is_over): (u64, bool),
+        now: SystemTime,
+    ) -> Result<bool, StoreError> {
+        self.with(|connection| {
+            let waiting: i64 = connection.query_row("SELECT count(*) FROM posts", [], |row| row.get(0))?;
+            let has_room = waiting < MOST;
+            for body in bodies.iter().filter(|_| has_room) {
+                let id: u128 = rand::random();
+                connection
+                    .prepare_cached(
+                        "INSERT INTO posts (id, run, url, body, attempts, due) VALUES (?1, ?2, ?3, ?4, 0, ?5)",
+                    )?
+                    .execute(params![format!("msg_{id:032x}"), run, url, body, microseconds(now)])?;
+            }
+            match is_over {
+                true => connection.execute("DELETE FROM watched WHERE run = ?1 AND url = ?2", [run, url])?,
+                false => connection.execute(
+                    "UPDATE watched SET entry = ?3 WHERE run = ?1 AND url = ?2",
+                    params![run, url, i64::try_from(up_to).unwrap_or(i64::MAX)],
+                )?,
+            };
+            Ok(has_room || bodies.is_empty())
+        })
+    }
+
+    /// Posts whose time has come, the oldest first.
+    pub(super) fn due_posts(&self, now: SystemTime, most: usize) -> Result<Vec<Post>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, url, body, attempts FROM posts WHERE due <= ?1 ORDER BY due, number LIMIT ?2",
+                )?
+                .query_map(params![microseconds(now), most as i64], |row| {
+                    Ok(Post { id: row.get(0)?, url: row.get(1)?, body: row.get(2)?, attempts: row.get(3)? })
+                })?
+                .collect()
+        })
+    }
+
+    /// When the time of the next post comes after this.
+    pub(super) fn next_post(&self, now: SystemTime) -> Result<Option<SystemTime>, StoreError> {
+        let next: Option<i64> = self.read(|connection| {
+            connection
+                .prepare_cached("SELECT MIN(due) FROM posts WHERE due > ?1")?
+                .query_row([microseconds(now)], |row| row.get(0))
+        })?;
+        Ok(next.map(crate::store::time))
+    }
+
+    /// Forgets a post that was taken, or given up.
+    pub(super) fn posted(&self, id: &str) -> Result<(), StoreError> {
+        self.with(|connection| connection.prepare_cached("DELETE FROM posts WHERE id = ?1")?.execute([id]).map(drop))
+    }
+
+    /// Has a post sent again at that time.
+    pub(super) fn postpone(&self, id: &str, at: SystemTime) -> Result<(), StoreError> {
+        self.with(|connection| {
+            connection
+                .prepare_cached("UPDATE posts SET attempts = attempts + 1, due = ?2 WHERE id = ?1")?
+                .execute(params![id, microseconds(at)])
+                .map(drop)
+        })
+    }
+}
