@@ -78,6 +78,7 @@ fn refuse_foreign_keys(case: &CaseFile) -> Result<(), PlayError> {
         ("canary", case.canary),
         ("tools[].server", case.tools.values().any(|tool| tool.server.is_some())),
         ("expect.detail", expect.detail.is_some()),
+        ("expect.nodes", expect.nodes.is_some()),
         ("expect.state", expect.state.is_some()),
     ];
     match foreign.into_iter().find(|(_, is_there)| *is_there) {

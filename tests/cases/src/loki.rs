@@ -16,8 +16,8 @@ use hotcell_runtime::{
 use thiserror::Error;
 
 use crate::canary::Canary;
-use crate::case_file::{Answer, CaseFile, Status};
-use crate::given::{environment, turns};
+use crate::case_file::{Answer, CaseFile, Json, Status};
+use crate::given::environment;
 use crate::observed::{ModelExchange, Observed};
 use crate::stage::Stage;
 use crate::witness::Witness;
@@ -37,6 +37,9 @@ pub enum PlayError {
         /// The dialect
         dialect: &'static str,
     },
+    /// The input is no text
+    #[error("`{0}` of a Loki case has to be a text")]
+    Input(&'static str),
     /// The input is neither a text nor an object
     #[error("`{0}` has to be a text or an object")]
     Form(&'static str),
@@ -121,6 +124,7 @@ pub(crate) fn of_flows(case: &CaseFile) -> impl Iterator<Item = (&'static str, b
         ("answers[].tool", case.answers.iter().any(|answer| matches!(answer, Answer::Client(_)))),
         ("expect.status: roundtrip", expect.status.0.contains(&Status::Roundtrip)),
         ("expect.detail", expect.detail.is_some()),
+        ("expect.nodes", expect.nodes.is_some()),
         ("expect.branch", expect.branch.is_some()),
         ("expect.messages", expect.messages.is_some()),
         ("expect.messages_exclude", expect.messages_exclude.is_some()),
@@ -171,8 +175,12 @@ async fn run(
     world: &World,
     stage: &Stage,
 ) -> Result<Observed, PlayError> {
-    let fresh = |given| RunInput { variables: variables(case, canary), thread: None, ..given };
-    run_turns(case, host, agent, world, stage, turns(case)?.into_iter().map(fresh)).await
+    let inputs: Vec<Option<String>> = match &case.turns {
+        Some(turns) => turns.iter().map(|turn| text("turns[].input", turn.input.as_ref())).collect::<Result<_, _>>()?,
+        None => vec![text("input", case.input.as_ref())?],
+    };
+    let given = |input| RunInput { input, variables: variables(case, canary), ..RunInput::default() };
+    run_turns(case, host, agent, world, stage, inputs.into_iter().map(given)).await
 }
 
 /// Runs turn after turn against one loaded agent; answers that one turn leaves go to the next, and the outcome of the last
@@ -245,6 +253,14 @@ fn variables(case: &CaseFile, canary: Option<&Canary>) -> HashMap<Key, Value> {
     let given = case.variables.iter().map(|(name, value)| (name.as_str().into(), value.0.clone()));
     let canary = canary.map(|canary| ("canary_port".into(), Value::from(canary.port().to_string())));
     given.chain(canary).collect()
+}
+
+fn text(key: &'static str, input: Option<&Json>) -> Result<Option<String>, PlayError> {
+    match input {
+        None => Ok(None),
+        Some(Json(Value::Text(text))) => Ok(Some(text.to_string())),
+        Some(_) => Err(PlayError::Input(key)),
+    }
 }
 
 /// Diagnostics one a line, without the source lines: what a case looks for has to be said, not quoted.

@@ -86,9 +86,9 @@ fn property(schema: &Value, object: &Object, span: &Span) -> Result<Property, Pr
     }
     let ty = Type::of_schema(schema).map_err(|error| {
         // A property may be deep: its error says where in it.
-        let message = match error.path.is_empty() {
-            true => error.problem,
-            false => format!("`{}`: {}", error.path.join("."), error.problem),
+        let message = match error.path.len() {
+            0 | 1 => error.problem,
+            _ => format!("`{}`: {}", error.path.join("."), error.problem),
         };
         Problem { path: error.path, message, help: None }
     })?;

@@ -54,7 +54,7 @@ mod tests {
         let secret: Secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".parse().expect("a secret");
         let now = UNIX_EPOCH + Duration::from_secs(1_614_265_330);
         let headers = secret.headers("msg_p5jXN8AQM9LWM0D4loKWxJek", now, r#"{"test": 2432232314}"#);
-        assert_eq!(headers[2].1, "v1,g0hM9SsE+OTPJTGt/tmKtSyZlE3uFJELVlNIOLJ1OE8=");
+        assert_eq!(headers[2].1, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }
 
     #[test]

@@ -3,6 +3,9 @@ import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
+// What the library has to say goes where nobody reads a token.
+console.info = console.error;
+
 const require = createRequire(join(process.argv[2], 'package.json'));
 const { Provider, errors } = await import(require.resolve('oidc-provider'));
 
