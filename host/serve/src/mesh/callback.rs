@@ -34,7 +34,8 @@ fn unknown(agent: &str) -> Problem {
 /// Post a result without the address that was given out
 #[utoipa::path(
     post, path = "/callback/{agent}", tag = "Mesh", security(()),
-    params(("agent" = String, Path, description = "The agent")), responses((status = 404, body = Value))
+    params(("agent" = String, Path, description = "The agent")),
+    responses((status = 404, description = "No result is waited for", body = Problem, content_type = "application/problem+json"))
 )]
 async fn nowhere(Path(agent): Path<String>) -> Refused {
     unknown(&agent).into()

@@ -74,7 +74,7 @@ impl Method {
 ///
 /// The version is what `A2A-Version` says, or 0.3. Methods that stream answer with server-sent events.
 #[utoipa::path(
-    post, path = "/a2a/{agent}", tag = super::TAG, security(("key" = ["run"])), request_body = Object,
+    post, path = "/a2a/{agent}", tag = super::TAG, security(("key" = ["run"])), request_body = Value,
     params(("agent" = String, Path, description = "The agent")),
     responses((status = 200, content((Object = "application/json"), (String = "text/event-stream"))))
 )]

@@ -284,7 +284,7 @@ async fn search(
 /// Count crons
 #[utoipa::path(
     post, path = "/runs/crons/count", tag = "LangGraph", security(("key" = ["operate"])),
-    request_body = CronSearch, responses((status = 200, body = u64))
+    request_body = CronSearch, responses((status = 200, body = u64, content_type = "application/json"))
 )]
 async fn count(
     State(server): State<Server>,

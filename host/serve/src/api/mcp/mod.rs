@@ -52,8 +52,8 @@ pub(crate) fn service(server: &Server) -> McpService {
     responses(
         (status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The message was taken, and has no answer"),
-        (status = 400, content_type = "application/json", body = Object, description = "What is wrong with the message (JSON-RPC)"),
-        (status = 404, content_type = "application/json", body = Object, description = "There is no such method (JSON-RPC)"),
+        (status = 400, content((Object = "application/json"), (Problem = "application/problem+json")), description = "What is wrong with the message (JSON-RPC)"),
+        (status = 404, content((Object = "application/json"), (Problem = "application/problem+json")), description = "There is no such method (JSON-RPC)"),
     )
 )]
 async fn post(
@@ -100,8 +100,8 @@ async fn delete(
     responses(
         (status = 200, content((Object = "application/json"), (String = "text/event-stream"))),
         (status = 202, description = "The message was taken, and has no answer"),
-        (status = 400, content_type = "application/json", body = Object, description = "What is wrong with the message (JSON-RPC)"),
-        (status = 404, content_type = "application/json", body = Object, description = "There is no such method (JSON-RPC)"),
+        (status = 400, content((Object = "application/json"), (Problem = "application/problem+json")), description = "What is wrong with the message (JSON-RPC)"),
+        (status = 404, content((Object = "application/json"), (Problem = "application/problem+json")), description = "There is no such agent, or no such method (JSON-RPC)"),
     )
 )]
 async fn post_one(
