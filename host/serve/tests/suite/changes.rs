@@ -117,6 +117,9 @@ async fn what_cannot_be_loaded_leaves_what_was_served_and_says_why() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_somebody_is_not_done_with_is_not_served() {
     let desk = Desk::with(&[ECHO, ("says/graph.yaml", &says("one"))]).await;
+    // What is written before the server watches was told to nobody.
+    desk.write("zeroth/graph.yaml", &says("barrier"));
+    desk.serves("zeroth").await;
     // Half of it is an agent of its own.
     let half = says("half");
     let mut file = fs::File::create(desk.file("says/graph.yaml")).expect("opened");
