@@ -3,7 +3,7 @@
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{Loading, NotConverted, Which};
 
-use super::{Context, HostArguments, print_data};
+use super::{Context, HostArguments, put_data};
 use crate::arguments::Convert;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::lines;
@@ -36,11 +36,6 @@ pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Fai
     for difference in &converted.differences {
         context.screen.warning(&lines(difference));
     }
-    let Some(output) = arguments.output else {
-        print_data(&converted.text)?;
-        return Ok(Exit::Done);
-    };
-    std::fs::write(&output, converted.text)
-        .map_err(|error| Failure::failed(format!("`{}` cannot be written: {error}", output.display())))?;
+    put_data(&converted.text, arguments.output.as_deref())?;
     Ok(Exit::Done)
 }

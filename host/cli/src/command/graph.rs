@@ -2,7 +2,7 @@
 
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::{Context, HostArguments, print_data, wait};
+use super::{Context, HostArguments, put_data, wait};
 use crate::arguments::{Graph, PictureFormat};
 use crate::exit::{Exit, Failure};
 use crate::picture::{History, Picture};
@@ -40,12 +40,7 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
         PictureFormat::Svg => picture.svg(),
         PictureFormat::Dot => picture.dot(),
     };
-    let Some(output) = arguments.output else {
-        print_data(&text)?;
-        return Ok(Exit::Done);
-    };
-    std::fs::write(&output, text)
-        .map_err(|error| Failure::failed(format!("`{}` cannot be written: {error}", output.display())))?;
+    put_data(&text, arguments.output.as_deref())?;
     Ok(Exit::Done)
 }
 

@@ -2,7 +2,7 @@
 
 use hotcell_runtime::{CancellationToken, EvolveError, EvolveSettings};
 
-use super::{Context, HostArguments, print_data};
+use super::{Context, HostArguments, put_data};
 use crate::arguments::{Evolve, Mesh};
 use crate::exit::{Exit, Failure};
 use crate::stop;
@@ -55,11 +55,6 @@ fn evolve(context: &Context, arguments: Evolve) -> Result<Exit, Failure> {
         }
     }
     let text = serde_json::to_string_pretty(&evolved).map_err(|error| Failure::failed(error.to_string()))?;
-    let Some(output) = arguments.output else {
-        print_data(&text)?;
-        return Ok(Exit::Done);
-    };
-    std::fs::write(&output, text)
-        .map_err(|error| Failure::failed(format!("`{}` cannot be written: {error}", output.display())))?;
+    put_data(&text, arguments.output.as_deref())?;
     Ok(Exit::Done)
 }

@@ -202,6 +202,13 @@ fn print_data(text: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() { print(text) } else { write_out(text) }
 }
 
+/// Writes data to a file, or as [`print_data`] does where none is named.
+fn put_data(text: &str, file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = file else { return print_data(text) };
+    std::fs::write(file, text)
+        .map_err(|error| Failure::failed(format!("`{}` cannot be written: {error}", file.display())))
+}
+
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };

@@ -13,7 +13,7 @@ use super::{mcp, models};
 use crate::document::SourceText;
 
 /// What the answers of people have without declaring it.
-const OF_PEOPLE: [&str; 8] = [
+pub(super) const OF_PEOPLE: [&str; 8] = [
     "human_message",
     "human_decision",
     "human_data",

@@ -8,7 +8,8 @@ use hotcell_graph::ir::{
 };
 use hotcell_graph::{Key, Value};
 
-use super::lower::{composed, entry, key, object};
+use super::checks::OF_PEOPLE;
+use super::lower::{FROM_AGENT, composed, entry, key, object};
 use super::lower_agent::{ANSWER, RAW};
 use super::lower_feed::asked_once;
 use super::lower_work::Work;
@@ -21,20 +22,14 @@ const FOUND: &str = "(found)";
 /// What the model is shown.
 const SHOWN: &str = "(shown)";
 pub(super) const STEP: &str = "intent";
-/// What answers have that is no field to be found.
-const GIVEN: [&str; 8] = [
-    "from_agent",
-    "human_message",
-    "human_data",
-    "human_initiated",
-    "source_agent",
-    "operator_id",
-    "timestamp",
-    "original_webhook_data",
-];
 const MAX_TOKENS: u32 = 500;
 const TASK: &str = "A person has answered, in their own words. Say what the answer means: give a JSON object and nothing else, with those of the \
 fields below that follow from what the person says. Leave out every field that does not.";
+
+/// Whether the model looks for a field: not for what every answer has but the decision, which is what a person means.
+fn is_to_be_found(field: &str) -> bool {
+    field == HUMAN_DECISION || (field != FROM_AGENT && !OF_PEOPLE.contains(&field))
+}
 
 /// The step after an answer; none where no condition asks for anything that the person does not say by itself.
 pub(super) fn step(agent: &Agent, human: &Human, providers: &Providers) -> Option<Work> {
@@ -42,7 +37,7 @@ pub(super) fn step(agent: &Agent, human: &Human, providers: &Providers) -> Optio
     let conditions = || agent.edges.iter().filter_map(|edge| edge.condition.as_ref());
     let fields: BTreeSet<Key> = conditions()
         .flat_map(|condition| condition.condition.entries())
-        .filter(|field| !GIVEN.contains(&&**field))
+        .filter(|field| is_to_be_found(field))
         .map(|field| Key::from(&*field))
         .collect();
     if fields.is_empty() {
