@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rusqlite::{Transaction, params};
+use rusqlite::{Connection, params};
+use tokio::sync::oneshot;
 
-use super::commit::{Job, add};
+use super::commit::{Trouble, Work};
+use super::entries::Addition;
 use super::rows::{Tail, index_text, insert, microseconds, searched};
 use super::writer::Writer;
 use super::{Shared, artefacts, query};
@@ -21,28 +23,60 @@ struct Begun {
     tail: Tail,
 }
 
+/// Begins a run, together with what else is committed.
+struct Start {
+    shared: Arc<Shared>,
+    header: RunHeader,
+    follows: Option<RunId>,
+    owner: String,
+    begun: Option<Begun>,
+    done: oneshot::Sender<Result<Writer, JournalError>>,
+}
+
+impl Work for Start {
+    fn write(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        let (header, shared) = (&self.header, &self.shared);
+        if let Some(busy) = shared.busy(connection, header)? {
+            return Err(Trouble::Refused(JournalError::ThreadBusy(busy)));
+        }
+        if let Some(thread) = header.thread() {
+            let last = query::last_of_thread(connection, &header.source, thread)?;
+            if last.map(|(_, id)| id) != self.follows {
+                return Err(Trouble::Refused(JournalError::ThreadMoved));
+            }
+        }
+        self.begun = Some(start(connection, header, &self.owner)?);
+        Ok(())
+    }
+
+    fn tell(self: Box<Self>, outcome: Result<(), JournalError>) {
+        let Start { shared, header, begun, done, .. } = *self;
+        let writer = outcome.map(|()| begun.map(|begun| begun.writer(shared, &header)));
+        if let Some(writer) = writer.transpose() {
+            // If nobody waits for it any more, the writer is dropped, and the run is free.
+            let _ = done.send(writer);
+        }
+    }
+}
+
+impl Begun {
+    fn writer(self, shared: Arc<Shared>, header: &RunHeader) -> Writer {
+        Writer::new(shared, self.id, self.number, header, self.tail, Duration::ZERO)
+    }
+}
+
 impl Shared {
-    pub(super) fn create(
+    pub(super) async fn create(
         self: &Arc<Self>,
         header: &RunHeader,
         follows: Option<&RunId>,
     ) -> Result<Box<dyn RunWriter>, JournalError> {
         let owner = self.owner()?.name.clone();
-        let mut connection = self.connection();
-        let transaction = self.begin(&mut connection)?;
-        if let Some(busy) = self.busy(&transaction, header).map_err(self.error("written"))? {
-            return Err(JournalError::ThreadBusy(busy));
-        }
-        if let Some(thread) = header.thread() {
-            let last = query::last_of_thread(&transaction, &header.source, thread).map_err(self.error("written"))?;
-            if last.map(|(_, id)| id).as_ref() != follows {
-                return Err(JournalError::ThreadMoved);
-            }
-        }
-        let Begun { id, number, tail } = self.start(&transaction, header, &owner)?;
-        transaction.commit().map_err(self.error("written"))?;
-        drop(connection);
-        Ok(Box::new(Writer::new(self.clone(), id, number, header, tail, Duration::ZERO)))
+        let (done, writer) = oneshot::channel();
+        let (header, follows) = (header.clone(), follows.cloned());
+        let start = Box::new(Start { shared: self.clone(), header, follows, owner, begun: None, done });
+        self.commit(start, self.writers.are_some());
+        Ok(Box::new(writer.await.map_err(|_| self.gone())??))
     }
 
     pub(super) fn fork(
@@ -54,7 +88,8 @@ impl Shared {
         let owner = self.owner()?.name.clone();
         let mut connection = self.connection();
         let transaction = self.begin(&mut connection)?;
-        let Begun { id, number, mut tail } = self.start(&transaction, header, &owner)?;
+        let Begun { id, number, mut tail } =
+            start(&transaction, header, &owner).map_err(|trouble| self.explain(trouble))?;
         let goes_on = !then.is_empty();
         let now = SystemTime::now();
         let copied = copied.into_iter().filter(|copied| !matches!(copied.entry.fact, Fact::Started(_)));
@@ -63,8 +98,8 @@ impl Shared {
         let outcome = all.last().and_then(|(_, last)| last.fact.outcome()).map(str::to_owned);
         let rows = all.into_iter().map(|(at, entry)| tail.next(entry, Duration::ZERO, at)).collect();
         let text = outcome.map(|outcome| searched(header, Some(&outcome)));
-        let job = Job { run: number, id: id.clone(), rows, calls: Vec::new(), text };
-        add(&transaction, &job).map_err(|trouble| self.explain(trouble))?;
+        let addition = Addition { run: number, id: id.clone(), rows, calls: Vec::new(), text };
+        addition.write(&transaction).map_err(|trouble| self.explain(trouble))?;
         // What rested in the other run gave that one free.
         transaction
             .prepare_cached("UPDATE runs SET owner = ?2, updated = ?3 WHERE number = ?1")
@@ -75,55 +110,44 @@ impl Shared {
         let writer = Writer::new(self.clone(), id, number, header, tail, Duration::ZERO);
         Ok(Box::new(if goes_on { writer } else { writer.released() }))
     }
+}
 
-    /// Writes the first entry of a run.
-    fn start(&self, transaction: &Transaction<'_>, header: &RunHeader, owner: &str) -> Result<Begun, JournalError> {
-        let written = self.error("written");
-        let revision = match header.kept {
-            true => artefacts::revision(transaction, &header.digest).map_err(&written)?,
-            false => None,
-        };
-        if header.kept && revision.is_none() {
-            return Err(JournalError::NotKept(header.digest.clone()));
-        }
-        let now = SystemTime::now();
-        let wanted = header.wanted_name();
-        let start = || -> rusqlite::Result<Option<Begun>> {
-            let (id, number) = loop {
-                let id = wanted.clone().unwrap_or_else(RunId::random);
-                let inserted = transaction
-                    .prepare_cached(
-                        "INSERT OR IGNORE INTO runs (id, graph, source, thread, follows, status, created, updated, owner,
-                             revision)
-                         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
-                    )?
-                    .execute(params![
-                        id.as_str(),
-                        header.graph,
-                        header.source,
-                        header.thread(),
-                        header.needs(),
-                        RunStatus::Running.as_str(),
-                        microseconds(now),
-                        owner,
-                        revision,
-                    ])?;
-                if inserted == 1 {
-                    break (id, transaction.last_insert_rowid());
-                }
-                if wanted.is_some() {
-                    return Ok(None);
-                }
-            };
-            let mut tail = Tail::new(&id);
-            let started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
-            insert(transaction, number, &started)?;
-            index_text(transaction, number, &searched(header, None))?;
-            Ok(Some(Begun { id, number, tail }))
-        };
-        match (start().map_err(written)?, wanted.clone()) {
-            (Some(begun), _) => Ok(begun),
-            (None, wanted) => Err(JournalError::Exists(wanted.unwrap_or_else(RunId::random))),
-        }
+/// Writes the first entry of a run.
+fn start(connection: &Connection, header: &RunHeader, owner: &str) -> Result<Begun, Trouble> {
+    let revision = if header.kept { artefacts::revision(connection, &header.digest)? } else { None };
+    if header.kept && revision.is_none() {
+        return Err(Trouble::Refused(JournalError::NotKept(header.digest.clone())));
     }
+    let now = SystemTime::now();
+    let wanted = header.wanted_name();
+    let (id, number) = loop {
+        let id = wanted.clone().unwrap_or_else(RunId::random);
+        let inserted = connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO runs (id, graph, source, thread, follows, status, created, updated, owner, revision)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8, ?9)",
+            )?
+            .execute(params![
+                id.as_str(),
+                header.graph,
+                header.source,
+                header.thread(),
+                header.needs(),
+                RunStatus::Running.as_str(),
+                microseconds(now),
+                owner,
+                revision,
+            ])?;
+        if inserted == 1 {
+            break (id, connection.last_insert_rowid());
+        }
+        if wanted.is_some() {
+            return Err(Trouble::Refused(JournalError::Exists(id)));
+        }
+    };
+    let mut tail = Tail::new(&id);
+    let started = tail.next(Entry::of_run(Fact::Started(header.clone())), Duration::ZERO, now);
+    insert(connection, number, &started)?;
+    index_text(connection, number, &searched(header, None))?;
+    Ok(Begun { id, number, tail })
 }

@@ -1,93 +1,34 @@
-//! Commits: one at a time, with what several runs want to add put into one.
+//! Commits: one at a time, with what several runs want to write put into one.
 //!
-//! Whoever finds nobody committing does it, for itself and for all who come meanwhile: many writers share a transaction, and a
-//! wait for the disk. The only writer of a process commits by itself and pays for no other thread. A transaction that fails is made again for each of its jobs alone, so
-//! that each gets its own answer.
+//! What is written while others write, too, is handed over to a thread of the store, which puts everything that waits into one
+//! transaction: many runs share its cost, and the wait for the disk, and no task of theirs is held up by either. Each has a
+//! savepoint of its own, so that what is refused is no harm to the others. A transaction that fails is made again for each alone,
+//! so that each gets its own answer. The only writer of a process commits by itself and pays for no other thread.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
-use rusqlite::{Connection, ErrorCode, TransactionBehavior};
-use tokio::sync::oneshot;
+use rusqlite::{Connection, TransactionBehavior};
 
-use super::artefacts::revise;
-use super::rows::{EntryRow, index_text, insert};
-use super::{Shared, calls};
-use crate::calls::RecordedCall;
-use crate::ids::RunId;
+use super::Shared;
 use crate::store::JournalError;
 
-/// How many transactions one caller makes for others before somebody else has to.
-const IN_A_ROW: usize = 16;
+/// Something to be written.
+pub(super) trait Work: Send {
+    /// Writes it, inside of a transaction. It is written again if that fails.
+    fn write(&mut self, connection: &Connection) -> Result<(), Trouble>;
 
-/// Entries of one run that are added together, or not at all.
-pub(super) struct Job {
-    pub(super) run: i64,
-    pub(super) id: RunId,
-    pub(super) rows: Vec<EntryRow>,
-    /// Recordings that are committed with them
-    pub(super) calls: Vec<RecordedCall>,
-    /// What the run can be found by from now on
-    pub(super) text: Option<String>,
-}
+    /// Told once, when it is committed or is not going to be. Nothing of the store is locked.
+    fn tell(self: Box<Self>, outcome: Result<(), JournalError>);
 
-/// Processes that wait for the run to be released, by the names of their pipes.
-pub(super) type Waiting = Vec<String>;
-
-type Done = Result<Waiting, JournalError>;
-
-/// What is to be committed.
-#[derive(Default)]
-pub(super) struct Queue(Mutex<Jobs>);
-
-#[derive(Default)]
-struct Jobs {
-    open: Vec<(Job, oneshot::Sender<Done>)>,
-    /// Whether somebody commits
-    is_led: bool,
-}
-
-/// A job that was handed over, in its order. It is committed whether or not somebody waits for it.
-pub(super) struct Handed {
-    done: oneshot::Receiver<Done>,
-    /// Set where nobody else commits
-    lead: Option<Lead>,
-}
-
-impl Queue {
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether it is a single statement, which is a transaction of its own.
+    fn is_single(&self) -> bool {
+        false
     }
 }
 
-impl Handed {
-    /// Waits until the job is committed.
-    pub(super) async fn done(mut self) -> Done {
-        drop(self.lead.take());
-        let lost = || "whoever commits is gone".to_owned();
-        let gone = |_| JournalError::Store { path: String::new(), doing: "written", cause: lost() };
-        self.done.await.map_err(gone)?
-    }
-}
-
-/// Whoever commits. When it is dropped, whatever way, it commits what is there.
-struct Lead(Arc<Shared>);
-
-impl Drop for Lead {
-    fn drop(&mut self) {
-        for _ in 0..IN_A_ROW {
-            let mut connection = self.0.connection();
-            if !self.0.flush(&mut connection) {
-                return;
-            }
-        }
-        let next = Lead(self.0.clone());
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { drop(next) });
-        }
-    }
-}
-
+/// Why something is not written.
 pub(super) enum Trouble {
+    /// By what the file says
     Refused(JournalError),
     Store(rusqlite::Error),
 }
@@ -98,79 +39,135 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
-impl Shared {
-    /// Hands a job over, to be committed together with those of other runs.
-    pub(super) fn hand_over(self: &Arc<Self>, job: Job) -> Handed {
-        let (sender, done) = oneshot::channel();
-        let mut jobs = self.queue.jobs();
-        jobs.open.push((job, sender));
-        let lead = (!jobs.is_led).then(|| Lead(self.clone()));
-        jobs.is_led = true;
-        Handed { done, lead }
+/// What became of works. They are told when it is dropped, which has to be after the connection was given back.
+#[must_use]
+#[derive(Default)]
+pub(super) struct Outcomes(Vec<(Box<dyn Work>, Result<(), JournalError>)>);
+
+impl Drop for Outcomes {
+    fn drop(&mut self) {
+        self.0.drain(..).for_each(|(work, outcome)| work.tell(outcome));
+    }
+}
+
+/// What is to be committed, in its order.
+#[derive(Default)]
+pub(super) struct Queue {
+    works: Mutex<Works>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Works {
+    open: Vec<Box<dyn Work>>,
+    /// Whether a thread commits them
+    is_served: bool,
+    is_closed: bool,
+}
+
+impl Queue {
+    fn works(&self) -> MutexGuard<'_, Works> {
+        self.works.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Commits a job at once, after all that were handed over.
-    pub(super) fn commit_now(&self, job: &Job) -> Done {
-        let mut connection = self.connection();
-        self.flush(&mut connection);
-        let done = self.alone(&mut connection, job);
-        self.grown.ring(&job.id);
-        done
+    /// Ends the thread.
+    pub(super) fn close(&self) {
+        self.works().is_closed = true;
+        self.changed.notify_all();
     }
 
-    /// Commits what was handed over; `false` if there was nothing. Jobs are only taken by whoever has the connection, so
-    /// nothing overtakes them.
-    pub(super) fn flush(&self, connection: &mut Connection) -> bool {
-        let open = {
-            let mut jobs = self.queue.jobs();
-            if jobs.open.is_empty() {
-                jobs.is_led = false;
+    /// Waits until there is something; `false` if nothing comes any more.
+    fn wait(&self) -> bool {
+        let mut works = self.works();
+        while works.open.is_empty() {
+            if works.is_closed {
                 return false;
             }
-            std::mem::take(&mut jobs.open)
-        };
-        let (jobs, senders): (Vec<Job>, Vec<oneshot::Sender<Done>>) = open.into_iter().unzip();
-        for (done, sender) in self.commit(connection, &jobs).into_iter().zip(senders) {
-            let _ = sender.send(done);
+            works = self.changed.wait(works).unwrap_or_else(PoisonError::into_inner);
         }
         true
     }
+}
 
-    fn commit(&self, connection: &mut Connection, jobs: &[Job]) -> Vec<Done> {
-        let done = self.commit_all(connection, jobs);
-        jobs.iter().for_each(|job| self.grown.ring(&job.id));
-        done
+fn serve(queue: &Queue, shared: &Weak<Shared>) {
+    while queue.wait() {
+        let Some(shared) = shared.upgrade() else { return };
+        shared.commit_waiting();
+    }
+}
+
+impl Shared {
+    /// Commits something: together with what others write if there are others, otherwise at once.
+    pub(super) fn commit(self: &Arc<Self>, work: Box<dyn Work>, has_company: bool) {
+        match has_company {
+            true => self.hand_over(work),
+            false => self.commit_now(work),
+        }
     }
 
-    fn commit_all(&self, connection: &mut Connection, jobs: &[Job]) -> Vec<Done> {
-        if let [job] = jobs {
-            return vec![self.alone(connection, job)];
+    /// Commits something at once, after all that was handed over.
+    pub(super) fn commit_now(&self, mut work: Box<dyn Work>) {
+        let mut connection = self.connection();
+        let mut outcomes = self.flush(&mut connection);
+        let outcome = self.alone(&mut connection, &mut *work);
+        outcomes.0.push((work, outcome));
+        drop(connection);
+        drop(outcomes);
+    }
+
+    /// Hands something over, to be committed together with what others hand over, after all that was handed over before.
+    fn hand_over(self: &Arc<Self>, work: Box<dyn Work>) {
+        let is_served = {
+            let mut works = self.queue.works();
+            works.open.push(work);
+            if !works.is_served {
+                let (queue, shared) = (self.queue.clone(), Arc::downgrade(self));
+                let thread = std::thread::Builder::new().name("journal-commit".to_owned());
+                works.is_served = thread.spawn(move || serve(&queue, &shared)).is_ok();
+            }
+            works.is_served
+        };
+        match is_served {
+            true => self.queue.changed.notify_one(),
+            // There can be no more threads at this moment.
+            false => self.commit_waiting(),
         }
-        let mut together = || -> Result<Vec<Waiting>, Trouble> {
+    }
+
+    /// Commits what was handed over.
+    pub(super) fn commit_waiting(&self) {
+        let mut connection = self.connection();
+        let outcomes = self.flush(&mut connection);
+        drop(connection);
+        drop(outcomes);
+    }
+
+    /// Commits what was handed over. Works are only taken by whoever has the connection, so nothing overtakes them.
+    pub(super) fn flush(&self, connection: &mut Connection) -> Outcomes {
+        let mut works = std::mem::take(&mut self.queue.works().open);
+        let shared = if works.len() > 1 { together(connection, &mut works).ok() } else { None };
+        let outcomes =
+            shared.unwrap_or_else(|| works.iter_mut().map(|work| self.alone(connection, &mut **work)).collect());
+        Outcomes(works.into_iter().zip(outcomes).collect())
+    }
+
+    /// Commits one thing by itself.
+    fn alone(&self, connection: &mut Connection, work: &mut dyn Work) -> Result<(), JournalError> {
+        let mut write = || -> Result<(), Trouble> {
+            if work.is_single() {
+                return work.write(connection);
+            }
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            let done = jobs.iter().map(|job| add(&transaction, job)).collect::<Result<Vec<Waiting>, Trouble>>()?;
-            transaction.commit()?;
-            Ok(done)
+            work.write(&transaction)?;
+            Ok(transaction.commit()?)
         };
-        match together() {
-            Ok(done) => done.into_iter().map(Ok).collect(),
-            Err(_) => jobs.iter().map(|job| self.alone(connection, job)).collect(),
-        }
+        write().map_err(|trouble| self.explain(trouble))
     }
 
-    fn alone(&self, connection: &mut Connection, job: &Job) -> Done {
-        let done = match &job.rows[..] {
-            // One statement is a transaction of its own.
-            [row] if row.stands_alone() && job.text.is_none() && job.calls.is_empty() => add(connection, job),
-            _ => connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(Trouble::from).and_then(
-                |transaction| {
-                    let waiting = add(&transaction, job)?;
-                    transaction.commit()?;
-                    Ok(waiting)
-                },
-            ),
-        };
-        done.map_err(|trouble| self.explain(trouble))
+    /// The error of whoever waits for something that is never committed.
+    pub(super) fn gone(&self) -> JournalError {
+        let cause = "whoever commits is gone".to_owned();
+        JournalError::Store { path: self.path.display().to_string(), doing: "written", cause }
     }
 
     pub(super) fn explain(&self, trouble: Trouble) -> JournalError {
@@ -181,55 +178,25 @@ impl Shared {
     }
 }
 
-/// Adds the entries of a job.
-pub(super) fn add(connection: &Connection, job: &Job) -> Result<Waiting, Trouble> {
-    let rests = job.rows.iter().any(|row| row.change.as_ref().is_some_and(|change| change.rests));
-    if rests {
-        let unread: bool = connection
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM mail WHERE run = ?1 AND body IS NOT NULL)")?
-            .query_row([job.run], |row| row.get(0))?;
-        if unread {
-            return Err(Trouble::Refused(JournalError::Unread(job.id.clone())));
-        }
-    }
-    for row in &job.rows {
-        if let Some(subject) = &row.answers {
-            let taken = connection
-                .prepare_cached(
-                    "INSERT OR IGNORE INTO mail (run, subject, place, kind, body) VALUES (?1, ?2, ?3, ?4, NULL)",
-                )?
-                .execute((job.run, subject, row.place.as_str(), row.kind))?;
-            if taken == 0 {
-                let (run, question) = (job.id.clone(), subject.clone());
-                let first: String = connection
-                    .prepare_cached("SELECT kind FROM mail WHERE run = ?1 AND subject = ?2")?
-                    .query_row((job.run, subject), |row| row.get(0))?;
-                return Err(Trouble::Refused(match first.as_str() {
-                    "expired" => JournalError::Expired { run, question },
-                    _ => JournalError::NotAsked { run, question, why: "has an answer already" },
-                }));
+/// Commits all of them, apart from those that are refused, or none.
+fn together(
+    connection: &mut Connection,
+    works: &mut [Box<dyn Work>],
+) -> rusqlite::Result<Vec<Result<(), JournalError>>> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut outcomes = Vec::with_capacity(works.len());
+    for work in works {
+        transaction.prepare_cached("SAVEPOINT work")?.execute([])?;
+        outcomes.push(match work.write(&transaction) {
+            Ok(()) => Ok(()),
+            Err(Trouble::Refused(error)) => {
+                transaction.prepare_cached("ROLLBACK TO work")?.execute([])?;
+                Err(error)
             }
-        }
-        if let Some(digest) = &row.revises
-            && !revise(connection, job.run, digest)?
-        {
-            return Err(Trouble::Refused(JournalError::NotKept(digest.clone())));
-        }
-        insert(connection, job.run, row).map_err(|error| match error.sqlite_error_code() {
-            // Somebody else added an entry of this number.
-            Some(ErrorCode::ConstraintViolation) => Trouble::Refused(JournalError::Fenced(job.id.clone())),
-            _ => Trouble::Store(error),
-        })?;
+            Err(Trouble::Store(error)) => return Err(error),
+        });
+        transaction.prepare_cached("RELEASE work")?.execute([])?;
     }
-    calls::insert(connection, job.run, &job.calls)?;
-    if let Some(text) = &job.text {
-        index_text(connection, job.run, text)?;
-    }
-    if rests { Ok(take_waiting(connection, job.run)?) } else { Ok(Vec::new()) }
-}
-
-/// The processes that wait for a run, which need not be remembered any more.
-pub(super) fn take_waiting(connection: &Connection, run: i64) -> rusqlite::Result<Waiting> {
-    let mut statement = connection.prepare_cached("DELETE FROM waits WHERE run = ?1 RETURNING owner")?;
-    statement.query_map([run], |row| row.get(0))?.collect()
+    transaction.commit()?;
+    Ok(outcomes)
 }

@@ -8,6 +8,7 @@ mod begin;
 mod calls;
 mod census;
 mod commit;
+mod entries;
 mod migrate;
 mod owner;
 mod prune;
@@ -51,7 +52,7 @@ struct Shared {
     reader: Mutex<Option<Connection>>,
     /// Made when this process works on a run for the first time
     owner: OnceLock<Owner>,
-    queue: commit::Queue,
+    queue: Arc<commit::Queue>,
     writers: Writers,
     /// Rung when something was sent to a run that this process works on
     mail: Bells,
@@ -97,7 +98,7 @@ impl SqliteStore {
             connection: Mutex::new(connection),
             reader: Mutex::default(),
             owner: OnceLock::new(),
-            queue: commit::Queue::default(),
+            queue: Arc::default(),
             writers: Writers::default(),
             mail: Bells::default(),
             freed: Bells::default(),
@@ -120,6 +121,12 @@ impl SqliteStore {
     #[doc(hidden)]
     pub fn limit_size(&self, pages: u32) {
         let _ = self.shared.connection().pragma_update(None, "max_page_count", pages);
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 
@@ -251,7 +258,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn create(&self, header: &RunHeader, follows: Option<&RunId>) -> Result<Box<dyn RunWriter>, JournalError> {
-        self.shared.create(header, follows)
+        self.shared.create(header, follows).await
     }
 
     async fn fork(
@@ -308,6 +315,8 @@ impl RunStore for SqliteStore {
     async fn send(&self, run: &RunId, entry: Entry) -> Result<(), JournalError> {
         let shared = &self.shared;
         let written = shared.error("written");
+        // What answers a question finds that it was asked.
+        shared.commit_waiting();
         let owner = {
             let mut connection = shared.connection();
             let transaction = shared.begin(&mut connection)?;
@@ -377,9 +386,8 @@ impl RunStore for SqliteStore {
     }
 
     async fn calls(&self, run: &RunId, after: u64, limit: usize) -> Result<Vec<StoredCall>, JournalError> {
-        let connection = self.shared.connection();
-        let (number, ..) = self.shared.number(&connection, run)?;
-        calls::read(&connection, number, after, limit).map_err(self.shared.error("read"))
+        let (number, ..) = self.shared.read(|connection| Ok(self.shared.number(connection, run)))??;
+        self.shared.read(|connection| calls::read(connection, number, after, limit))
     }
 
     async fn find(&self, name: &str) -> Result<RunRecord, JournalError> {
@@ -448,11 +456,11 @@ impl RunStore for SqliteStore {
         loop {
             let rung = bell.notified();
             let owner = {
-                let connection = shared.connection();
-                let (number, _, owner) = shared.number(&connection, run)?;
+                let (number, _, owner) = shared.read(|connection| Ok(shared.number(connection, run)))??;
                 if let Some(owner) = owner.as_ref().filter(|owner| **owner != mine && watched.as_ref() != Some(*owner))
                 {
-                    connection
+                    shared
+                        .connection()
                         .execute("INSERT OR IGNORE INTO waits (run, owner) VALUES (?1, ?2)", (number, &mine))
                         .map_err(shared.error("written"))?;
                     let (told, run) = (Arc::downgrade(shared), run.clone());
@@ -496,7 +504,27 @@ fn refuse_several_names(path: &Path) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
     use super::SqliteStore;
+    use super::rows::{Tail, insert};
+    use crate::entry::{Entry, Fact};
+    use crate::ids::RunId;
+
+    #[test]
+    fn nothing_is_written_after_an_entry_that_is_missing() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("runs.db")).expect("opened");
+        let mut tail = Tail::new(&RunId::from("a".to_owned()));
+        let mut row = || tail.next(Entry::of_run(Fact::Resumed), Duration::ZERO, SystemTime::now());
+        let (first, second, third) = (row(), row(), row());
+        let connection = store.shared.connection();
+        insert(&connection, 1, &first).expect("written");
+        let early = insert(&connection, 1, &third).expect_err("there is no second one");
+        assert!(matches!(early, rusqlite::Error::StatementChangedRows(0)), "{early}");
+        insert(&connection, 1, &second).expect("written");
+        insert(&connection, 1, &third).expect("written");
+    }
 
     #[test]
     fn commits_wait_for_the_disk_if_that_is_wanted() {

@@ -238,13 +238,15 @@ pub(super) fn receive(
     Ok(mail)
 }
 
-/// Adds a row of entries and what follows from it in the index.
+/// Adds a row of entries and what follows from it in the index. No entry may be missing before it: that is the error
+/// [`rusqlite::Error::StatementChangedRows`].
 pub(super) fn insert(connection: &Connection, run: i64, row: &EntryRow) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
-            "INSERT INTO entries (run, number, place, kind, body, at, worked, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO entries (run, number, place, kind, body, at, worked, sum) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+             WHERE ?2 = 1 OR EXISTS (SELECT 1 FROM entries WHERE run = ?1 AND number = ?2 - 1)",
         )?
-        .execute(params![
+        .insert(params![
             run,
             row.number as i64,
             row.place.as_str(),

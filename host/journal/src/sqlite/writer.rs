@@ -5,15 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
-use rusqlite::TransactionBehavior;
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::{oneshot, watch};
 
-use super::commit::{Handed, Job, take_waiting};
+use super::commit::{Trouble, Work};
+use super::entries::{Addition, Waiting, take_waiting};
 use super::rows::{Tail, receive, searched, unread};
 use super::{Shared, calls};
 use crate::calls::RecordedCall;
 use crate::entry::{Entry, Fact, RunHeader};
 use crate::ids::RunId;
 use crate::store::{JournalError, RunWriter};
+
+/// How many entries of a run may be on their way before it waits for them.
+const ON_THEIR_WAY: u64 = 64;
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
@@ -24,7 +29,11 @@ pub(super) struct Writer {
     /// How long it was worked on before
     worked: Duration,
     begun: Instant,
-    state: Mutex<State>,
+    /// Held by whoever numbers entries, until they are in the order in which they are committed
+    order: Mutex<()>,
+    state: Arc<Mutex<State>>,
+    /// The number of the last entry that is committed; also told again when entries were refused
+    committed: watch::Sender<u64>,
 }
 
 struct State {
@@ -33,6 +42,8 @@ struct State {
     calls: Vec<RecordedCall>,
     /// Why nothing can be added any more
     broken: Option<JournalError>,
+    /// Whether the entry after which the run rests is on its way
+    is_resting: bool,
     is_released: bool,
 }
 
@@ -41,8 +52,82 @@ struct State {
 pub(super) struct Writers(AtomicUsize);
 
 impl Writers {
-    fn in_company(&self) -> bool {
+    pub(super) fn are_some(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > 0
+    }
+
+    fn are_several(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 1
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What became of entries.
+enum Added {
+    /// They are committed in their order, and safe when the writer is settled
+    OnItsWay,
+    ToBeAwaited(oneshot::Receiver<Result<(), JournalError>>),
+}
+
+/// Entries that are on their way.
+struct Add {
+    shared: Arc<Shared>,
+    state: Arc<Mutex<State>>,
+    /// The end of the run before them
+    before: Tail,
+    addition: Addition,
+    waiting: Waiting,
+    committed: watch::Sender<u64>,
+    done: oneshot::Sender<Result<(), JournalError>>,
+}
+
+impl Work for Add {
+    fn write(&mut self, connection: &Connection) -> Result<(), Trouble> {
+        self.waiting = self.addition.write(connection)?;
+        Ok(())
+    }
+
+    fn tell(self: Box<Self>, outcome: Result<(), JournalError>) {
+        let Add { shared, state, before, addition, waiting, committed, done } = *self;
+        let rests = addition.rests();
+        let added = addition.rows.len() as u64;
+        let id = addition.id;
+        {
+            let mut state = locked(&state);
+            state.is_resting &= !rests;
+            match &outcome {
+                Ok(()) => state.is_released |= rests,
+                Err(
+                    JournalError::Unread(_)
+                    | JournalError::NotAsked { .. }
+                    | JournalError::Expired { .. }
+                    | JournalError::NotKept(_),
+                ) => {
+                    state.tail = before;
+                    let later = std::mem::replace(&mut state.calls, addition.calls);
+                    state.calls.extend(later);
+                }
+                Err(error) => {
+                    state.broken.get_or_insert_with(|| error.clone());
+                }
+            }
+        }
+        committed.send_replace(before.number + if outcome.is_ok() { added } else { 0 });
+        shared.grown.ring(&id);
+        match (&outcome, rests) {
+            (Ok(()), true) => shared.released(&id, waiting),
+            // Messages were left where they are while the run seemed to come to rest.
+            (Err(_), true) => shared.mail.ring(&id),
+            _ => {}
+        }
+        let _ = done.send(outcome);
+    }
+
+    fn is_single(&self) -> bool {
+        self.addition.is_single()
     }
 }
 
@@ -59,8 +144,10 @@ impl Writer {
         // What it was given beside its text is not looked at, and may be large.
         let given = header.given.get("input").map(|input| ("input".into(), input.clone())).into_iter().collect();
         let header = RunHeader { given, ..header.clone() };
-        let state = Mutex::new(State { tail, calls: Vec::new(), broken: None, is_released: false });
-        Writer { shared, id, number, header, worked, begun: Instant::now(), state }
+        let state = State { tail, calls: Vec::new(), broken: None, is_resting: false, is_released: false };
+        let (begun, order, state) = (Instant::now(), Mutex::default(), Arc::new(Mutex::new(state)));
+        let committed = watch::Sender::new(tail.number);
+        Writer { shared, id, number, header, worked, begun, order, state, committed }
     }
 
     /// The same, of a run that nobody has: it only names the run.
@@ -70,65 +157,67 @@ impl Writer {
     }
 
     /// Numbers the entries and commits them or hands them over, in one step, so that they are committed in the order of their
-    /// numbers. What may be refused, and need not break anything then, is committed at once.
-    fn add(&self, entries: Vec<Entry>) -> Result<Option<Handed>, JournalError> {
-        let mut state = self.state();
-        if let Some(error) = &state.broken {
-            return Err(error.clone());
-        }
-        let before = state.tail;
+    /// numbers. What may be refused while others add to the run is committed at once, since a refusal takes numbers back.
+    fn add(&self, entries: Vec<Entry>) -> Result<Added, JournalError> {
+        let _order = locked(&self.order);
         let ended = entries.iter().rev().find(|entry| entry.fact.is_rest());
         let rests = ended.is_some();
         let text = ended.map(|entry| searched(&self.header, entry.fact.outcome()));
         let may_be_refused =
-            rests || entries.iter().any(|entry| matches!(entry.fact, Fact::Answered { .. } | Fact::Revised { .. }));
+            entries.iter().any(|entry| matches!(entry.fact, Fact::Answered { .. } | Fact::Revised { .. }));
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
-        let rows = entries.into_iter().map(|entry| state.tail.next(entry, worked, now)).collect();
-        let calls = std::mem::take(&mut state.calls);
-        let job = Job { run: self.number, id: self.id.clone(), rows, calls, text };
-        if !may_be_refused && self.shared.writers.in_company() {
-            return Ok(Some(self.shared.hand_over(job)));
-        }
-        match self.shared.commit_now(&job) {
-            Ok(waiting) => {
-                state.is_released |= rests;
-                drop(state);
-                if rests {
-                    self.shared.released(&self.id, waiting);
-                }
-                Ok(None)
+        let (done, outcome) = oneshot::channel();
+        let add = {
+            let mut state = self.state();
+            if let Some(error) = &state.broken {
+                return Err(error.clone());
             }
-            Err(error) => {
-                match error {
-                    JournalError::Unread(_)
-                    | JournalError::NotAsked { .. }
-                    | JournalError::Expired { .. }
-                    | JournalError::NotKept(_) => {
-                        state.tail = before;
-                        state.calls = job.calls;
-                    }
-                    _ => state.broken = Some(error.clone()),
-                }
-                Err(error)
+            if state.is_resting {
+                return Err(JournalError::Fenced(self.id.clone()));
             }
-        }
+            state.is_resting = rests;
+            let before = state.tail;
+            let rows = entries.into_iter().map(|entry| state.tail.next(entry, worked, now)).collect();
+            let calls = std::mem::take(&mut state.calls);
+            let addition = Addition { run: self.number, id: self.id.clone(), rows, calls, text };
+            let (shared, state, committed) = (self.shared.clone(), self.state.clone(), self.committed.clone());
+            Box::new(Add { shared, state, before, addition, waiting: Vec::new(), committed, done })
+        };
+        let numbered = add.before.number + add.addition.rows.len() as u64;
+        let is_handed_over = !may_be_refused && self.shared.writers.are_several();
+        self.shared.commit(add, is_handed_over);
+        let is_on_its_way =
+            is_handed_over && !rests && numbered.saturating_sub(*self.committed.borrow()) <= ON_THEIR_WAY;
+        Ok(if is_on_its_way { Added::OnItsWay } else { Added::ToBeAwaited(outcome) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Moves what was sent to the run to its entries.
     fn take_mail(&self) -> Result<Vec<Entry>, JournalError> {
+        let has_mail = |connection: &Connection| unread(connection, self.number).map(|unread| !unread.is_empty());
+        if !self.shared.read(has_mail)? && self.state().broken.is_none() {
+            return Ok(Vec::new());
+        }
+        let _order = locked(&self.order);
+        let mut connection = self.shared.connection();
+        let outcomes = self.shared.flush(&mut connection);
+        let received = self.receive_with(&mut connection);
+        drop(connection);
+        drop(outcomes);
+        received
+    }
+
+    fn receive_with(&self, connection: &mut Connection) -> Result<Vec<Entry>, JournalError> {
         let mut state = self.state();
         if let Some(error) = &state.broken {
             return Err(error.clone());
         }
-        let mut connection = self.shared.connection();
-        if unread(&connection, self.number).map_err(self.shared.error("read"))?.is_empty() {
+        if state.is_resting {
             return Ok(Vec::new());
         }
-        self.shared.flush(&mut connection);
         let (worked, now) = (self.worked + self.begun.elapsed(), SystemTime::now());
         let mut tail = state.tail;
         let mut receive = || -> rusqlite::Result<Vec<Entry>> {
@@ -139,6 +228,7 @@ impl Writer {
         };
         let mail = receive().map_err(self.shared.error("written"))?;
         state.tail = tail;
+        self.committed.send_replace(tail.number);
         self.shared.grown.ring(&self.id);
         if mail.iter().any(|entry| entry.fact == Fact::Cancelled) {
             // Nobody else begins it any more. Who waits for it is told when the work has stopped: when this is dropped.
@@ -148,13 +238,18 @@ impl Writer {
     }
 
     fn release(&self) -> rusqlite::Result<()> {
-        let connection = self.shared.connection();
-        connection
-            .prepare_cached("UPDATE runs SET owner = NULL WHERE number = ?1 AND owner = ?2")?
-            .execute((self.number, self.shared.owner_name()))?;
-        let waiting = take_waiting(&connection, self.number)?;
+        let mut connection = self.shared.connection();
+        let outcomes = self.shared.flush(&mut connection);
+        let release = |connection: &Connection| {
+            connection
+                .prepare_cached("UPDATE runs SET owner = NULL WHERE number = ?1 AND owner = ?2")?
+                .execute((self.number, self.shared.owner_name()))?;
+            take_waiting(connection, self.number)
+        };
+        let waiting = release(&connection);
         drop(connection);
-        self.shared.released(&self.id, waiting);
+        drop(outcomes);
+        self.shared.released(&self.id, waiting?);
         Ok(())
     }
 }
@@ -162,8 +257,10 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.shared.writers.0.fetch_sub(1, Ordering::Relaxed);
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let (is_released, calls) = (state.is_released, std::mem::take(&mut state.calls));
+        let (is_released, calls) = {
+            let mut state = self.state();
+            (state.is_released, std::mem::take(&mut state.calls))
+        };
         if !calls.is_empty()
             && let Err(error) = calls::insert(&self.shared.connection(), self.number, &calls)
         {
@@ -182,10 +279,10 @@ impl RunWriter for Writer {
     }
 
     async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
-        let Some(handed) = self.add(entries)? else { return Ok(()) };
-        handed.done().await.map(|_| ()).inspect_err(|error| {
-            self.state().broken.get_or_insert_with(|| error.clone());
-        })
+        match self.add(entries)? {
+            Added::OnItsWay => Ok(()),
+            Added::ToBeAwaited(outcome) => outcome.await.map_err(|_| self.shared.gone())?,
+        }
     }
 
     fn record(&self, call: RecordedCall) {
@@ -193,7 +290,19 @@ impl RunWriter for Writer {
     }
 
     async fn settled(&self) -> Result<(), JournalError> {
-        Ok(())
+        let mut committed = self.committed.subscribe();
+        loop {
+            {
+                let state = self.state();
+                if let Some(error) = &state.broken {
+                    return Err(error.clone());
+                }
+                if *committed.borrow_and_update() >= state.tail.number {
+                    return Ok(());
+                }
+            }
+            committed.changed().await.map_err(|_| self.shared.gone())?;
+        }
     }
 
     async fn receive(&self) -> Result<Vec<Entry>, JournalError> {

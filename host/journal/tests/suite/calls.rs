@@ -26,6 +26,7 @@ async fn recordings_come_back_in_their_order_and_in_pages() {
         writer.record(recorded(2, "two"));
         writer.record(recorded(2, "three"));
         writer.append(vec![turn(2)]).await.expect("added");
+        writer.settled().await.expect("safe");
         let run = writer.run().clone();
         let all = store.calls(&run, 0, 100).await.expect("read");
         let expected = [(1, "1", "one"), (2, "2", "two"), (3, "2", "three")];

@@ -127,6 +127,7 @@ async fn write_together(store: Arc<SqliteStore>) {
                     for number in 0..25 {
                         writer.append(vec![turn(branch * 100 + number)]).await.expect("added");
                     }
+                    writer.settled().await.expect("safe");
                 });
             }
             while let Some(part) = parts.join_next().await {
@@ -144,6 +145,33 @@ async fn write_together(store: Arc<SqliteStore>) {
 }
 
 #[tokio::test]
+async fn a_run_whose_beginner_went_away_is_free() {
+    let desk = Desk::new();
+    let store = desk.store();
+    let _other = store.create(&header("a"), None).await.expect("created");
+    let given = header("b");
+    tokio::select! {
+        biased;
+        // Its beginning was handed over, or is there already.
+        _ = store.create(&given, None) => {}
+        () = std::future::ready(()) => {}
+    }
+    let begun = async {
+        let query = RunQuery { graph: Some("b".to_owned()), limit: 1, ..RunQuery::default() };
+        loop {
+            let page = store.list(&query).await.expect("listed");
+            if let Some(run) = page.runs.into_iter().next() {
+                return run.id;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let run = soon(begun).await;
+    soon(store.released(&run)).await.expect("read");
+    store.take(&run, Fact::Resumed).await.expect("it is free");
+}
+
+#[tokio::test]
 async fn one_that_is_refused_is_no_harm_to_those_who_write_with_it() {
     let desk = Desk::new();
     let one = Arc::new(SqliteStore::open_safe_from_power_loss(&desk.file()).expect("opened"));
@@ -152,7 +180,11 @@ async fn one_that_is_refused_is_no_harm_to_those_who_write_with_it() {
     let fine = one.create(&header("b"), None).await.expect("created");
     seem_dead(&desk);
     other.take(zombie.run(), Fact::Resumed).await.expect("taken");
-    let (refused, added) = tokio::join!(zombie.append(vec![turn(1)]), fine.append(vec![turn(1)]));
+    let add = async |writer: &dyn RunWriter| {
+        writer.append(vec![turn(1)]).await?;
+        writer.settled().await
+    };
+    let (refused, added) = tokio::join!(add(&*zombie), add(&*fine));
     assert!(matches!(refused, Err(JournalError::Fenced(_))), "{refused:?}");
     added.expect("added");
 }
