@@ -6,6 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use quick_cache::sync::Cache;
+use sha2::{Digest as _, Sha256};
 use tokenizers::Tokenizer;
 
 use crate::ModelName;
@@ -14,8 +16,37 @@ use crate::prices::undated;
 /// Bytes that a tokenizer may have.
 const LARGEST: u64 = 64 << 20;
 
+/// Texts whose counts are kept for each model.
+const MOST_COUNTS: usize = 1 << 14;
+
 /// The tokenizer of a model, once it was looked for.
-type Slot = OnceLock<Option<Tokenizer>>;
+type Slot = OnceLock<Option<Counter>>;
+
+/// Counts the texts for one model.
+struct Counter {
+    tokenizer: Tokenizer,
+    counts: Counts,
+}
+
+/// How many tokens texts have that were counted before: a conversation is sent again with each request, and only what is new in it
+/// is counted. A digest costs a small part of what a tokenizer does.
+struct Counts(Cache<[u8; 32], usize>);
+
+impl Counts {
+    fn new() -> Self {
+        Counts(Cache::new(MOST_COUNTS))
+    }
+
+    fn of(&self, text: &str, count: impl FnOnce() -> Option<usize>) -> Option<usize> {
+        let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        if let Some(known) = self.0.get(&digest) {
+            return Some(known);
+        }
+        let counted = count()?;
+        self.0.insert(digest, counted);
+        Some(counted)
+    }
+}
 
 /// The tokenizers in a folder: `MODEL.json` for each model, in the form of Hugging Face's `tokenizer.json`.
 pub struct Tokenizers {
@@ -35,8 +66,9 @@ impl Tokenizers {
         let folder = self.folder.as_deref()?;
         // Only whoever counts for the same model waits until its file is read.
         let slot = self.read.lock().unwrap_or_else(PoisonError::into_inner).entry(model.clone()).or_default().clone();
-        let tokenizer = slot.get_or_init(|| find(folder, model)).as_ref()?;
-        tokenizer.encode_fast(text, false).ok().map(|encoded| encoded.len())
+        let find = || Some(Counter { tokenizer: find(folder, model)?, counts: Counts::new() });
+        let Counter { tokenizer, counts } = slot.get_or_init(find).as_ref()?;
+        counts.of(text, || tokenizer.encode_fast(text, false).ok().map(|encoded| encoded.len()))
     }
 }
 
@@ -73,7 +105,7 @@ fn read(path: &Path) -> io::Result<Tokenizer> {
 
 #[cfg(test)]
 mod tests {
-    use super::Tokenizers;
+    use super::{Counts, MOST_COUNTS, Tokenizers};
     use crate::ModelName;
 
     /// A word is a token.
@@ -96,6 +128,30 @@ mod tests {
             assert_eq!(tokenizers.count(&model(name), "one two a"), Some(3), "{name}");
         }
         assert_eq!(tokenizers.count(&model("own:others"), "one two a"), None);
+    }
+
+    #[test]
+    fn a_text_is_counted_once_and_only_so_many_counts_are_kept() {
+        let counts = Counts::new();
+        let mut counted = Vec::new();
+        // Each request has what was said before it, and one message more.
+        for said in 1..=20 {
+            for message in 0..said {
+                let text = format!("message {message}");
+                let count = counts.of(&text, || {
+                    counted.push(text.clone());
+                    Some(message)
+                });
+                assert_eq!(count, Some(message));
+            }
+        }
+        assert_eq!(counted, (0..20).map(|message| format!("message {message}")).collect::<Vec<_>>());
+        assert_eq!(counts.of("not counted", || None), None);
+        assert_eq!(counts.of("not counted", || Some(7)), Some(7));
+        for more in 0..3 * MOST_COUNTS {
+            counts.of(&more.to_string(), || Some(1));
+        }
+        assert!(counts.0.len() <= MOST_COUNTS, "{}", counts.0.len());
     }
 
     #[test]

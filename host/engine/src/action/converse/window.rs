@@ -39,9 +39,12 @@ pub(super) fn to_summarize(
     if window.trim != Trim::Summarize {
         return None;
     }
-    let mut total: usize = prompt.messages.iter().map(tokens).sum();
     let places: Vec<usize> = prompt.before.iter().cloned().flatten().collect();
-    if total <= window.tokens || places.is_empty() {
+    if places.is_empty() {
+        return None;
+    }
+    let mut total: usize = prompt.messages.iter().map(tokens).sum();
+    if total <= window.tokens {
         return None;
     }
     let limit = window.tokens.saturating_sub(ROOM);
@@ -83,28 +86,38 @@ pub(super) fn told(message: &Message) -> String {
 }
 
 /// Leaves out the oldest messages of lists until the rest fits the window, or nothing but the last message and what belongs to
-/// it is left. `listed` are the places of the messages that come from lists.
+/// it is left. `listed` are the places of the messages that come from lists. What is counted is what stays, and one message more:
+/// how long a conversation was before that costs nothing.
 pub(super) fn trim(window: &Window, messages: &mut Vec<Message>, listed: &[Range<usize>], count_text: CountText<'_>) {
-    let tokens = |message: &Message| tokens(message, count_text);
-    let mut total: usize = messages.iter().map(tokens).sum();
+    let tokens = |place: usize| tokens(&messages[place], count_text);
     let is_listed = |place: usize| listed.iter().any(|range| range.contains(&place));
     let last = messages.len().saturating_sub(1);
-    let mut is_left_out = vec![false; messages.len()];
+    let (mut stays, mut may_go) = (Vec::new(), Vec::new());
     let mut place = 0;
-    while total > window.tokens && place < last {
+    while place < messages.len() {
         // A message that calls tools goes with their answers, which mean nothing without it.
         let mut after = place + 1;
         while after <= last && is_listed(after) && messages[after].role == Role::Tool {
             after += 1;
         }
+        let group = place..after;
         if is_listed(place) && after <= last {
-            for (left_out, message) in is_left_out[place..after].iter_mut().zip(&messages[place..after]) {
-                *left_out = true;
-                total -= tokens(message);
-            }
+            may_go.push(group)
+        } else {
+            stays.push(group)
         }
         place = after;
     }
+    let needed: usize = stays.into_iter().flatten().map(tokens).sum();
+    let mut room = window.tokens.checked_sub(needed);
+    let mut fits = |group: &Range<usize>| {
+        room = group.clone().try_fold(room?, |room, place| room.checked_sub(tokens(place)));
+        room
+    };
+    let newest = may_go.iter().rev().take_while(|&group| fits(group).is_some()).count();
+    may_go.truncate(may_go.len() - newest);
+    let mut is_left_out = vec![false; messages.len()];
+    may_go.into_iter().flatten().for_each(|place| is_left_out[place] = true);
     let mut left_out = is_left_out.into_iter();
     messages.retain(|_| !left_out.next().unwrap_or_default());
 }
@@ -189,6 +202,24 @@ mod tests {
         assert_eq!(left(50, &messages, 0..5), "c");
         // What the model is to answer now stays with what it is about.
         assert_eq!(left(10, &messages[..4], 0..4), "btu");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_counted() {
+        let counted = |length: usize| {
+            let mut messages = vec![long(Role::System, 's')];
+            messages.extend((0..length).map(|_| long(Role::User, 'a')));
+            let count = std::cell::Cell::new(0);
+            let count_text = |_: &str| {
+                count.set(count.get() + 1);
+                Some(10)
+            };
+            trim(&Window { tokens: 50, trim: Trim::LeaveOut }, &mut messages, &[1..1 + length], &count_text);
+            assert_eq!(messages.len(), 3);
+            count.get()
+        };
+        // The system message, two of the list that fit, and the first one that does not.
+        assert_eq!((counted(4), counted(400)), (4, 4));
     }
 
     #[test]
