@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::meshes::Mesh;
 use crate::problem::Problem;
 use crate::state::Server;
-use crate::store::StoreError;
+use crate::store::{Store, StoreError};
 
 /// The fact with what is remembered of an agent.
 const LEARNT: &str = "learnt";
@@ -43,8 +43,23 @@ fn fact(agent: &str) -> String {
 }
 
 fn calls(server: &Server, agent: &str) -> Result<Vec<Call>, StoreError> {
-    let kept = server.store().mesh_fact(&fact(agent))?;
-    Ok(kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+    Ok(calls_in(server.store().mesh_fact(&fact(agent))?))
+}
+
+fn calls_in(kept: Option<String>) -> Vec<Call> {
+    kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// Remembers the calls that an agent made in a run, as its last ones. Many runs may end at once.
+fn keep(store: &Store, agent: &str, run: &str, found: Vec<Call>, most: usize) -> Result<(), StoreError> {
+    store.revise(&fact(agent), |kept| {
+        let mut calls = calls_in(kept);
+        // A server before this one may have ended before it noted that the run is done.
+        calls.retain(|call| call.run != run);
+        calls.extend(found);
+        let last = calls.split_off(calls.len().saturating_sub(most));
+        serde_json::to_string(&last).ok()
+    })
 }
 
 fn seconds(time: SystemTime) -> u64 {
@@ -117,38 +132,28 @@ pub(super) async fn note(server: &Server, mesh: &Mesh, run: &RunId) -> Result<()
                 found.push(Call { target: target.clone(), flags: flags.clone(), is_good, at, run: run.to_string() });
             }
         }
-        if found.is_empty() {
-            continue;
+        if !found.is_empty() {
+            keep(server.store(), &agent.name, run.as_str(), found, learning.memory_size as usize)?;
         }
-        let mut calls = calls(server, &agent.name)?;
-        // A server before this one may have ended before it noted that the run is done.
-        calls.retain(|call| call.run != run.as_str());
-        calls.extend(found);
-        let most = learning.memory_size as usize;
-        let kept = calls.split_off(calls.len().saturating_sub(most));
-        let text = serde_json::to_string(&kept).map_err(|error| Problem::internal(&error))?;
-        server.store().remember(&fact(&agent.name), &text)?;
     }
     Ok(())
 }
 
 /// Gives an agent that had another name what is remembered of it, and of whoever calls it.
 pub(super) fn take_over(server: &Server, mesh: &Mesh, before: &str, now: &str) -> Result<(), StoreError> {
-    if server.store().mesh_fact(&fact(now))?.is_none()
-        && let Some(kept) = server.store().mesh_fact(&fact(before))?
-    {
-        server.store().remember(&fact(now), &kept)?;
+    if let Some(of_before) = server.store().mesh_fact(&fact(before))? {
+        server.store().remember_first(&fact(now), &of_before)?;
     }
     for agent in mesh.settings.agents.iter().filter(|agent| !agent.learnable.is_empty()) {
-        let mut calls = calls(server, &agent.name)?;
-        let mut is_changed = false;
-        for call in calls.iter_mut().filter(|call| call.target == before) {
-            now.clone_into(&mut call.target);
-            is_changed = true;
-        }
-        if is_changed && let Ok(text) = serde_json::to_string(&calls) {
-            server.store().remember(&fact(&agent.name), &text)?;
-        }
+        server.store().revise(&fact(&agent.name), |kept| {
+            let mut calls = calls_in(kept);
+            let mut is_changed = false;
+            for call in calls.iter_mut().filter(|call| call.target == before) {
+                now.clone_into(&mut call.target);
+                is_changed = true;
+            }
+            is_changed.then(|| serde_json::to_string(&calls).ok()).flatten()
+        })?;
     }
     Ok(())
 }
@@ -160,4 +165,49 @@ fn flags(agent: &AgentSettings, output: &GraphValue) -> String {
         format!(";{}", value.map(|value| value.to_display().into_owned()).unwrap_or_default())
     };
     agent.flags.iter().map(value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(run: &str) -> Call {
+        Call { target: "desk".into(), flags: String::new(), is_good: true, at: 0, run: run.into() }
+    }
+
+    fn runs(store: &Store) -> Vec<String> {
+        let mut runs: Vec<String> =
+            calls_in(store.mesh_fact(&fact("router")).unwrap()).into_iter().map(|call| call.run).collect();
+        runs.sort();
+        runs
+    }
+
+    #[test]
+    fn runs_that_end_at_once_lose_nothing_of_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server.db");
+        let names: Vec<String> =
+            (0..8).flat_map(|thread| (0..20).map(move |run| format!("{thread}-{run:02}"))).collect();
+        std::thread::scope(|scope| {
+            for names in names.chunks(20) {
+                // As from two processes: each has a connection of its own.
+                let store = Store::open(Some(&path)).unwrap();
+                scope.spawn(move || {
+                    for name in names {
+                        keep(&store, "router", name, vec![call(name)], 1000).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(runs(&Store::open(Some(&path)).unwrap()), names);
+    }
+
+    #[test]
+    fn a_run_is_remembered_once_and_only_the_last_ones_are() {
+        let store = Store::open(None).unwrap();
+        for name in ["a", "b", "b", "c"] {
+            keep(&store, "router", name, vec![call(name)], 2).unwrap();
+        }
+        assert_eq!(runs(&store), ["b", "c"]);
+    }
 }

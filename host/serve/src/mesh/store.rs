@@ -275,12 +275,7 @@ impl Store {
 
     /// Something that is remembered by a name.
     pub(super) fn mesh_fact(&self, name: &str) -> Result<Option<String>, StoreError> {
-        self.read(|connection| {
-            connection
-                .prepare_cached("SELECT value FROM mesh_facts WHERE name = ?1")?
-                .query_row([name], |row| row.get(0))
-                .optional()
-        })
+        self.read(|connection| fact(connection, name))
     }
 
     /// Remembers something by a name, unless something is remembered by it. Gives what is.
@@ -297,13 +292,35 @@ impl Store {
 
     /// Remembers something by a name.
     pub(super) fn remember(&self, name: &str, value: &str) -> Result<(), StoreError> {
-        self.with(|connection| {
-            connection
-                .prepare_cached(
-                    "INSERT INTO mesh_facts (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value",
-                )?
-                .execute(params![name, value])?;
-            Ok(())
+        self.with(|connection| put_fact(connection, name, value))
+    }
+
+    /// Remembers by a name what is made of what is remembered by it; where nothing is made, that stays. It is one transaction: who does
+    /// the same at the same time builds on what the other made.
+    pub(super) fn revise(
+        &self,
+        name: &str,
+        make: impl FnOnce(Option<String>) -> Option<String>,
+    ) -> Result<(), StoreError> {
+        self.with(|connection| match make(fact(connection, name)?) {
+            Some(value) => put_fact(connection, name, &value),
+            None => Ok(()),
         })
     }
+}
+
+fn fact(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
+    connection
+        .prepare_cached("SELECT value FROM mesh_facts WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()
+}
+
+fn put_fact(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT INTO mesh_facts (name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = excluded.value",
+        )?
+        .execute(params![name, value])?;
+    Ok(())
 }
