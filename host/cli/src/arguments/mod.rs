@@ -1,5 +1,6 @@
 //! The command line as clap sees it: names, help texts, and nothing that acts.
 
+mod agents;
 mod far;
 mod plugin;
 mod runs;
@@ -11,12 +12,17 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use hotcell_runtime::ComponentsFile;
 
+pub(crate) use self::agents::{MorePlugins, OutputFile, RunWith, WhichAgent};
 pub(crate) use self::far::Far;
 pub(crate) use self::plugin::{
     Grant, Plugin, PluginBench, PluginCall, PluginFolders, PluginNew, PluginReplay, PluginStore, PluginTest,
 };
 pub(crate) use self::runs::{Fork, Listen, Runs, RunsCommand, WhichRuns};
 pub(crate) use self::serve::{LogFormat, Serve, ServeCommand, ServeKey, ServeKeys};
+
+/// The help text of `--trust` where one run is driven
+const TRUST_ONE: &str =
+    "Trust the grants in the `hotcell.toml` of the agent's own folder for this run; not those of agents that it calls";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -132,16 +138,13 @@ pub(crate) struct Explain {
 
 /// Serves over standard input and output by default, or over HTTP with `--http`.
 #[derive(Debug, Args)]
+#[command(mut_arg("trust", |trust| trust.help("Trust the grants in the folders' `hotcell.toml`")))]
 pub(crate) struct Mcp {
     /// Folders whose plugins and agents are served; agents may also lie one level below
     #[arg(default_value = ".")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
-    /// Default model for nodes that don't set one, as `provider:model`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) with: RunWith,
     /// Serve Streamable HTTP at this address under `/mcp`; port 0 picks a free port. There is no authentication: bind to a
     /// loopback address, or put an authenticating proxy in front
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -152,9 +155,6 @@ pub(crate) struct Mcp {
     /// Additional web origin to accept; repeatable
     #[arg(long = "origin", value_name = "URL", requires = "http")]
     pub(crate) origins: Vec<String>,
-    /// Trust the grants in the folders' `hotcell.toml`
-    #[arg(long)]
-    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]
@@ -177,9 +177,8 @@ pub(crate) struct Run {
     /// answer, the prompt is the answer
     #[arg(long, value_name = "NAME")]
     pub(crate) thread: Option<String>,
-    /// Agent to use, if the file defines several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: WhichAgent,
     #[command(flatten)]
     pub(crate) parts: Parts,
     #[command(flatten)]
@@ -203,17 +202,14 @@ pub(crate) struct Parts {
 pub(crate) struct Convert {
     /// Agent file, or the folder that contains it
     pub(crate) path: PathBuf,
-    /// Agent to use, if the file defines several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: WhichAgent,
     #[command(flatten)]
     pub(crate) parts: Parts,
-    /// Output file [default: standard output]
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) to: OutputFile,
+    #[command(flatten)]
+    pub(crate) more: MorePlugins,
 }
 
 #[derive(Debug, Subcommand)]
@@ -226,41 +222,31 @@ pub(crate) enum Mesh {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("trust", |trust| trust.help("Trust the grants of the mesh's folder for this command")))]
 pub(crate) struct Evolve {
     /// Mesh file, or the folder that contains it
     pub(crate) path: PathBuf,
-    /// Output file [default: standard output]
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) to: OutputFile,
     /// Most settings to score
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) evaluations: u64,
     /// Seed of the search [default: the time]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Default model for nodes that don't set one, as `provider:model`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
-    /// Trust the grants of the mesh's folder for this command
-    #[arg(long)]
-    pub(crate) trust: bool,
+    #[command(flatten)]
+    pub(crate) with: RunWith,
 }
 
 /// Options of every command that drives a run.
 #[derive(Debug, Default, Args)]
+#[command(mut_arg("trust", |trust| trust.help(TRUST_ONE)))]
 pub(crate) struct Session {
     /// Answer to the next question; repeatable, used in order
     #[arg(long = "answer", value_name = "TEXT", allow_hyphen_values = true)]
     pub(crate) answers: Vec<String>,
-    /// Default model for nodes that don't set one, as `provider:model`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) with: RunWith,
     /// Write events to standard output as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
@@ -280,9 +266,6 @@ pub(crate) struct Session {
     /// Replay model replies from a file written by `--record`; makes no model requests
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Trust the grants in the `hotcell.toml` of the agent's own folder for this run; not those of agents that it calls
-    #[arg(long)]
-    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Args)]
@@ -293,9 +276,8 @@ pub(crate) struct Check {
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) parts: Parts,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) more: MorePlugins,
     /// Write findings as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
@@ -312,12 +294,10 @@ pub(crate) enum Agent {
 pub(crate) struct Inspect {
     /// Agent or graph file, or the folder that contains it
     pub(crate) path: PathBuf,
-    /// Agent to use, if the file defines several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) which: WhichAgent,
+    #[command(flatten)]
+    pub(crate) more: MorePlugins,
     /// Write it as JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -328,21 +308,18 @@ pub(crate) struct Graph {
     /// Graph file, or the folder that contains it; optional with `--run`
     #[arg(required_unless_present = "run")]
     pub(crate) path: Option<PathBuf>,
-    /// Agent to use, if the file defines several
-    #[arg(long, value_name = "NAME")]
-    pub(crate) agent: Option<String>,
+    #[command(flatten)]
+    pub(crate) which: WhichAgent,
     /// Output format [default: from the extension of `--output`, otherwise mermaid]
     #[arg(long, value_name = "FORM")]
     pub(crate) format: Option<PictureFormat>,
     /// Annotate the graph with this run: visits, durations, edges taken
     #[arg(long, value_name = "NAME")]
     pub(crate) run: Option<String>,
-    /// Output file [default: standard output]
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) to: OutputFile,
+    #[command(flatten)]
+    pub(crate) more: MorePlugins,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -407,6 +384,39 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    /// The help texts of an option, by the commands that have it.
+    fn texts_of(option: &str) -> Vec<(String, String)> {
+        fn visit(command: &clap::Command, option: &str, texts: &mut Vec<(String, String)>) {
+            let of_option = command.get_arguments().filter(|argument| argument.get_long() == Some(option));
+            let text = |argument: &clap::Arg| argument.get_help().map(ToString::to_string).unwrap_or_default();
+            texts.extend(of_option.map(|argument| (command.get_name().to_owned(), text(argument))));
+            command.get_subcommands().for_each(|command| visit(command, option, texts));
+        }
+        let mut texts = Vec::new();
+        visit(&Arguments::command(), option, &mut texts);
+        texts
+    }
+
+    #[test]
+    fn an_option_means_the_same_wherever_it_is() {
+        let plugins = texts_of("plugins");
+        assert!(plugins.len() > 10, "{plugins:?}");
+        assert!(plugins.iter().all(|(_, text)| text == "Additional plugin folder; repeatable"), "{plugins:?}");
+        let defaults = texts_of("model").into_iter().filter(|(command, _)| !matches!(&**command, "fork" | "call"));
+        for (command, text) in defaults {
+            assert_eq!(text, "Default model for nodes that don't set one, as `provider:model`", "{command}");
+        }
+        for (command, text) in texts_of("trust") {
+            let expected = match &*command {
+                "run" | "resume" | "retry" | "fork" => TRUST_ONE,
+                "mcp" => "Trust the grants in the folders' `hotcell.toml`",
+                "evolve" => "Trust the grants of the mesh's folder for this command",
+                _ => "Trust the grants in the agents' `hotcell.toml`",
+            };
+            assert_eq!(text, expected, "{command}");
+        }
     }
 
     #[test]

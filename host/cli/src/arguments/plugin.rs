@@ -4,15 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::MorePlugins;
+
 /// Where plugins are looked for, and for which agent.
 #[derive(Debug, Args)]
 pub(crate) struct PluginFolders {
     /// Agent folder (with `plugins`, `hotcell.toml` and `hotcell.lock`)
     #[arg(long = "in", value_name = "DIR", default_value = ".")]
     pub(crate) folder: PathBuf,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) more: MorePlugins,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,6 +1,5 @@
 //! The command line of recorded runs.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -8,7 +7,7 @@ use hotcell_graph::Value;
 use hotcell_graph::value::parse_json;
 use hotcell_runtime::{Outward, RevisionChoice, RunStatus};
 
-use super::{Far, Session, age};
+use super::{Far, MorePlugins, RunWith, Session, TRUST_ONE, age};
 
 #[derive(Debug, Args)]
 pub(crate) struct Runs {
@@ -191,9 +190,8 @@ pub(crate) struct Fork {
         value_parser = outward
     )]
     pub(crate) allow_effects: Option<Vec<Outward>>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) more: MorePlugins,
     /// Write events to standard output as JSON lines; the last line is the `result`
     #[arg(long)]
     pub(crate) json: bool,
@@ -203,8 +201,7 @@ pub(crate) struct Fork {
     /// Never prompt on the terminal; the fork waits at the first question without an answer
     #[arg(long)]
     pub(crate) no_input: bool,
-    /// Trust the grants in the `hotcell.toml` of the agent's own folder for this run; not those of agents that it calls
-    #[arg(long)]
+    #[arg(long, help = TRUST_ONE)]
     pub(crate) trust: bool,
 }
 
@@ -270,13 +267,6 @@ pub(crate) struct Listen {
     /// Address to listen on; port 0 picks a free port
     #[arg(default_value = "127.0.0.1:8090", value_name = "ADDRESS:PORT")]
     pub(crate) address: std::net::SocketAddr,
-    /// Default model for nodes that don't set one, as `provider:model`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
-    /// Trust the grants in the agents' `hotcell.toml`
-    #[arg(long)]
-    pub(crate) trust: bool,
+    #[command(flatten)]
+    pub(crate) with: RunWith,
 }

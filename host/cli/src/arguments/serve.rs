@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::age;
+use super::{RunWith, age};
 
 /// Every agent below the folders is served, in any language. The API is the Agent Protocol; `/openapi.json` describes it.
 /// On SIGTERM or Ctrl-C the server begins no more runs; what is not done after `--drain` goes on at its next start.
@@ -59,15 +59,8 @@ pub(crate) struct Serve {
     /// How to notice changed agent files: `auto` (the system says so), `off`, or how often to look, such as `5s` for network folders
     #[arg(long, default_value = "auto", value_name = "auto|off|TIME", value_parser = watching)]
     pub(crate) watch: hotcell_serve::Watching,
-    /// Default model for nodes that don't set one, as `provider:model`
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
-    /// Additional plugin folder; repeatable
-    #[arg(long = "plugins", value_name = "DIR")]
-    pub(crate) plugins: Vec<PathBuf>,
-    /// Trust the grants in the agents' `hotcell.toml`
-    #[arg(long)]
-    pub(crate) trust: bool,
+    #[command(flatten)]
+    pub(crate) with: RunWith,
     /// Log format on standard error; `json` writes one object per line for every request and run
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) log_format: LogFormat,

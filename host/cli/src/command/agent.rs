@@ -3,7 +3,7 @@
 use hotcell_runtime::{InspectedLoop, inspect};
 
 use super::{Context, HostArguments, print, print_data};
-use crate::arguments::{Agent, Inspect};
+use crate::arguments::{Agent, Inspect, WhichAgent};
 use crate::exit::{Exit, Failure};
 use crate::untrusted::one_line;
 
@@ -11,8 +11,8 @@ use crate::untrusted::one_line;
 const SHOWN: usize = 100;
 
 pub(super) fn perform(context: &Context, arguments: Agent) -> Result<Exit, Failure> {
-    let Agent::Inspect(Inspect { path, agent, plugins, json }) = arguments;
-    let host = context.host(HostArguments { plugins, without_runs: true, ..HostArguments::default() })?;
+    let Agent::Inspect(Inspect { path, which: WhichAgent { agent }, more, json }) = arguments;
+    let host = context.host(HostArguments { without_runs: true, ..more.into() })?;
     let loaded = context.load(|| match &agent {
         Some(name) => host.load_named(&path, name),
         None => host.load(&path),

@@ -12,8 +12,7 @@ use crate::narration::counted;
 use crate::screen::GOOD;
 
 pub(super) fn perform(context: &Context, arguments: Check) -> Result<Exit, Failure> {
-    let host =
-        context.host(HostArguments { plugins: arguments.plugins, without_runs: true, ..HostArguments::default() })?;
+    let host = context.host(HostArguments { without_runs: true, ..arguments.more.into() })?;
     let mut errors = 0;
     let mut warnings = 0;
     let loading = Loading { agent: Which::Any, components: &arguments.parts.components };

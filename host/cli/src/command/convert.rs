@@ -10,13 +10,12 @@ use crate::untrusted::lines;
 
 pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Failure> {
     let host = context.host(HostArguments {
-        plugins: arguments.plugins,
         without_runs: true,
         // What a tool takes is written into the configuration, and only its server knows it.
         starts_programs: true,
-        ..HostArguments::default()
+        ..arguments.more.into()
     })?;
-    let agent = arguments.agent.as_deref().map_or(Which::Only, Which::Named);
+    let agent = arguments.which.agent.as_deref().map_or(Which::Only, Which::Named);
     let converted = host.convert(&arguments.path, &Loading { agent, components: &arguments.parts.components });
     context.screen.worked();
     let converted = match converted {
@@ -36,6 +35,6 @@ pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Fai
     for difference in &converted.differences {
         context.screen.warning(&lines(difference));
     }
-    put_data(&converted.text, arguments.output.as_deref())?;
+    put_data(&converted.text, arguments.to.output.as_deref())?;
     Ok(Exit::Done)
 }

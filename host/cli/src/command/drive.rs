@@ -41,14 +41,13 @@ impl Observer for Everybody {
 
 impl<'a> Drive<'a> {
     pub(super) fn new(context: &'a Context, mut arguments: Session) -> Result<Self, Failure> {
-        let plugins = std::mem::take(&mut arguments.plugins);
-        let model = arguments.model.take();
+        let with = std::mem::take(&mut arguments.with);
         let source = match (arguments.record.take(), arguments.replay.take()) {
             (Some(file), _) => ModelSource::Record(file),
             (None, Some(file)) => ModelSource::Replay(file),
             (None, None) => ModelSource::Providers,
         };
-        let (quiet, trust) = (arguments.quiet, arguments.trust);
+        let quiet = arguments.quiet;
         if quiet {
             context.screen.tell_warnings();
         } else {
@@ -56,14 +55,11 @@ impl<'a> Drive<'a> {
         }
         let interactive = !arguments.no_input && std::io::stdin().is_terminal() && context.screen.is_terminal();
         let host = context.host(HostArguments {
-            plugins,
-            model,
             source: Some(source),
             quiet,
-            trust,
             starts_programs: true,
             interactive,
-            ..HostArguments::default()
+            ..with.into()
         })?;
         let narrator = Arc::new(Narrator::new(context.screen.clone(), host.default_model()));
         let (json, quiet) = (arguments.json, arguments.quiet);

@@ -69,11 +69,11 @@ impl<'a> FarSession<'a> {
     /// For those that only count where a run is carried out.
     pub(super) fn new(context: &'a Context, client: &'a Client, arguments: Session) -> Result<Self, Failure> {
         refuse(&[
-            ("--model", arguments.model.is_some()),
-            ("--plugins", !arguments.plugins.is_empty()),
+            ("--model", arguments.with.model.is_some()),
+            ("--plugins", !arguments.with.more.plugins.is_empty()),
             ("--record", arguments.record.is_some()),
             ("--replay", arguments.replay.is_some()),
-            ("--trust", arguments.trust),
+            ("--trust", arguments.with.trust),
         ])?;
         let narrator = Arc::new(Narrator::new(context.screen.clone(), None));
         let (json, quiet) = (arguments.json, arguments.quiet);

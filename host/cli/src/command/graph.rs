@@ -8,13 +8,10 @@ use crate::exit::{Exit, Failure};
 use crate::picture::{History, Picture};
 
 pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failure> {
-    let host = context.host(HostArguments {
-        plugins: arguments.plugins.clone(),
-        without_runs: arguments.run.is_none(),
-        ..HostArguments::default()
-    })?;
+    let host =
+        context.host(HostArguments { without_runs: arguments.run.is_none(), ..arguments.more.clone().into() })?;
     let record = arguments.run.as_deref().map(|name| wait(host.journal().find(name))).transpose()?;
-    let agent = context.load(|| match (&arguments.path, &arguments.agent, &record) {
+    let agent = context.load(|| match (&arguments.path, &arguments.which.agent, &record) {
         (Some(path), Some(name), _) => host.load_named(path, name),
         (Some(path), None, _) => host.load(path),
         (None, _, Some(record)) => host.load_of(record),
@@ -40,7 +37,7 @@ pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failu
         PictureFormat::Svg => picture.svg(),
         PictureFormat::Dot => picture.dot(),
     };
-    put_data(&text, arguments.output.as_deref())?;
+    put_data(&text, arguments.to.output.as_deref())?;
     Ok(Exit::Done)
 }
 
@@ -48,7 +45,7 @@ fn format(arguments: &Graph) -> PictureFormat {
     if let Some(format) = arguments.format {
         return format;
     }
-    let extension = arguments.output.as_deref().and_then(|output| output.extension()).and_then(|name| name.to_str());
+    let extension = arguments.to.output.as_deref().and_then(|output| output.extension()).and_then(|name| name.to_str());
     match extension {
         Some("svg") => PictureFormat::Svg,
         Some("dot" | "gv") => PictureFormat::Dot,

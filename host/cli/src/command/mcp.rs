@@ -17,13 +17,10 @@ use crate::stop;
 
 pub(super) fn perform(context: &Context, arguments: Mcp) -> Result<Exit, Failure> {
     let host = context.host(HostArguments {
-        plugins: arguments.plugins,
-        model: arguments.model,
         // Standard error is where clients look for what went wrong; progress bars are for terminals.
         quiet: true,
-        trust: arguments.trust,
         starts_programs: true,
-        ..HostArguments::default()
+        ..arguments.with.into()
     })?;
     let screen = &context.screen;
     let runtime = tokio::runtime::Builder::new_multi_thread()

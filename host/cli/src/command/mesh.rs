@@ -13,14 +13,7 @@ pub(super) fn perform(context: &Context, arguments: Mesh) -> Result<Exit, Failur
 }
 
 fn evolve(context: &Context, arguments: Evolve) -> Result<Exit, Failure> {
-    let host = context.host(HostArguments {
-        plugins: arguments.plugins,
-        model: arguments.model,
-        trust: arguments.trust,
-        starts_programs: true,
-        without_runs: true,
-        ..HostArguments::default()
-    })?;
+    let host = context.host(HostArguments { starts_programs: true, without_runs: true, ..arguments.with.into() })?;
     let agent = context.load(|| host.load(&arguments.path))?;
     context.screen.worked();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -55,6 +48,6 @@ fn evolve(context: &Context, arguments: Evolve) -> Result<Exit, Failure> {
         }
     }
     let text = serde_json::to_string_pretty(&evolved).map_err(|error| Failure::failed(error.to_string()))?;
-    put_data(&text, arguments.output.as_deref())?;
+    put_data(&text, arguments.to.output.as_deref())?;
     Ok(Exit::Done)
 }

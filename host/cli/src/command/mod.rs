@@ -34,7 +34,7 @@ use hotcell_runtime::{
     RunError,
 };
 
-use crate::arguments::{Arguments, Command, Completions, Global};
+use crate::arguments::{Arguments, Command, Completions, Global, MorePlugins, RunWith};
 use crate::exit::{Exit, Failure};
 use crate::far::Client;
 use crate::screen::{Screen, coloured};
@@ -90,6 +90,18 @@ struct HostArguments {
     without_runs: bool,
     /// Where other systems send answers that come later, unless the environment says so
     callback_url: Option<String>,
+}
+
+impl From<RunWith> for HostArguments {
+    fn from(RunWith { model, more, trust }: RunWith) -> Self {
+        HostArguments { model, trust, ..more.into() }
+    }
+}
+
+impl From<MorePlugins> for HostArguments {
+    fn from(more: MorePlugins) -> Self {
+        HostArguments { plugins: more.plugins, ..HostArguments::default() }
+    }
 }
 
 impl Context {

@@ -16,20 +16,20 @@ const TRUST: &str = "trust";
 /// What of the options of a run of the agent at `path` counts for all of it.
 pub(super) fn of(session: &Session, path: &Path) -> Object {
     let mut origin = Object::default();
-    if let Some(model) = &session.model {
+    if let Some(model) = &session.with.model {
         origin.insert(MODEL, model.as_str().into());
     }
-    if !session.plugins.is_empty() {
+    if !session.with.more.plugins.is_empty() {
         // The next command may be given elsewhere.
         let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
         let plugins: List =
-            session.plugins.iter().map(|path| Value::from(&*absolute(path).to_string_lossy())).collect();
+            session.with.more.plugins.iter().map(|path| Value::from(&*absolute(path).to_string_lossy())).collect();
         origin.insert(PLUGINS, Value::List(plugins));
     }
     if session.strict {
         make_strict(&mut origin);
     }
-    if session.trust {
+    if session.with.trust {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let folder = if path.is_dir() { &*path } else { path.parent().unwrap_or(&path) };
         let trusted =
@@ -61,18 +61,18 @@ fn is_still_trusted(origin: &Object) -> bool {
 /// The options of a command that goes on with a run, completed by those that the run was started with.
 pub(super) fn restored(record: &RunRecord, mut session: Session) -> Session {
     let Some(origin) = record.header.given.get("origin").and_then(Value::as_object) else { return session };
-    if session.model.is_none() {
-        session.model = origin.get(MODEL).and_then(Value::as_text).map(str::to_owned);
+    if session.with.model.is_none() {
+        session.with.model = origin.get(MODEL).and_then(Value::as_text).map(str::to_owned);
     }
     for path in origin.get(PLUGINS).and_then(Value::as_list).into_iter().flat_map(List::iter) {
         if let Some(path) = path.as_text().map(Path::new)
-            && !session.plugins.iter().any(|known| known == path)
+            && !session.with.more.plugins.iter().any(|known| known == path)
         {
-            session.plugins.push(path.to_owned());
+            session.with.more.plugins.push(path.to_owned());
         }
     }
     session.strict |= origin.get(STRICT).is_some_and(|strict| *strict == true.into());
-    session.trust |= is_still_trusted(origin);
+    session.with.trust |= is_still_trusted(origin);
     session
 }
 
@@ -81,6 +81,7 @@ mod tests {
     use hotcell_runtime::plugins::{LOCK_FILE, SERVERS_FILE, SETTINGS_FILE};
 
     use super::*;
+    use crate::arguments::RunWith;
 
     #[test]
     fn trust_is_remembered_for_what_was_trusted() {
@@ -88,7 +89,7 @@ mod tests {
         let settings = folder.path().join(SETTINGS_FILE);
         std::fs::write(&settings, "[grants.'a.py']\nkv = true\n").unwrap();
         std::fs::write(folder.path().join("a.py"), "first").unwrap();
-        let session = Session { trust: true, ..Session::default() };
+        let session = Session { with: RunWith { trust: true, ..RunWith::default() }, ..Session::default() };
         for path in [folder.path().to_owned(), folder.path().join("graph.yaml")] {
             let origin = of(&session, &path);
             assert!(is_still_trusted(&origin));

@@ -37,7 +37,7 @@ pub(super) fn perform(context: &Context, arguments: Run) -> Result<Exit, Failure
     let converse =
         given.input.is_none() && given.state.is_empty() && on_a_terminal && !session.no_input && !session.json;
     let drive = Drive::new(context, arguments.session)?;
-    let name = arguments.agent.as_deref().map_or(Which::Only, Which::Named);
+    let name = arguments.which.agent.as_deref().map_or(Which::Only, Which::Named);
     let loading = Loading { agent: name, components: &arguments.parts.components };
     let agent = drive.load(&arguments.path, &loading)?;
     if let Some(refused) = misplaced(&agent, &given, has_inputs) {

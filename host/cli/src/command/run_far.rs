@@ -31,7 +31,7 @@ pub(super) fn perform(context: &Context, client: Client, arguments: Run) -> Resu
         }
     }
     let agent = arguments.path.to_string_lossy();
-    let agent = match &arguments.agent {
+    let agent = match &arguments.which.agent {
         Some(name) => format!("{agent}.{name}"),
         None => agent.into_owned(),
     };

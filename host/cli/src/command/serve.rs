@@ -56,14 +56,7 @@ fn one(context: &Context, arguments: Serve) -> Result<Exit, Failure> {
     }
     check_names(address, &arguments.hosts)?;
     let listening = Listening::at(address)?;
-    let host = context.host(HostArguments {
-        plugins: arguments.plugins,
-        model: arguments.model,
-        trust: arguments.trust,
-        starts_programs: true,
-        quiet: true,
-        ..HostArguments::default()
-    })?;
+    let host = context.host(HostArguments { starts_programs: true, quiet: true, ..arguments.with.into() })?;
     let mut settings = ServeSettings {
         folders: arguments.paths,
         watching: arguments.watch,

@@ -71,7 +71,7 @@ impl Desk {
 
     /// The same where plugins may ask a model.
     fn with_model(context: &Context, folders: &PluginFolders, model: Option<String>) -> Result<Self, Failure> {
-        let plugins = folders.plugins.clone();
+        let plugins = folders.more.plugins.clone();
         let arguments = HostArguments { plugins, model, without_runs: true, ..HostArguments::default() };
         Ok(Desk(context.host(arguments)?.plugin_desk(&folders.folder)?))
     }
@@ -129,7 +129,7 @@ fn grant_command(name: &str, folders: &PluginFolders) -> String {
     if folders.folder != Path::new(".") {
         command.push_str(&format!(" --in {}", quoted(&folders.folder.to_string_lossy())));
     }
-    for folder in &folders.plugins {
+    for folder in &folders.more.plugins {
         command.push_str(&format!(" --plugins {}", quoted(&folder.to_string_lossy())));
     }
     command

@@ -4,7 +4,7 @@ use hotcell_graph::{Object, Value};
 use hotcell_runtime::{ForkOrigin, ForkRequest, Outward, RunRecord};
 
 use super::{Context, HostArguments, wait};
-use crate::arguments::{Fork, Session};
+use crate::arguments::{Fork, RunWith, Session};
 use crate::command::drive::Drive;
 use crate::command::origin;
 use crate::exit::{Exit, Failure};
@@ -12,11 +12,10 @@ use crate::exit::{Exit, Failure};
 pub(super) fn perform(context: &Context, arguments: Fork) -> Result<Exit, Failure> {
     let Fork { run, at, set, input, answer, question, prompts, model, revision, allow_effects, .. } = arguments;
     let session = Session {
-        plugins: arguments.plugins,
+        with: RunWith { model: None, more: arguments.more, trust: arguments.trust },
         json: arguments.json,
         quiet: arguments.quiet,
         no_input: arguments.no_input,
-        trust: arguments.trust,
         ..Session::default()
     };
     let record = wait(context.host(HostArguments::default())?.journal().find(&run))?;

@@ -39,13 +39,10 @@ pub(super) fn perform(context: &Context, arguments: Listen) -> Result<Exit, Fail
     let listener = runtime.block_on(tokio::net::TcpListener::bind(arguments.address)).map_err(failed)?;
     let url = format!("http://{}", listener.local_addr().map_err(failed)?);
     let host = context.host(HostArguments {
-        plugins: arguments.plugins,
-        model: arguments.model,
-        trust: arguments.trust,
         starts_programs: true,
         quiet: true,
         callback_url: Some(url.clone()),
-        ..HostArguments::default()
+        ..arguments.with.into()
     })?;
     let cancel = CancellationToken::new();
     let session =
