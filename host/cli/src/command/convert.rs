@@ -3,12 +3,13 @@
 use hotcell_graph::diagnostic::render;
 use hotcell_runtime::{Loading, NotConverted, Which};
 
-use super::{Context, HostArguments, put_data};
+use super::{Context, HostArguments, check_output, put_data};
 use crate::arguments::Convert;
 use crate::exit::{Exit, Failure};
 use crate::untrusted::lines;
 
 pub(super) fn perform(context: &Context, arguments: Convert) -> Result<Exit, Failure> {
+    check_output(arguments.to.output.as_deref())?;
     let host = context.host(HostArguments {
         without_runs: true,
         // What a tool takes is written into the configuration, and only its server knows it.

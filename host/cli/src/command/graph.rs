@@ -2,12 +2,13 @@
 
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::{Context, HostArguments, put_data, wait};
+use super::{Context, HostArguments, check_output, put_data, wait};
 use crate::arguments::{Graph, PictureFormat};
 use crate::exit::{Exit, Failure};
 use crate::picture::{History, Picture};
 
 pub(super) fn perform(context: &Context, arguments: Graph) -> Result<Exit, Failure> {
+    check_output(arguments.to.output.as_deref())?;
     let host =
         context.host(HostArguments { without_runs: arguments.run.is_none(), ..arguments.more.clone().into() })?;
     let record = arguments.run.as_deref().map(|name| wait(host.journal().find(name))).transpose()?;

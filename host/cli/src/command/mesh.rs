@@ -2,7 +2,7 @@
 
 use hotcell_runtime::{CancellationToken, EvolveError, EvolveSettings};
 
-use super::{Context, HostArguments, put_data};
+use super::{Context, HostArguments, check_output, put_data};
 use crate::arguments::{Evolve, Mesh};
 use crate::exit::{Exit, Failure};
 use crate::stop;
@@ -13,6 +13,8 @@ pub(super) fn perform(context: &Context, arguments: Mesh) -> Result<Exit, Failur
 }
 
 fn evolve(context: &Context, arguments: Evolve) -> Result<Exit, Failure> {
+    // The search takes long, and what it found would be lost.
+    check_output(arguments.to.output.as_deref())?;
     let host = context.host(HostArguments { starts_programs: true, without_runs: true, ..arguments.with.into() })?;
     let agent = context.load(|| host.load(&arguments.path))?;
     context.screen.worked();

@@ -217,8 +217,26 @@ fn print_data(text: &str) -> Result<(), Failure> {
 /// Writes data to a file, or as [`print_data`] does where none is named.
 fn put_data(text: &str, file: Option<&Path>) -> Result<(), Failure> {
     let Some(file) = file else { return print_data(text) };
-    std::fs::write(file, text)
-        .map_err(|error| Failure::failed(format!("`{}` cannot be written: {error}", file.display())))
+    std::fs::write(file, text).map_err(|error| unwritable(file, &error))
+}
+
+/// Finds out whether [`put_data`] will be able to write a file, before the work begins whose result it gets. What is in the file stays
+/// there, and one that is not there is not made.
+fn check_output(file: Option<&Path>) -> Result<(), Failure> {
+    let Some(file) = file else { return Ok(()) };
+    let checked = match std::fs::metadata(file) {
+        // A pipe or a device may already do something when it is opened.
+        Ok(metadata) if !metadata.is_file() && !metadata.is_dir() => Ok(()),
+        Ok(_) => file.canonicalize().and_then(|file| hotcell_files::open_own(&file)).map(drop),
+        // A link to a file that is to be made.
+        Err(_) if file.is_symlink() => Ok(()),
+        Err(_) => hotcell_files::open_own(file).and_then(|_| std::fs::remove_file(file)),
+    };
+    checked.map_err(|error| unwritable(file, &error))
+}
+
+fn unwritable(file: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("`{}` cannot be written: {error}", file.display()))
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {
