@@ -1,18 +1,19 @@
 //! Installing the tools of a language once for all plugins of this machine, in a folder of hotcell's own.
 //!
-//! What makes components of JavaScript is 400 MB; a project that has it in its own `node_modules` or `.venv` uses that.
+//! What makes components of JavaScript is 400 MB; a project that has it in its own `node_modules` or `.venv` uses that. A virtual
+//! environment knows where it is, so it is made where it stays, under a lock, and counts once it is complete.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::failure::BuildError;
-use crate::shared::{COMPONENTIZE_JS, COMPONENTIZE_PY, ESBUILD, Shared, TYPESCRIPT, ZIGLANG, environment_pythons};
+use crate::shared::{
+    COMPLETE, COMPONENTIZE_JS, COMPONENTIZE_PY, ESBUILD, Shared, TYPESCRIPT, ZIGLANG, environment_pythons, is_complete,
+};
 use crate::tools::{Tools, run};
-
-/// What is there when everything is.
-const COMPLETE: &str = "complete";
 
 /// Something that a person who waits may want to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +23,12 @@ pub enum SetupEvent {
         /// The command, as a person would type it.
         command: String,
     },
+    /// Another process installs the same tools; this one waits until it has ended.
+    Waiting,
 }
 
 /// Installs what projects of a language share, and gives the folder; none for Rust, whose toolchain has its own.
-/// Where it is there already, nothing is done.
+/// Where it is there already, nothing is done. Several processes may do it at once: one installs, and the others wait for it.
 ///
 /// # Errors
 ///
@@ -38,17 +41,26 @@ pub fn setup(shared: Shared, tools: &Tools, events: &mut dyn FnMut(SetupEvent)) 
         installer(&rustup, &["target", "add", "wasm32-wasip2"], Path::new("."), tools, events)?;
         return Ok(None);
     }
-    let Some(folder) = tools.shared(shared) else {
+    let Some(folder) = tools.place_of(shared) else {
         return Err(missing("a folder for shared tools", "set `HOME`, or `XDG_DATA_HOME`"));
     };
-    if folder.join(COMPLETE).is_file() {
+    if is_complete(&folder) {
         return Ok(Some(folder));
     }
     let failed = |action, source| BuildError::Io { action, path: folder.clone(), source };
+    if let Some(around) = folder.parent() {
+        fs::create_dir_all(around).map_err(|source| failed("create", source))?;
+    }
+    let lock = folder.with_file_name(format!("{}.lock", shared.folder()));
+    let _lock = exclusive(&lock, events).map_err(|source| BuildError::Io { action: "lock", path: lock, source })?;
+    // Whoever had the lock before may have installed everything.
+    if is_complete(&folder) {
+        return Ok(Some(folder));
+    }
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|source| failed("remove", source))?;
     }
-    fs::create_dir_all(&folder).map_err(|source| failed("create", source))?;
+    fs::create_dir(&folder).map_err(|source| failed("create", source))?;
     match shared {
         Shared::JavaScript => packages(&folder, tools, events)?,
         Shared::Python => environment(&folder, &format!("componentize-py=={COMPONENTIZE_PY}"), tools, events)?,
@@ -56,6 +68,19 @@ pub fn setup(shared: Shared, tools: &Tools, events: &mut dyn FnMut(SetupEvent)) 
     }
     fs::write(folder.join(COMPLETE), "").map_err(|source| failed("write", source))?;
     Ok(Some(folder))
+}
+
+/// Waits until nobody else has the lock, which is the operating system's and ends with the process that has it. Its file stays:
+/// whoever waits has opened it.
+fn exclusive(path: &Path, events: &mut dyn FnMut(SetupEvent)) -> io::Result<File> {
+    let file = hotcell_files::open_own(path)?;
+    match file.try_lock() {
+        Ok(()) => return Ok(file),
+        Err(TryLockError::WouldBlock) => events(SetupEvent::Waiting),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    file.lock()?;
+    Ok(file)
 }
 
 fn environment(

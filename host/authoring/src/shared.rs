@@ -10,6 +10,14 @@ pub(crate) const ESBUILD: &str = "0.28.2";
 pub(crate) const TYPESCRIPT: &str = "7.0.2";
 pub(crate) const ZIGLANG: &str = "0.17.1";
 
+/// What is in a folder of tools when everything is.
+pub(crate) const COMPLETE: &str = "complete";
+
+/// Whether everything is in a folder of tools.
+pub(crate) fn is_complete(folder: &Path) -> bool {
+    folder.join(COMPLETE).is_file()
+}
+
 /// Tools that projects share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shared {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::failure::BuildError;
-use crate::shared::Shared;
+use crate::shared::{Shared, is_complete};
 
 /// Characters of a program's output that an error shows, from its end.
 const SHOWN_OUTPUT: usize = 8_000;
@@ -41,9 +41,14 @@ impl Tools {
         self
     }
 
-    /// Where the shared tools of a language are or go; none where there is no place for them.
-    pub(crate) fn shared(&self, language: Shared) -> Option<PathBuf> {
+    /// Where the shared tools of a language go; none where there is no place for them.
+    pub(crate) fn place_of(&self, language: Shared) -> Option<PathBuf> {
         self.shared.as_ref().map(|folder| folder.join(language.folder()))
+    }
+
+    /// Where the shared tools of a language are; none as long as something of them is missing.
+    pub(crate) fn shared(&self, language: Shared) -> Option<PathBuf> {
+        self.place_of(language).filter(|folder| is_complete(folder))
     }
 
     pub(crate) fn wasi_sdk(&self) -> Option<&Path> {

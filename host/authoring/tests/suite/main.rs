@@ -5,3 +5,5 @@ mod build;
 mod c_json;
 mod missing_tools;
 mod new;
+#[cfg(unix)]
+mod setup;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hotcell_authoring::{BuildError, Kind, Language, NewPlugin, Tools, build_with, new};
 
-fn project(language: Language) -> tempfile::TempDir {
+pub(super) fn project(language: Language) -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     new(&NewPlugin { directory: folder.path().to_owned(), name: "weather".to_owned(), kind: Kind::Tool, language })
         .expect("a project");
@@ -36,7 +36,7 @@ fn without_any_program_every_language_says_what_to_install() {
 
 /// Programs that only print something.
 #[cfg(unix)]
-fn programs(scripts: &[(&str, &str)]) -> (tempfile::TempDir, Tools) {
+pub(super) fn programs(scripts: &[(&str, &str)]) -> (tempfile::TempDir, Tools) {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir().expect("a folder");

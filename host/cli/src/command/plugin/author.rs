@@ -55,9 +55,11 @@ pub(super) fn setup(context: &Context, language: &str) -> Result<Exit, Failure> 
     let Some(language) = Language::ALL.into_iter().find(|known| known.word() == language) else {
         return Err(Failure::refused(format!("there is no language `{}`", one_line(language, 100))));
     };
-    let mut tell = |event: SetupEvent| {
-        let SetupEvent::Running { command } = event;
-        context.screen.working(&format!("running `{}`", one_line(&command, 200)));
+    let mut tell = |event: SetupEvent| match event {
+        SetupEvent::Running { command } => {
+            context.screen.working(&format!("running `{}`", one_line(&command, 200)));
+        }
+        SetupEvent::Waiting => context.screen.working("waiting for another process that installs the same tools"),
     };
     let folder = hotcell_authoring::setup(Shared::of(language), &tools(), &mut tell);
     context.screen.worked();
