@@ -48,6 +48,7 @@ mod told_runs;
 mod view;
 mod watch;
 mod webhooks;
+mod whereabouts;
 
 pub use access::Keys;
 pub use access::oidc::{OidcSettings, TenantOf};

@@ -89,7 +89,7 @@ fn webhook_config<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         other => (None, other),
     };
     if elsewhere.is_some() {
-        reading.no_effect(&mut of_one, "inbound_endpoint", "answers arrive at `/webhook/NAME`");
+        reading.no_effect(&mut of_one, "inbound_endpoint", "answers arrive below `/webhook/`");
     }
     let token = of_one.text("inbound_auth_token", Optional);
     if let Some(token) = &token

@@ -7,6 +7,8 @@ use hotcell_runtime::diagnostic::Severity;
 use hotcell_runtime::leafmesh::variables_of;
 use hotcell_runtime::{Host, LoadFailure};
 
+use crate::whereabouts::without_whereabouts;
+
 /// Errors that are told of one agent.
 const MOST: usize = 20;
 /// The shortest value of a variable that is looked for in messages.
@@ -59,30 +61,5 @@ pub(crate) fn in_words(host: &Host, path: &Path, failure: &LoadFailure) -> Strin
     if left_out > 0 {
         words.push(format!("and {left_out} more errors"));
     }
-    without_folders(words.join("\n"), path)
-}
-
-/// A text without the folders in which a file lies.
-fn without_folders(text: String, path: &Path) -> String {
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let mut text = text;
-    for path in [real.as_path(), path] {
-        let folders = path.ancestors().filter(|folder| folder.components().count() > 1);
-        for folder in folders {
-            text = text.replace(&format!("{}/", folder.display()), "").replace(&folder.display().to_string(), ".");
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn where_files_are_is_not_said() {
-        let text = "`/srv/agents/desk/x.js` is missing, `/srv/agents/other/y` too, in `/srv/agents`".to_owned();
-        let said = without_folders(text, Path::new("/srv/agents/desk/graph.yaml"));
-        assert_eq!(said, "`x.js` is missing, `other/y` too, in `.`");
-    }
+    without_whereabouts(&words.join("\n"), path)
 }

@@ -23,6 +23,7 @@ use super::{feed, schedule};
 use crate::api::extract::{Json, read};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
+use crate::whereabouts::without_whereabouts;
 
 /// The fact that holds the settings as they were changed, with the text of the file of which they were made.
 const CHANGED: &str = "config";
@@ -35,8 +36,8 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(validate)).routes(routes!(patch, put))
 }
 
-/// Messages as others may see them: without the values of variables.
-fn messages(server: &Server, text: &str, diagnostics: &[Diagnostic], severity: Severity) -> Vec<String> {
+/// Messages as others may see them: without the values of variables, and without the places of files.
+fn messages(server: &Server, mesh: &Mesh, text: &str, diagnostics: &[Diagnostic], severity: Severity) -> Vec<String> {
     let variables: Vec<(String, String)> = variables_of(text)
         .into_iter()
         .filter_map(|name| Some((format!("${{{name}}}"), server.variable(&name)?)))
@@ -49,7 +50,7 @@ fn messages(server: &Server, text: &str, diagnostics: &[Diagnostic], severity: S
             let help = diagnostic.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
             let message = format!("{place}{}{help}", diagnostic.message);
             let message = variables.iter().fold(message, |message, (name, value)| message.replace(value, name));
-            message.replace(UNSET, "")
+            without_whereabouts(&message.replace(UNSET, ""), &mesh.agent.file)
         })
         .collect()
 }
@@ -83,8 +84,8 @@ async fn validate(State(server): State<Server>, request: Request) -> Result<Resp
         Ok(_) => vec![Diagnostic::error("it is no mesh")],
         Err(failure) => failure.diagnostics,
     };
-    let errors = messages(&server, &text, &diagnostics, Severity::Error);
-    let warnings = messages(&server, &text, &diagnostics, Severity::Warning);
+    let errors = messages(&server, mesh, &text, &diagnostics, Severity::Error);
+    let warnings = messages(&server, mesh, &text, &diagnostics, Severity::Warning);
     let body = json!({ "valid": errors.is_empty(), "errors": errors, "warnings": warnings });
     Ok(documented(StatusCode::OK, body))
 }
@@ -244,7 +245,7 @@ pub(super) async fn apply(
     let text = config.to_string();
     let loaded = server.runs().host().load_text_async(&mesh.agent, text.clone()).await;
     let agent = loaded.map_err(|failure| {
-        let errors = messages(server, &text, &failure.diagnostics, Severity::Error);
+        let errors = messages(server, mesh, &text, &failure.diagnostics, Severity::Error);
         let detail = format!("the mesh would not load with that, and nothing was changed: {}", errors.join("; "));
         Problem::unprocessable(detail).with("errors", json!(errors))
     })?;
