@@ -13,6 +13,7 @@ use crate::agent::{Agent, LoadFailure, Loading, Which};
 use crate::context::LoadContext;
 use crate::host::{Host, HostError};
 use crate::load;
+use crate::revision::RevisionError;
 use crate::revision::changes::changes;
 
 /// Files that are looked at in a folder whose agent cannot be loaded, or in a folder of plugins.
@@ -239,21 +240,30 @@ impl Host {
                 false => Err((Unsettled::Changing(changed), Freshness::default())),
             }
         };
-        let failed = |reason: String| {
-            let failure = LoadFailure::from(Diagnostic::error(format!("loading failed: {reason}")));
-            (Unsettled::from(failure), Freshness::near(self.context(), &near))
-        };
         let loaded = self.context().connections().blocking(load).await;
-        let (agent, fresh) = loaded.unwrap_or_else(|reason| Err(failed(reason.to_string())))?;
+        let (agent, fresh) = match loaded {
+            Ok(loaded) => loaded?,
+            Err(reason) => return Err(self.not_loaded(near, reason.to_string()).await),
+        };
         // Runs that go on later need the components as they were, and somebody may replace them before the first one begins.
         let has_components = agent.revision.as_ref().is_some_and(|revision| !revision.manifest.components().is_empty());
         if has_components && let Err(error) = self.keep(&agent).await {
-            return match error {
-                HostError::Unkept(_) => Err((Unsettled::Changing(vec![error.to_string()]), Freshness::default())),
-                error => Err(failed(error.to_string())),
-            };
+            return Err(match error {
+                HostError::Unkept(RevisionError::ComponentChanged(_)) => {
+                    (Unsettled::Changing(vec![error.to_string()]), Freshness::default())
+                }
+                error => self.not_loaded(near, error.to_string()).await,
+            });
         }
         Ok((agent, fresh))
+    }
+
+    /// What is said where something else than its files keeps an agent from being loaded, with everything near it.
+    async fn not_loaded(&self, path: PathBuf, reason: String) -> (Unsettled, Freshness) {
+        let failure = LoadFailure::from(Diagnostic::error(format!("loading failed: {reason}")));
+        let context = self.context().clone();
+        let near = self.context().connections().blocking(move || Freshness::near(&context, &path)).await;
+        (Unsettled::from(failure), near.unwrap_or_default())
     }
 }
 

@@ -32,6 +32,9 @@ pub enum RevisionError {
     /// A component is not what it was when the agent was loaded
     #[error("`{file}` was changed after the agent was loaded; load it again", file = .0.display())]
     ComponentChanged(PathBuf),
+    /// The work that reads components ended before they were read
+    #[error("the components of the agent cannot be read: {0}")]
+    Unread(String),
 }
 
 impl AgentRevision {

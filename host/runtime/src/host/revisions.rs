@@ -5,8 +5,10 @@ use hotcell_graph::diagnostic::Diagnostic;
 use hotcell_journal::{Fact, RunRecord};
 
 use super::{Host, HostError, Session};
-use crate::agent::Agent;
+use crate::agent::{Agent, LoadFailure};
+use crate::context::LoadContext;
 use crate::load;
+use crate::revision::RevisionError;
 use crate::revision::changes::changes;
 use crate::revision::kept::kept;
 
@@ -35,10 +37,17 @@ impl Host {
     /// # Errors
     /// When a component was changed since it was loaded, or the journal fails.
     pub(crate) async fn keep(&self, agent: &Agent) -> Result<(), HostError> {
-        if let Some(revision) = &agent.revision {
-            self.0.journal.keep(&revision.collect()?).await?;
-        }
-        Ok(())
+        let Some(revision) = agent.revision.clone() else { return Ok(()) };
+        let has_components = !revision.manifest.components().is_empty();
+        let collected = match has_components {
+            false => revision.collect()?,
+            // They are read, which may be many megabytes.
+            true => {
+                let collected = self.context().connections().blocking(move || revision.collect()).await;
+                collected.map_err(|reason| RevisionError::Unread(reason.to_string()))??
+            }
+        };
+        Ok(self.0.journal.keep(&collected).await?)
     }
 
     /// What a run goes on with, which is told to the session where it is not simply what the files say.
@@ -78,21 +87,20 @@ impl Host {
         record: &RunRecord,
         choice: &RevisionChoice,
     ) -> Result<(Agent, Option<String>), HostError> {
-        let run = record.id.to_string();
         let own = record.revision.as_deref();
         Ok(match choice {
             RevisionChoice::Current => {
-                let agent = self.load_of(record).map_err(|failure| HostError::Load { run, failure })?;
+                let agent = self.load_now(record).await?;
                 self.keep(&agent).await?;
                 let digest = agent.revision.as_ref().map(|revision| revision.digest.clone());
                 (agent, digest)
             }
             RevisionChoice::Own => match own.or(record.header.kept.then_some(&record.header.digest)) {
                 Some(digest) => (self.load_revision(record, digest).await?, Some(digest.to_owned())),
-                None => (self.load_of(record).map_err(|failure| HostError::Load { run, failure })?, None),
+                None => (self.load_now(record).await?, None),
             },
             RevisionChoice::Digest(wanted) => {
-                let digest = named(run, wanted, self.revisions_of(record).await?)?;
+                let digest = named(record.id.to_string(), wanted, self.revisions_of(record).await?)?;
                 (self.load_revision(record, &digest).await?, Some(digest))
             }
         })
@@ -100,14 +108,27 @@ impl Host {
 
     /// The agent of a run as a revision kept it.
     async fn load_revision(&self, record: &RunRecord, digest: &str) -> Result<Agent, HostError> {
-        let run = record.id.to_string();
-        let kept = kept(&**self.journal(), digest, &self.context().connections())
-            .await
-            .map_err(|cause| HostError::Revision { run: run.clone(), digest: digest.to_owned(), cause })?;
+        let unusable = |cause| HostError::Revision { run: record.id.to_string(), digest: digest.to_owned(), cause };
+        let kept = kept(&**self.journal(), digest, &self.context().connections()).await.map_err(unusable)?;
+        self.loaded_for(record, move |context| load::load_revision(context, kept)).await
+    }
+
+    /// The agent of a run as its files are now.
+    async fn load_now(&self, record: &RunRecord) -> Result<Agent, HostError> {
+        let source = record.header.source.clone();
+        self.loaded_for(record, move |context| load::load_source(context, &source)).await
+    }
+
+    /// Loads the agent of a run where that may wait for files and servers.
+    async fn loaded_for(
+        &self,
+        record: &RunRecord,
+        load: impl FnOnce(&LoadContext) -> Result<Agent, LoadFailure> + Send + 'static,
+    ) -> Result<Agent, HostError> {
         let context = self.context().clone();
-        let loaded = self.context().connections().blocking(move || load::load_revision(&context, kept)).await;
+        let loaded = self.context().connections().blocking(move || load(&context)).await;
         let loaded = loaded.unwrap_or_else(|reason| Err(Diagnostic::error(format!("loading failed: {reason}")).into()));
-        loaded.map_err(|failure| HostError::Load { run, failure })
+        loaded.map_err(|failure| HostError::Load { run: record.id.to_string(), failure })
     }
 
     /// The revisions that a run began and went on with, in this order.

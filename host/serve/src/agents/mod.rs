@@ -27,7 +27,7 @@ use crate::store::{Store, StoreError};
 /// The agents that are served, by what runs name them by.
 pub(crate) struct Agents {
     host: Host,
-    roots: Vec<Root>,
+    roots: Arc<[Root]>,
     store: Store,
     now: RwLock<Arc<Served>>,
     /// Held while it is looked what was changed
@@ -80,6 +80,7 @@ impl Agents {
             sent::recover(&sent.path).map_err(|cause| LoadError::Sent { path: sent.path.clone(), cause })?;
         }
         let (written, sending, deciding) = Default::default();
+        let roots = roots.into();
         let agents = Agents { host, roots, store, now, refreshing, written, sending, deciding };
         let Loaded { clashes, .. } = agents.refresh().await?;
         match clashes.into_iter().next() {
@@ -161,12 +162,15 @@ impl Agents {
     }
 
     /// The folders in which something can change that concerns what is served.
-    fn folders(&self) -> BTreeSet<PathBuf> {
-        let now = self.now();
-        let roots = self.roots.iter().flat_map(|root| watch::below(&root.path));
-        let all = roots.chain(now.units.values().flat_map(|unit| unit.fresh.folders()));
-        // One folder by two ways is watched once.
-        all.map(|folder| folder.canonicalize().unwrap_or(folder)).collect()
+    async fn folders(&self) -> BTreeSet<PathBuf> {
+        let (now, roots) = (self.now(), self.roots.clone());
+        let find = move || {
+            let roots = roots.iter().flat_map(|root| watch::below(&root.path));
+            let all = roots.chain(now.units.values().flat_map(|unit| unit.fresh.folders()));
+            // One folder by two ways is watched once.
+            all.map(|folder| folder.canonicalize().unwrap_or(folder)).collect()
+        };
+        tokio::task::spawn_blocking(find).await.unwrap_or_default()
     }
 }
 
@@ -185,6 +189,10 @@ pub(crate) enum LoadError {
 
 /// Whether a file lies below a folder, however one comes there.
 fn lies_below(file: &str, folder: &Path) -> bool {
-    let folder = folder.canonicalize().or_else(|_| std::path::absolute(folder));
-    folder.is_ok_and(|folder| Path::new(file).starts_with(folder))
+    real(folder).is_some_and(|folder| Path::new(file).starts_with(folder))
+}
+
+/// Where a folder is, links followed.
+fn real(folder: &Path) -> Option<PathBuf> {
+    folder.canonicalize().or_else(|_| std::path::absolute(folder)).ok()
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use hotcell_graph::diagnostic::{Diagnostic, render};
-use hotcell_runtime::{Agent, Discovered, Unsettled, discover};
+use hotcell_runtime::{Agent, Discovered, Freshness, LoadFailure, Unsettled, discover};
 
 use super::trouble::Trouble;
 use super::unit::{self, Tried, Unit};
-use super::{Agents, Served, lies_below};
+use super::{Agents, Root, Served, real};
 use crate::store::StoreError;
 
 /// Files that are loaded side by side.
@@ -58,6 +58,133 @@ struct Found {
     lost: Option<String>,
 }
 
+/// A file after it was loaded again: what cannot be loaded leaves what was served before.
+fn exchanged(
+    known: Option<&Arc<Unit>>,
+    root: usize,
+    found: &Discovered,
+    Settled { tried, trouble, is_held }: Settled,
+    loaded: &mut Loaded,
+) -> Unit {
+    loaded.is_held = loaded.is_held.max(is_held);
+    let agents = known.map(|known| known.agents.clone()).unwrap_or_default();
+    let mut unit = Unit { id: found.id.clone(), root, agents, fresh: tried.fresh, is_due: false, trouble: None };
+    match tried.result {
+        Ok(agents) => {
+            let before: HashMap<&str, &Arc<Agent>> = unit.agents.iter().map(|(id, agent)| (&**id, agent)).collect();
+            let agent = |(id, agent): (String, Agent)| {
+                // What it has compiled and opened serves on, unless that hangs on more than the revision.
+                let same = before.get(&*id).filter(|before| {
+                    before.digest() == agent.digest()
+                        && known.is_some_and(|known| known.fresh.has_same_servers(&unit.fresh))
+                });
+                let agent = same.map_or_else(|| Arc::new(agent), |same| (*same).clone());
+                (id, agent)
+            };
+            let agents = agents.into_iter().map(agent).collect();
+            unit.agents = agents;
+        }
+        Err(changing @ Unsettled::Changing(_)) => {
+            loaded.is_unsettled |= unit.fresh.is_empty();
+            unit.trouble = known.and_then(|known| known.trouble.clone());
+            unit.is_due = true;
+            if unit.agents.is_empty() && unit.trouble.is_none() {
+                let failure = Some(Diagnostic::error(changing.to_string()).into());
+                let trouble = Trouble { failure, ..Trouble::new("its files are being changed") };
+                unit.trouble = Some(Arc::new(trouble));
+            }
+        }
+        Err(Unsettled::Failed(_)) => unit.trouble = trouble,
+    }
+    unit
+}
+
+/// What below the roots is as it was, and what has to be loaded again.
+struct Sorted {
+    units: BTreeMap<PathBuf, Arc<Unit>>,
+    again: Vec<(usize, Discovered)>,
+    /// Where the roots are, links followed
+    places: Vec<PathBuf>,
+}
+
+/// Looks which files are as they were. It waits for the file system.
+fn sort(before: &Served, roots: &[Root]) -> Sorted {
+    let mut units: BTreeMap<PathBuf, Arc<Unit>> = BTreeMap::new();
+    let mut again: Vec<(usize, Discovered)> = Vec::new();
+    for found in look(roots) {
+        // The same file may be reached by way of two roots.
+        let new = found.agents.into_iter().filter(|one| !units.contains_key(&one.path));
+        let new: Vec<Discovered> = new.filter(|one| again.iter().all(|(_, other)| other.path != one.path)).collect();
+        for one in new {
+            match before.units.get(&one.path) {
+                Some(unit) if unit.id == one.id && unit.fresh.is_current() && !unit.must_be_tried() => {
+                    units.insert(one.path, unit.clone());
+                }
+                _ => again.push((found.root, one)),
+            }
+        }
+        let own = before.units.iter().filter(|(_, unit)| unit.root == found.root);
+        for (path, unit) in own {
+            if units.contains_key(path) || again.iter().any(|(_, one)| one.path == *path) {
+                continue;
+            }
+            let there = match (&found.lost, unit.agents.first()) {
+                (Some(reason), _) => There::Unknown(reason.clone()),
+                (None, Some((_, agent))) => there(&agent.file, &roots[found.root].path),
+                // It never was one that can be served.
+                (None, None) => There::No,
+            };
+            match there {
+                There::Unknown(reason) => drop(units.insert(path.clone(), Arc::new(unit.lost(&reason)))),
+                // It looks like no agent any more, for instance because half of it is missing.
+                There::Yes => match unit.fresh.is_current() && !unit.must_be_tried() {
+                    true => drop(units.insert(path.clone(), unit.clone())),
+                    false => again.push((found.root, Discovered { id: unit.id.clone(), path: path.clone() })),
+                },
+                There::No => {}
+            }
+        }
+    }
+    let places = roots.iter().filter_map(|root| real(&root.path)).collect();
+    Sorted { units, again, places }
+}
+
+/// What there is below the roots.
+fn look(roots: &[Root]) -> Vec<Found> {
+    let sent: Vec<PathBuf> =
+        roots.iter().filter(|root| root.is_sent).filter_map(|root| root.path.canonicalize().ok()).collect();
+    // What was sent is not what somebody named, also if it lies below a folder that somebody named.
+    let was_sent = |path: &Path| path.canonicalize().is_ok_and(|path| sent.iter().any(|sent| path.starts_with(sent)));
+    let is_sent = |root: &Path| root.canonicalize().is_ok_and(|root| sent.contains(&root));
+    let look = |(root, Root { path, .. }): (usize, &Root)| {
+        // A folder that cannot be read looks like an empty one.
+        let lost = match std::fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => std::fs::read_dir(path).err(),
+            Ok(_) => None,
+            Err(error) => Some(error),
+        };
+        let lost = lost.map(|error| match error.kind() {
+            ErrorKind::NotFound => "its folder is not there any more, and it is served as it was".to_owned(),
+            _ => format!("its folder cannot be read, and it is served as it was: {error}"),
+        });
+        let mut agents = if lost.is_some() { Vec::new() } else { discover(path) };
+        if !is_sent(path) {
+            agents.retain(|agent| !was_sent(&agent.path));
+        }
+        Found { root, agents, lost }
+    };
+    roots.iter().enumerate().map(look).collect()
+}
+
+/// A file that was loaded again, and what is said of it.
+struct Settled {
+    tried: Tried,
+    /// Why it cannot be loaded
+    trouble: Option<Arc<Trouble>>,
+    /// How long it is not loaded at most, because somebody writes a file of it
+    is_held: Option<Duration>,
+}
+
 impl Agents {
     /// Looks what was changed, and serves it from now on. What is under way ends with the revision that it began with.
     ///
@@ -66,61 +193,24 @@ impl Agents {
     pub(crate) async fn refresh(&self) -> Result<Loaded, StoreError> {
         let _refreshing = self.refreshing.lock().await;
         let before = self.now();
+        let (known, roots) = (before.clone(), self.roots.clone());
+        let Ok(sorted) = tokio::task::spawn_blocking(move || sort(&known, &roots)).await else {
+            // The process ends, or looking panicked, which is told elsewhere: what is served stays.
+            return Ok(Loaded { is_unsettled: true, ..Loaded::default() });
+        };
+        let Sorted { mut units, again, places } = sorted;
         let mut loaded = Loaded::default();
-        let mut units: BTreeMap<PathBuf, Arc<Unit>> = BTreeMap::new();
-        let mut again: Vec<(usize, Discovered)> = Vec::new();
-        for found in self.look().await {
-            // The same file may be reached by way of two roots.
-            let new = found.agents.into_iter().filter(|one| !units.contains_key(&one.path));
-            let new: Vec<Discovered> =
-                new.filter(|one| again.iter().all(|(_, other)| other.path != one.path)).collect();
-            for one in new {
-                match before.units.get(&one.path) {
-                    Some(unit) if unit.id == one.id && unit.fresh.is_current() && !unit.must_be_tried() => {
-                        units.insert(one.path, unit.clone());
-                    }
-                    _ => again.push((found.root, one)),
-                }
-            }
-            let own = before.units.iter().filter(|(_, unit)| unit.root == found.root);
-            for (path, unit) in own {
-                if units.contains_key(path) || again.iter().any(|(_, one)| one.path == *path) {
-                    continue;
-                }
-                let there = match (&found.lost, unit.agents.first()) {
-                    (Some(reason), _) => There::Unknown(reason.clone()),
-                    (None, Some((_, agent))) => there(&agent.file, &self.roots[found.root].path),
-                    // It never was one that can be served.
-                    (None, None) => There::No,
-                };
-                match there {
-                    There::Unknown(reason) => drop(units.insert(path.clone(), Arc::new(unit.lost(&reason)))),
-                    // It looks like no agent any more, for instance because half of it is missing.
-                    There::Yes => match unit.fresh.is_current() && !unit.must_be_tried() {
-                        true => drop(units.insert(path.clone(), unit.clone())),
-                        false => again.push((found.root, Discovered { id: unit.id.clone(), path: path.clone() })),
-                    },
-                    There::No => {}
-                }
-            }
-        }
         let tried = futures::stream::iter(again.into_iter().map(|(root, one)| async move {
             let tried = unit::load(&self.host, &one, !self.roots[root].is_sent).await;
-            (root, one, tried)
+            let settled = self.settled(&one.path, tried).await;
+            (root, one, settled)
         }));
         let mut tried = tried.buffer_unordered(SIDE_BY_SIDE);
-        while let Some((root, one, mut tried)) = tried.next().await {
-            // Somebody who wrote a file meanwhile is seen here.
-            let (written, longest) = self.written.now();
-            let half: Vec<String> = tried.fresh.those_of(&written).map(|file| file.display().to_string()).collect();
-            if !half.is_empty() {
-                loaded.is_held = loaded.is_held.max(longest);
-                tried.result = Err(Unsettled::Changing(half));
-            }
-            let unit = self.exchanged(before.units.get(&one.path), root, &one, tried, &mut loaded);
+        while let Some((root, one, settled)) = tried.next().await {
+            let unit = exchanged(before.units.get(&one.path), root, &one, settled, &mut loaded);
             units.insert(one.path, Arc::new(unit));
         }
-        let mut served = self.serve(&before, units, &mut loaded)?;
+        let mut served = self.serve(&before, units, &places, &mut loaded)?;
         served.clashes.clone_from(&loaded.clashes);
         loaded.is_changed = !served.is_like(&before);
         tell(&before, &served);
@@ -128,79 +218,28 @@ impl Agents {
         Ok(loaded)
     }
 
-    /// What there is below the roots.
-    async fn look(&self) -> Vec<Found> {
-        let roots: Vec<PathBuf> = self.roots.iter().map(|root| root.path.clone()).collect();
-        let sent: Vec<PathBuf> =
-            self.roots.iter().filter(|root| root.is_sent).filter_map(|root| root.path.canonicalize().ok()).collect();
-        let look = move || {
-            // What was sent is not what somebody named, also if it lies below a folder that somebody named.
-            let was_sent =
-                |path: &Path| path.canonicalize().is_ok_and(|path| sent.iter().any(|sent| path.starts_with(sent)));
-            let is_sent = |root: &Path| root.canonicalize().is_ok_and(|root| sent.contains(&root));
-            let look = |(root, path): (usize, PathBuf)| {
-                // A folder that cannot be read looks like an empty one.
-                let lost = match std::fs::metadata(&path) {
-                    Ok(metadata) if metadata.is_dir() => std::fs::read_dir(&path).err(),
-                    Ok(_) => None,
-                    Err(error) => Some(error),
-                };
-                let lost = lost.map(|error| match error.kind() {
-                    ErrorKind::NotFound => "its folder is not there any more, and it is served as it was".to_owned(),
-                    _ => format!("its folder cannot be read, and it is served as it was: {error}"),
-                });
-                let mut agents = if lost.is_some() { Vec::new() } else { discover(&path) };
-                if !is_sent(&path) {
-                    agents.retain(|agent| !was_sent(&agent.path));
-                }
-                Found { root, agents, lost }
+    /// A file that was loaded, if nobody wrote one of its files meanwhile, and what is said of it.
+    async fn settled(&self, path: &Path, mut tried: Tried) -> Settled {
+        let (host, written, path) = (self.host.clone(), self.written.clone(), path.to_owned());
+        let settle = move || {
+            let (written, longest) = written.now();
+            let half: Vec<String> = tried.fresh.those_of(&written).map(|file| file.display().to_string()).collect();
+            let is_held = longest.filter(|_| !half.is_empty());
+            if !half.is_empty() {
+                tried.result = Err(Unsettled::Changing(half));
+            }
+            let trouble = match &tried.result {
+                Err(Unsettled::Failed(failure)) => Some(Arc::new(Trouble::of(&host, &path, failure.clone()))),
+                _ => None,
             };
-            roots.into_iter().enumerate().map(look).collect()
+            Settled { tried, trouble, is_held }
         };
-        tokio::task::spawn_blocking(look).await.unwrap_or_default()
-    }
-
-    /// A file after it was loaded again: what cannot be loaded leaves what was served before.
-    fn exchanged(
-        &self,
-        known: Option<&Arc<Unit>>,
-        root: usize,
-        found: &Discovered,
-        tried: Tried,
-        loaded: &mut Loaded,
-    ) -> Unit {
-        let agents = known.map(|known| known.agents.clone()).unwrap_or_default();
-        let mut unit = Unit { id: found.id.clone(), root, agents, fresh: tried.fresh, is_due: false, trouble: None };
-        match tried.result {
-            Ok(agents) => {
-                let before: HashMap<&str, &Arc<Agent>> = unit.agents.iter().map(|(id, agent)| (&**id, agent)).collect();
-                let agent = |(id, agent): (String, Agent)| {
-                    // What it has compiled and opened serves on, unless that hangs on more than the revision.
-                    let same = before.get(&*id).filter(|before| {
-                        before.digest() == agent.digest()
-                            && known.is_some_and(|known| known.fresh.has_same_servers(&unit.fresh))
-                    });
-                    let agent = same.map_or_else(|| Arc::new(agent), |same| (*same).clone());
-                    (id, agent)
-                };
-                let agents = agents.into_iter().map(agent).collect();
-                unit.agents = agents;
-            }
-            Err(changing @ Unsettled::Changing(_)) => {
-                loaded.is_unsettled |= unit.fresh.is_empty();
-                unit.trouble = known.and_then(|known| known.trouble.clone());
-                unit.is_due = true;
-                if unit.agents.is_empty() && unit.trouble.is_none() {
-                    let failure = Some(Diagnostic::error(changing.to_string()).into());
-                    let trouble = Trouble { failure, ..Trouble::new("its files are being changed") };
-                    unit.trouble = Some(Arc::new(trouble));
-                }
-            }
-            Err(Unsettled::Failed(failure)) => {
-                unit.trouble = Some(Arc::new(Trouble::of(&self.host, &found.path, failure)));
-            }
-        }
-        unit
+        tokio::task::spawn_blocking(settle).await.unwrap_or_else(|error| {
+            let failure = LoadFailure::from(Diagnostic::error(format!("loading failed: {error}")));
+            let trouble = Trouble { failure: Some(failure.clone()), ..Trouble::new("loading failed") };
+            let tried = Tried { result: Err(failure.into()), fresh: Freshness::default() };
+            Settled { tried, trouble: Some(Arc::new(trouble)), is_held: None }
+        })
     }
 
     /// What is served of some files.
@@ -208,6 +247,7 @@ impl Agents {
         &self,
         before: &Served,
         units: BTreeMap<PathBuf, Arc<Unit>>,
+        places: &[PathBuf],
         loaded: &mut Loaded,
     ) -> Result<Served, StoreError> {
         let mut served = Served::default();
@@ -247,7 +287,7 @@ impl Agents {
         let gone = before.by_source.iter().chain(&before.retired);
         let gone = gone.filter(|(source, _)| !served.by_source.contains_key(*source));
         served.retired = gone.map(|(source, id)| (source.clone(), id.clone())).collect();
-        served.retired.retain(|source, _| self.roots.iter().any(|root| lies_below(source, &root.path)));
+        served.retired.retain(|source, _| places.iter().any(|place| Path::new(source).starts_with(place)));
         let new: Vec<(&str, &str)> = served
             .retired
             .iter()

@@ -107,7 +107,9 @@ impl Agents {
 
     /// Whether the agents of a folder can be loaded, and what they will be called.
     async fn check(&self, folder: &Path, id: &str) -> Result<Vec<String>, Problem> {
-        let found = discover(folder);
+        let place = folder.to_owned();
+        let found = tokio::task::spawn_blocking(move || discover(&place)).await;
+        let found = found.map_err(|error| Problem::internal(&error))?;
         if found.is_empty() {
             let detail = "there is no agent in the bundle: no file in a language that hotcell reads";
             return Err(Problem::unprocessable(detail).kind("no-agent", "The bundle has no agent"));

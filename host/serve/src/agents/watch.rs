@@ -41,7 +41,7 @@ async fn look_on(server: &Server) {
         Watching::Events => Files::new(server.agents().written.clone()),
     };
     let mut is_told = match &files {
-        Some(files) => files.watch(server.agents().folders()).await.is_told,
+        Some(files) => files.watch(server.agents().folders().await).await.is_told,
         None => false,
     };
     // What was changed between loading and watching was told to nobody.
@@ -72,7 +72,7 @@ async fn look_on(server: &Server) {
         let Loaded { is_unsettled, is_held, .. } = server.refresh().await;
         (is_due, held) = (is_unsettled, is_held);
         if let Some(files) = &files {
-            let watched = files.watch(server.agents().folders()).await;
+            let watched = files.watch(server.agents().folders().await).await;
             is_told = watched.is_told;
             // What came into a new folder before it was watched was told to nobody.
             is_due |= watched.is_more;
