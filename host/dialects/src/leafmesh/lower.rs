@@ -13,13 +13,12 @@ use hotcell_graph::{Key, List, Object, Reducer, Value};
 
 use super::lower_agent::Shaper;
 use super::schema::{Agent, AgentType, Communication, Condition, EntryPoint, Mesh, World};
-use super::shapes::{Field, Shape};
 use super::state::{
     BROUGHT, CALL, CALLED, CALLED_AGAIN, CALLED_WITH, CAME, DATA, EARLIER_FEED, ENTRY_NOUN, ENTRY_POINT, ERRORS,
     FAN_IN, FEED, FROM, HISTORY, LEFT_OUT, OUTPUT, OUTPUTS, SERVED, SESSION_ID, SPENT_BEFORE, post_node,
 };
 use super::wait::Wait;
-use super::{functions, learning, lower_agent, lower_feed};
+use super::{fitting, functions, learning, lower_agent, lower_feed};
 use crate::surroundings::Surroundings;
 
 /// The node with which a mesh begins. No agent can have this name.
@@ -240,17 +239,10 @@ fn called() -> Expression {
 /// An entry point with what its data has to be.
 pub(super) fn way(entry: &EntryPoint, mesh: &Mesh) -> Result<WayCase, String> {
     let target = mesh.agents.iter().find(|agent| agent.name == entry.target.value);
-    let structured = |(name, field): &(Key, Field)| {
-        let Shape::Structure(structure) = &field.shape else { return None };
-        let (_, structure) = mesh.structures.iter().find(|(known, _)| known == structure)?;
-        Some((name.clone(), structure.schema()))
-    };
-    let properties: Object = target.iter().flat_map(|agent| &agent.inputs).filter_map(structured).collect();
-    let fit = (!properties.is_empty()).then(|| {
-        let schema = [("type", Value::from("object")), ("properties", Value::Object(properties))];
-        let schema: Object = schema.into_iter().map(|(name, value)| (Key::from(name), value)).collect();
+    let schema = target.and_then(|agent| fitting::of_inputs(&agent.inputs, &mesh.structures));
+    let fit = schema.map(|schema| {
         let name = &entry.name.value;
-        Fit::new(schema.into()).map_err(|problem| {
+        Fit::new(schema).map_err(|problem| {
             format!("what the entry point `{name}` takes cannot be held against its data structures: {problem}")
         })
     });

@@ -5,6 +5,7 @@
 
 mod checks;
 mod cron;
+mod fitting;
 mod functions;
 pub mod genes;
 mod intent;

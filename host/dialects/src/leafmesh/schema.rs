@@ -5,11 +5,11 @@ use std::time::Duration;
 use hotcell_graph::diagnostic::Span;
 use hotcell_graph::ir::{CallLimits, Pattern, ToolChoice};
 use hotcell_graph::python::ObjectCondition;
-use hotcell_graph::{Key, List, Object, Value};
+use hotcell_graph::{Key, Object, Value};
 
 use super::mcp::McpServer;
 use super::settings::{BudgetSettings, ChannelSettings, Hidden, WakeUp, WebhookLimits, WebhookSettings};
-use super::shapes::{Field, Shape};
+use super::shapes::{Field, Shape, Structured, with_fields};
 use super::thoughts::Thoughts;
 use super::wait::Wait;
 use super::watching::{Evolution, ManagerSettings, Scenario};
@@ -338,16 +338,11 @@ pub(super) struct Structure {
 }
 
 impl Structure {
-    /// The JSON schema of its values.
-    pub(super) fn schema(&self) -> Value {
-        let Shape::Object(Some(properties)) = &self.field.shape else { return self.field.schema() };
-        let properties: Object = properties.iter().map(|(name, field)| (name.clone(), field.schema())).collect();
-        let required: List = self.required.iter().map(|name| Value::Text(name.clone())).collect();
-        let entries = [
-            ("type", Value::from("object")),
-            ("properties", Value::Object(properties)),
-            ("required", Value::List(required)),
-        ];
-        Value::Object(entries.into_iter().map(|(name, value)| (Key::from(name), value)).collect())
+    /// The JSON schema of its values, with what stands for each data structure that it names.
+    pub(super) fn schema_with(&self, structure: Structured<'_>) -> Value {
+        match &self.field.shape {
+            Shape::Object(Some(properties)) => with_fields(properties, &self.required, structure),
+            _ => self.field.schema_with(structure),
+        }
     }
 }

@@ -50,47 +50,82 @@ impl Field {
         }
     }
 
-    /// The JSON schema of its values.
+    /// Whether it is a data structure, or holds one.
+    pub(super) fn names_structure(&self) -> bool {
+        match &self.shape {
+            Shape::Structure(_) => true,
+            Shape::List(items) => items.as_ref().is_some_and(|items| items.names_structure()),
+            Shape::Object(fields) => fields.iter().flatten().any(|(_, field)| field.names_structure()),
+            Shape::Text | Shape::Number | Shape::Boolean | Shape::Broken => false,
+        }
+    }
+
+    /// The JSON schema of its values, where a data structure is any object.
     pub(super) fn schema(&self) -> Value {
-        let mut schema = Object::default();
-        let word = match &self.shape {
-            Shape::Text => "string",
-            Shape::Number => "number",
-            Shape::Boolean => "boolean",
-            Shape::List(items) => {
-                if let Some(items) = items {
-                    schema.insert("items", items.schema());
-                }
-                "array"
+        self.schema_with(&mut |_| of_type("object"))
+    }
+
+    /// The JSON schema of its values, with what stands for each data structure.
+    pub(super) fn schema_with(&self, structure: Structured<'_>) -> Value {
+        let schema = match &self.shape {
+            Shape::Text => of_type("string"),
+            Shape::Number => of_type("number"),
+            Shape::Boolean => of_type("boolean"),
+            Shape::List(None) => of_type("array"),
+            Shape::List(Some(items)) => {
+                object([("items", items.schema_with(structure)), ("type", Value::from("array"))])
             }
-            Shape::Object(Some(fields)) => return with_null(of_fields(fields), self.nullable),
-            Shape::Object(None) | Shape::Structure(_) | Shape::Broken => "object",
+            Shape::Object(Some(fields)) => of_fields_with(fields, structure),
+            Shape::Object(None) | Shape::Broken => of_type("object"),
+            Shape::Structure(name) => structure(name),
         };
-        schema.insert("type", Value::from(word));
-        with_null(schema.into(), self.nullable)
+        with_null(schema, self.nullable)
     }
 }
 
+/// What stands for a data structure in a JSON schema.
+pub(super) type Structured<'s> = &'s mut dyn FnMut(&Key) -> Value;
+
 /// The JSON schema of an object that has to have all of these.
 pub(super) fn of_fields(fields: &[(Key, Field)]) -> Value {
-    let required: List = fields.iter().map(|(name, _)| Value::Text(name.clone())).collect();
-    let properties: Object = fields.iter().map(|(name, field)| (name.clone(), field.schema())).collect();
-    let entries = [
+    of_fields_with(fields, &mut |_| of_type("object"))
+}
+
+fn of_fields_with(fields: &[(Key, Field)], structure: Structured<'_>) -> Value {
+    let required: Vec<Key> = fields.iter().map(|(name, _)| name.clone()).collect();
+    with_fields(fields, &required, structure)
+}
+
+/// The JSON schema of an object with these, of which it has to have those that are required.
+pub(super) fn with_fields(fields: &[(Key, Field)], required: &[Key], structure: Structured<'_>) -> Value {
+    let required: List = required.iter().map(|name| Value::Text(name.clone())).collect();
+    let properties: Object =
+        fields.iter().map(|(name, field)| (name.clone(), field.schema_with(&mut *structure))).collect();
+    object([
         ("type", Value::from("object")),
         ("properties", Value::Object(properties)),
         ("required", Value::List(required)),
-    ];
+    ])
+}
+
+/// The JSON schema of all values of a type.
+pub(super) fn of_type(word: &str) -> Value {
+    object([("type", Value::from(word))])
+}
+
+pub(super) fn object<const N: usize>(entries: [(&str, Value); N]) -> Value {
     Value::Object(entries.into_iter().map(|(key, value)| (Key::from(key), value)).collect())
 }
 
 fn with_null(schema: Value, nullable: bool) -> Value {
     match schema {
-        Value::Object(mut object) if nullable => {
+        schema if !nullable => schema,
+        Value::Object(mut object) if object.get("type").is_some() => {
             let word = object.get("type").cloned().unwrap_or_default();
             object.insert("type", Value::List([word, Value::from("null")].into_iter().collect()));
             Value::Object(object)
         }
-        schema => schema,
+        schema => object([("anyOf", Value::List([schema, of_type("null")].into_iter().collect()))]),
     }
 }
 
