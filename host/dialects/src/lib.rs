@@ -19,5 +19,5 @@ pub use remote::Remote;
 pub use surroundings::{
     AgentFolder, CALLBACK, Called, ComponentState, ComponentType, DeclaredComponent, DeclaredNode, DeclaredServer,
     FileState, Import, Imported, KnowledgeBase, MutualTls, OwnTool, PluginNodeState, SYNC, ServerState, ServerWay,
-    Surroundings, ToolMarks, ToolState, normal_name,
+    Surroundings, ToolMarks, ToolState, Unavailable, normal_name,
 };

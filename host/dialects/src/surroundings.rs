@@ -1,11 +1,13 @@
 //! What a front end may ask about the world around a source file.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hotcell_graph::Value;
 use hotcell_graph::ir::{PluginNodeKind, Retry};
+use thiserror::Error;
 
 /// The world around a source file, as far as checks need it. Whoever loads the file answers; front ends do no I/O.
 ///
@@ -57,7 +59,7 @@ pub trait Surroundings {
 
     /// The names of the functions that a module of the project's code defines; none if there is no such module. The error is why it
     /// cannot be used.
-    fn functions(&self, module: &str) -> Result<Vec<String>, String> {
+    fn functions(&self, module: &str) -> Result<Vec<String>, Unavailable> {
         let _ = module;
         Ok(Vec::new())
     }
@@ -90,7 +92,7 @@ pub trait Surroundings {
     fn component(&self, plugin: &str, component_type: &str) -> ComponentState;
 
     /// The tools that files of the agent's own folder define, in their order. The error says what is wrong with such a file.
-    fn own_tools(&self) -> Result<Vec<OwnTool>, String>;
+    fn own_tools(&self) -> Result<Vec<OwnTool>, Unavailable>;
 
     /// Whether a tool runs commands in hotcell's own sealed shell.
     fn is_sealed_shell(&self, _tool: &str) -> bool {
@@ -128,8 +130,8 @@ pub trait Surroundings {
 
     /// Sets up a component that comes with hotcell as the source describes it; from now on its tools are found under
     /// [`DeclaredComponent::tool`]. The error says why that cannot be.
-    fn declare_component(&self, component: &DeclaredComponent) -> Result<(), String> {
-        Err(format!("the component `{}` cannot be set up here", component.component))
+    fn declare_component(&self, component: &DeclaredComponent) -> Result<(), Unavailable> {
+        Err(Unavailable::new(format_args!("the component `{}` cannot be set up here", component.component)))
     }
 
     /// The full names of the node types with this name that plugins offer.
@@ -145,7 +147,7 @@ pub trait Surroundings {
     ///
     /// # Errors
     /// When there is none that can be read, with the reason.
-    fn skill(&self, name: &str) -> Result<(String, Arc<str>), String> {
+    fn skill(&self, name: &str) -> Result<(String, Arc<str>), Unavailable> {
         let path = format!("skills/{name}/SKILL.md");
         Ok((path.clone(), self.read(&path, None)?))
     }
@@ -161,12 +163,12 @@ pub trait Surroundings {
     /// The text of a file that the source names, relative to the source's own folder or absolute; it may be anywhere, or
     /// only below the folder `within`. A path that is the address of a web server (`https://...`) is fetched if that is
     /// granted. The error is why there is no text.
-    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String>;
+    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, Unavailable>;
 
     /// The path on this machine of a file with a key or a certificate that the source names. It need not be there yet. The error
     /// says why the source may not name it, and what would allow it.
-    fn key_file(&self, path: &str) -> Result<PathBuf, String> {
-        Err(format!("`{path}` cannot be read from here"))
+    fn key_file(&self, path: &str) -> Result<PathBuf, Unavailable> {
+        Err(Unavailable::new(format_args!("`{path}` cannot be read from here")))
     }
 
     /// The value of a variable of the environment.
@@ -179,6 +181,18 @@ pub trait Surroundings {
 
     /// Whether a plugin of that name guards the agent with hooks.
     fn hook(&self, name: &str) -> bool;
+}
+
+/// Why something around a source file is not to be had, in words that a diagnostic can have.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Unavailable(String);
+
+impl Unavailable {
+    /// With this reason.
+    pub fn new(reason: impl fmt::Display) -> Self {
+        Unavailable(reason.to_string())
+    }
 }
 
 /// A name in the form in which names of tools are compared: small letters and digits, `_` for everything between them and

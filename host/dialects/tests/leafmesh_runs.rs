@@ -13,7 +13,7 @@ use hotcell_budget::Cost;
 use hotcell_dialects::leafmesh;
 use hotcell_dialects::{
     AgentFolder, ComponentState, DeclaredServer, FileState, KnowledgeBase, OwnTool, PluginNodeState, ServerState,
-    Surroundings, ToolState,
+    Surroundings, ToolState, Unavailable,
 };
 use hotcell_engine::{
     CallReport, Clock, Engine, ManualClock, Meter, Nobody, Outcome, People, Ports, RunInput, RunRequest, ScriptCall,
@@ -69,7 +69,7 @@ impl Surroundings for World<'_> {
         Fake.component(plugin, component_type)
     }
 
-    fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
+    fn own_tools(&self) -> Result<Vec<OwnTool>, Unavailable> {
         Fake.own_tools()
     }
 
@@ -93,7 +93,7 @@ impl Surroundings for World<'_> {
         Fake.knowledge_base(node)
     }
 
-    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String> {
+    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, Unavailable> {
         Fake.read(path, within)
     }
 

@@ -204,7 +204,7 @@ impl Drive {
         let mismatch = |cause: String| RunError::Mismatch { run: run.clone(), cause };
         let mut started: HashMap<Turn, Start> = HashMap::new();
         for moved in moves {
-            self.schedule_into(&mut started).map_err(&mismatch)?;
+            self.schedule_into(&mut started);
             let (place, completed) = match moved {
                 Moved::Completed(place, completed) => (place, completed),
                 Moved::Expired(node) => {
@@ -246,7 +246,7 @@ impl Drive {
                 Err(error) => return Ok(Some((self.explain(error), self.schedule.state()))),
             }
         }
-        self.schedule_into(&mut started).map_err(&mismatch)?;
+        self.schedule_into(&mut started);
         let mut open: Vec<Start> = started.into_values().collect();
         open.sort_by_key(|start| start.turn);
         self.queue = open.into();
@@ -268,15 +268,10 @@ impl Drive {
         Some(&self.graph.node(self.start_of(turn)?.node).id)
     }
 
-    fn schedule_into(&mut self, started: &mut HashMap<Turn, Start>) -> Result<(), String> {
-        match self.schedule.start_ready(&self.graph) {
-            Ok(starts) => {
-                started.extend(starts.into_iter().map(|start| (start.turn, start)));
-                Ok(())
-            }
-            // The live run met the same error after its last entry and will meet it again.
-            Err(_) => Ok(()),
-        }
+    fn schedule_into(&mut self, started: &mut HashMap<Turn, Start>) {
+        // The live run met the same error after its last entry and will meet it again.
+        let starts = self.schedule.start_ready(&self.graph).unwrap_or_default();
+        started.extend(starts.into_iter().map(|start| (start.turn, start)));
     }
 
     /// Works until nothing more can be done.

@@ -7,20 +7,56 @@ use futures::future::BoxFuture;
 use hotcell_engine::{Outcome, RunInput};
 use hotcell_graph::Object;
 use hotcell_graph::json_schema::JsonSchema;
-use hotcell_journal::{NodeFailure, OpenQuestion, Question, RunId, RunRecord};
+use hotcell_journal::{JournalError, NodeFailure, OpenQuestion, Question, RunId, RunRecord};
 use hotcell_mcp::{Answer, Asked, Asks, CallContext, Called, CatalogError, Elicited, OfferedTool};
 use serde_json::{Map, Value, json};
+use thiserror::Error;
 
 use crate::agent::Agent;
 use crate::called::{called_with, input_schema, output_schema};
+use crate::host::HostError;
 use crate::settle::for_models;
 use crate::ticket::Ticket;
 
 /// The field of a form that is the answer to a question.
 const ANSWER: &str = "answer";
 
+/// Why a run that is called as a tool cannot be begun, or go on, in words for whoever called.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AgentRunError {
+    /// An answer to a question that is for certain people, or for a program
+    #[error(
+        "the question `{question}` is for somebody else, and who you are is not known here; answer it where that is known"
+    )]
+    ForSomebodyElse {
+        /// The id of the question
+        question: String,
+    },
+    /// The server takes no answers any more
+    #[error("the server is shutting down; send the answer again")]
+    ShuttingDown,
+    /// The caller called it off
+    #[error("it was cancelled")]
+    Cancelled,
+    /// Whoever carries runs out refuses; the text says why
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<HostError> for AgentRunError {
+    fn from(error: HostError) -> Self {
+        AgentRunError::Refused(error.to_string())
+    }
+}
+
+impl From<JournalError> for AgentRunError {
+    fn from(error: JournalError) -> Self {
+        AgentRunError::Refused(error.to_string())
+    }
+}
+
 /// What comes of something that is done with a run.
-pub type Resting<'a> = BoxFuture<'a, Result<Rested, String>>;
+pub type Resting<'a> = BoxFuture<'a, Result<Rested, AgentRunError>>;
 
 /// Carries out the runs of agents that are called as tools.
 pub trait AgentRuns: Send + Sync {
@@ -28,14 +64,14 @@ pub trait AgentRuns: Send + Sync {
     /// a run that rests with a question is one whose question was put to it.
     ///
     /// # Errors
-    /// Why the run cannot be begun, in words for whoever called.
+    /// When the run cannot be begun.
     fn begin<'a>(&'a self, agent: &'a Arc<Agent>, given: RunInput, call: &'a CallContext) -> Resting<'a>;
 
     /// Hands answers, by the ids of their questions, to a run that rests, and gives how it stands when it rests again. A
     /// question that takes no answer any more is left out.
     ///
     /// # Errors
-    /// Why it cannot go on, in words for whoever called.
+    /// When it cannot go on.
     fn go_on<'a>(&'a self, run: &'a RunRecord, answers: Answers, call: &'a CallContext) -> Resting<'a>;
 
     /// The run of this name, if the client may know of it.
@@ -120,7 +156,7 @@ impl AgentTool {
         };
         let rested = match rested {
             Ok(rested) => rested,
-            Err(reason) => return Ok(Called::failed(for_models(&reason)).into()),
+            Err(reason) => return Ok(Called::failed(for_models(&reason.to_string())).into()),
         };
         let Outcome::Waiting { questions } = &rested.outcome else { return Ok(self.ended(rested).into()) };
         let mut asked: Vec<&Question> = questions.iter().filter(|question| is_for_client(question)).collect();
@@ -240,16 +276,13 @@ pub fn is_for_client(question: &Question) -> bool {
 /// Refuses answers of whoever sits at a client to questions that are for somebody else: for certain people, or for a program.
 ///
 /// # Errors
-/// Which one, in words for whoever called.
-pub fn check_answers(open: &[OpenQuestion], answers: &Answers) -> Result<(), String> {
+/// Which one.
+pub fn check_answers(open: &[OpenQuestion], answers: &Answers) -> Result<(), AgentRunError> {
     let is_for_others =
         |open: &&OpenQuestion| answers.contains_key(&open.question.id) && !is_for_client(&open.question);
     match open.iter().find(is_for_others) {
         None => Ok(()),
-        Some(OpenQuestion { question, .. }) => Err(format!(
-            "the question `{}` is for somebody else, and who you are is not known here; answer it where that is known",
-            question.id
-        )),
+        Some(OpenQuestion { question, .. }) => Err(AgentRunError::ForSomebodyElse { question: question.id.clone() }),
     }
 }
 
@@ -283,7 +316,7 @@ mod tests {
         let told = |id: &str| check_answers(&open, &[(id.to_owned(), "approved".to_owned())].into());
         assert_eq!((told("1:0"), told("9:9")), (Ok(()), Ok(())));
         for id in ["2:0", "3:0"] {
-            assert!(told(id).is_err_and(|reason| reason.contains(id)), "{id}");
+            assert!(told(id).is_err_and(|reason| reason.to_string().contains(id)), "{id}");
         }
     }
 }

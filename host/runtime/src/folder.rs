@@ -10,7 +10,7 @@ use hotcell_budget::{Budget, Bytes};
 use hotcell_cells::{Grants, Terms, fetch};
 use hotcell_dialects::{
     AgentFolder, Called, ComponentState, DeclaredComponent, DeclaredServer, FileState, Import, Imported, KnowledgeBase,
-    OwnTool, PluginNodeState, ServerState, Surroundings, ToolMarks, ToolState,
+    OwnTool, PluginNodeState, ServerState, Surroundings, ToolMarks, ToolState, Unavailable,
 };
 use hotcell_engine::Tools as _;
 use hotcell_files::{Entry, FileError};
@@ -308,12 +308,12 @@ impl Surroundings for AgentSurroundings<'_> {
         }
     }
 
-    fn functions(&self, module: &str) -> Result<Vec<String>, String> {
+    fn functions(&self, module: &str) -> Result<Vec<String>, Unavailable> {
         let Some(found) = self.modules.find(module).filter(|found| found.file.ends_with(".py")) else {
             return Ok(Vec::new());
         };
         let file = self.path_in_project(&found.file);
-        self.reach.python.names_in(&self.place(Some(module)), &file).map_err(|error| error.to_string())
+        self.reach.python.names_in(&self.place(Some(module)), &file).map_err(Unavailable::new)
     }
 
     fn tool_marks(&self, tool: &str) -> ToolMarks {
@@ -368,10 +368,10 @@ impl Surroundings for AgentSurroundings<'_> {
         self.reach.servers.retry_function(function, retry);
     }
 
-    fn declare_component(&self, component: &DeclaredComponent) -> Result<(), String> {
+    fn declare_component(&self, component: &DeclaredComponent) -> Result<(), Unavailable> {
         let Reach { tools, settings, project, .. } = self.reach;
         let place = components::Place { context: self.context, settings, project };
-        tools.components().declare(component, &place).map_err(|error| error.to_string())
+        tools.components().declare(component, &place).map_err(Unavailable::new)
     }
 
     fn node_types(&self, name: &str) -> Vec<String> {
@@ -382,8 +382,8 @@ impl Surroundings for AgentSurroundings<'_> {
         plugin_nodes::component(self.reach.registry, plugin, component_type)
     }
 
-    fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
-        self.tools_of_files().map_err(|error| error.to_string())
+    fn own_tools(&self) -> Result<Vec<OwnTool>, Unavailable> {
+        self.tools_of_files().map_err(Unavailable::new)
     }
 
     fn has_time_zone(&self, name: &str) -> bool {
@@ -451,7 +451,7 @@ impl Surroundings for AgentSurroundings<'_> {
         beside.into_iter().filter(is_other).take(MAX_AGENTS_BESIDE).collect()
     }
 
-    fn skill(&self, name: &str) -> Result<(String, Arc<str>), String> {
+    fn skill(&self, name: &str) -> Result<(String, Arc<str>), Unavailable> {
         let path = format!("skills/{name}/SKILL.md");
         let mut problem = None;
         for root in self.modules.roots() {
@@ -459,11 +459,11 @@ impl Surroundings for AgentSurroundings<'_> {
                 Ok(text) => return Ok((path, text.into())),
                 // That of the nearest root says more than that another one has not got it either.
                 Err(error) => {
-                    problem.get_or_insert_with(|| error.to_string());
+                    problem.get_or_insert_with(|| Unavailable::new(error));
                 }
             }
         }
-        Err(problem.unwrap_or_default())
+        Err(problem.unwrap_or_else(|| Unavailable::new("it is not there")))
     }
 
     fn knowledge_base(&self, node: &str) -> KnowledgeBase {
@@ -474,24 +474,24 @@ impl Surroundings for AgentSurroundings<'_> {
         }
     }
 
-    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, String> {
+    fn read(&self, path: &str, within: Option<&str>) -> Result<Arc<str>, Unavailable> {
         if path.contains("://") {
-            return self.fetch(path, within).map_err(|error| error.to_string());
+            return self.fetch(path, within).map_err(Unavailable::new);
         }
-        let said = |error: FileError| error.to_string();
+        let said = |error: FileError| Unavailable::new(error);
         let file = self.folder.join(path);
         if let Some(within) = within {
             let (file, folder) = (self.root().real_path(&file), self.root().real_path(&self.folder.join(within)));
             if !file.map_err(said)?.starts_with(folder.map_err(said)?) {
-                return Err("it leads out of its folder".to_owned());
+                return Err(Unavailable::new("it leads out of its folder"));
             }
         }
         self.root().read_text(&file, MAX_TEXT).map(Arc::from).map_err(said)
     }
 
-    fn key_file(&self, path: &str) -> Result<PathBuf, String> {
+    fn key_file(&self, path: &str) -> Result<PathBuf, Unavailable> {
         key_file(self.folder, path, &self.reach.settings.grants_of_file(FILE_GRANTS), FILE_GRANTS)
-            .map_err(|error| error.to_string())
+            .map_err(Unavailable::new)
     }
 
     fn variable(&self, name: &str) -> Option<String> {

@@ -9,39 +9,39 @@ use hotcell_journal::{JournalError, Question, RunId, RunRecord, RunStatus, open_
 use hotcell_mcp::CallContext;
 
 use crate::agent::Agent;
-use crate::agent_tool::{AgentRuns, Answers, Rested, Resting, answer_of, answer_schema, check_answers, is_for_client};
+use crate::agent_tool::{
+    AgentRunError, AgentRuns, Answers, Rested, Resting, answer_of, answer_schema, check_answers, is_for_client,
+};
 use crate::host::{Host, HostError, Session};
 
 impl AgentRuns for Host {
     fn begin<'a>(&'a self, agent: &'a Arc<Agent>, given: RunInput, call: &'a CallContext) -> Resting<'a> {
-        Box::pin(
-            async move { self.run(agent, given, session(call)).await.map(rested).map_err(|error| error.to_string()) },
-        )
+        Box::pin(async move { self.run(agent, given, session(call)).await.map(rested).map_err(AgentRunError::from) })
     }
 
     fn go_on<'a>(&'a self, run: &'a RunRecord, answers: Answers, call: &'a CallContext) -> Resting<'a> {
         Box::pin(async move {
-            let history = self.journal().history(&run.id).await.map_err(|error| error.to_string())?;
-            let entries = history.whole().map_err(|error| error.to_string())?;
+            let history = self.journal().history(&run.id).await?;
+            let entries = history.whole()?;
             check_answers(&open_questions(&entries), &answers)?;
             for (question, text) in &answers {
                 match self.answer(run.id.as_str(), Some(question), text).await {
                     Ok(_) | Err(HostError::Journal(JournalError::NotAsked { .. } | JournalError::Expired { .. })) => {}
                     // Whoever answered before has had it ended.
                     Err(HostError::NothingAsked { .. } | HostError::WhichQuestion { .. }) => {}
-                    Err(error) => return Err(error.to_string()),
+                    Err(error) => return Err(AgentRunError::from(error)),
                 }
             }
             match self.wake(run.id.as_str(), session(call)).await {
                 Ok(Some(report)) => Ok(rested(report)),
                 Ok(None) => Ok(Rested::standing(run, Outcome::Paused)),
                 Err(HostError::Run(RunError::Ended { .. })) => {
-                    let run = self.journal().find(run.id.as_str()).await.map_err(|error| error.to_string())?;
+                    let run = self.journal().find(run.id.as_str()).await?;
                     let outcome = outcome_of(&run, Vec::new());
-                    let state = self.state_of(&run).await.map_err(|error| error.to_string())?;
+                    let state = self.state_of(&run).await?;
                     Ok(Rested { state, ..Rested::standing(&run, outcome) })
                 }
-                Err(error) => Err(error.to_string()),
+                Err(error) => Err(AgentRunError::from(error)),
             }
         })
     }

@@ -57,7 +57,8 @@ mod withholding;
 
 pub use agent::{Agent, ComponentsFile, LoadFailure, Loading, NotConverted, OutsideCallError, Which};
 pub use agent_tool::{
-    AgentRuns, AgentTool, Answers, Rested, Resting, answer_of, answer_schema, check_answers, is_for_client,
+    AgentRunError, AgentRuns, AgentTool, Answers, Rested, Resting, answer_of, answer_schema, check_answers,
+    is_for_client,
 };
 pub use as_json::{call_json, diagnostic_json, outcome_json, report_json, tally_json};
 pub use callbacks::{CallbackError, OnResumed, serve_callbacks};

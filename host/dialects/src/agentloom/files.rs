@@ -9,7 +9,7 @@ use hotcell_graph::diagnostic::{Diagnostic, SourceFile, Span};
 use super::schema::{Agent, Workflow};
 use super::{read, read_agent};
 use crate::document::{self, Reader, SourceText};
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Surroundings, Unavailable};
 
 /// Files that one may lead to, those that they name included.
 const MAX_FILES: usize = 256;
@@ -169,7 +169,7 @@ impl<'s> Files<'s> {
     }
 
     /// The text of a file that is named beside others.
-    pub(super) fn text(&self, path: &str) -> Result<Arc<str>, String> {
+    pub(super) fn text(&self, path: &str) -> Result<Arc<str>, Unavailable> {
         self.surroundings.read(&self.resolve(path), None)
     }
 }

@@ -21,8 +21,8 @@ pub(super) fn read(
     latency_ms: f64,
     files: &Files<'_>,
 ) -> Option<Arc<Recording>> {
-    let parsed =
-        files.text(path).and_then(|text| parse_json(&text).map_err(|error| format!("it is not JSON: {error}")));
+    let text = files.text(path).map_err(|reason| reason.to_string());
+    let parsed = text.and_then(|text| parse_json(&text).map_err(|error| format!("it is not JSON: {error}")));
     let found = parsed.and_then(|value| replies(&value, latency == Some("replay"), latency_ms));
     match found {
         Ok(replies) => Some(Arc::new(Recording { source: path.to_string(), replies })),

@@ -89,7 +89,7 @@ pub(super) fn output_schema(fields: &mut Fields<'_, '_>, files: &Files<'_>) -> O
 }
 
 fn of_file(fields: &Fields<'_, '_>, path: &SourceText, files: &Files<'_>) -> Option<Value> {
-    match files.text(path).and_then(|text| parsed(&text)) {
+    match files.text(path).map_err(|reason| reason.to_string()).and_then(|text| parsed(&text)) {
         Ok(schema) => Some(schema),
         Err(problem) => {
             let message = format!("the schema `{}` cannot be used: {problem}", &**path);

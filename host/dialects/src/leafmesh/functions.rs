@@ -104,7 +104,8 @@ pub(super) fn of_categories(categories: &[SourceText], surroundings: &dyn Surrou
         }
         Imported::Missing { .. } | Imported::Unusable(_) => false,
     };
-    Ok(surroundings.functions(TOOLS)?.into_iter().filter(is_wanted).collect())
+    let known = surroundings.functions(TOOLS).map_err(|reason| reason.to_string())?;
+    Ok(known.into_iter().filter(is_wanted).collect())
 }
 
 /// A tool of a model.

@@ -44,7 +44,7 @@ pub(super) fn action(agent: &Agent, connector: &Connector, surroundings: &dyn Su
         return Ok(program(agent, connector, surroundings));
     }
     let component = component(&agent.name, connector);
-    surroundings.declare_component(&component)?;
+    surroundings.declare_component(&component).map_err(|reason| reason.to_string())?;
     let is_callback = connector.text("mode") == Some("callback");
     let step = step_of(connector);
     let seconds = |name: &str| seconds(connector, name);

@@ -159,7 +159,7 @@ fn check(config: &Config, reader: &Reader<'_>, surroundings: &dyn Surroundings) 
         skills.check(surroundings, &mut |diagnostic| reader.report(diagnostic));
     }
     if let Err(reason) = surroundings.own_tools() {
-        reader.report(Diagnostic::error(reason).at(&config.span));
+        reader.report(Diagnostic::error(reason.to_string()).at(&config.span));
     }
     if let Some(text) = &config.instructions {
         for braces in Braces::find(text) {

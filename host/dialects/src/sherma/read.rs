@@ -12,7 +12,7 @@ use super::schema::{Declared, Llm, Reference, Source, SubAgent, Tool};
 use super::{servers, skills};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, Place, Reader, SourceText};
-use crate::surroundings::{Import, Imported, Surroundings};
+use crate::surroundings::{Import, Imported, Surroundings, Unavailable};
 
 /// Reads the whole file; what is wrong is reported to the reader. None if it is no mapping at all.
 pub(super) fn source(reader: &Reader<'_>, surroundings: &dyn Surroundings) -> Option<Source> {
@@ -127,7 +127,7 @@ fn llms(fields: &mut Fields<'_, '_>) -> Vec<Llm> {
 }
 
 /// The error of a file that cannot be read.
-pub(super) fn unreadable(fields: &Fields<'_, '_>, path: &SourceText, reason: &str) -> Diagnostic {
+pub(super) fn unreadable(fields: &Fields<'_, '_>, path: &SourceText, reason: &Unavailable) -> Diagnostic {
     fields.error(format!("{}: cannot read `{}`: {reason}", fields.owner().what, &**path), &path.span)
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use hotcell_dialects::agent_spec::{self, Configuration, Part};
 use hotcell_dialects::{
     AgentFolder, ComponentState, ComponentType, DeclaredServer, FileState, KnowledgeBase, OwnTool, PluginNodeState,
-    ServerState, Surroundings, ToolState,
+    ServerState, Surroundings, ToolState, Unavailable,
 };
 use hotcell_graph::diagnostic::{Diagnostic, SourceFile, render};
 use hotcell_graph::ir::PluginNodeKind;
@@ -86,7 +86,7 @@ impl Surroundings for World {
         }))
     }
 
-    fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
+    fn own_tools(&self) -> Result<Vec<OwnTool>, Unavailable> {
         Ok(Vec::new())
     }
 
@@ -106,17 +106,17 @@ impl Surroundings for World {
         KnowledgeBase::NotBuilt
     }
 
-    fn read(&self, _path: &str, _within: Option<&str>) -> Result<Arc<str>, String> {
-        Err("nothing is here".to_owned())
+    fn read(&self, _path: &str, _within: Option<&str>) -> Result<Arc<str>, Unavailable> {
+        Err(Unavailable::new("nothing is here"))
     }
 
     fn variable(&self, _name: &str) -> Option<String> {
         None
     }
 
-    fn key_file(&self, path: &str) -> Result<PathBuf, String> {
+    fn key_file(&self, path: &str) -> Result<PathBuf, Unavailable> {
         match path.starts_with('/') {
-            true => Err(format!("`{path}` lies outside of the agent's folder")),
+            true => Err(Unavailable::new(format_args!("`{path}` lies outside of the agent's folder"))),
             false => Ok(Path::new("/agent").join(path)),
         }
     }

@@ -2,7 +2,7 @@
 
 use hotcell_dialects::{
     AgentFolder, ComponentState, DeclaredComponent, DeclaredNode, DeclaredServer, FileState, KnowledgeBase, OwnTool,
-    PluginNodeState, ServerState, Surroundings, ToolState,
+    PluginNodeState, ServerState, Surroundings, ToolState, Unavailable,
 };
 use hotcell_graph::Value;
 use hotcell_graph::ir::PluginNodeKind;
@@ -11,7 +11,7 @@ use hotcell_graph::ir::PluginNodeKind;
 pub(crate) struct Fake;
 
 impl Surroundings for Fake {
-    fn declare_component(&self, _component: &DeclaredComponent) -> Result<(), String> {
+    fn declare_component(&self, _component: &DeclaredComponent) -> Result<(), Unavailable> {
         Ok(())
     }
 
@@ -59,7 +59,7 @@ impl Surroundings for Fake {
         ComponentState::Missing(None)
     }
 
-    fn own_tools(&self) -> Result<Vec<OwnTool>, String> {
+    fn own_tools(&self) -> Result<Vec<OwnTool>, Unavailable> {
         Ok(Vec::new())
     }
 
@@ -103,13 +103,13 @@ impl Surroundings for Fake {
         }
     }
 
-    fn read(&self, path: &str, within: Option<&str>) -> Result<std::sync::Arc<str>, String> {
+    fn read(&self, path: &str, within: Option<&str>) -> Result<std::sync::Arc<str>, Unavailable> {
         let card = r#"{"id": "weather", "name": "Weather", "files": ["SKILL.md", "references/units.md"],
             "local_tools": {"search": {"id": "search", "import_path": "tools.search"}}}"#;
         match path {
-            path if path.contains("missing") => Err("it is not there".to_owned()),
+            path if path.contains("missing") => Err(Unavailable::new("it is not there")),
             path if within.is_some() && path.contains("..") => {
-                Err("it is outside of the folder of the skill".to_owned())
+                Err(Unavailable::new("it is outside of the folder of the skill"))
             }
             path if path.ends_with("card.json") => Ok(card.into()),
             path => Ok(format!("the text of {path}").into()),

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::ir::{
-    AgentLoop, ConverseAction, Graph, KeptArguments, ModelSettings, OwnSteps, PromptPart, Retry, RetryOn, Said,
-    Summary, ToolChoice, Trim,
+    AgentLoop, ConverseAction, Graph, KeptArguments, ModelSettings, NoValue, OwnSteps, PromptPart, Retry, RetryOn,
+    Said, Summary, ToolChoice, Trim,
 };
 use hotcell_graph::value::{Number, parse_json};
 use hotcell_graph::{List, Object, State, Value};
 use hotcell_journal::Write;
 use hotcell_models::{Message, ModelError, ProviderState, Reply, Role, ToolCallRequest, ToolSpec};
+use thiserror::Error;
 
 use super::Performed;
 use super::answer_calls::within_reach;
@@ -244,6 +245,17 @@ pub(super) fn pause(retry: &Retry, attempts: u32, status: Option<u16>) -> Durati
     retry.pause_after(attempts, status, fastrand::f64())
 }
 
+/// Why a part of a prompt cannot be told.
+#[derive(Debug, Error)]
+enum PartError {
+    #[error("{0}")]
+    NoValue(NoValue),
+    #[error("it takes a list of messages, not {0}")]
+    NoList(&'static str),
+    #[error("{0}")]
+    NoMessage(String),
+}
+
 /// What the model is told.
 pub(super) struct Prompt {
     pub(super) messages: Vec<Message>,
@@ -275,7 +287,7 @@ impl Prompt {
         }
     }
 
-    /// A part. `left_out` is how many messages the summary stands for already.
+    /// Adds a part. `left_out` is how many messages the summary stands for already.
     fn add(
         &mut self,
         said: &Said,
@@ -283,10 +295,10 @@ impl Prompt {
         is_before: bool,
         left_out: &mut usize,
         state: &State,
-    ) -> Result<(), String> {
+    ) -> Result<(), PartError> {
         let list = match said {
             Said::Text(speaker, text) => {
-                let text = text.evaluate_text(state).map_err(|error| error.to_string())?;
+                let text = text.evaluate_text(state).map_err(PartError::NoValue)?;
                 self.messages.push(match speaker {
                     Speaker::System => Message::system(text),
                     Speaker::Ai => Message::assistant(text),
@@ -294,10 +306,10 @@ impl Prompt {
                 });
                 return Ok(());
             }
-            Said::Messages(list) => list.evaluate(state).map_err(|error| error.to_string())?,
+            Said::Messages(list) => list.evaluate(state).map_err(PartError::NoValue)?,
         };
         let Value::List(list) = list else {
-            return Err(format!("it takes a list of messages, not {}", list.a_kind()));
+            return Err(PartError::NoList(list.a_kind()));
         };
         if let (0, Some(summary)) = (*left_out, summary) {
             self.messages.push(of_state(&summary.message()));
@@ -306,7 +318,7 @@ impl Prompt {
         *left_out += more;
         let from = self.messages.len();
         for value in list.iter().skip(more) {
-            self.messages.push(of_state(&conversation::to_message(value)?));
+            self.messages.push(of_state(&conversation::to_message(value).map_err(PartError::NoMessage)?));
         }
         let range = from..self.messages.len();
         if is_before {

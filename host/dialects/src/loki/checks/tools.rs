@@ -43,7 +43,7 @@ pub(super) fn tools(check: &Check<'_>) {
         check.reader.report(warning.at(&tool.span));
     }
     if let Err(reason) = check.surroundings.own_tools() {
-        check.reader.report(Diagnostic::warning(reason));
+        check.reader.report(Diagnostic::warning(reason.to_string()));
     }
     for server in &check.source.mcp_servers {
         let warning = match check.surroundings.mcp_server(server) {
@@ -124,7 +124,7 @@ fn problem(check: &Check<'_>, tool: &SourceText) -> Option<Diagnostic> {
     // Its file may define it, if it could be read.
     let own = match own {
         Ok(own) => own,
-        Err(reason) => return Some(Diagnostic::error(reason)),
+        Err(reason) => return Some(Diagnostic::error(reason.to_string())),
     };
     let declared = source.global_tools.iter().map(|declared| tool_name(declared));
     let help = match closest(name, declared.chain(own.iter().map(|own| &*own.name))) {

@@ -8,8 +8,8 @@ use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_runtime::mcp::CallContext;
 use hotcell_runtime::{
-    Agent, AgentRuns, Answers, CancellationToken, Fact, Outcome, Question, Rested, Resting, RunId, RunInput, RunRecord,
-    RunStatus, answer_of, answer_schema, check_answers, failures, is_for_client, outcome_of,
+    Agent, AgentRunError, AgentRuns, Answers, CancellationToken, Fact, Outcome, Question, Rested, Resting, RunId,
+    RunInput, RunRecord, RunStatus, answer_of, answer_schema, check_answers, failures, is_for_client, outcome_of,
 };
 use http::StatusCode;
 use serde_json::json;
@@ -46,8 +46,7 @@ impl AgentRuns for ServedRuns {
             for (name, kept) in origin_of(json!({ "metadata": {} })).iter() {
                 given.origin.insert(name.clone(), kept.clone());
             }
-            let begun =
-                self.0.runs().start(agent, given, IfBusy::Reject, false).await.map_err(|problem| problem.detail)?;
+            let begun = self.0.runs().start(agent, given, IfBusy::Reject, false).await.map_err(refused)?;
             self.rest(&begun.run, Some(begun.live), call).await
         })
     }
@@ -55,13 +54,13 @@ impl AgentRuns for ServedRuns {
     fn go_on<'a>(&'a self, run: &'a RunRecord, answers: Answers, call: &'a CallContext) -> Resting<'a> {
         Box::pin(async move {
             if self.0.runs().is_draining() && !answers.is_empty() {
-                return Err("the server is shutting down; send the answer again".to_owned());
+                return Err(AgentRunError::ShuttingDown);
             }
             if self.may_answer(call) {
-                let open = self.0.runs().questions(&run.id).await.map_err(|problem| problem.detail)?;
+                let open = self.0.runs().questions(&run.id).await.map_err(refused)?;
                 check_answers(&open, &answers)?;
                 for (question, text) in answers {
-                    self.answer(&run.id, &question, &text).await.map_err(|problem| problem.detail)?;
+                    self.answer(&run.id, &question, &text).await.map_err(refused)?;
                 }
             }
             self.rest(&run.id, None, call).await
@@ -81,6 +80,10 @@ impl AgentRuns for ServedRuns {
     }
 }
 
+fn refused(problem: Problem) -> AgentRunError {
+    AgentRunError::Refused(problem.detail)
+}
+
 impl ServedRuns {
     /// Answers a question, if it still takes an answer.
     async fn answer(&self, run: &RunId, question: &str, text: &str) -> Result<(), Problem> {
@@ -91,7 +94,7 @@ impl ServedRuns {
     }
 
     /// Waits until a run rests, and has whoever sits at the client answer what it asks meanwhile.
-    async fn rest(&self, run: &RunId, live: Option<Arc<Live>>, call: &CallContext) -> Result<Rested, String> {
+    async fn rest(&self, run: &RunId, live: Option<Arc<Live>>, call: &CallContext) -> Result<Rested, AgentRunError> {
         let resting = async {
             let (mut far, mut refused) = (Far::default(), HashSet::new());
             let mut live = live.or_else(|| self.0.runs().live(run));
@@ -114,9 +117,9 @@ impl ServedRuns {
                 if !call.has_left() {
                     self.cancel(run).await;
                 }
-                Err("it was cancelled".to_owned())
+                Err(AgentRunError::Cancelled)
             }
-            rested = resting => rested.map_err(|problem| problem.detail),
+            rested = resting => rested.map_err(refused),
         }
     }
 
