@@ -1,13 +1,19 @@
 //! The one place that decides what a guest may have. Every interface and every version of the contract asks
 //! [`decide`]; nothing is granted anywhere else, and what no grant covers is denied.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+mod capability;
+mod denial;
+mod private;
+
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
+use self::capability::server;
+pub use self::capability::{Capability, path_grant};
+pub use self::denial::Denial;
+pub use self::private::is_private;
 use crate::grants::{Access, ClockGrant, DirectoryGrant, Grants, HostGrant, HttpGrant, RandomGrant, Scheme};
 
 /// What a guest asks for.
@@ -216,108 +222,6 @@ fn names_private_host(grant: &HttpGrant) -> bool {
     }
 }
 
-/// Whether an address is anything else than a public one: loopback, private, link-local, shared, documentation,
-/// multicast, reserved, or an IPv6 form that carries such an IPv4 address.
-pub fn is_private(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_private_v4(address),
-        IpAddr::V6(address) => is_private_v6(address),
-    }
-}
-
-fn is_private_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    match (a, b, c) {
-        (0 | 10 | 127, _, _) => true,
-        (100, 64..=127, _) => true,
-        (169, 254, _) => true,
-        (172, 16..=31, _) => true,
-        (192, 0, 0 | 2) | (192, 88, 99) | (192, 168, _) => true,
-        (198, 18..=19, _) | (198, 51, 100) | (203, 0, 113) => true,
-        _ => a >= 224,
-    }
-}
-
-fn is_private_v6(address: Ipv6Addr) -> bool {
-    let segments = address.segments();
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_private_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match segments {
-        // Unspecified, loopback, mapped and compatible IPv4: the last two are never needed, so all are refused.
-        [0, 0, 0, 0, 0, 0 | 0xffff, ..] => true,
-        // Translated IPv4, well-known and local prefix.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
-        [0x64, 0xff9b, 1, ..] => true,
-        // Discard only, documentation, benchmarking, Teredo and other protocol assignments.
-        [0x100, 0, 0, 0, ..] | [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, ..] => true,
-        // 6to4.
-        [0x2002, high, low, ..] => embedded(high, low),
-        // Everything outside global unicast: unique local, link-local, site-local, multicast, reserved.
-        [first, ..] => !(0x2000..=0x3fff).contains(&first),
-    }
-}
-
-/// A capability that was denied, with what granting it needs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "capability", rename_all = "kebab-case")]
-pub enum Capability {
-    /// A directory.
-    #[serde(rename = "fs")]
-    Directory {
-        /// The guest's path.
-        guest: String,
-        /// What it wanted to do there.
-        access: Access,
-    },
-    /// An HTTP request.
-    Http {
-        /// Scheme, host and port as a URL.
-        server: String,
-        /// The method.
-        method: String,
-        /// The name led to an address inside a private network.
-        private: bool,
-    },
-    /// A raw socket or a name look-up, which nothing grants.
-    Socket,
-    /// An environment variable.
-    #[serde(rename = "env")]
-    Variable {
-        /// Its name.
-        name: String,
-    },
-    /// An exact clock.
-    #[serde(rename = "clock")]
-    PreciseClock,
-    /// Random numbers that differ.
-    #[serde(rename = "random")]
-    FreshRandom,
-    /// A secret.
-    Secret {
-        /// Its name.
-        name: String,
-        /// The server it was to be sent to; none where only its placeholder was asked for.
-        server: Option<String>,
-    },
-    /// The plugin's own store.
-    #[serde(rename = "kv")]
-    KeyValue,
-    /// The model of the run.
-    #[serde(rename = "llm")]
-    Model,
-    /// A tool of another plugin.
-    Tool {
-        /// Its name.
-        name: String,
-    },
-    /// A question to a person.
-    Ask,
-    /// Running as a program of this machine.
-    Process,
-}
-
 /// Whether something that runs outside of cells may be given a path of this machine: one in a granted directory, links
 /// followed.
 pub fn decide_host_path(grants: &Grants, path: &Path) -> Decision {
@@ -331,42 +235,7 @@ pub fn decide_host_path(grants: &Grants, path: &Path) -> Decision {
     }
 }
 
-/// What an operator writes to grant `name` a directory of this machine.
-pub fn path_grant(name: &str, directory: &str, guest: &str) -> String {
-    let (name, directory, guest) = (quoted(name), quoted(directory), quoted(guest));
-    format!(
-        "to grant it, write into `hotcell.toml`:\n[grants.{name}]\nfs = [{{ host = {directory}, guest = {guest} }}]"
-    )
-}
-
-/// Scheme, host and port as a URL.
-fn server(scheme: Scheme, host: &Host<String>, port: u16) -> String {
-    HttpGrant { scheme, host: HostGrant::Exactly(host.clone()), port, methods: Vec::new(), private: false }.to_string()
-}
-
 impl Capability {
-    fn http(scheme: Scheme, host: &Host<String>, port: u16, method: &str, private: bool) -> Self {
-        Self::Http { server: server(scheme, host, port), method: method.to_owned(), private }
-    }
-
-    /// The name of the grant that has it: what of it is asked for is left out.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Directory { .. } => "fs",
-            Self::Http { .. } => "http",
-            Self::Socket => "socket",
-            Self::Variable { .. } => "env",
-            Self::PreciseClock => "clock",
-            Self::FreshRandom => "random",
-            Self::Secret { .. } => "secret",
-            Self::KeyValue => "kv",
-            Self::Model => "llm",
-            Self::Tool { .. } => "tool",
-            Self::Ask => "ask",
-            Self::Process => "process",
-        }
-    }
-
     /// Whether these grants have it.
     pub fn is_in(&self, grants: &Grants) -> bool {
         let request = match self {
@@ -393,145 +262,6 @@ impl Capability {
         };
         decide(grants, &request).is_allowed()
     }
-
-    /// The line of `hotcell.toml` that grants it, where there is one.
-    pub fn grant_line(&self) -> Option<String> {
-        match self {
-            Self::Directory { guest, access } => {
-                let access = match access {
-                    Access::Read => "read",
-                    Access::ReadWrite => "read-write",
-                };
-                let guest = quoted(guest);
-                Some(format!("fs = [{{ host = \"A DIRECTORY\", guest = {guest}, access = \"{access}\" }}]"))
-            }
-            Self::Http { server, private: true, .. } => {
-                Some(format!("http = [{{ url = {}, private = true }}]", quoted(server)))
-            }
-            Self::Http { server, .. } => Some(format!("http = [{}]", quoted(server))),
-            Self::Socket => None,
-            Self::Variable { name } => Some(format!("env = [{}]", quoted(name))),
-            Self::PreciseClock => Some("clock = \"precise\"".to_owned()),
-            Self::FreshRandom => Some("random = \"fresh\"".to_owned()),
-            Self::Secret { name, server } => {
-                let server = quoted(server.as_deref().unwrap_or("https://A SERVER"));
-                Some(format!("secret = [{{ name = {}, servers = [{server}] }}]", quoted(name)))
-            }
-            Self::KeyValue => Some("kv = true".to_owned()),
-            Self::Model => Some("llm = true".to_owned()),
-            Self::Tool { name } => Some(format!("tool = [{}]", quoted(name))),
-            Self::Ask => Some("ask = true".to_owned()),
-            Self::Process => Some("process = true".to_owned()),
-        }
-    }
-}
-
-impl fmt::Display for Capability {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directory { guest, access: Access::Read } => write!(f, "`fs` to read `{guest}`"),
-            Self::Directory { guest, access: Access::ReadWrite } => write!(f, "`fs` to write `{guest}`"),
-            Self::Http { server, method, private: false } => write!(f, "`http` for `{method} {server}`"),
-            Self::Http { server, method, private: true } => {
-                write!(f, "`http` for `{method} {server}`, which leads into a private network")
-            }
-            Self::Socket => f.write_str("a raw socket"),
-            Self::Variable { name } => write!(f, "`env` for `{name}`"),
-            Self::PreciseClock => f.write_str("`clock` in full precision"),
-            Self::FreshRandom => f.write_str("`random` numbers that differ"),
-            Self::Secret { name, server: None } => write!(f, "`secret` `{name}`"),
-            Self::Secret { name, server: Some(server) } => write!(f, "`secret` `{name}` for `{server}`"),
-            Self::KeyValue => f.write_str("`kv`, a store of its own"),
-            Self::Model => f.write_str("`llm`, the model of the run"),
-            Self::Tool { name } => write!(f, "`tool` `{name}`"),
-            Self::Ask => f.write_str("`ask`, questions to a person"),
-            Self::Process => f.write_str("`process`, running as a program of this machine"),
-        }
-    }
-}
-
-/// A request of a guest that was denied, told to the operator with the lines that would grant it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Denial {
-    /// The script or plugin, by the name grants are given to.
-    pub plugin: String,
-    /// What it asked for.
-    #[serde(flatten)]
-    pub capability: Capability,
-    /// Whether `hotcell.toml` grants it and does not count, because the operator does not trust it.
-    #[serde(default, skip_serializing_if = "crate::grants::is_default")]
-    pub held_back: bool,
-}
-
-impl Denial {
-    /// Who asked for what.
-    pub fn what(&self) -> String {
-        format!("`{}` asked for {}, which is not granted", self.plugin, self.capability)
-    }
-
-    /// What would grant it.
-    pub fn help(&self) -> String {
-        if self.held_back {
-            return "`hotcell.toml` would grant it, and nobody trusts that file as it is: look at it, and decide, with \
-                    `hotcell trust DIR`"
-                .to_owned();
-        }
-        match self.capability.grant_line() {
-            Some(line) => format!("to grant it, write into `hotcell.toml`:\n[grants.{}]\n{line}", quoted(&self.plugin)),
-            None => "nothing grants it".to_owned(),
-        }
-    }
-
-    /// A request of the script or plugin of that name that was denied.
-    pub fn new(plugin: impl Into<String>, capability: Capability) -> Self {
-        Self { plugin: plugin.into(), capability, held_back: false }
-    }
-
-    /// The same with other texts in the place of what the guest wrote.
-    pub(crate) fn map_texts(mut self, change: impl Fn(String) -> String) -> Self {
-        let texts = match &mut self.capability {
-            Capability::Directory { guest: one, .. }
-            | Capability::Variable { name: one }
-            | Capability::Tool { name: one } => {
-                vec![one]
-            }
-            Capability::Http { server, method, .. } => vec![server, method],
-            Capability::Secret { name, server } => std::iter::once(name).chain(server).collect(),
-            Capability::Socket
-            | Capability::PreciseClock
-            | Capability::FreshRandom
-            | Capability::KeyValue
-            | Capability::Model
-            | Capability::Ask
-            | Capability::Process => Vec::new(),
-        };
-        for text in texts {
-            *text = change(std::mem::take(text));
-        }
-        self
-    }
-}
-
-impl fmt::Display for Denial {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; {}", self.what(), self.help())
-    }
-}
-
-/// A TOML basic string.
-fn quoted(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            control if control.is_control() => out.push_str(&format!("\\u{:04X}", u32::from(control))),
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-    out
 }
 
 #[cfg(test)]
@@ -540,8 +270,8 @@ mod tests {
 
     use url::Host;
 
-    use super::{Capability, Decision, Denial, Request, decide, is_private};
-    use crate::grants::{Access, Grants, HttpGrant, Scheme};
+    use super::{Capability, Decision, Denial, Request, decide};
+    use crate::grants::{Access, Grants, Scheme};
 
     #[test]
     fn a_denial_says_where_what_would_grant_it_does_not_count() {
@@ -573,23 +303,6 @@ mod tests {
         let denial = Denial { held_back: true, ..Denial::new("a.py", Capability::KeyValue) };
         let text = denial.to_string();
         assert!(text.contains("`hotcell trust DIR`") && !text.contains("write into"), "{text}");
-    }
-
-    #[test]
-    fn every_text_of_a_denial_can_be_changed() {
-        let name = || "hush".to_owned();
-        for capability in [
-            Capability::Directory { guest: name(), access: Access::Read },
-            Capability::Http { server: name(), method: name(), private: false },
-            Capability::Variable { name: name() },
-            Capability::Secret { name: name(), server: Some(name()) },
-            Capability::Tool { name: name() },
-        ] {
-            let denial = Denial::new("p", capability);
-            assert!(denial.to_string().contains("hush"));
-            let changed = denial.map_texts(|text| text.replace("hush", "(secret)"));
-            assert!(!changed.to_string().contains("hush"), "{changed}");
-        }
     }
 
     fn grants(text: &str) -> Grants {
@@ -645,52 +358,6 @@ mod tests {
             let host = Host::Domain(host.to_owned());
             let decision = decide(&grants, &http(scheme, &host, port, method));
             assert_eq!(decision.is_allowed(), expected, "{} {host} {port} {method}", scheme.name());
-        }
-    }
-
-    #[test]
-    fn attack_43_44_only_public_addresses_are_public() {
-        let private = [
-            "0.0.0.0",
-            "10.1.2.3",
-            "100.64.0.1",
-            "127.0.0.1",
-            "127.8.8.8",
-            "169.254.169.254",
-            "172.16.0.1",
-            "172.31.255.255",
-            "192.0.0.1",
-            "192.0.2.1",
-            "192.168.1.1",
-            "198.18.0.1",
-            "198.51.100.7",
-            "203.0.113.9",
-            "224.0.0.1",
-            "255.255.255.255",
-            "::",
-            "::1",
-            "::127.0.0.1",
-            "::ffff:169.254.169.254",
-            "::ffff:8.8.8.8",
-            "64:ff9b::127.0.0.1",
-            "64:ff9b:1::8.8.8.8",
-            "2002:7f00:1::",
-            "2001::1",
-            "2001:db8::1",
-            "100::1",
-            "fc00::1",
-            "fd12::1",
-            "fe80::1",
-            "fec0::1",
-            "ff02::1",
-            "5f00::1",
-        ];
-        let public = ["1.1.1.1", "8.8.8.8", "172.32.0.1", "192.0.1.1", "2606:4700::1111", "64:ff9b::8.8.8.8"];
-        for address in private {
-            assert!(address.parse().is_ok_and(is_private), "{address} counts as public");
-        }
-        for address in public {
-            assert!(address.parse().is_ok_and(|address| !is_private(address)), "{address} counts as private");
         }
     }
 
@@ -763,22 +430,6 @@ mod tests {
             let file: BTreeMap<String, BTreeMap<String, Grants>> = toml::from_str(lines)?;
             assert!(decide(&file["grants"]["scripts/a \"b\".py"], &request).is_allowed(), "{text}");
         }
-        Ok(())
-    }
-
-    #[test]
-    fn a_denial_is_written_in_full() -> Result<(), Box<dyn std::error::Error>> {
-        let grant: HttpGrant = "https://api.example.org".parse()?;
-        let capability = Capability::Http { server: grant.to_string(), method: "GET".to_owned(), private: false };
-        let denial = Denial::new("scripts/fetch.py", capability);
-        let expected = "`scripts/fetch.py` asked for `http` for `GET https://api.example.org`, which is not granted; \
-                        to grant it, write into `hotcell.toml`:\n[grants.\"scripts/fetch.py\"]\n\
-                        http = [\"https://api.example.org\"]";
-        assert_eq!(denial.to_string(), expected);
-        assert_eq!(
-            serde_json::to_string(&denial)?,
-            r#"{"plugin":"scripts/fetch.py","capability":"http","server":"https://api.example.org","method":"GET","private":false}"#
-        );
         Ok(())
     }
 }
