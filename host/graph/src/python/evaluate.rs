@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::methods;
-use super::parse::{Node, Operator};
+use super::node::{Node, Operator};
 use super::text::is_true;
 use crate::template::Lookup;
 use crate::value::{Number, Object, Value};

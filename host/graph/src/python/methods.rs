@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 
 use super::evaluate::{compare, kind, minus};
-use super::parse::as_index;
 use super::text::{as_text, is_true};
 use crate::value::{List, Number, Value};
 
@@ -315,5 +314,14 @@ pub(super) fn index(of: &Value, at: &Value) -> Result<Value, String> {
             letter.map(|letter| Value::from(letter.to_string())).ok_or_else(|| format!("the text has no `[{index}]`"))
         }
         (of, _, at) => Err(format!("{} has no index that is {}", kind(of), kind(at))),
+    }
+}
+
+/// A whole number as an index.
+fn as_index(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(Number::Int(index)) => Some(*index),
+        Value::Bool(value) => Some(i64::from(*value)),
+        _ => None,
     }
 }

@@ -5,6 +5,7 @@
 mod evaluate;
 mod lex;
 mod methods;
+mod node;
 mod of_object;
 mod parse;
 mod slice;
@@ -22,7 +23,8 @@ use crate::value::{Key, Value};
 pub use of_object::{ObjectCondition, Unmet};
 pub use text::{as_text, write_text};
 
-use parse::{Names, Node};
+use node::Node;
+use parse::Names;
 
 /// The name that stands for the state.
 const STATE: &str = "state";

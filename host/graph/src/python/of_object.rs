@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::lex;
-use super::parse::{self, Names, Node};
+use super::node::Node;
+use super::parse::{self, Names};
 use super::text::is_true;
 use super::{PythonProblem, evaluate};
 use crate::template::Lookup;
