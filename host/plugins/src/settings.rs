@@ -44,21 +44,23 @@
 //! API_KEY = { env = "ACME_KEY" }     # or { file = "/run/secrets/acme" }
 //! ```
 
+mod error;
+mod secrets;
+mod wishes;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hotcell_budget::{Budget, Bytes, JOURNAL_BYTES};
-use hotcell_cells::{Grants, RecordTerms, Secrets, digest};
+use hotcell_cells::{Grants, RecordTerms, digest};
 use hotcell_files::{FileError, Folder};
 use serde::Deserialize;
-use thiserror::Error;
 
+pub use self::error::{GrantsForm, LimitError, NotPinned, SettingsError};
+use self::secrets::SecretSource;
 use crate::record::RecordSettings;
 use crate::schedule::ScheduleSettings;
-
-/// Bytes that the file of a secret may have.
-const MAX_SECRET: u64 = 64 << 10;
 
 /// The name of the file.
 pub const SETTINGS_FILE: &str = "hotcell.toml";
@@ -147,60 +149,11 @@ struct HookSettings {
     optional: Vec<String>,
 }
 
-/// Where the value of a secret comes from.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-enum SecretSource {
-    /// An environment variable of the host.
-    Env(String),
-    /// A file, without the line end at its end.
-    File(PathBuf),
-}
-
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct PluginSettings {
     config: BTreeMap<String, String>,
 }
-
-/// What is wrong with the file.
-#[derive(Debug, Error)]
-pub enum SettingsError {
-    /// It cannot be read
-    #[error("cannot read `{path}`: {cause}", path = path.display())]
-    Read {
-        /// The file
-        path: PathBuf,
-        /// Why not
-        cause: FileError,
-    },
-    /// It says something that has no meaning
-    #[error("`{path}` is not understood: {cause}", path = path.display())]
-    Form {
-        /// The file
-        path: PathBuf,
-        /// What and where
-        cause: String,
-    },
-}
-
-/// A limit is not of its form; the text names it.
-#[derive(Debug, Error)]
-#[error(transparent)]
-pub struct LimitError(#[from] serde_json::Error);
-
-/// A file is not the one that is trusted any more.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("`{file}` was changed a moment ago, after it was found to be the one that is trusted; try again")]
-pub struct NotPinned {
-    /// The file, as the settings name it
-    pub file: String,
-}
-
-/// A text is not of the form of grants; the text says what is wrong and where.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(transparent)]
-pub struct GrantsForm(#[from] toml::de::Error);
 
 impl Settings {
     /// The text of a folder's settings, if it has any.
@@ -319,79 +272,6 @@ impl Settings {
         self.callers.allow.iter().any(|allowed| real(allowed).is_some_and(|allowed| allowed == caller))
     }
 
-    /// Whether trusting these settings would change anything.
-    pub(crate) fn wish_for_something(&self) -> bool {
-        let hooks = self.hooks.order.is_some() || !self.hooks.optional.is_empty();
-        let given = !self.grants.is_empty() || !self.secrets.is_empty();
-        let given = given || !self.python.path.is_empty() || !self.callers.allow.is_empty();
-        let given = given
-            || !self.schedule.is_empty()
-            || self.record != RecordSettings::default()
-            || self.run.journal_bytes() > JOURNAL_BYTES;
-        given || hooks || !self.budget.is_empty() || !self.plugins.is_empty() || !self.imports.is_empty()
-    }
-
-    /// What trusting these settings would change, in plain words: by the name of a script or plugin, or an empty name
-    /// for all of them.
-    pub(crate) fn wishes(&self) -> Vec<(String, Vec<String>)> {
-        let mut wishes: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for (name, grants) in &self.grants {
-            wishes.entry(name).or_default().extend(grants.in_words());
-        }
-        for (name, budget) in &self.budget {
-            let limits = budget.iter().map(|(limit, value)| format!("use up to {value} as its `{limit}`"));
-            wishes.entry(name).or_default().extend(limits);
-        }
-        for (name, plugin) in &self.plugins {
-            let set = plugin.config.iter().map(|(key, value)| format!("be told `{value}` as its `{key}`"));
-            wishes.entry(name).or_default().extend(set);
-        }
-        for name in &self.hooks.optional {
-            wishes.entry(name).or_default().push("fail as a hook without stopping what it guards".to_owned());
-        }
-        let mut all = Vec::new();
-        for (name, line) in self.record.in_words() {
-            match name {
-                "" => all.push(line),
-                name => wishes.entry(name).or_default().push(line),
-            }
-        }
-        for (name, source) in &self.secrets {
-            all.push(match source {
-                SecretSource::Env(variable) => {
-                    format!("the secret `{name}` is the value of the environment variable `{variable}`")
-                }
-                SecretSource::File(file) => format!("the secret `{name}` is read from `{}`", file.display()),
-            });
-        }
-        for (path, meaning) in &self.imports {
-            all.push(format!("the import path `{path}` means `{meaning}`"));
-        }
-        for path in &self.python.path {
-            all.push(format!("Python tools may import, and read, everything in `{}`", path.display()));
-        }
-        for (limit, value) in &self.ceiling {
-            all.push(format!("no call has more than {value} as its `{limit}`, not even one of your own plugins"));
-        }
-        if self.run.journal_bytes() > JOURNAL_BYTES {
-            all.push(format!(
-                "a run may write {} to its journal, and not only {JOURNAL_BYTES}",
-                self.run.journal_bytes()
-            ));
-        }
-        all.extend(self.schedule.iter().map(ScheduleSettings::in_words));
-        for caller in &self.callers.allow {
-            all.push(format!("the agent in `{}` may call this one with what is granted here", caller.display()));
-        }
-        match self.hooks.order.as_deref() {
-            Some([]) => all.push("no hook is told anything".to_owned()),
-            Some(order) => all.push(format!("only these hooks are told what happens: `{}`", order.join("`, `"))),
-            None => {}
-        }
-        let all = (!all.is_empty()).then(|| (String::new(), all));
-        all.into_iter().chain(wishes.into_iter().map(|(name, lines)| (name.to_owned(), lines))).collect()
-    }
-
     /// When a server begins runs by itself.
     pub fn schedules(&self) -> &[ScheduleSettings] {
         &self.schedule
@@ -400,24 +280,6 @@ impl Settings {
     /// All grants, by the names of scripts and plugins.
     pub(crate) fn all_grants(&self) -> &BTreeMap<String, Grants> {
         &self.grants
-    }
-
-    /// The values of the secrets that are granted to a plugin. `environment` looks up variables. What has no value is
-    /// left out.
-    pub fn secrets(&self, plugin: &str, environment: &dyn Fn(&str) -> Option<String>) -> Secrets {
-        let granted = self.grants.get(plugin).map(|grants| grants.secret.as_slice()).unwrap_or_default();
-        let value = |name: &str| match self.secrets.get(name) {
-            Some(SecretSource::Env(variable)) => environment(variable),
-            Some(SecretSource::File(path)) => match hotcell_files::read_text(path, MAX_SECRET) {
-                Ok(text) => Some(text.trim_end_matches(['\r', '\n']).to_owned()),
-                Err(error) => {
-                    tracing::warn!(target: "hotcell::plugin", "secret `{name}`: cannot read `{}`: {error}", path.display());
-                    None
-                }
-            },
-            None => environment(&format!("HOTCELL_SECRET_{name}")),
-        };
-        Secrets::new(granted.iter().filter_map(|grant| Some((grant.name.clone(), value(&grant.name)?))))
     }
 
     /// The hook plugins to use, in their order; none means all of them, by name.
@@ -554,94 +416,4 @@ fn overlay(base: Budget, table: &toml::Table) -> Result<Budget, LimitError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(text: &str) -> Result<Settings, String> {
-        let folder = tempfile::tempdir().unwrap();
-        Settings::parse(folder.path(), text, &Path::to_path_buf).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn limits_are_laid_over_the_defaults_and_cut_to_the_ceiling() {
-        let settings = settings("[budget.\"a.js\"]\nfuel = 7\n[ceiling]\nmemory = 1000\n").unwrap();
-        let budget = settings.budget("a.js", Budget::interpreter()).unwrap();
-        assert_eq!((budget.fuel.0, budget.memory.0, budget.output), (7, 1000, Budget::interpreter().output));
-        assert_eq!(settings.budget("b.js", Budget::default()).unwrap().fuel, Budget::default().fuel);
-    }
-
-    #[test]
-    fn settings_that_nobody_trusts_grant_nothing_and_widen_nothing() {
-        let text = "[hooks]\norder = []\noptional = ['a']\n[grants.a]\nkv = true\n[budget.a]\nfuel = 9000000000\nlog_lines = 3\n[plugins.a.config]\nx = 'y'\n";
-        let settings = settings(text).unwrap();
-        assert!(settings.wish_for_something() && settings.grants("a").kv);
-        let settings = settings.distrusted();
-        let budget = settings.budget("a", Budget::default()).unwrap();
-        assert_eq!((budget.fuel, budget.log_lines), (Budget::default().fuel, 3));
-        assert!(!settings.grants("a").kv && settings.held_back("a").kv);
-        assert_eq!((settings.config("a").len(), settings.hook_order()), (0, None));
-        assert!(!settings.is_optional_hook("a"));
-    }
-
-    #[test]
-    fn a_run_can_be_strict_without_trust() {
-        let strict = settings("[run]\nstrict = true\n").unwrap();
-        assert!(strict.is_strict() && !strict.wish_for_something() && strict.distrusted().is_strict());
-        assert!(!settings("").unwrap().is_strict());
-        assert!(settings("[run]\nstrct = true\n").unwrap_err().contains("unknown field `strct`"));
-    }
-
-    #[test]
-    fn without_trust_a_run_writes_less_to_its_journal_and_never_more() {
-        let bytes = |text: &str| {
-            let settings = settings(text).unwrap();
-            let (wishes, trusted) = (settings.wish_for_something(), settings.journal_bytes());
-            assert_eq!(settings.wishes().is_empty(), !wishes, "{text}");
-            (wishes, trusted, settings.distrusted().journal_bytes())
-        };
-        let (less, more) = (Bytes::mib(1), Bytes(1 << 40));
-        assert_eq!(bytes(""), (false, JOURNAL_BYTES, JOURNAL_BYTES));
-        assert_eq!(bytes("[run]\njournal_bytes = 1048576\n"), (false, less, less));
-        assert_eq!(bytes("[run]\njournal_bytes = 1099511627776\n"), (true, more, JOURNAL_BYTES));
-        for wrong in ["-1", "'much'", "1.5"] {
-            let error = settings(&format!("[run]\njournal_bytes = {wrong}\n")).unwrap_err();
-            assert!(error.contains("journal_bytes"), "{error}");
-        }
-    }
-
-    #[test]
-    fn secrets_come_from_where_the_operator_keeps_them() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "from-file\n").unwrap();
-        let secret = |name: &str| format!("{{ name = '{name}', servers = [] }}");
-        let text = format!(
-            "[grants.a]\nsecret = [{}, {}, {}, {}]\n[secrets]\nE = {{ env = 'VAR' }}\nF = {{ file = '{}' }}\n",
-            secret("E"),
-            secret("F"),
-            secret("PLAIN"),
-            secret("UNSET"),
-            file.path().display()
-        );
-        let settings = settings(&text).unwrap();
-        let environment = |name: &str| match name {
-            "VAR" | "HOTCELL_SECRET_PLAIN" | "HOTCELL_SECRET_OTHER" => Some(name.to_lowercase()),
-            _ => None,
-        };
-        assert_eq!(format!("{:?}", settings.secrets("a", &environment)), r#"{"E", "F", "PLAIN"}"#);
-        assert_eq!(format!("{:?}", settings.secrets("b", &environment)), "{}");
-    }
-
-    #[test]
-    fn what_has_no_meaning_is_refused_with_its_name() {
-        for (text, fragment) in [
-            ("[grant.x]\n", "unknown field `grant`"),
-            ("[grants.x]\nhtpt = []\n", "unknown field `htpt`"),
-            ("[ceiling]\nfule = 1\n", "`[ceiling]`: unknown field `fule`"),
-            ("[budget.\"a.js\"]\nfuel = \"much\"\n", "`[budget.\"a.js\"]`"),
-            ("[grants\n", "line 1"),
-        ] {
-            let error = settings(text).unwrap_err();
-            assert!(error.contains(fragment), "{error}");
-        }
-    }
-}
+mod tests;
