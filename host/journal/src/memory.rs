@@ -1,210 +1,32 @@
 //! A store in memory: for tests, benchmarks and runs nobody wants to keep.
 
-use std::collections::{HashMap, HashSet};
+mod run;
+mod shared;
+mod writer;
+
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
 
-use crate::artefact::{Artefact, Revision};
-use crate::calls::{RecordedCall, StoredCall};
+use self::run::{Run, locked};
+use self::shared::{Runs, Shared};
+use self::writer::Writer;
+use crate::artefact::Revision;
+use crate::calls::StoredCall;
 use crate::entry::{Entry, Fact, RunHeader};
-use crate::ids::{EntryPath, RunId};
-use crate::mail::Bells;
+use crate::ids::RunId;
 use crate::projection::RunStatus;
 use crate::store::{
     Census, EntryPage, History, JournalError, NumberedEntry, PruneReport, RunPage, RunQuery, RunRecord, RunStore,
-    RunSummary, RunWriter, Taken, answerable, choose, may_send, may_take,
+    RunWriter, Taken, answerable, choose, may_send, may_take,
 };
-use crate::timers::Timers;
 
 /// A store that lives as long as the process.
 #[derive(Default)]
 pub struct MemoryStore {
     shared: Arc<Shared>,
-}
-
-#[derive(Default)]
-struct Shared {
-    runs: Mutex<Runs>,
-    bells: Bells,
-    /// Rung when a run has more entries
-    grown: Bells,
-    timers: Arc<Timers>,
-}
-
-#[derive(Default)]
-struct Runs {
-    by_id: HashMap<RunId, Arc<Mutex<Run>>>,
-    /// In the order in which they began
-    order: Vec<RunId>,
-    /// The last run of each thread, by source and name
-    threads: HashMap<(String, String), RunId>,
-    /// The artefacts of each revision
-    revisions: HashMap<String, Vec<Artefact>>,
-}
-
-struct Run {
-    id: RunId,
-    header: RunHeader,
-    /// The revisions that it was moved to, the last one last
-    revised: Vec<String>,
-    entries: Vec<Entry>,
-    /// When each of them was written
-    times: Vec<SystemTime>,
-    calls: Vec<RecordedCall>,
-    /// What was sent and not received
-    mail: Vec<Entry>,
-    status: RunStatus,
-    created: SystemTime,
-    updated: SystemTime,
-    /// How often it was taken: a writer of an earlier time is refused
-    term: u64,
-    owned: bool,
-    worked: Duration,
-    /// Timers that were set and have not fired, and questions that are open and expire
-    timers: HashMap<(EntryPath, String), SystemTime>,
-    /// Where these are with those of all other runs, as long as this one has not ended
-    in_order: Arc<Timers>,
-}
-
-impl Run {
-    /// One that has just begun.
-    fn begun(id: &RunId, header: &RunHeader, owned: bool, in_order: &Arc<Timers>) -> Self {
-        let now = SystemTime::now();
-        Run {
-            id: id.clone(),
-            header: header.clone(),
-            revised: Vec::new(),
-            entries: vec![Entry::of_run(Fact::Started(header.clone()))],
-            times: vec![now],
-            calls: Vec::new(),
-            mail: Vec::new(),
-            status: RunStatus::Running,
-            created: now,
-            updated: now,
-            term: 0,
-            owned,
-            worked: Duration::ZERO,
-            timers: HashMap::new(),
-            in_order: in_order.clone(),
-        }
-    }
-
-    fn append(&mut self, entry: Entry) {
-        if let Some(status) = entry.fact.status() {
-            self.change(status);
-        }
-        if let Some((name, at)) = entry.fact.timer() {
-            let key = (entry.place.clone(), name);
-            let before = self.timers.remove(&key);
-            before.into_iter().for_each(|before| self.in_order.remove(before, &self.id, &key));
-            if let Some(at) = at {
-                self.in_order.add(at, &self.id, &key);
-                self.timers.insert(key, at);
-            }
-        }
-        if let Fact::Revised { digest } = &entry.fact {
-            self.revised.push(digest.clone());
-        }
-        self.times.push(SystemTime::now());
-        self.entries.push(entry);
-    }
-
-    /// The same, of an entry that was written before.
-    fn append_at(&mut self, entry: Entry, at: SystemTime) {
-        self.append(entry);
-        if let Some(last) = self.times.last_mut() {
-            *last = at;
-        }
-    }
-
-    /// How it stands from now on. What has ended waits for no time, unless it goes on.
-    fn change(&mut self, status: RunStatus) {
-        match (self.status.is_final(), status.is_final()) {
-            (false, true) => self.timers.iter().for_each(|(key, at)| self.in_order.remove(*at, &self.id, key)),
-            (true, false) => self.timers.iter().for_each(|(key, at)| self.in_order.add(*at, &self.id, key)),
-            _ => {}
-        }
-        self.status = status;
-        self.updated = SystemTime::now();
-    }
-
-    fn everything(&self) -> Vec<Entry> {
-        self.entries.iter().chain(&self.mail).cloned().collect()
-    }
-
-    fn status(&self) -> RunStatus {
-        match self.status {
-            _ if self.mail.iter().any(|entry| entry.fact == Fact::Cancelled) => RunStatus::Cancelled,
-            RunStatus::Running if !self.owned => RunStatus::Interrupted,
-            status => status,
-        }
-    }
-
-    fn open_questions(&self) -> u64 {
-        let (mut asked, mut closed) = (0_u64, 0_u64);
-        for entry in self.entries.iter().chain(&self.mail) {
-            match entry.fact {
-                Fact::Asked { .. } => asked += 1,
-                Fact::Answered { .. } | Fact::Expired { .. } => closed += 1,
-                _ => {}
-            }
-        }
-        asked.saturating_sub(closed)
-    }
-
-    /// The revisions that it was begun and went on with, the last one last.
-    fn revisions(&self) -> impl DoubleEndedIterator<Item = &String> {
-        self.header.kept.then_some(&self.header.digest).into_iter().chain(&self.revised)
-    }
-
-    fn outcome(&self) -> Option<&str> {
-        self.entries.last().and_then(|entry| entry.fact.outcome())
-    }
-
-    fn summary(&self, id: &RunId) -> RunSummary {
-        RunSummary {
-            id: id.clone(),
-            graph: self.header.graph.clone(),
-            source: self.header.source.clone(),
-            thread: self.header.thread().map(str::to_owned),
-            status: self.status(),
-            created: self.created,
-            updated: self.updated,
-            outcome: self.outcome().map(str::to_owned),
-        }
-    }
-
-    fn record(&self, id: &RunId) -> RunRecord {
-        RunRecord {
-            id: id.clone(),
-            header: self.header.clone(),
-            revision: self.revisions().last().cloned(),
-            status: self.status(),
-            created: self.created,
-            updated: self.updated,
-            outcome: self.outcome().map(str::to_owned),
-        }
-    }
-
-    fn matches(&self, query: &RunQuery) -> bool {
-        let text = || {
-            let words = [Some(self.header.graph.as_str()), self.header.input(), self.outcome()];
-            words.into_iter().flatten().collect::<Vec<_>>().join("\n").to_lowercase()
-        };
-        (query.statuses.is_empty() || query.statuses.contains(&self.status()))
-            && query.graph.as_ref().is_none_or(|graph| *graph == self.header.graph)
-            && query.sources.as_ref().is_none_or(|sources| sources.contains(&self.header.source))
-            && query.thread.as_deref().is_none_or(|thread| self.header.thread() == Some(thread))
-            && query.since.is_none_or(|since| self.created >= since)
-            && query.before.is_none_or(|before| self.created < before)
-            && query.text.as_ref().is_none_or(|wanted| {
-                let (text, wanted) = (text(), wanted.to_lowercase());
-                let mut wanted = words(&wanted).peekable();
-                wanted.peek().is_some() && wanted.all(|wanted| words(&text).any(|word| word.starts_with(wanted)))
-            })
-    }
 }
 
 impl MemoryStore {
@@ -218,146 +40,6 @@ impl MemoryStore {
 
     fn writer(&self, id: RunId, run: Arc<Mutex<Run>>, term: u64, worked: Duration) -> Box<dyn RunWriter> {
         Box::new(Writer { id, run, term, worked, begun: Instant::now(), shared: self.shared.clone() })
-    }
-}
-
-impl Runs {
-    /// Whether a revision is kept.
-    fn has(&self, revision: &str) -> Result<(), JournalError> {
-        match self.revisions.contains_key(revision) {
-            true => Ok(()),
-            false => Err(JournalError::NotKept(revision.to_owned())),
-        }
-    }
-
-    /// The name of a run that is to begin.
-    fn name_for(&self, header: &RunHeader) -> Result<RunId, JournalError> {
-        match header.wanted_name() {
-            Some(wanted) if self.by_id.contains_key(&wanted) => Err(JournalError::Exists(wanted)),
-            Some(wanted) => Ok(wanted),
-            None => Ok(std::iter::repeat_with(RunId::random)
-                .find(|id| !self.by_id.contains_key(id))
-                .unwrap_or_else(RunId::random)),
-        }
-    }
-
-    /// The run of the thread that somebody works on.
-    fn busy(&self, header: &RunHeader) -> Option<RunId> {
-        let thread = header.thread()?;
-        let same = |run: &&RunId| {
-            self.by_id.get(*run).is_some_and(|run| {
-                let run = locked(run);
-                run.owned && run.header.source == header.source && run.header.thread() == Some(thread)
-            })
-        };
-        self.order.iter().find(same).cloned()
-    }
-}
-
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
-}
-
-fn locked(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
-    run.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-struct Writer {
-    id: RunId,
-    run: Arc<Mutex<Run>>,
-    term: u64,
-    /// How long it was worked on before this writer took it
-    worked: Duration,
-    begun: Instant,
-    shared: Arc<Shared>,
-}
-
-impl Writer {
-    fn run(&self) -> Result<MutexGuard<'_, Run>, JournalError> {
-        let run = locked(&self.run);
-        if run.term != self.term {
-            return Err(JournalError::Fenced(self.id.clone()));
-        }
-        match run.status {
-            RunStatus::Cancelled => Err(JournalError::Cancelled(self.id.clone())),
-            _ => Ok(run),
-        }
-    }
-}
-
-impl Drop for Writer {
-    fn drop(&mut self) {
-        let mut run = locked(&self.run);
-        if run.term == self.term && run.owned {
-            run.owned = false;
-            drop(run);
-            self.shared.bells.ring(&self.id);
-        }
-    }
-}
-
-#[async_trait]
-impl RunWriter for Writer {
-    fn run(&self) -> &RunId {
-        &self.id
-    }
-
-    async fn append(&self, entries: Vec<Entry>) -> Result<(), JournalError> {
-        for entry in &entries {
-            if let Fact::Revised { digest } = &entry.fact {
-                // Taken before the run, as everywhere.
-                let runs = self.shared.runs.lock().unwrap_or_else(PoisonError::into_inner);
-                runs.has(digest)?;
-            }
-        }
-        let mut run = self.run()?;
-        let rests = entries.iter().any(|entry| entry.fact.is_rest());
-        if rests && !run.mail.is_empty() {
-            return Err(JournalError::Unread(self.id.clone()));
-        }
-        for entry in &entries {
-            if let Fact::Answered { number, .. } | Fact::Expired { number } = entry.fact {
-                // Somebody else may have been first.
-                answerable(&self.id, &run.everything(), entry, number, false)?;
-            }
-        }
-        entries.into_iter().for_each(|entry| run.append(entry));
-        run.worked = self.worked + self.begun.elapsed();
-        if rests {
-            run.owned = false;
-        }
-        drop(run);
-        if rests {
-            self.shared.bells.ring(&self.id);
-        }
-        self.shared.grown.ring(&self.id);
-        Ok(())
-    }
-
-    fn record(&self, call: RecordedCall) {
-        locked(&self.run).calls.push(call);
-    }
-
-    async fn settled(&self) -> Result<(), JournalError> {
-        Ok(())
-    }
-
-    async fn receive(&self) -> Result<Vec<Entry>, JournalError> {
-        let bell = self.shared.bells.of(&self.id);
-        loop {
-            let rung = bell.notified();
-            {
-                let mut run = self.run()?;
-                if !run.mail.is_empty() {
-                    let mail = std::mem::take(&mut run.mail);
-                    mail.iter().cloned().for_each(|entry| run.append(entry));
-                    drop(run);
-                    self.shared.grown.ring(&self.id);
-                    return Ok(mail);
-                }
-            }
-            rung.await;
-        }
     }
 }
 
