@@ -1,30 +1,34 @@
 //! Runs: starting one, going on with one, and how it stands afterwards.
 
+mod agents;
+mod read;
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hotcell_budget::{Account, BudgetScope, Bytes, JOURNAL_BYTES, Usage};
-use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
+use hotcell_graph::ir::Graph;
 use hotcell_graph::{Key, State};
 use hotcell_journal::{
-    Entry, EntryPath, Fact, History, JournalError, NodeFailure, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
+    Entry, Fact, History, JournalError, NodeFailure, RunHeader, RunId, RunStatus, RunStore, RunWriter, Taken,
 };
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::agents::called;
+use self::agents::check_agents;
 use crate::action::job::BEGUN;
 use crate::context::RunContext;
 use crate::drive::{Drive, Halt, drive_part};
 use crate::event::{Event, Observer};
 use crate::gates::Gates;
 use crate::lease::Lease;
-use crate::memory::{Moved, Remembered};
+use crate::memory::Remembered;
 use crate::no_writer::NoWriter;
 use crate::outcome::{Outcome, RunError};
-use crate::ports::{Agents, Ports};
+use crate::ports::Ports;
 use crate::redaction::{Redaction, RedactionKeys};
 use crate::run_input::{RunInput, check_variables, initial_state};
-use crate::state_fold::StateFold;
 use crate::timing::Timings;
 use crate::token::Turn;
 use crate::veiled::Veiled;
@@ -249,138 +253,6 @@ impl Engine {
         self.drive(writer, graph, from, history, cancel).await
     }
 
-    /// Whether what was committed of a run fits a graph: the same nodes took the same turns, and those that wait are there.
-    /// Nothing is changed.
-    ///
-    /// # Errors
-    /// [`RunError::Mismatch`] with what does not fit.
-    pub async fn fits(&self, run: &RunId, graph: &Arc<Graph>) -> Result<(), RunError> {
-        let (header, redaction) = self.header_of(run, graph).await?;
-        let given = &self.given_of(&header, graph).await?;
-        let entries = opened(redaction.as_deref(), self.store.history(run).await?).whole()?;
-        self.entries_fit(run, graph, given, entries)
-    }
-
-    /// Whether these entries, with what is redacted in them, fit a graph that was given this.
-    pub(crate) fn entries_fit(
-        &self,
-        run: &RunId,
-        graph: &Arc<Graph>,
-        given: &RunInput,
-        entries: Vec<Entry>,
-    ) -> Result<(), RunError> {
-        // What was asked in turns that are not done, answered or not.
-        let of_run = |place: &EntryPath| place.turn().filter(|_| place.around().is_none());
-        let mut asked: Vec<(Turn, String)> = Vec::new();
-        for Entry { place, fact } in &entries {
-            match (of_run(place), fact) {
-                (Some(turn), Fact::Asked { question, .. }) => asked.push((turn, question.node.clone())),
-                (Some(done), Fact::Completed(_)) => asked.retain(|(turn, _)| *turn != done),
-                _ => {}
-            }
-        }
-        let Some(drive) = self.replayed(run, graph, given, entries)? else { return Ok(()) };
-        for (turn, asking) in asked {
-            let cause = match drive.begins(turn) {
-                Some(node) if node == asking => continue,
-                Some(node) => format!("turn {turn} waits at `{asking}`, the graph says `{node}`"),
-                None => format!("turn {turn} waits at `{asking}`, and the graph does not come there"),
-            };
-            return Err(RunError::Mismatch { run: run.clone(), cause });
-        }
-        Ok(())
-    }
-
-    /// A graph where these entries leave it; none if they end the run. Nothing is run.
-    pub(crate) fn replayed(
-        &self,
-        run: &RunId,
-        graph: &Arc<Graph>,
-        given: &RunInput,
-        entries: Vec<Entry>,
-    ) -> Result<Option<Drive>, RunError> {
-        let state = initial_state(graph, given)?;
-        let (remembered, completed, spent) = Remembered::of(entries);
-        let variables = check_variables(graph, given)?;
-        let writer = Arc::new(NoWriter::looking_at(run.clone()));
-        let context = self.context(writer, graph, variables, None, remembered, spent);
-        let mut drive = Drive::new(Arc::new(context), state);
-        Ok(drive.replay(completed)?.is_none().then_some(drive))
-    }
-
-    /// The state that the entries of a run lead to, without what is redacted. `graph` should be the graph it was started with; of
-    /// another one, the writes of the run count in the order in which they were committed.
-    pub async fn state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
-        let (state, redaction) = self.read_state(run, graph).await?;
-        Ok(match redaction {
-            Some(redaction) => redaction.state(&state),
-            None => state,
-        })
-    }
-
-    /// The same with what is redacted, for a run that goes on with it.
-    pub async fn whole_state_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<State, RunError> {
-        Ok(self.read_state(run, graph).await?.0)
-    }
-
-    /// The state that the entries of a run lead to, and what is redacted in it.
-    async fn read_state(&self, run: &RunId, graph: Arc<Graph>) -> Result<(State, Option<Arc<Redaction>>), RunError> {
-        let (header, redaction) = self.header_of(run, &graph).await?;
-        let given = self.given_of(&header, &graph).await?;
-        let state = initial_state(&graph, &given)?;
-        let history = opened(redaction.as_deref(), self.store.history(run).await?);
-        let (remembered, completed, spent) = Remembered::of(history.whole()?);
-        let variables = check_variables(&graph, &given)?;
-        let context =
-            self.context(Arc::new(NoWriter::looking_at(run.clone())), &graph, variables, None, remembered, spent);
-        let state = match state_of(context, state.clone(), completed.clone()) {
-            Err(RunError::Mismatch { .. }) => {
-                // What the writes come to without the graph.
-                let mut fold = StateFold::new(graph, state);
-                for moved in &completed {
-                    let Moved::Completed(_, completed) = moved else { continue };
-                    fold.complete(completed)?;
-                }
-                fold.into_state()
-            }
-            other => other?,
-        };
-        Ok((state, redaction))
-    }
-
-    /// What a run was started with, as it was then, and what is redacted in it.
-    pub(crate) async fn header_of(
-        &self,
-        run: &RunId,
-        graph: &Graph,
-    ) -> Result<(RunHeader, Option<Arc<Redaction>>), RunError> {
-        let header = self.store.find(run.as_str()).await?.header;
-        Ok(match Redaction::go_on(graph, self.redaction_keys.as_deref(), &header)? {
-            Some(redaction) => (redaction.open_header(header), Some(Arc::new(redaction))),
-            None => (header, None),
-        })
-    }
-
-    /// The state that a run began with, which follows its entries. What is redacted is sealed in it, as it is in them.
-    pub async fn fold_of(&self, run: &RunId, graph: Arc<Graph>) -> Result<StateFold, RunError> {
-        let (header, redaction) = self.header_of(run, &graph).await?;
-        let mut state = initial_state(&graph, &self.given_of(&header, &graph).await?)?;
-        if let Some(redaction) = redaction {
-            state = redaction.state(&state);
-        }
-        Ok(StateFold::new(graph, state))
-    }
-
-    /// What a run was given, with the state of the run before it where it only refers to that.
-    pub(crate) async fn given_of(&self, header: &RunHeader, graph: &Arc<Graph>) -> Result<RunInput, RunError> {
-        let mut given = RunInput::from_object(&header.given);
-        if let (Some(before), None) = (&given.after, &given.earlier) {
-            let before = RunId::from(before.clone());
-            given.earlier = Some(Box::pin(self.whole_state_of(&before, graph.clone())).await?.to_object());
-        }
-        Ok(given)
-    }
-
     fn context(
         &self,
         writer: Arc<dyn RunWriter>,
@@ -515,71 +387,4 @@ async fn conclude(
             halt = Some(Halt::At(outcome, state));
         }
     }
-}
-
-/// The state that the journal of a run leads to, whatever became of the run. Nothing of it is run.
-fn state_of(context: RunContext, state: State, completed: Vec<Moved>) -> Result<State, RunError> {
-    let mut drive = Drive::new(Arc::new(context), state);
-    Ok(match drive.replay(completed)? {
-        Some((_, state)) => state,
-        None => drive.state(),
-    })
-}
-
-/// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs: those that
-/// its caller has too, and those with a default.
-fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Variables) -> Result<(), RunError> {
-    let mut seen: HashSet<(Key, Variables)> = HashSet::new();
-    let mut open: Vec<_> = called(graph).into_iter().map(|agent| (agent, variables.clone())).collect();
-    while let Some((agent, of_caller)) = open.pop() {
-        if !seen.insert((agent.clone(), of_caller.clone())) {
-            continue;
-        }
-        // An agent that is not there is an error of the node that calls it.
-        let Ok(callee) = agents.find(&agent) else { continue };
-        let given = RunInput::of_variables(&of_caller).for_agent(&callee.graph, String::new());
-        let own = check_variables(&callee.graph, &given).map_err(|error| match error {
-            RunError::MissingVariables(variables) => RunError::AgentVariables { agent: agent.to_string(), variables },
-            other => other,
-        })?;
-        open.extend(called(&callee.graph).into_iter().map(|agent| (agent, own.clone())));
-    }
-    Ok(())
-}
-
-/// The agents that the nodes of a graph call, and those of graphs that it calls.
-pub(crate) fn called(graph: &Graph) -> Vec<Key> {
-    let mut agents = Vec::new();
-    let mut seen: HashSet<*const Graph> = HashSet::new();
-    let mut open = vec![graph];
-    while let Some(graph) = open.pop() {
-        // One that is called twice is looked at once, and the others after it all the same.
-        if !seen.insert(std::ptr::from_ref(graph)) {
-            continue;
-        }
-        for (_, node) in graph.nodes() {
-            match &node.action {
-                Action::AnswerCalls(action) => {
-                    for offered in &action.tools {
-                        match offered {
-                            Callable::Agent { agent, .. } => agents.push(agent.clone()),
-                            Callable::Loop(nested) => open.push(&nested.steps.graph),
-                            _ => {}
-                        }
-                    }
-                }
-                Action::Call(action) => match &action.target {
-                    CallTarget::Agent { agent, .. } => agents.push(agent.clone()),
-                    target => open.extend(target.graph().map(|graph| &**graph)),
-                },
-                Action::Map(action) => match &action.body {
-                    MapBody::Graph(items) => open.push(&items.graph),
-                    // Its node is one of the graph.
-                    MapBody::Node(_) => {}
-                },
-                _ => {}
-            }
-        }
-    }
-    agents
 }

@@ -1,0 +1,69 @@
+//! The agents that a run may call.
+
+use std::collections::HashSet;
+
+use hotcell_graph::Key;
+use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
+
+use super::Variables;
+use crate::outcome::RunError;
+use crate::ports::Agents;
+use crate::run_input::{RunInput, check_variables};
+
+/// Looks before a run starts whether every agent that it may call, at any depth, has the variables it needs: those that
+/// its caller has too, and those with a default.
+pub(super) fn check_agents(graph: &Graph, agents: &dyn Agents, variables: &Variables) -> Result<(), RunError> {
+    let mut seen: HashSet<(Key, Variables)> = HashSet::new();
+    let mut open: Vec<_> = called(graph).into_iter().map(|agent| (agent, variables.clone())).collect();
+    while let Some((agent, of_caller)) = open.pop() {
+        if !seen.insert((agent.clone(), of_caller.clone())) {
+            continue;
+        }
+        // An agent that is not there is an error of the node that calls it.
+        let Ok(callee) = agents.find(&agent) else { continue };
+        let given = RunInput::of_variables(&of_caller).for_agent(&callee.graph, String::new());
+        let own = check_variables(&callee.graph, &given).map_err(|error| match error {
+            RunError::MissingVariables(variables) => RunError::AgentVariables { agent: agent.to_string(), variables },
+            other => other,
+        })?;
+        open.extend(called(&callee.graph).into_iter().map(|agent| (agent, own.clone())));
+    }
+    Ok(())
+}
+
+/// The agents that the nodes of a graph call, and those of graphs that it calls.
+pub(crate) fn called(graph: &Graph) -> Vec<Key> {
+    let mut agents = Vec::new();
+    let mut seen: HashSet<*const Graph> = HashSet::new();
+    let mut open = vec![graph];
+    while let Some(graph) = open.pop() {
+        // One that is called twice is looked at once, and the others after it all the same.
+        if !seen.insert(std::ptr::from_ref(graph)) {
+            continue;
+        }
+        for (_, node) in graph.nodes() {
+            match &node.action {
+                Action::AnswerCalls(action) => {
+                    for offered in &action.tools {
+                        match offered {
+                            Callable::Agent { agent, .. } => agents.push(agent.clone()),
+                            Callable::Loop(nested) => open.push(&nested.steps.graph),
+                            _ => {}
+                        }
+                    }
+                }
+                Action::Call(action) => match &action.target {
+                    CallTarget::Agent { agent, .. } => agents.push(agent.clone()),
+                    target => open.extend(target.graph().map(|graph| &**graph)),
+                },
+                Action::Map(action) => match &action.body {
+                    MapBody::Graph(items) => open.push(&items.graph),
+                    // Its node is one of the graph.
+                    MapBody::Node(_) => {}
+                },
+                _ => {}
+            }
+        }
+    }
+    agents
+}
