@@ -272,12 +272,15 @@ impl Prompt {
             Prompt { messages: Vec::with_capacity(action.prompt.len()), listed: Vec::new(), before: Vec::new() };
         let own_part = action.steps.as_ref().and(action.prompt.len().checked_sub(1));
         let mut left_out = 0;
+        // What a window leaves out need not be read, unless it is told in other words.
+        let window = action.window.as_ref().filter(|_| action.condense.is_empty());
+        let most = window.and_then(window::most_that_fit);
         let mut problems = Vec::new();
         for (number, PromptPart { name, said }) in action.prompt.iter().enumerate() {
             let summary = summary.filter(|_| Some(number) != own_part);
             let is_before = action.steps.is_some() && Some(number) != own_part;
             // All of them are told at once: whoever mends one would meet the next in the next run.
-            if let Err(problem) = prompt.add(said, summary, is_before, &mut left_out, state) {
+            if let Err(problem) = prompt.add(said, summary, is_before, &mut left_out, most, state) {
                 problems.push(format!("{name}: {problem}"));
             }
         }
@@ -287,13 +290,15 @@ impl Prompt {
         }
     }
 
-    /// Adds a part. `left_out` is how many messages the summary stands for already.
+    /// Adds a part. `left_out` is how many messages the summary stands for already, and no more than `most` messages of a list can
+    /// come to be told, beside those that belong to the first of them.
     fn add(
         &mut self,
         said: &Said,
         summary: Option<&Summary>,
         is_before: bool,
         left_out: &mut usize,
+        most: Option<usize>,
         state: &State,
     ) -> Result<(), PartError> {
         let list = match said {
@@ -316,8 +321,9 @@ impl Prompt {
         }
         let more = summary.map_or(0, |summary| summary.messages - *left_out).min(list.len());
         *left_out += more;
+        let first = most.map_or(0, |most| first_of_last(&list, most));
         let from = self.messages.len();
-        for value in list.iter().skip(more) {
+        for value in (more.max(first)..list.len()).filter_map(|place| list.get(place)) {
             self.messages.push(of_state(&conversation::to_message(value).map_err(PartError::NoMessage)?));
         }
         let range = from..self.messages.len();
@@ -327,6 +333,15 @@ impl Prompt {
         self.listed.push(range);
         Ok(())
     }
+}
+
+/// Where the last so many messages of a list begin, with the call that the first ones answer.
+fn first_of_last(list: &List, most: usize) -> usize {
+    let mut first = list.len().saturating_sub(most);
+    while first > 0 && list.get(first).and_then(conversation::speaker) == Some(Speaker::Tool) {
+        first -= 1;
+    }
+    first
 }
 
 /// A message of the state, for a model.

@@ -16,6 +16,9 @@ You write the memory of a conversation.
 /// Tokens that are kept free for a summary.
 const ROOM: usize = 64;
 
+/// Tokens that are around the texts of every message.
+const AROUND: usize = 4;
+
 /// Counts the tokens of a text, if it can.
 pub(super) type CountText<'c> = &'c dyn Fn(&str) -> Option<usize>;
 
@@ -122,17 +125,25 @@ pub(super) fn trim(window: &Window, messages: &mut Vec<Message>, listed: &[Range
     messages.retain(|_| !left_out.next().unwrap_or_default());
 }
 
+/// More messages of a list than fit a window that leaves out what does not, however short they are; none for another window.
+pub(super) fn most_that_fit(window: &Window) -> Option<usize> {
+    (window.trim == Trim::LeaveOut).then(|| (window.tokens / AROUND).saturating_add(1))
+}
+
 /// How many tokens a message has: those of its texts, and four around them. Where they cannot be counted, a token is about four
 /// bytes of text.
 fn tokens(message: &Message, count_text: CountText<'_>) -> usize {
     let calls = || message.tool_calls.iter().flat_map(|call| [&*call.name, &*call.arguments]);
     let texts = || [&*message.content].into_iter().chain(calls());
     let counted: Option<usize> = texts().map(count_text).sum();
-    4 + counted.unwrap_or_else(|| texts().map(str::len).sum::<usize>().div_ceil(4))
+    AROUND + counted.unwrap_or_else(|| texts().map(str::len).sum::<usize>().div_ceil(4))
 }
 
 #[cfg(test)]
 mod tests {
+    use hotcell_graph::conversation::{self, Speaker};
+    use hotcell_graph::ir::{Expression, Said};
+    use hotcell_graph::{State, Value};
     use hotcell_models::ToolCallRequest;
 
     use super::*;
@@ -220,6 +231,27 @@ mod tests {
         };
         // The system message, two of the list that fit, and the first one that does not.
         assert_eq!((counted(4), counted(400)), (4, 4));
+    }
+
+    #[test]
+    fn of_a_long_list_only_what_may_fit_is_read() {
+        for (length, tokens) in [(3, 60), (15, 60), (17, 60), (40, 60), (400, 60), (400, 0), (400, 1_000)] {
+            let window = Window { tokens, trim: Trim::LeaveOut };
+            // Every call has two answers, and the last message is one of them.
+            let by = |place: usize| if (length - place) % 3 == 0 { Speaker::Ai } else { Speaker::Tool };
+            let message = |place: usize| Value::Object(conversation::message(by(place), place.to_string()));
+            let said = Said::Messages(Expression::Value(Value::List((0..length).map(message).collect())));
+            let told = |most: Option<usize>| {
+                let mut prompt = Prompt { messages: Vec::new(), listed: Vec::new(), before: Vec::new() };
+                prompt.add(&said, None, false, &mut 0, most, &State::default()).expect("messages");
+                let read = prompt.messages.len();
+                trim(&window, &mut prompt.messages, &prompt.listed, &|_| None);
+                (read, prompt.messages.into_iter().map(|message| message.content).collect::<Vec<_>>())
+            };
+            let (few, same) = told(most_that_fit(&window));
+            assert_eq!(told(None), (length, same), "{length}");
+            assert!(few <= tokens / AROUND + 3, "{few} of {length}");
+        }
     }
 
     #[test]
