@@ -1,6 +1,5 @@
 //! What clients are shown of plugins.
 
-use std::cmp::Reverse;
 use std::path::Path;
 
 use hotcell_runtime::PluginDesk;
@@ -10,6 +9,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::object::{Object, object};
+use crate::whereabouts::without_whereabouts;
 
 /// A plugin within reach of the agents of a folder.
 #[derive(Debug, Serialize, ToSchema)]
@@ -61,7 +61,7 @@ impl PluginView {
                 name: found.file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
                 agent_ids: agents.to_vec(),
                 standing: "broken",
-                reason: Some(without_folders(desk, &reason.to_string())),
+                reason: Some(without_whereabouts(&reason.to_string(), desk.folder.path())),
                 version: None,
                 description: None,
                 digest: None,
@@ -93,7 +93,7 @@ impl PluginView {
                 "changed"
             }
             Standing::Refused { reason: why } => {
-                reason = Some(without_folders(desk, &why));
+                reason = Some(without_whereabouts(&why, desk.folder.path()));
                 "refused"
             }
         };
@@ -119,15 +119,4 @@ impl PluginView {
             is_own: desk.check_own(file, name).is_ok(),
         }
     }
-}
-
-/// A text without the folders in which plugins lie: of others that claim a name, and of signatures, it would say where they are.
-fn without_folders(desk: &PluginDesk, text: &str) -> String {
-    let of_plugins = desk.catalogue.found().iter().filter_map(|found| found.file.parent());
-    let all = of_plugins.chain([desk.folder.path()]).filter(|folder| folder.is_absolute());
-    let mut all: Vec<String> = all.map(|folder| folder.display().to_string()).collect();
-    // One may lie in another one.
-    all.sort_by_key(|folder| Reverse(folder.len()));
-    all.iter()
-        .fold(text.to_owned(), |text, folder| text.replace(&format!("{folder}/"), "").replace(folder.as_str(), "."))
 }
