@@ -9,6 +9,9 @@ use crate::value::{Key, List, Object, Value};
 /// What was given with a message beside its text.
 const ADDITIONAL: &str = "additional_kwargs";
 
+/// What marks a message that was said aside.
+const ASIDE: &str = "aside";
+
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker {
@@ -54,6 +57,34 @@ pub fn message(speaker: Speaker, content: impl Into<Value>) -> Object {
         message.insert("tool_calls", Value::List(List::default()));
     }
     message
+}
+
+/// A message that was said while a model waited for what it had called, as one that no model is told later: it would stand between
+/// the call and its answer. It takes its place among the others anew.
+pub fn aside(message: &Value) -> Value {
+    let mut message = message.as_object().cloned().unwrap_or_default();
+    message.remove("id");
+    message.insert(ASIDE, true.into());
+    Value::Object(message)
+}
+
+/// Whether a message was said aside.
+pub fn is_aside(message: &Value) -> bool {
+    message.as_object().and_then(|message| message.get(ASIDE)) == Some(&Value::Bool(true))
+}
+
+/// A conversation without the calls at its end that wait for answers, for those who are to hear it meanwhile.
+pub fn without_open_calls(messages: &List) -> List {
+    let from_last = (0..messages.len()).rev().find(|place| messages.get(*place).and_then(speaker) == Some(Speaker::Ai));
+    let Some(place) = from_last.filter(|place| messages.get(*place).is_some_and(|last| !tool_calls(last).is_empty()))
+    else {
+        return messages.clone();
+    };
+    let mut heard: List = messages.iter().take(place).cloned().collect();
+    if let Some(words) = messages.get(place).and_then(as_text).filter(|words| !words.trim().is_empty()) {
+        heard.push(Value::Object(message(Speaker::Ai, words)));
+    }
+    heard
 }
 
 /// What a person answered, as a message of theirs. An answer may be a message already, the text of a JSON object with a text as

@@ -52,7 +52,7 @@ pub use expression::{Expression, NoValue};
 pub use job::JobAction;
 pub use map::{Collect, GraphItems, Iterate, MapAction, MapBody, NodeItems, Reduction, Rounds};
 pub use model::{ModelApi, ModelReasoning, ModelServer, ModelSettings, TlsPaths};
-pub use nested::NestedLoop;
+pub use nested::{NestedGraph, NestedLoop};
 pub use next::{Next, OnFailure};
 pub use recall::Recall;
 pub use recording::{RecordedModel, RecordedReply, Recording};
@@ -219,10 +219,11 @@ impl Node {
     pub fn may_ask(&self) -> bool {
         match &self.action {
             Action::Ask(_) => true,
-            Action::Tool(action) => action.tool.kind == ToolKind::Client || action.tool.confirm,
+            Action::Tool(action) => action.tool.may_ask(),
             Action::AnswerCalls(action) => action.tools.iter().any(|offered| match offered {
-                Callable::Defined(tool) => tool.kind == ToolKind::Client || tool.confirm,
+                Callable::Defined(tool) => tool.may_ask(),
                 Callable::Described { confirm, .. } => *confirm,
+                Callable::Loop(nested) => nested.steps.graph.may_ask(),
                 _ => false,
             }),
             Action::Call(action) => action.target.graph().is_some_and(|graph| graph.may_ask()),

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use hotcell_engine::Tools;
 use hotcell_graph::ir::{
     Action, AnswerCallsAction, AtCap, CallAction, CallTarget, Callable, ConverseAction, Expression, Graph, LoopGraph,
-    MapBody, PromptPart, Said, Trim, Window,
+    MapBody, PromptPart, Said, ToolKind, Trim, Window,
 };
 use hotcell_graph::value::Value;
 use hotcell_models::{ModelName, Prices, TokenUsage};
@@ -145,11 +145,19 @@ impl Inspector<'_> {
         self.nested(&agent.tools, &name);
     }
 
-    /// The loops that are tools.
+    /// The loops and graphs that are tools.
     fn nested(&mut self, tools: &[Callable], way: &str) {
         for tool in tools {
-            if let Callable::Loop(nested) = tool {
-                self.of_loop(format!("{way}.{}", nested.name), &nested.steps.graph.clone(), &nested.steps, None);
+            match tool {
+                Callable::Loop(nested) => {
+                    self.of_loop(format!("{way}.{}", nested.name), &nested.steps.graph.clone(), &nested.steps, None);
+                }
+                Callable::Defined(tool) => {
+                    if let ToolKind::Graph(nested) = &tool.kind {
+                        self.graph(&nested.0, &format!("{way}.{}", tool.name));
+                    }
+                }
+                _ => {}
             }
         }
     }

@@ -80,8 +80,17 @@ fn one(
 /// Fields that versions before the first published one had, and what became of them.
 const FORMER: &[(&str, &str, &str)] = &[
     ("Flow", "state", "a flow has no state of its own: pass values on with data edges"),
-    ("Agent", "agents", "an agent has `tools`: let several agents work together with `ManagerWorkers` or `Swarm`"),
-    ("Agent", "flows", "an agent has `tools`: run the flow around the agent, or in an `AgentNode` of another flow"),
+    (
+        "Agent",
+        "agents",
+        "an agent has `tools`: let several agents work together with `ManagerWorkers` or `Swarm`, or write WayFlow's \
+         `ExtendedAgent`, which has `agents`",
+    ),
+    (
+        "Agent",
+        "flows",
+        "an agent has `tools`: write WayFlow's `ExtendedAgent`, which has `flows`, or run the flow around the agent",
+    ),
 ];
 
 fn unknown_field(field: &str, kind: &Kind, version: Version) -> Diagnostic {

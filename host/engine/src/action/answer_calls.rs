@@ -13,6 +13,7 @@ use hotcell_budget::Usage;
 use hotcell_graph::conversation::{self, Speaker};
 use hotcell_graph::ir::{
     AnswerCallsAction, CallLimits, Callable, DelegateTool, Graph, NestedLoop, SkillTool, Skills, Submit, Team, Tool,
+    ToolKind,
 };
 use hotcell_graph::value::parse_json;
 use hotcell_graph::{Key, List, Object, State, TodoList, TodoTool, Value};
@@ -171,6 +172,8 @@ pub(super) async fn perform(
     let allowed = confirm::ask(turn, &reach, &calls).await?;
     let mut of_clients = of_graph::ask_clients(turn, &reach, &calls, &allowed).await?;
     let mut answers = List::default();
+    // What graphs said that were called: it comes before the answers, and no model is told it.
+    let mut said = List::default();
     let mut loaded = Object::default();
     let mut lists: BTreeMap<Key, TodoList> = BTreeMap::new();
     let mut works: BTreeMap<Key, List> = BTreeMap::new();
@@ -210,13 +213,17 @@ pub(super) async fn perform(
                     let outcome = delegate::call(turn, *tool, team, &arguments(&call), work).await?;
                     text_of(turn, &call, outcome)
                 }
-                Some(ReachableKind::Defined(tool)) => match of_clients.remove(&place) {
-                    Some(Some(outcome)) => of_graph::told(action, tool, outcome)?,
-                    Some(None) => {
+                Some(ReachableKind::Defined(tool)) => match (of_clients.remove(&place), &tool.kind) {
+                    (Some(Some(outcome)), _) => of_graph::told(action, tool, outcome)?,
+                    (Some(None), _) => {
                         is_waiting = true;
                         continue;
                     }
-                    None => of_graph::call_defined(turn, action, tool, &call, state).await?,
+                    (None, ToolKind::Graph(nested)) => {
+                        let called = (&**tool, &nested.0);
+                        of_graph::call_graph(turn, action, called, &call, state, &mut said).await?
+                    }
+                    (None, _) => of_graph::call_defined(turn, action, tool, &call, state).await?,
                 },
                 Some(ReachableKind::Submit(submit)) => of_graph::hand_in(turn, submit, &call, &mut writes),
                 None => String::new(),
@@ -235,7 +242,8 @@ pub(super) async fn perform(
         writes.push(Write { key: key.clone(), value: Value::from(i64::try_from(asked).unwrap_or(i64::MAX)) });
     }
     if !answers.is_empty() {
-        writes.push(Write { key: action.conversation.clone(), value: Value::List(answers) });
+        said.extend(&answers);
+        writes.push(Write { key: action.conversation.clone(), value: Value::List(said) });
     }
     writes.extend(works.into_iter().map(|(key, work)| Write { key, value: Value::List(work) }));
     writes.extend(lists.into_iter().map(|(key, list)| Write { key, value: list.to_value() }));

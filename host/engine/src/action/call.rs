@@ -2,12 +2,12 @@
 
 mod steps;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use hotcell_budget::{Account, RunBudget};
 use hotcell_graph::ir::{
     CallAction, CallTarget, Contract, Expression, Gives, Graph, LoopAnswer, NestedLoop, Next, Node, NodeIndex, REPLY,
-    Results,
+    Results, Tool,
 };
 use hotcell_graph::{Key, List, Object, State, Value};
 
@@ -19,11 +19,14 @@ use super::tool::{Called, ToolFailure};
 use crate::context::{Interruption, RunContext};
 use crate::memory::Deed;
 use crate::turn::NodeTurn;
+use crate::what_if::locked;
 use hotcell_journal::EntryPath;
 use hotcell_journal::Write;
 
 /// How many graphs deep a run may go.
 const MAX_DEPTH: u32 = 32;
+/// Under what it is committed what a graph said that was called as a tool.
+const SAID: &str = "said";
 
 /// What a graph gave.
 pub(super) struct GraphOutput {
@@ -137,6 +140,87 @@ pub(super) async fn consult_loop(
         Some(failure) => Err(failure),
         None => Ok(value.map(|value| value.to_display().into_owned()).unwrap_or_default()),
     })
+}
+
+/// What a graph that is called as a tool hears of the conversation around it.
+#[derive(Default)]
+pub(super) struct Heard<'a> {
+    pub(super) messages: List,
+    /// The state key of the conversation; none if nobody hears what the graph says
+    pub(super) conversation: Option<&'a Key>,
+}
+
+/// What came of a graph that was called as a tool.
+pub(super) struct Consulted {
+    pub(super) result: Result<Value, ToolFailure>,
+    /// What it said
+    pub(super) said: List,
+}
+
+/// Has a graph do the work of a tool, as an effect.
+pub(super) async fn consult_graph(
+    turn: &mut NodeTurn,
+    tool: &Tool,
+    graph: &Arc<Graph>,
+    inputs: Object,
+    heard: Heard<'_>,
+) -> Result<Consulted, Interruption> {
+    let base = turn.base_of_next();
+    let arguments = Value::Object(inputs.clone()).to_json();
+    let deed = Deed::new("agent", &tool.name, &[&arguments]);
+    let mut called = part(turn, base, graph, State::from_object(&inputs), None, &State::default());
+    if let Some(key) = &graph.conversation {
+        called.before = heard.messages.len();
+        called.state.set(key.clone(), Value::List(heard.messages));
+    }
+    let last_words = Mutex::new(List::default());
+    let so_far = &last_words;
+    let outcome = turn
+        .effect(deed, |context| async move {
+            let ended = {
+                let _place = context.gates.enter(&called.graph, &*context.ports.clock).await;
+                run(context.clone(), called).await
+            };
+            let outcome = match ended.result {
+                Ok(given) => Called { key: "value", value: only_or_all(given.outputs) },
+                Err(Interruption::Failed(reason)) => Called::error(reason),
+                Err(other) => {
+                    *locked(so_far) = ended.said;
+                    return (ended.account, Err(other));
+                }
+            };
+            let mut outcome = outcome.into_value();
+            if let Value::Object(outcome) = &mut outcome {
+                outcome.insert(SAID, Value::List(ended.said));
+            }
+            (ended.account, Ok(outcome))
+        })
+        .await;
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(stop) => {
+            let said = std::mem::take(&mut *locked(&last_words));
+            if let (Some(key), false) = (heard.conversation, said.is_empty()) {
+                turn.shown.push(Write { key: key.clone(), value: Value::List(said) });
+            }
+            return Err(stop);
+        }
+    };
+    let entry = |key: &str| outcome.as_object().and_then(|outcome| outcome.get(key));
+    let said = entry(SAID).and_then(Value::as_list).cloned().unwrap_or_default();
+    let result = match ToolFailure::of(&outcome) {
+        Some(failure) => Err(failure),
+        None => Ok(entry("value").cloned().unwrap_or_default()),
+    };
+    Ok(Consulted { result, said })
+}
+
+/// What a tool gives that has these outputs.
+fn only_or_all(outputs: Object) -> Value {
+    match (outputs.len(), outputs.iter().next()) {
+        (1, Some((_, only))) => only.clone(),
+        _ => outputs.into(),
+    }
 }
 
 /// A graph that a node calls.

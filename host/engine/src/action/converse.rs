@@ -313,9 +313,12 @@ impl Prompt {
             }
             Said::Messages(list) => list.evaluate(state).map_err(PartError::NoValue)?,
         };
-        let Value::List(list) = list else {
+        let Value::List(mut list) = list else {
             return Err(PartError::NoList(list.a_kind()));
         };
+        if list.iter().any(conversation::is_aside) {
+            list = list.iter().filter(|message| !conversation::is_aside(message)).cloned().collect();
+        }
         if let (0, Some(summary)) = (*left_out, summary) {
             self.messages.push(of_state(&summary.message()));
         }

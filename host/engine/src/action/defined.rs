@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use super::Performed;
 use super::arguments;
+use super::call::{Heard, consult_graph};
 use super::converse::pause;
 use super::tool::{self, Called, ToolFailure};
 use crate::context::Interruption;
@@ -110,6 +111,10 @@ pub(super) async fn call(
         ToolKind::Host(name) => host(turn, tool, name, inputs, state).await,
         ToolKind::Client => client(turn, tool, inputs).await,
         ToolKind::Web(request) => web(turn, tool, request, inputs).await,
+        ToolKind::Graph(nested) => {
+            let consulted = consult_graph(turn, tool, &nested.0, inputs, Heard::default()).await?;
+            Ok(consulted.result)
+        }
         ToolKind::Note(answer) => Ok(Ok(Value::from(*answer))),
         ToolKind::Refused(reason) => Ok(Err(reason.clone().into())),
     }

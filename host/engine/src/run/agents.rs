@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use hotcell_graph::Key;
-use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody};
+use hotcell_graph::ir::{Action, CallTarget, Callable, Graph, MapBody, ToolKind};
 
 use super::Variables;
 use crate::outcome::RunError;
@@ -48,8 +48,18 @@ pub(crate) fn called(graph: &Graph) -> Vec<Key> {
                         match offered {
                             Callable::Agent { agent, .. } => agents.push(agent.clone()),
                             Callable::Loop(nested) => open.push(&nested.steps.graph),
+                            Callable::Defined(tool) => {
+                                if let ToolKind::Graph(nested) = &tool.kind {
+                                    open.push(&nested.0);
+                                }
+                            }
                             _ => {}
                         }
+                    }
+                }
+                Action::Tool(action) => {
+                    if let ToolKind::Graph(nested) = &action.tool.kind {
+                        open.push(&nested.0);
                     }
                 }
                 Action::Call(action) => match &action.target {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Expression, Retry};
+use super::{Expression, NestedGraph, Retry};
 use crate::types::Type;
 use crate::value::{Key, Value};
 
@@ -21,6 +21,18 @@ pub struct Tool {
     pub kind: ToolKind,
     /// Whether a person has to allow each call
     pub confirm: bool,
+}
+
+impl Tool {
+    /// Whether a call of it may ask whoever runs the graph.
+    pub fn may_ask(&self) -> bool {
+        self.confirm
+            || match &self.kind {
+                ToolKind::Client => true,
+                ToolKind::Graph(nested) => nested.may_ask(),
+                ToolKind::Host(_) | ToolKind::Web(_) | ToolKind::Note(_) | ToolKind::Refused(_) => false,
+            }
+    }
 }
 
 /// A named and typed input or output.
@@ -45,6 +57,8 @@ pub enum ToolKind {
     Client,
     /// A server, asked over HTTP
     Web(Box<WebRequest>),
+    /// Another graph
+    Graph(NestedGraph),
     /// Nobody has to: that the model wrote it down is what it is for. This is the answer
     Note(&'static str),
     /// Nobody; the text says why

@@ -1,14 +1,17 @@
 //! What WayFlow, the reference runtime, adds to the specification by components of its own plugins.
 
+use std::sync::Arc;
+
 use hotcell_graph::Value;
 use hotcell_graph::conversation::Speaker;
-use hotcell_graph::ir::{Action, Callable, Expression, Node, Update};
+use hotcell_graph::ir::{Action, Callable, Expression, NestedGraph, Node, Tool, ToolKind, Update};
 
-use super::agent::spoken_by;
+use super::agent::{free_name, spoken_by};
 use super::node::Site;
 use super::team::Member;
+use super::tool::{slot, spoken};
 use super::{ANSWER, Lowering};
-use crate::agent_spec::model::Component;
+use crate::agent_spec::model::{Component, ComponentId};
 
 impl<'c> Lowering<'c> {
     /// What an `ExtendedAgent` has beside what an `Agent` has.
@@ -27,13 +30,28 @@ impl<'c> Lowering<'c> {
                 self.refuse_field(agent, field, format!("`{field}` of an `ExtendedAgent` is not supported: {instead}"));
             }
         }
-        if agent.children("flows").is_some_and(|flows| !flows.is_empty()) {
-            let instead = "run the flow around the agent, or in an `AgentNode` of another flow";
-            self.refuse(agent, format!("`flows` of an `ExtendedAgent` is not supported: {instead}"));
-        }
         for other in agent.children("agents").unwrap_or_default() {
             let callable = self.colleague(offered, Member { agent: *other, swarm: None });
             offered.extend(callable);
+        }
+        let flows = agent.children("flows").unwrap_or_default();
+        for (_, flow) in flows.iter().enumerate().filter(|(place, flow)| !flows[..*place].contains(flow)) {
+            let tool = self.flow_tool(*flow, offered);
+            offered.push(Callable::Defined(Arc::new(tool)));
+        }
+    }
+
+    /// A flow as a tool of an agent: its inputs are the arguments, its outputs the answer.
+    fn flow_tool(&mut self, id: ComponentId, offered: &[Callable]) -> Tool {
+        let flow = self.component(id);
+        let description = flow.text("description").filter(|text| !text.trim().is_empty());
+        Tool {
+            name: flow.name.clone(),
+            spoken: free_name(offered, &spoken(&flow.name)),
+            description: description.map_or_else(|| format!("Runs the flow {}", flow.name), str::to_owned),
+            inputs: flow.inputs.iter().map(slot).collect(),
+            kind: ToolKind::Graph(NestedGraph(self.callable(id))),
+            confirm: false,
         }
     }
 

@@ -2,15 +2,18 @@
 //! a model hands in what it owes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use hotcell_graph::ir::{AnswerCallsAction, Submit, Tool, ToolKind};
-use hotcell_graph::{Object, State, Value};
+use hotcell_graph::conversation::{aside, without_open_calls};
+use hotcell_graph::ir::{AnswerCallsAction, Graph, Submit, Tool, ToolKind};
+use hotcell_graph::{List, Object, State, Value};
 use hotcell_models::ToolCallRequest;
 use thiserror::Error;
 
 use super::confirm::Answer;
 use super::{ReachableKind, ReachableTool, answered, named};
 use crate::action::arguments::{ArgumentsError, parse_arguments};
+use crate::action::call::{Heard, consult_graph};
 use crate::action::defined;
 use crate::action::tool::ToolFailure;
 use crate::context::Interruption;
@@ -83,6 +86,36 @@ pub(super) async fn call_defined(
         Ok(inputs) => told(action, tool, defined::call(turn, tool, inputs, state).await?),
         Err(problem) => Ok(format!("error: {problem}")),
     }
+}
+
+/// A call of another graph, which hears the conversation and, of this reply's calls, what those before it `said`.
+pub(super) async fn call_graph(
+    turn: &mut NodeTurn,
+    action: &AnswerCallsAction,
+    (tool, graph): (&Tool, &Arc<Graph>),
+    call: &ToolCallRequest,
+    state: &State,
+    said: &mut List,
+) -> Result<String, Interruption> {
+    let inputs = match inputs(tool, call) {
+        Ok(inputs) => inputs,
+        Err(problem) => {
+            let problem = problem.to_string();
+            answered(turn, call, Some(&problem));
+            return Ok(format!("error: {problem}"));
+        }
+    };
+    let messages = state.get(&action.conversation).and_then(Value::as_list);
+    let mut messages = messages.map(without_open_calls).unwrap_or_default();
+    messages.extend(said);
+    let heard = Heard { messages, conversation: Some(&action.conversation) };
+    let consulted = consult_graph(turn, tool, graph, inputs, heard).await?;
+    for message in consulted.said.iter() {
+        said.push(aside(message));
+    }
+    let problem = consulted.result.as_ref().err().map(|failure| failure.reason.clone());
+    answered(turn, call, problem.as_deref());
+    told(action, tool, consulted.result)
 }
 
 /// What a model is told of a call that was made.
