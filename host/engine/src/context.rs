@@ -201,6 +201,11 @@ impl RunContext {
         }
     }
 
+    /// The graph that somebody wrote: this one, or that of the node whose work it is.
+    pub(crate) fn written(&self) -> &Graph {
+        self.acting.as_ref().map_or(&self.graph, |acting| &acting.graph)
+    }
+
     /// Settings of model calls that a node of this graph does not set itself.
     pub(crate) fn defaults<'a>(&'a self, graph: &'a Graph) -> &'a ModelSettings {
         self.acting.as_ref().map_or(&graph.model, |acting| &acting.graph.model)

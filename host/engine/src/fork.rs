@@ -23,7 +23,7 @@ use crate::fork_error::ForkError;
 use crate::outcome::{RunError, list};
 use crate::redaction::Redaction;
 use crate::route::declared_route;
-use crate::run::{self, Beginning, Engine, RunReport, called};
+use crate::run::{self, Beginning, CalledAgent, Engine, RunReport, called};
 use crate::run_input::{RunInput, check_state, check_variables, initial_state};
 use crate::shape::check_input;
 use crate::what_if::{ForkOrigin, Outward};
@@ -286,7 +286,7 @@ fn check_prompts(graph: &Arc<Graph>, engine: &Engine, origin: &ForkOrigin) -> Re
     let (mut open, mut seen) = (vec![graph.clone()], HashSet::new());
     while let Some(graph) = open.pop() {
         missing.retain(|name| !graph.nodes().any(|(_, node)| node.speaks_as() == *name));
-        for agent in called(&graph) {
+        for CalledAgent { agent, .. } in called(&graph) {
             if seen.insert(agent.clone())
                 && let Ok(callee) = engine.ports.agents.find(&agent)
             {

@@ -157,8 +157,15 @@ pub struct RunLimits {
     pub deadline: Option<Duration>,
     /// How many branches and map items run at the same time
     pub concurrency: usize,
+    /// How many agents deep those of its nodes may be that call agents, counted from the run
+    pub agent_depth: u32,
     /// What all calls of the run may use together
     pub budget: RunBudget,
+}
+
+impl RunLimits {
+    /// How many agents deep a run goes whose graph does not say.
+    pub const AGENT_DEPTH: u32 = 3;
 }
 
 /// A cap on entering nodes, with what an error says of it.
@@ -194,7 +201,8 @@ pub struct Node {
     pub updates: Vec<Update>,
     /// What it waits for when branches lead to it
     pub join: Join,
-    /// How often it is tried, and with which pauses; none means once. What an attempt did is done again by the next one
+    /// How often it is tried, and with which pauses; none means once. What an attempt did is done again by the next one. With
+    /// [`RetryOn::Transient`] the failure has to speak of a trouble that passes; otherwise any failure counts
     pub retry: Option<Retry>,
     /// Where it goes on success
     pub next: Next,
@@ -427,6 +435,7 @@ impl Graph {
                 wall_clock: None,
                 deadline: None,
                 concurrency: 8,
+                agent_depth: RunLimits::AGENT_DEPTH,
                 budget: RunBudget::default(),
             },
             model: ModelSettings::default(),

@@ -164,6 +164,15 @@ impl Template {
         text
     }
 
+    /// Expands to a value: exactly one reference, with nothing but blanks around it, keeps its JSON type, anything else becomes text.
+    /// Every reference has to name something, as in [`Template::expand`].
+    pub fn evaluate(&self, scope: &dyn Lookup) -> Result<Value, Missing> {
+        match self.single_reference() {
+            Some(path) => resolve(path, scope).cloned().ok_or_else(|| Missing(vec![path.as_str().to_owned()])),
+            None => self.expand(scope).map(Value::text),
+        }
+    }
+
     /// Expands to a value: exactly one reference keeps its JSON type (the empty text if it names nothing), anything
     /// else becomes text as in [`Template::expand_lenient`].
     pub fn evaluate_lenient(&self, scope: &dyn Lookup) -> Value {

@@ -188,7 +188,8 @@ impl ModelError {
 }
 
 /// Whether a text speaks of a trouble that passes.
-fn says_transient(text: &str) -> bool {
+#[must_use]
+pub fn says_transient(text: &str) -> bool {
     const SIGNS: [&str; 6] =
         ["timed out", "rate limit", "429", "connection reset", "connection refused", "produced no output"];
     let text = text.to_lowercase();

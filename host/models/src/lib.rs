@@ -21,7 +21,7 @@ mod scripted;
 mod tokenizers;
 mod untrusted;
 
-pub use error::ModelError;
+pub use error::{ModelError, says_transient};
 pub use exchange::{
     Api, Finish, Message, ProviderState, Reasoning, Reply, Request, Role, Server, TokenUsage, ToolCallRequest,
     ToolChoice, ToolSpec,

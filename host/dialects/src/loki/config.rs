@@ -15,7 +15,7 @@ use hotcell_graph::ir::{
 use hotcell_graph::{Braces, Template};
 
 use super::auto_continue::{self, AutoContinue};
-use super::lower::{agent_loop, at_once, with_more};
+use super::lower_node::{agent_loop, at_once, with_more};
 use super::read::{model, variables};
 use super::schema::{Model, Variable};
 use super::{
@@ -49,6 +49,7 @@ struct Config {
     choice: mcp_tools::Choice,
     documents: Vec<SourceText>,
     spawning: Option<Spawning>,
+    agent_depth: u32,
     span: Span,
 }
 
@@ -104,6 +105,7 @@ fn read(reader: &Reader<'_>) -> Option<Config> {
     let auto_continue = auto_continue::read(&mut fields);
     let skills = skills::read(&mut fields).filter(|skills| !skills.names.is_empty());
     let choice = mcp_tools::read(&mut fields);
+    let agent_depth = spawning::depth(&mut fields);
     let spawning = spawning::read(&mut fields);
     elsewhere::of_tool_loop(&mut fields);
     let documents = fields.texts("documents", Optional).unwrap_or_default();
@@ -126,6 +128,7 @@ fn read(reader: &Reader<'_>) -> Option<Config> {
         choice,
         documents,
         spawning,
+        agent_depth,
         span: reader.span(root.place),
     })
 }
@@ -273,6 +276,7 @@ fn lower(config: &Config, surroundings: &dyn Surroundings) -> Option<Graph> {
     let mut graph = Graph::new(&*config.name.value, nodes, start)?;
     graph.description = config.description.as_deref().map(str::to_owned);
     graph.input_key = Some(INPUT_KEY.into());
+    graph.limits.agent_depth = config.agent_depth;
     graph.variables = config
         .variables
         .iter()

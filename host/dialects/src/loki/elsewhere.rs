@@ -32,6 +32,14 @@ const OF_AGENTS: [Feature; 3] = [
     },
 ];
 
+/// What `agent` nodes may have.
+const TEAMMATES: Feature = Feature {
+    name: "teammates",
+    reason: "agents that run side by side do not send each other messages: leave it out, and put what one has to know of the others \
+             into its `prompt`, or into that of a node after them",
+    details: &[],
+};
+
 /// What is about people at a terminal of that program. Without it the agent is the same.
 const OF_ITS_TERMINAL: [(&str, &str); 2] = [
     ("agent_session", "a run begins anew; runs of one conversation have the same `--thread`"),
@@ -59,14 +67,9 @@ pub(super) fn of_node(fields: &mut Fields<'_, '_>) {
     OF_AGENTS[..1].iter().for_each(|feature| refuse(fields, feature));
 }
 
-/// What to say of a field that nodes of the successor may have.
-pub(super) fn advice_for_node(unknown: &str) -> Option<String> {
-    let advice = match unknown {
-        "inputs" => "an agent is given its `prompt` alone: put into it what the agent needs to know",
-        "teammates" => "agents do not send each other messages: hand on what one found with `state_updates`",
-        _ => return None,
-    };
-    Some(advice.to_owned())
+/// Looks at such fields of an `agent` node.
+pub(super) fn of_agent_node(fields: &mut Fields<'_, '_>) {
+    refuse(fields, &TEAMMATES);
 }
 
 fn refuse(fields: &mut Fields<'_, '_>, feature: &Feature) {

@@ -4,11 +4,13 @@
 //! IR. A graph comes out only if there is no error.
 
 mod auto_continue;
+mod branches;
 mod checks;
 mod config;
 mod documents;
 mod elsewhere;
 mod lower;
+mod lower_node;
 mod mcp_tools;
 mod output_schema;
 mod placeholders;

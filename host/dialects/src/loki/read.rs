@@ -11,7 +11,7 @@ use hotcell_graph::{Reducer, closest};
 use super::elsewhere;
 use super::read_node::node;
 use super::schema::{Model, Settings, Source, Variable};
-use super::{mcp_tools, skills};
+use super::{mcp_tools, skills, spawning};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Owner, Place, Reader, SourceText, Spanned};
 
@@ -57,12 +57,13 @@ pub(super) fn source(reader: &Reader<'_>) -> Option<Source> {
     };
     let skills = skills::read(&mut fields);
     let choice = mcp_tools::read(&mut fields);
+    let agent_depth = spawning::depth(&mut fields);
+    let spawning = spawning::read(&mut fields);
     elsewhere::of_graph(&mut fields);
     fields.finish(|unknown| {
         let advice = match unknown {
             "documents" => "knowledge sources belong to a `rag` node",
             "tools" => "tools that nodes may use are listed in `global_tools`",
-            "can_spawn_agents" => "leave it out: a graph with an `agent` node may spawn agents",
             "agent_session" => "leave it out: graphs have no sessions",
             "max_loop_iterations" | "log_state_snapshots" | "validate_before_run" | "timeout" | "max_concurrency" => {
                 return Some(format!("it belongs under `settings`: `settings: {{ {unknown}: ... }}`"));
@@ -81,6 +82,8 @@ pub(super) fn source(reader: &Reader<'_>) -> Option<Source> {
         settings,
         skills,
         choice,
+        spawning,
+        agent_depth,
         variables,
         initial_state,
         reducers,

@@ -15,7 +15,7 @@ use super::schema::{
     Agent, Approval, Body, End, Input, Llm, Map, Node, PluginNode, PluginValues, Rag, Retrieval, Route, Script,
     ScriptPath, Tree, Update,
 };
-use super::{mcp_tools, skills};
+use super::{INPUT_KEY, mcp_tools, skills};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Owner, Reader, SourceText, Spanned};
 
@@ -72,9 +72,10 @@ pub(super) fn node<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Node {
     };
     elsewhere::of_node(&mut fields);
     fields.finish(|unknown| match (unknown, kind) {
-        ("fallback", _) => Some("only `script` and `llm` nodes have a fallback".into()),
+        ("fallback", _) => Some("only `script`, `llm` and `agent` nodes have a fallback".into()),
         ("tools", _) => Some("only `llm` nodes choose tools".into()),
-        _ => elsewhere::advice_for_node(unknown),
+        ("inputs" | "teammates", _) => Some(format!("only `agent` nodes have `{unknown}`")),
+        _ => None,
     });
     node
 }
@@ -122,23 +123,46 @@ fn next(fields: &mut Fields<'_, '_>, node: &mut Node) {
 }
 
 fn updates(fields: &mut Fields<'_, '_>) -> Vec<Update> {
-    let reader = fields.reader();
     let Some((entries, _)) = fields.map("state_updates", Optional) else { return Vec::new() };
+    templates(fields, entries, "state_updates")
+}
+
+/// Keys with templates, which are a field.
+fn templates<'d>(fields: &Fields<'_, 'd>, entries: &'d [Entry], field: &str) -> Vec<Update> {
+    let reader = fields.reader();
     entries
         .iter()
         .filter_map(|entry| {
-            let value = reader.text(&entry.value, || format!("`{}` in `state_updates`", entry.key), fields.owner())?;
+            let value = reader.text(&entry.value, || format!("`{}` in `{field}`", entry.key), fields.owner())?;
             Some(Update { key: key(reader, entry), value })
         })
         .collect()
 }
 
+/// What the graph that an agent is begins with.
+fn inputs(fields: &mut Fields<'_, '_>) -> Vec<Update> {
+    let Some((entries, _)) = fields.map("inputs", Optional) else { return Vec::new() };
+    let mut inputs = templates(fields, entries, "inputs");
+    if let Some(prompt) = inputs.iter().position(|input| *input.key.value == *INPUT_KEY) {
+        let error = fields
+            .error(format!("`inputs` cannot set `{INPUT_KEY}`"), &inputs[prompt].key.span)
+            .help("what the agent is asked is its `prompt`");
+        fields.reader().report(error);
+        inputs.remove(prompt);
+    }
+    inputs
+}
+
 fn agent(fields: &mut Fields<'_, '_>) -> Body {
     // Documented: a child agent owns its tools, the field is accepted and means nothing.
     fields.ignore("tools");
+    elsewhere::of_agent_node(fields);
     Body::Agent(Agent {
         agent: fields.text("agent", Required),
         prompt: fields.text("prompt", Required),
+        inputs: inputs(fields),
+        max_attempts: at_least_one(fields, "max_attempts", "the agent would never be called").unwrap_or(1),
+        fallback: fields.text("fallback", Optional),
         timeout: duration(fields, "timeout").unwrap_or(AGENT_TIMEOUT),
         output_schema: output_schema(fields),
     })
@@ -268,10 +292,12 @@ fn llm(fields: &mut Fields<'_, '_>) -> Body {
     if let Some(Spanned { value: 0, span }) = &max_iterations {
         warn(fields, "`max_iterations: 0` allows no request, so the node always fails", span);
     }
+    let tools = fields.texts("tools", Optional);
     Body::Llm(Box::new(Llm {
         instructions: fields.text("instructions", Optional),
         prompt: fields.text("prompt", Required),
-        tools: fields.texts("tools", Optional).unwrap_or_default(),
+        has_no_tools: tools.as_ref().is_some_and(Vec::is_empty),
+        tools: tools.unwrap_or_default(),
         model: model(fields),
         max_attempts: at_least_one(fields, "max_attempts", "the model would never be called").unwrap_or(1),
         max_iterations: max_iterations.map_or(10, |count| count.value),

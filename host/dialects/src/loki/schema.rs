@@ -12,6 +12,7 @@ use hotcell_graph::{Reducer, Value};
 
 use super::mcp_tools::Choice;
 use super::skills::Named;
+use super::spawning::Spawning;
 use crate::document::{SourceText, Spanned};
 
 /// The whole file.
@@ -27,6 +28,9 @@ pub(super) struct Source {
     /// The skills of nodes that name none
     pub(super) skills: Option<Named>,
     pub(super) choice: Choice,
+    /// The agents that its models may have work
+    pub(super) spawning: Option<Spawning>,
+    pub(super) agent_depth: u32,
     pub(super) variables: Vec<Variable>,
     pub(super) initial_state: Vec<(Spanned<Arc<str>>, Value)>,
     pub(super) reducers: Vec<(Spanned<Arc<str>>, Reducer)>,
@@ -123,6 +127,10 @@ pub(super) enum Body {
 pub(super) struct Agent {
     pub(super) agent: Option<SourceText>,
     pub(super) prompt: Option<SourceText>,
+    /// Values for the state of a graph that is called
+    pub(super) inputs: Vec<Update>,
+    pub(super) max_attempts: u32,
+    pub(super) fallback: Option<SourceText>,
     pub(super) timeout: Duration,
     pub(super) output_schema: Option<Schema>,
 }
@@ -168,6 +176,8 @@ pub(super) struct Llm {
     pub(super) instructions: Option<SourceText>,
     pub(super) prompt: Option<SourceText>,
     pub(super) tools: Vec<SourceText>,
+    /// Whether the file says that it has no tools
+    pub(super) has_no_tools: bool,
     pub(super) model: Model,
     pub(super) max_attempts: u32,
     pub(super) max_iterations: u32,
@@ -310,6 +320,7 @@ impl Node {
         match &self.body {
             Body::Script(script) => script.fallback.as_ref(),
             Body::Llm(llm) => llm.fallback.as_ref(),
+            Body::Agent(agent) => agent.fallback.as_ref(),
             Body::PluginNode(plugin_node) => plugin_node.fallback.as_ref(),
             _ => None,
         }
@@ -318,7 +329,9 @@ impl Node {
     /// The texts outside `state_updates` that are expanded against the state.
     pub(super) fn templates(&self) -> Vec<&SourceText> {
         let fields: [Option<&SourceText>; 2] = match &self.body {
-            Body::Agent(agent) => [agent.prompt.as_ref(), None],
+            Body::Agent(agent) => {
+                return agent.prompt.iter().chain(agent.inputs.iter().map(|input| &input.value)).collect();
+            }
             Body::Approval(approval) => [approval.question.as_ref(), None],
             Body::Input(input) => [input.question.as_ref(), input.default.as_ref()],
             Body::Llm(llm) => [llm.instructions.as_ref(), llm.prompt.as_ref()],

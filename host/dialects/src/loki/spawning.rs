@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hotcell_graph::Key;
 use hotcell_graph::diagnostic::{Diagnostic, Span};
-use hotcell_graph::ir::{Callable, DelegateTool, Team};
+use hotcell_graph::ir::{Callable, DelegateTool, RunLimits, Team};
 
 use super::both_files;
 use crate::document::Need::Optional;
@@ -22,8 +22,12 @@ const TOOLS: [(DelegateTool, &str); 5] = [
     (DelegateTool::Result, "agent__collect"),
     (DelegateTool::Work, "agent__list"),
 ];
-/// How many agents deep a run may go.
-const DEPTH: u32 = 3;
+/// How many agents deep a run may go at most.
+const DEEPEST: u32 = 16;
+/// What to do where no agent is found.
+const FINDS_NONE: &str = "\
+name those that it may have work (`spawnable_agents: [explore, coder]`), or put a `hotcell.toml` into the folder above, which makes the \
+agents there a project";
 /// What an agent is told about them before it begins.
 const INSTRUCTIONS: &str = "\
 ## Other agents
@@ -46,7 +50,6 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Spawning> {
     let is_on = fields.flag("can_spawn_agents", Optional).filter(|flag| flag.value);
     let agents = fields.texts("spawnable_agents", Optional);
     let teaches = fields.flag("inject_spawn_instructions", Optional).is_none_or(|flag| flag.value);
-    let depth = fields.count("max_agent_depth", Optional);
     let summary = fields.text("summarization_model", Optional);
     let threshold = fields.count("summarization_threshold", Optional);
     // One agent works after the other, and what a person is asked waits for an answer.
@@ -63,34 +66,51 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Spawning> {
     if let Some(threshold) = threshold.filter(|threshold| threshold.value > 0) {
         said(Diagnostic::warning("`summarization_threshold` changes nothing here"), &threshold.span, whole);
     }
-    match depth {
-        Some(depth) if depth.value < 1 => {
-            let error = Diagnostic::error("`max_agent_depth: 0` allows no other agent");
-            said(error, &depth.span, "write `can_spawn_agents: false`");
-        }
-        Some(depth) if depth.value != DEPTH => {
-            let warning =
-                Diagnostic::warning(format!("`max_agent_depth` changes nothing here: agents go {DEPTH} deep"));
-            said(warning, &depth.span, "leave it out");
-        }
-        _ => {}
-    }
     if agents.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }
     Some(Spawning { agents, teaches, span: on.span })
 }
 
+/// How many agents deep a run may go from here: those that it calls and those that its models have work.
+pub(super) fn depth(fields: &mut Fields<'_, '_>) -> u32 {
+    let Some(depth) = fields.count("max_agent_depth", Optional) else { return RunLimits::AGENT_DEPTH };
+    let problem = match depth.value {
+        0 => Some(("`max_agent_depth: 0` allows no other agent".to_owned(), "leave it out".to_owned())),
+        1..=DEEPEST => None,
+        more => Some((
+            format!("`max_agent_depth: {more}` is deeper than agents may call each other"),
+            format!("write {DEEPEST} or less"),
+        )),
+    };
+    if let Some((problem, help)) = problem {
+        fields.reader().report(fields.error(problem, &depth.span).help(help));
+    }
+    depth.value.clamp(1, DEEPEST)
+}
+
 impl Spawning {
+    /// Whether there is an agent that may be given work.
+    pub(super) fn finds_any(&self, surroundings: &dyn Surroundings) -> bool {
+        self.agents.is_some() || !surroundings.agents().is_empty()
+    }
+
+    /// The same as [`Spawning::check`] for a graph, which may call agents in its nodes alone.
+    pub(super) fn check_of_graph(&self, surroundings: &dyn Surroundings, report: &mut dyn FnMut(Diagnostic)) {
+        if self.finds_any(surroundings) {
+            return self.check(surroundings, report);
+        }
+        let warning =
+            Diagnostic::warning("`can_spawn_agents` finds no other agent that models may give work").at(&self.span);
+        report(warning.help(FINDS_NONE));
+    }
+
     /// Says which agents are not there.
     pub(super) fn check(&self, surroundings: &dyn Surroundings, report: &mut dyn FnMut(Diagnostic)) {
         let Some(agents) = &self.agents else {
             if surroundings.agents().is_empty() {
                 let error = Diagnostic::error("`can_spawn_agents` finds no other agent").at(&self.span);
-                report(error.help(
-                    "name those that it may have work (`spawnable_agents: [explore, coder]`), or put a `hotcell.toml` into the folder \
-                     above, which makes the agents there a project",
-                ));
+                report(error.help(FINDS_NONE));
             }
             return;
         };

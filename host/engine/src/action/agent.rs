@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use hotcell_budget::Account;
-use hotcell_graph::{Key, State, Value};
+use hotcell_graph::{Key, Object, State, Value};
 
 use super::part::{Driven, drive};
 use crate::context::{Interruption, RunContext};
@@ -19,16 +19,28 @@ use crate::telling;
 use crate::turn::NodeTurn;
 use hotcell_journal::EntryPath;
 
-/// How many agents deep a run may go.
-const MAX_DEPTH: u32 = 3;
+/// What an agent is called with.
+struct Request {
+    prompt: String,
+    /// Values of its state, over those that it begins with
+    inputs: Object,
+}
 
 /// Calls an agent, as an effect: its final text.
-pub(super) async fn consult(turn: &mut NodeTurn, agent: &Key, prompt: String) -> Result<Value, Interruption> {
+pub(super) async fn consult(
+    turn: &mut NodeTurn,
+    agent: &Key,
+    prompt: String,
+    inputs: Object,
+) -> Result<Value, Interruption> {
     let (base, node) = (turn.base_of_next(), turn.node.clone());
-    let deed = Deed::new("agent", agent, &[&prompt]);
+    let given = (!inputs.is_empty()).then(|| Value::Object(inputs.clone()).to_json());
+    let with: Vec<&str> = std::iter::once(prompt.as_str()).chain(given.as_deref()).collect();
+    let deed = Deed::new("agent", agent, &with);
     turn.effect(deed, |context| async move {
         let mut used = Account::default();
-        let answer = call(&context, &mut used, node, base, agent, prompt).await.map(Value::text);
+        let request = Request { prompt, inputs };
+        let answer = call(&context, &mut used, node, base, agent, request).await.map(Value::text);
         (used, answer)
     })
     .await
@@ -40,7 +52,8 @@ pub(super) async fn attempt(turn: &mut NodeTurn, agent: &Key, prompt: String) ->
     let deed = Deed::new("agent", agent, &[&prompt]);
     turn.effect(deed, |context| async move {
         let mut used = Account::default();
-        let (name, text) = match call(&context, &mut used, node, base, agent, prompt).await {
+        let request = Request { prompt, inputs: Object::default() };
+        let (name, text) = match call(&context, &mut used, node, base, agent, request).await {
             Ok(output) => ("output", output),
             Err(Interruption::Failed(reason)) => ("error", reason),
             Err(other) => return (used, Err(other)),
@@ -57,16 +70,23 @@ async fn call(
     node: Key,
     base: EntryPath,
     agent: &Key,
-    mut prompt: String,
+    mut request: Request,
 ) -> Result<String, Interruption> {
     let told = |key: &str, text: &str| {
         hook::event([("node", Value::Text(node.clone())), ("agent", Value::Text(agent.clone())), (key, text.into())])
     };
-    let changed = telling::tell(context, used, HookPoint::BeforeAgentCall, || told("prompt", &prompt)).await?;
+    let before = || {
+        let mut event = told("prompt", &request.prompt);
+        if !request.inputs.is_empty() {
+            event.insert("inputs", Value::Object(request.inputs.clone()));
+        }
+        event
+    };
+    let changed = telling::tell(context, used, HookPoint::BeforeAgentCall, before).await?;
     if let Some(text) = changed.as_ref().and_then(|event| event.get("prompt")?.as_text()) {
-        text.clone_into(&mut prompt);
+        text.clone_into(&mut request.prompt);
     }
-    let (account, result) = run(context.clone(), node.clone(), base, agent.clone(), prompt).await;
+    let (account, result) = run(context.clone(), node.clone(), base, agent.clone(), request).await;
     *used += account;
     let output = result.map_err(|stop| stop.with_reason(|reason| format!("agent `{agent}`: {reason}")))?;
     let changed = telling::tell(context, used, HookPoint::AfterAgentCall, || told("output", &output)).await?;
@@ -80,7 +100,7 @@ async fn run(
     node: Key,
     base: EntryPath,
     agent: Key,
-    prompt: String,
+    request: Request,
 ) -> (Account, Result<String, Interruption>) {
     let callee = match caller.ports.agents.find(&agent) {
         Ok(callee) => callee,
@@ -94,7 +114,7 @@ async fn run(
         }
         None => None,
     };
-    let (context, state) = match prepare(&caller, node, base, &agent, &callee, prompt) {
+    let (context, state) = match prepare(&caller, node, base, &agent, &callee, request) {
         Ok(prepared) => prepared,
         Err(stop) => return (Account::default(), Err(stop)),
     };
@@ -109,14 +129,16 @@ fn prepare(
     base: EntryPath,
     agent: &Key,
     callee: &Callee,
-    prompt: String,
+    request: Request,
 ) -> Result<(RunContext, State), Interruption> {
     let failed = |error: RunError| Interruption::Failed(error.to_string());
-    if caller.depth >= MAX_DEPTH {
+    let deepest = caller.written().limits.agent_depth;
+    if caller.depth >= deepest {
         return Err(Interruption::Failed(format!(
-            "agents may call each other to a depth of {MAX_DEPTH}, and this is deeper"
+            "agents may call each other to a depth of {deepest}, and this is deeper"
         )));
     }
+    let Request { prompt, inputs } = request;
     if !caller.redaction.as_ref().is_some_and(|redaction| redaction.covers(&callee.graph))
         && !callee.graph.redacted.is_empty()
     {
@@ -124,10 +146,20 @@ fn prepare(
             "agent `{agent}` redacts values of its state that this run does not redact; redact them in the graph that calls it, too"
         )));
     }
-    let given = RunInput::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
+    let mut given = RunInput::of_variables(&caller.variables).for_agent(&callee.graph, prompt);
+    for variable in &callee.graph.variables {
+        if let Some(value) = inputs.get(&variable.name) {
+            given.variables.insert(variable.name.clone(), value.clone());
+        }
+    }
     let variables = check_variables(&callee.graph, &given).map_err(failed)?;
     shape::check_input(&callee.graph, &given).map_err(|misfit| failed(misfit.into()))?;
-    let state = initial_state(&callee.graph, &given).map_err(|error| Interruption::Failed(error.to_string()))?;
+    let mut state = initial_state(&callee.graph, &given).map_err(|error| Interruption::Failed(error.to_string()))?;
+    // What it is asked comes by the prompt alone.
+    let is_prompt = |key: &Key| [&callee.graph.input_key, &callee.graph.conversation].contains(&&Some(key.clone()));
+    for (key, value) in inputs.iter().filter(|(key, _)| !is_prompt(key)) {
+        state.set(key.clone(), value.clone());
+    }
     let spent = caller.remembered().used_at(&base);
     let observer = Arc::new(Within { node, agent: agent.clone(), observer: caller.ports.observer.clone() });
     let context = RunContext {

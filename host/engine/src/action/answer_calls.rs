@@ -337,7 +337,7 @@ async fn call_tool(
 async fn call_agent(turn: &mut NodeTurn, agent: &Key, call: &ToolCallRequest) -> Result<String, Interruption> {
     let arguments = arguments(call);
     let request = arguments.get(REQUEST).and_then(Value::as_text).unwrap_or_default().to_owned();
-    let answer = agent::consult(turn, agent, request).await?;
+    let answer = agent::consult(turn, agent, request, Object::default()).await?;
     answered(turn, call, None);
     Ok(answer.to_display().into_owned())
 }

@@ -72,10 +72,15 @@ pub(super) async fn perform(
             let wanted = Wanted { graph, inputs, conversation: conversation.as_ref(), begins, gives };
             call_graph(turn, node, wanted, state).await?
         }
-        CallTarget::Agent { agent, prompt } => {
+        CallTarget::Agent { agent, prompt, inputs } => {
             let prompt =
                 prompt.evaluate_text(state).map_err(|missing| Interruption::Failed(format!("`prompt`: {missing}")))?;
-            Given::answer(agent::consult(turn, agent, prompt).await?)
+            let input = |(key, value): &(Key, Expression)| match value.evaluate(state) {
+                Ok(value) => Ok((key.clone(), value)),
+                Err(missing) => Err(Interruption::Failed(format!("`inputs.{key}`: {missing}"))),
+            };
+            let inputs = inputs.iter().map(input).collect::<Result<Object, Interruption>>()?;
+            Given::answer(agent::consult(turn, agent, prompt, inputs).await?)
         }
         CallTarget::Loop(steps) => Given::answer(steps::run_loop(turn, steps, state).await?),
     };

@@ -109,7 +109,7 @@ impl<'a> Items<'a> {
     /// What is run, for those who watch.
     fn name<'n>(&'n self, graph: &'n Graph) -> &'n str {
         match self {
-            Items::Node(items, _) => &graph.node(items.branch).id,
+            Items::Node(items, _) => graph.node(items.branch).speaks_as(),
             Items::Graph(items, ..) => &items.graph.name,
         }
     }
@@ -117,7 +117,9 @@ impl<'a> Items<'a> {
     /// An item, for errors.
     fn item(&self, graph: &Graph, item: usize) -> String {
         match self {
-            Items::Node(items, _) => format!("item {item} of the map (node `{}`)", graph.node(items.branch).id),
+            Items::Node(items, _) => {
+                format!("item {item} of the map (node `{}`)", graph.node(items.branch).speaks_as())
+            }
             Items::Graph(..) => format!("item {item}"),
         }
     }
@@ -126,7 +128,7 @@ impl<'a> Items<'a> {
     fn begin(&self, turn: &NodeTurn, graph: &Graph, state: &State, item: usize) -> BoxFuture<'static, Finished> {
         match self {
             Items::Node(items, list) => {
-                let part = turn.part(item, graph.node(items.branch).id.clone());
+                let part = turn.part(item, graph.node(items.branch).speaks_as().clone());
                 let mut state = state.clone();
                 state.set(items.item_key.clone(), list.get(item).cloned().unwrap_or_default());
                 Box::pin(run_one(part, (*items).clone(), state, item))

@@ -26,11 +26,12 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use hotcell_graph::ir::{
-    Action, CallTarget, Expression, FailureRecord, Graph, Join, JoinWhen, Node, NodeIndex, OnFailure, SpreadAction,
-    Unmet, Update, failure_key,
+    Action, CallTarget, Expression, FailureRecord, Graph, Join, JoinWhen, Node, NodeIndex, OnFailure, RetryOn,
+    SpreadAction, Unmet, Update, failure_key,
 };
 use hotcell_graph::{Key, Object, Scoped, State, Value};
 use hotcell_journal::Write;
+use hotcell_models::says_transient;
 use thiserror::Error;
 
 use crate::branch::apply;
@@ -165,7 +166,9 @@ async fn again(
     performed: Result<Performed, Interruption>,
 ) -> Result<Tried, Interruption> {
     match (performed, &node.retry) {
-        (Err(Interruption::Failed(reason)), Some(retry)) if turn.attempt() < retry.attempts && !turn.gave_up => {
+        (Err(Interruption::Failed(reason)), Some(retry))
+            if turn.attempt() < retry.attempts && !turn.gave_up && may_pass(&retry.on, &reason) =>
+        {
             let pause = converse::pause(retry, turn.attempt(), None);
             turn.try_again(reason).await?;
             turn.context.ports.clock.pause(pause).await;
@@ -173,6 +176,11 @@ async fn again(
         }
         (performed, _) => Ok(Tried::Done(performed)),
     }
+}
+
+/// Whether another attempt may help after a failure of a node.
+fn may_pass(on: &RetryOn, reason: &str) -> bool {
+    *on != RetryOn::Transient || says_transient(reason)
 }
 
 /// A turn of a node that waited in vain: a failure like any other.

@@ -50,6 +50,8 @@ pub enum CallTarget {
         agent: Key,
         /// The text it is given
         prompt: Expression,
+        /// Values of its state, and of its variables of these names, over those that it begins with
+        inputs: Vec<(Key, Expression)>,
     },
     /// The loop of an agent, as the work of the node: it sees the node's state, and its steps act in the node's name. The
     /// answer is what the loop says ([`super::LoopAnswer`])
@@ -74,7 +76,7 @@ pub enum Gives {
 impl CallAction {
     /// A call of an agent by its name.
     pub fn agent(agent: Key, prompt: Expression, bind: &'static str) -> Self {
-        let target = CallTarget::Agent { agent, prompt };
+        let target = CallTarget::Agent { agent, prompt, inputs: Vec::new() };
         CallAction { target, contract: None, failure_prefix: None, bind }
     }
 }

@@ -25,6 +25,8 @@ pub enum Expression {
     Strict(Template),
     /// A template whose references may name nothing; exactly one reference keeps its type
     Lenient(Template),
+    /// A template all of whose references must name something; exactly one reference keeps its type
+    Exact(Template),
     /// A list of what these give
     List(Vec<Expression>),
     /// An object of what these give
@@ -168,6 +170,8 @@ impl Expression {
         match self {
             Expression::Value(value) => Ok(value.clone()),
             Expression::Strict(template) => Ok(Value::text(bounded(template.expand(scope)?)?)),
+            Expression::Exact(template) if template.single_reference().is_some() => Ok(template.evaluate(scope)?),
+            Expression::Exact(template) => Ok(Value::text(bounded(template.expand(scope)?)?)),
             Expression::Lenient(template) => match template.evaluate_lenient(scope) {
                 Value::Text(text) if text.len() > MAX_EXPANDED && template.single_reference().is_none() => {
                     Err(too_long())
@@ -306,7 +310,9 @@ impl Expression {
     /// The template behind it, if there is one.
     pub fn template(&self) -> Option<&Template> {
         match self {
-            Expression::Strict(template) | Expression::Lenient(template) => Some(template),
+            Expression::Strict(template) | Expression::Lenient(template) | Expression::Exact(template) => {
+                Some(template)
+            }
             _ => None,
         }
     }

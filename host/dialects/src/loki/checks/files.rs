@@ -69,15 +69,18 @@ pub(super) fn agents(check: &Check<'_>) {
         let Some(name) = &agent.agent else { continue };
         let is_name = !name.is_empty() && !name.contains(['/', '\\']) && &**name != "." && &**name != "..";
         let state = if is_name { check.surroundings.agent(name) } else { AgentFolder::Missing };
-        let error = match state {
-            AgentFolder::Config | AgentFolder::Graph => continue,
-            AgentFolder::Missing => check
+        let error = match (state, agent.inputs.first()) {
+            (AgentFolder::Config, Some(input)) => check
+                .error(node, format!("`inputs` cannot be given to the agent `{}`", &**name), &input.key.span)
+                .help("it is a tool loop (`config.yaml`), which has no state: put them into its `prompt`"),
+            (AgentFolder::Config | AgentFolder::Graph, _) => continue,
+            (AgentFolder::Missing, _) => check
                 .error(node, format!("there is no agent `{}`", &**name), &name.span)
                 .help("`agent` names a folder beside the folder of this file"),
-            AgentFolder::Neither => check
+            (AgentFolder::Neither, _) => check
                 .error(node, format!("the folder of agent `{}` holds no agent", &**name), &name.span)
                 .help("it needs a `config.yaml` or a `graph.yaml`"),
-            AgentFolder::Both => both_files(name).at(&name.span).node(&*node.id.value),
+            (AgentFolder::Both, _) => both_files(name).at(&name.span).node(&*node.id.value),
         };
         check.reader.report(error);
     }

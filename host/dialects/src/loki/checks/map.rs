@@ -1,7 +1,10 @@
-//! The branch of a `map`: one node that runs alone, once for each item.
+//! The branch of a `map`: one node, or a chain of nodes that nothing else leads to, which runs once for each item.
 
-use super::super::schema::Body;
+use super::super::branches;
+use super::super::schema::{Body, Node};
 use super::Check;
+use super::edges::Edge;
+use crate::document::SourceText;
 
 pub(super) fn branches(check: &Check<'_>) {
     for node in check.nodes() {
@@ -19,29 +22,63 @@ pub(super) fn branches(check: &Check<'_>) {
                 continue;
             }
         }
-        if let (Some(span), false) = (&branch.next_span, branch.next.is_empty()) {
-            let message = format!("node `{id}` has a `next`, but it is the branch of the map `{}`", node.id.value);
-            let error = check
-                .error(branch, message, span)
-                .related(&name.span, "used as a branch here")
-                .help("remove its `next`: the run goes on with the `next` of the map");
-            check.reader.report(error);
-        }
-        if let Some(fallback) = branch.fallback() {
-            let message =
-                format!("`fallback` of node `{id}` has no effect: it is the branch of the map `{}`", node.id.value);
-            let help = "a failing item fails the map; let the branch handle errors itself";
-            check.reader.report(check.warning(branch, message, &fallback.span).help(help));
+        let chain = branches::chain(check.source, map);
+        if let Some(chain) = &chain {
+            goes_on_within(check, node, chain, name);
         }
         let key = map.output_key();
         let gives_output = matches!(branch.body, Body::Llm(_) | Body::Agent(_) | Body::Rag(_)) && key == "output";
-        let may_write_anything = matches!(branch.body, Body::Script(_));
-        let writes = branch.writes().iter().any(|(written, _)| &***written == key);
+        let members = chain.unwrap_or_else(|| vec![branch]);
+        let may_write_anything = members.iter().any(|member| matches!(member.body, Body::Script(_)));
+        let writes = members.iter().any(|member| member.writes().iter().any(|(written, _)| &***written == key));
         if !gives_output && !may_write_anything && !writes {
             let message = format!("node `{id}` never writes `{key}`, which the map `{}` collects", node.id.value);
             let span = map.output_key.as_ref().map_or(&name.span, |key| &key.span);
             let help = format!("add `{key}` to the `state_updates` of `{id}`");
             check.reader.report(check.warning(node, message, span).help(help));
+        }
+    }
+}
+
+/// Looks whether the nodes of a chain lead to each other alone, one after the other.
+fn goes_on_within(check: &Check<'_>, map: &Node, chain: &[&Node], name: &SourceText) {
+    let mut of_run = vec![false; check.nodes().len()];
+    if let Some(start) = check.source.start.as_deref().and_then(|start| check.find(start)) {
+        of_run = check.reachable_from(start);
+    }
+    for member in chain {
+        let Some(index) =
+            check.find(&member.id.value).filter(|index| chain[0].id.value == member.id.value || !of_run[*index])
+        else {
+            continue;
+        };
+        let id = &*member.id.value;
+        let edges = &check.edges[index];
+        let leaves = |edge: &&Edge<'_>| {
+            let target = &check.nodes()[edge.to];
+            !matches!(target.body, Body::Unknown) && (of_run[edge.to] || !branches::may_be_in(&target.body))
+        };
+        for edge in edges.iter().filter(leaves) {
+            let (field, target) = (edge.field, check.id(edge.to));
+            let message = format!(
+                "`{field}` of node `{id}` leads to `{target}`, which is no part of the branch of the map `{}`",
+                map.id.value
+            );
+            let help = match of_run[edge.to] {
+                true => format!(
+                    "remove the `{field}`, or lead to a node to which nothing else leads: the run goes on with the `next` of the map"
+                ),
+                false => "the nodes of a branch are `script`, `llm`, `agent` and `rag` nodes".to_owned(),
+            };
+            let error =
+                check.error(member, message, edge.span).related(&name.span, "the branch begins here").help(help);
+            check.reader.report(error);
+        }
+        if let (Some(span), 2..) = (&member.next_span, member.next.len()) {
+            let message = format!("node `{id}` leads to several nodes within the branch of the map `{}`", map.id.value);
+            check
+                .reader
+                .report(check.error(member, message, span).help("lead to one: a branch runs one node at a time"));
         }
     }
 }

@@ -18,7 +18,8 @@ use std::collections::HashMap;
 
 use hotcell_graph::diagnostic::{Diagnostic, Span};
 
-use super::schema::{Body, Node, Source};
+use super::branches;
+use super::schema::{Body, Map, Node, Source};
 use crate::document::Reader;
 use crate::surroundings::Surroundings;
 use edges::Edge;
@@ -101,13 +102,19 @@ impl<'a> Check<'a> {
     fn map_branches(&self) -> Vec<bool> {
         let mut is_branch = vec![false; self.nodes().len()];
         for node in self.nodes() {
-            if let Body::Map(map) = &node.body
-                && let Some(branch) = map.branch.as_deref().and_then(|branch| self.find(branch))
-            {
-                is_branch[branch] = true;
+            if let Body::Map(map) = &node.body {
+                self.branch_of(map).into_iter().for_each(|branch| is_branch[branch] = true);
             }
         }
         is_branch
+    }
+
+    /// The nodes that a map runs for each item.
+    fn branch_of(&self, map: &Map) -> Vec<usize> {
+        match branches::chain(self.source, map) {
+            Some(chain) => chain.iter().filter_map(|node| self.find(&node.id.value)).collect(),
+            None => map.branch.as_deref().and_then(|branch| self.find(branch)).into_iter().collect(),
+        }
     }
 
     /// The nodes that can be reached from `from` over declared edges, itself included.

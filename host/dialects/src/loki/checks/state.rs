@@ -24,14 +24,18 @@ impl Read<'_> {
     }
 }
 
-/// The references of a node to keys of the state. A `map` reads what its branch reads, but for the item.
+/// The references of a node to keys of the state. A `map` reads what its branch reads, but for the item and what the branch writes.
 pub(super) fn reads<'a>(check: &Check<'a>, node: &'a Node) -> Vec<Read<'a>> {
     let mut found = own_reads(node);
-    if let Body::Map(map) = &node.body
-        && let Some(branch) = map.branch.as_deref().and_then(|branch| check.find(branch))
-    {
+    if let Body::Map(map) = &node.body {
         let item = map.item_key.as_deref();
-        found.extend(own_reads(&check.nodes()[branch]).into_iter().filter(|read| Some(&*read.key) != item));
+        let members: Vec<&Node> = check.branch_of(map).into_iter().map(|member| &check.nodes()[member]).collect();
+        let writes = |read: &Read<'_>| {
+            let mut written = members.iter().flat_map(|member| member.writes());
+            members.len() > 1 && written.any(|(key, _)| **key == *read.key)
+        };
+        let reads = members.iter().flat_map(|member| own_reads(member));
+        found.extend(reads.filter(|read| Some(&*read.key) != item && !writes(read)));
     }
     found
 }
@@ -189,7 +193,15 @@ struct Written {
 
 fn written_keys(check: &Check<'_>) -> Written {
     let mut all = true;
-    let branches = check.map_branches();
+    // What a script alone gives to a map is collected, and what it writes beside that is dropped.
+    let mut alone = vec![false; check.nodes().len()];
+    for node in check.nodes() {
+        if let Body::Map(map) = &node.body
+            && let [only] = check.branch_of(map)[..]
+        {
+            alone[only] = true;
+        }
+    }
     let source = check.source;
     let mut keys: BTreeSet<String> = BTreeSet::from([INPUT_KEY.to_owned()]);
     keys.extend(source.initial_state.iter().map(|(key, _)| key.value.to_string()));
@@ -197,7 +209,7 @@ fn written_keys(check: &Check<'_>) -> Written {
     for (index, node) in check.nodes().iter().enumerate() {
         match &node.body {
             Body::Unknown => all = false,
-            Body::Script(_) if !branches[index] => all = false,
+            Body::Script(_) if !alone[index] => all = false,
             _ => {}
         }
         keys.extend(node.writes().iter().map(|(key, _)| key.to_string()));
@@ -212,7 +224,11 @@ fn item_keys<'a>(check: &Check<'a>, node: &Node) -> Vec<&'a str> {
         .nodes()
         .iter()
         .filter_map(|other| match &other.body {
-            Body::Map(map) if map.branch.as_deref() == Some(&*node.id.value) => map.item_key.as_deref(),
+            Body::Map(map) => {
+                let mut members = check.branch_of(map).into_iter();
+                let is_member = members.any(|member| check.id(member) == &*node.id.value);
+                map.item_key.as_deref().filter(|_| is_member)
+            }
             _ => None,
         })
         .collect()

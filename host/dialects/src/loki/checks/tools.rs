@@ -60,6 +60,9 @@ pub(super) fn tools(check: &Check<'_>) {
     if let Some(skills) = &check.source.skills {
         skills.check(check.surroundings, &mut report);
     }
+    if let Some(spawning) = &check.source.spawning {
+        spawning.check_of_graph(check.surroundings, &mut report);
+    }
     for node in check.nodes() {
         let Body::Llm(llm) = &node.body else { continue };
         let mut of_node = |diagnostic: Diagnostic| report(diagnostic.node(&*node.id.value));
