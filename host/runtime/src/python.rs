@@ -1,6 +1,8 @@
 //! Functions of a script file as tools. The file is run in the cell of its language, as it is: there it is described, by its
 //! type hints and doc strings or by its comments, and there it is called. Nothing here reads its text.
 
+mod answers;
+mod bundle;
 mod error;
 mod modules;
 mod packages;
@@ -16,11 +18,11 @@ use hotcell_engine::{CallError, CallReport, CallSite, ToolCall};
 use hotcell_models::ToolSpec;
 use hotcell_plugins::Settings;
 use indexmap::IndexMap;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::context::LoadContext;
 use crate::permissions::Permissions;
+use crate::python::answers::{Described, Description, Marks, Outcome};
 use crate::python::error::NoHarness;
 pub(crate) use crate::python::error::{FunctionError, ToolFileError};
 use crate::python::modules::Modules;
@@ -38,7 +40,8 @@ const HARNESSES: [(&str, &str); 3] = [
     ("sh:", include_str!("shell_tool.sh")),
     ("ts:", include_str!("typescript_tool.js")),
 ];
-/// The extension of files whose harness stands behind their own text, as their cell has no files that it could import.
+/// The extension of files whose harness stands behind their own text and that of what they import, as their cell has no files that it
+/// could import.
 const BEHIND: &str = "ts";
 
 /// What the text that runs is called where it shows: it is no file of the agent.
@@ -70,56 +73,8 @@ struct PythonFile {
     tools: IndexMap<String, Described>,
     /// What belongs to every call beside what is wanted of it
     wanted: Value,
-}
-
-/// What the cell says of a function.
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-enum Described {
-    Tool {
-        description: String,
-        parameters: Value,
-        /// Whether the file itself defines it
-        #[serde(default = "yes")]
-        own: bool,
-        #[serde(default)]
-        marks: Marks,
-    },
-    Broken {
-        error: String,
-    },
-}
-
-/// What decorators of a function say of it beside its description.
-#[derive(Clone, Default, Deserialize)]
-struct Marks {
-    #[serde(default)]
-    confirm: bool,
-    allowed: Option<Vec<String>>,
-    category: Option<String>,
-}
-
-/// What the cell says of a file.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Description {
-    Tools(IndexMap<String, Described>),
-    /// Names of modules that have to be looked for first
-    Needs(Vec<String>),
-    Error(String),
-}
-
-fn yes() -> bool {
-    true
-}
-
-/// What a call came to, as the cell says it.
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Outcome {
-    Value(Value),
-    Asks(String),
-    Error(String),
+    /// What runs, where it is not the harness alone
+    text: Option<Arc<str>>,
 }
 
 /// Where a file is looked for, and what it may need.
@@ -265,13 +220,21 @@ impl PythonTools {
         if !file.ends_with(".py") {
             wanted["file"] = file.into();
             wanted["source"] = source.into();
-            if extension(file) == BEHIND {
+            let text = if extension(file) == BEHIND {
+                let ask = |told: Value| self.ask_for_imports(context, &script, file, &told);
+                let bundle = bundle::of(file, source, &context.sources().below(folder), folder, ask)?;
+                if !bundle.others.is_empty() {
+                    wanted["others"] = bundle.others.into();
+                }
                 // What runs is part of a revision, so that a call can be executed again.
                 let unknown = || ToolFileError::TextNotKept(file.to_owned());
-                context.sources().answer(&format!("script {file}"), unknown, || Ok(behind(source)))?;
-            }
-            return match self.describe_file(context, &script.terms, &script, file, wanted.clone())? {
-                Description::Tools(tools) => Ok(PythonFile { script, packages: Vec::new(), tools, wanted }),
+                let text = || Ok(behind(&bundle.text));
+                Some(Arc::from(context.sources().answer(&format!("script {file}"), unknown, text)?))
+            } else {
+                None
+            };
+            return match self.describe_file(context, &script.terms, &script, file, wanted.clone(), text.as_ref())? {
+                Description::Tools(tools) => Ok(PythonFile { script, packages: Vec::new(), tools, wanted, text }),
                 Description::Needs(_) => Err(ToolFileError::NeedsModules(file.to_owned())),
                 Description::Error(reason) => Err(ToolFileError::Load { file: file.to_owned(), reason }),
             };
@@ -284,9 +247,9 @@ impl PythonTools {
         with_packages(&mut terms, &packages);
         for _ in 0..MAX_ROUNDS {
             wanted["modules"] = modules.to_json();
-            match self.describe_file(context, &terms, &script, file, wanted.clone())? {
+            match self.describe_file(context, &terms, &script, file, wanted.clone(), None)? {
                 Description::Needs(names) => modules.look_for(&names)?,
-                Description::Tools(tools) => return Ok(PythonFile { script, packages, tools, wanted }),
+                Description::Tools(tools) => return Ok(PythonFile { script, packages, tools, wanted, text: None }),
                 Description::Error(reason) => return Err(ToolFileError::Load { file: file.to_owned(), reason }),
             }
         }
@@ -300,30 +263,48 @@ impl PythonTools {
         script: &LoadedScript,
         file: &str,
         wanted: Value,
+        text: Option<&Arc<str>>,
     ) -> Result<Description, ToolFileError> {
         // What it answers is part of a revision, each time for what it was told.
         let told = blake3::hash(wanted.to_string().as_bytes()).to_hex();
         let unknown = || ToolFileError::FunctionsNotKept(file.to_owned());
         let answer = context.sources().answer(&format!("functions {file} {told}"), unknown, || {
-            self.describe_now(context, terms, script, file, &wanted)
+            let terms = recordings::terms_at(terms, &CallSite::outside());
+            self.run_now(context, script, file, script_call(file, &wanted, text, terms)?)
         })?;
         serde_json::from_str(answer_of(file, &answer))
             .map_err(|cause| ToolFileError::Description { file: file.to_owned(), cause })
     }
 
-    /// What the cell says of the functions of a file, as JSON.
-    fn describe_now(
+    /// What the cell says of the imports of a file, as JSON.
+    fn ask_for_imports(
         &self,
         context: &LoadContext,
-        terms: &Terms,
         script: &LoadedScript,
         file: &str,
         wanted: &Value,
     ) -> Result<String, ToolFileError> {
-        let call = script_call(file, wanted, recordings::terms_at(terms, &CallSite::outside()))?;
+        let told = blake3::hash(wanted.to_string().as_bytes()).to_hex();
+        let unknown = || ToolFileError::FunctionsNotKept(file.to_owned());
+        context.sources().answer(&format!("imports {file} {told}"), unknown, || {
+            let terms = recordings::terms_at(&script.terms, &CallSite::outside());
+            let state = Arc::new(Wanted(wanted.to_string().into()));
+            let source = Some(bundle::SCRIPT.into());
+            self.run_now(context, script, file, ScriptCall { file_name: HARNESS.to_owned(), source, state, terms })
+        })
+    }
+
+    /// What the cell of a file says when nobody runs yet, as JSON.
+    fn run_now(
+        &self,
+        context: &LoadContext,
+        script: &LoadedScript,
+        file: &str,
+        call: ScriptCall,
+    ) -> Result<String, ToolFileError> {
         let (cells, cell) = (self.cells.clone(), script.cell.clone());
         let report = context.connections().wait_for(async move { cells.run_script(&cell, call).await })?;
-        // Nobody runs yet: what describing costs is bounded by the file's own budget.
+        // What that costs is bounded by the file's own budget.
         let (answer, _) = settle(file, report, &BudgetScope::default(), &CallSite::outside());
         answer.map_err(|error| match error {
             CallError::Failed(reason) => ToolFileError::Load { file: file.to_owned(), reason },
@@ -394,7 +375,7 @@ impl PythonTools {
         wanted["function"] = function.into();
         wanted["arguments"] = arguments;
         wanted["answers"] = (*answers).into();
-        let call = match script_call(&file, &wanted, terms) {
+        let call = match script_call(&file, &wanted, loaded.text.as_ref(), terms) {
             Ok(call) => call,
             Err(error) => return CallReport::failed(error.to_string()),
         };
@@ -462,15 +443,15 @@ fn answer_of<'a>(file: &str, output: &'a str) -> &'a str {
     }
 }
 
-fn script_call(file: &str, wanted: &Value, terms: Terms) -> Result<ScriptCall, NoHarness> {
+fn script_call(file: &str, wanted: &Value, text: Option<&Arc<str>>, terms: Terms) -> Result<ScriptCall, NoHarness> {
     let harness = HARNESSES.iter().find(|(prefix, _)| prefix.strip_suffix(':') == Some(extension(file)));
     let Some((_, harness)) = harness else {
         return Err(NoHarness { file: file.to_owned() });
     };
-    let (file_name, source) = match wanted["source"].as_str() {
-        Some(source) if extension(file) == BEHIND => (file.to_owned(), behind(source)),
+    let (file_name, source) = match text {
+        Some(text) => (file.to_owned(), text.clone()),
         // The text that runs is the harness, which names the file itself.
-        _ => (HARNESS.to_owned(), (*harness).to_owned()),
+        None => (HARNESS.to_owned(), Arc::from(*harness)),
     };
-    Ok(ScriptCall { file_name, source: Some(source.into()), state: Arc::new(Wanted(wanted.to_string().into())), terms })
+    Ok(ScriptCall { file_name, source: Some(source), state: Arc::new(Wanted(wanted.to_string().into())), terms })
 }

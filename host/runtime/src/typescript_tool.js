@@ -145,13 +145,22 @@
     return Object.keys(properties).length ? { type: "object", properties, required } : { type: "object" };
   }
 
-  // A type that the file itself gives a name.
+  // A type to which the file itself, or one of those that it imports, gives a name.
   function named(type, depth) {
     if (!/^\w+$/.test(type)) return {};
+    for (const text of [source, ...(wanted.others ?? [])]) {
+      const found = namedIn(text, type, depth);
+      if (found) return found;
+    }
+    return {};
+  }
+
+  function namedIn(source, type, depth) {
     if (new RegExp(`\\benum\\s+${type}\\b`).test(source)) {
       const values = own(type) ?? {};
       // Numbers lead back to the names.
-      return { enum: Object.keys(values).filter((key) => Number.isNaN(Number(key))).map((key) => values[key]) };
+      const all = Object.keys(values).filter((key) => Number.isNaN(Number(key))).map((key) => values[key]);
+      return all.length > 0 ? { enum: all } : {};
     }
     const alias = new RegExp(`^(?:export\\s+)?type\\s+${type}\\s*=`, "m").exec(source);
     if (alias) {
@@ -161,7 +170,7 @@
       return schema(text.split(/\n(?=\s*(?:export|const|let|var|function|async|type|interface|class|enum|import)\b)/)[0], depth + 1);
     }
     const face = new RegExp(`^(?:export\\s+)?interface\\s+${type}\\b[^{]*`, "m").exec(source);
-    if (!face) return {};
+    if (!face) return undefined;
     const from = face.index + face[0].length;
     return fields(source.slice(from + 1, closing(source, from)), depth);
   }

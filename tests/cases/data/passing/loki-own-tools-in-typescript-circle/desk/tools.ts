@@ -1,0 +1,2 @@
+import { a } from "./a.ts";
+export function f(): string { return a(); }

@@ -1,0 +1,2 @@
+import data from "./secrets.json";
+export function f(): string { return data.key; }

@@ -1,0 +1,4 @@
+export interface Place {
+  town: string;
+  floor?: number;
+}

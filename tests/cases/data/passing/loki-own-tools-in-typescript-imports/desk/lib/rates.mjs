@@ -1,0 +1,2 @@
+export default { one: 10 };
+export const base = "NOK";

@@ -1,0 +1,1 @@
+export { shout, counted } from "./words/index";

@@ -1,0 +1,3 @@
+let times = 0;
+export function shout(text: string): string { times += 1; return text.toUpperCase(); }
+export { times as counted };

@@ -1,0 +1,1 @@
+export { b as a } from "../../../outside.ts";

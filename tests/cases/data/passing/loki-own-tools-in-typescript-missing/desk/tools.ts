@@ -1,0 +1,2 @@
+import { a } from "./lib/a.ts";
+export function f(): string { return a(); }
