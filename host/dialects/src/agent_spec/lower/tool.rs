@@ -109,9 +109,11 @@ impl Lowering<'_> {
                 return name;
             }
         };
-        if transport.child("auth").is_some() {
-            let instead = "hand in the token beside the configuration, in `sensitive_headers`";
-            self.refuse(transport, format!("`auth` is not supported, as nobody can sign in here: {instead}"));
+        if let Some(auth) = transport.child("auth").map(|auth| self.component(auth)) {
+            let kind = &auth.component_type;
+            let why = "a person signs in with a browser for it, which nobody can do here";
+            let instead = "hand in the token beside the configuration, in `sensitive_headers` of the transport";
+            self.refuse(auth, format!("`{kind}` is not supported, as {why}: {instead}"));
         }
         let timeout = self.session_timeout(transport);
         let retry = self.retry_calls(transport);
