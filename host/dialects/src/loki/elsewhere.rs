@@ -14,12 +14,7 @@ struct Feature {
 }
 
 /// What agents of both kinds may have.
-const OF_AGENTS: [Feature; 3] = [
-    Feature {
-        name: "reasoning_effort",
-        reason: "how much a model thinks cannot be set: leave it out, or name a model that does so by itself",
-        details: &[],
-    },
+const OF_AGENTS: [Feature; 2] = [
     Feature {
         name: "memory",
         reason: "nothing is remembered from one run to the next: keep it with a tool such as those of the plugin `files`",
@@ -31,6 +26,11 @@ const OF_AGENTS: [Feature; 3] = [
         details: &[],
     },
 ];
+
+/// What `rag` nodes may have about graphs of knowledge, and why it is refused.
+const OF_RAG: [&str; 3] = ["graph_hops", "extractor_model", "extractor_prompt"];
+const NO_GRAPH: &str =
+    "passages are found by what they say and by their words, and no graph is made of them: leave it out";
 
 /// What `agent` nodes may have.
 const TEAMMATES: Feature = Feature {
@@ -55,16 +55,25 @@ pub(super) fn of_graph(fields: &mut Fields<'_, '_>) {
 pub(super) fn of_tool_loop(fields: &mut Fields<'_, '_>) {
     OF_AGENTS.iter().for_each(|feature| refuse(fields, feature));
     for (name, instead) in OF_ITS_TERMINAL {
-        let Some(entry) = fields.pass(name).filter(|entry| is_used(entry)) else { continue };
-        let reader = fields.reader();
-        let warning = Diagnostic::warning(format!("`{name}` means nothing here")).at(&reader.span(entry.key_place));
-        reader.report(warning.help(instead));
+        no_matter(fields, name, instead);
     }
 }
 
-/// Looks at such fields of a node.
-pub(super) fn of_node(fields: &mut Fields<'_, '_>) {
-    OF_AGENTS[..1].iter().for_each(|feature| refuse(fields, feature));
+/// Says that a field means nothing.
+fn no_matter(fields: &mut Fields<'_, '_>, name: &'static str, instead: &str) {
+    let Some(entry) = fields.pass(name).filter(|entry| is_used(entry)) else { return };
+    let reader = fields.reader();
+    let mut warning = Diagnostic::warning(format!("`{name}` means nothing here")).at(&reader.span(entry.key_place));
+    warning.node = fields.owner().node.as_deref().map(str::to_owned);
+    reader.report(warning.help(instead));
+}
+
+/// Looks at such fields of a `rag` node.
+pub(super) fn of_rag_node(fields: &mut Fields<'_, '_>) {
+    for name in OF_RAG {
+        refuse(fields, &Feature { name, reason: NO_GRAPH, details: &[] });
+    }
+    no_matter(fields, "driver", "the knowledge base is a file of hotcell's own, whatever it is kept in elsewhere");
 }
 
 /// Looks at such fields of an `agent` node.

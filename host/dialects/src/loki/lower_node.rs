@@ -315,14 +315,14 @@ fn tree(tree: &Tree) -> Expression {
 
 fn map(source: &Source, node: &Node, map: &Map, ids: &NodeIds) -> Option<Action> {
     let branch = branches::chain(source, map).map(|_| branches::id(source, node));
-    Some(Action::Map(
-        NodeItems {
-            over: Template::parse(map.over.as_ref()?),
-            item_key: Arc::clone(&map.item_key.as_ref()?.value),
-            branch: ids.get(branch.as_deref().or(map.branch.as_deref())?)?,
-            output_key: map.output_key().into(),
-            collect_into: Arc::clone(&map.collect_into.as_ref()?.value),
-        }
-        .at_a_time(map.max_concurrency),
-    ))
+    let mut action = NodeItems {
+        over: Template::parse(map.over.as_ref()?),
+        item_key: Arc::clone(&map.item_key.as_ref()?.value),
+        branch: ids.get(branch.as_deref().or(map.branch.as_deref())?)?,
+        output_key: map.output_key().into(),
+        collect_into: Arc::clone(&map.collect_into.as_ref()?.value),
+    }
+    .at_a_time(map.max_concurrency);
+    action.concurrency_from = map.max_concurrency_from.as_ref().map(|from| Expression::Exact(template(from)));
+    Some(Action::Map(action))
 }

@@ -164,12 +164,28 @@ const SHIPPED: [(&str, &[&str]); 3] = [
     ("dates", &["get_current_time"]),
 ];
 
+/// Tools of that program that run programs of the machine.
+const PROGRAMS: [&str; 8] = [
+    "ast_grep",
+    "execute_py_code",
+    "execute_sql_code",
+    "git_command",
+    "open_link",
+    "query_jira_issues",
+    "send_mail",
+    "send_twilio",
+];
+
 /// What to do about a tool that is not there.
 fn missing_tool_help(tool: &str) -> String {
     match SHIPPED.iter().find(|(_, tools)| tools.contains(&tool)) {
         Some((plugin, _)) => format!(
             "`{tool}` is a tool of the plugin `{plugin}`, which ships with hotcell: `hotcell plugin add {plugin}.wasm` adds it, and \
              `hotcell plugin grant {plugin}` says what it may do"
+        ),
+        None if PROGRAMS.contains(&tool) => format!(
+            "`{tool}` runs programs of the machine, which sealed tools do not reach: leave it out, or put a plugin with a tool of that \
+             name into the plugins folder with `hotcell plugin add FILE`"
         ),
         None => "put a plugin with such a tool into the plugins folder with `hotcell plugin add FILE`".to_owned(),
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hotcell_budget::{Bytes, Fuel, RunBudget};
 use hotcell_graph::diagnostic::{Diagnostic, Span};
+use hotcell_graph::ir::ModelReasoning;
 use hotcell_graph::{Reducer, closest};
 
 use super::elsewhere;
@@ -114,7 +115,33 @@ pub(super) fn model(fields: &mut Fields<'_, '_>) -> Model {
         name: fields.text("model", Optional),
         temperature: fields.number("temperature", Optional).map(|number| number.value),
         top_p: fields.number("top_p", Optional).map(|number| number.value),
+        reasoning: reasoning(fields),
     }
+}
+
+/// How much a model thinks, by the words of the language. Models that count tokens are given so many.
+fn reasoning(fields: &mut Fields<'_, '_>) -> Option<ModelReasoning> {
+    const EFFORTS: [(&str, Option<u32>); 8] = [
+        ("none", None),
+        ("off", None),
+        ("minimal", Some(4096)),
+        ("low", Some(4096)),
+        ("medium", Some(16_384)),
+        ("high", Some(32_768)),
+        ("xhigh", Some(32_768)),
+        ("max", Some(32_768)),
+    ];
+    let effort = fields.text("reasoning_effort", Optional)?;
+    if let Some((_, budget)) = EFFORTS.iter().find(|(name, _)| *name == &*effort) {
+        return budget.map(|budget| ModelReasoning { budget: Some(budget) });
+    }
+    let help = match closest(&effort, EFFORTS.map(|(name, _)| name)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "write `low`, `medium`, `high`, or `none`".to_owned(),
+    };
+    let error = fields.error(format!("`reasoning_effort` cannot be `{}`", &*effort), &effort.span);
+    fields.reader().report(error.help(help));
+    None
 }
 
 fn settings(fields: &mut Fields<'_, '_>) -> Settings {

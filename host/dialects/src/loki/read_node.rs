@@ -70,10 +70,10 @@ pub(super) fn node<'d>(reader: &Reader<'d>, entry: &'d Entry) -> Node {
         "map" => map(&mut fields),
         _ => Body::End(End { output: fields.text("output", Optional) }),
     };
-    elsewhere::of_node(&mut fields);
     fields.finish(|unknown| match (unknown, kind) {
         ("fallback", _) => Some("only `script`, `llm` and `agent` nodes have a fallback".into()),
         ("tools", _) => Some("only `llm` nodes choose tools".into()),
+        ("reasoning_effort", _) => Some("only `llm` nodes have a model of their own".into()),
         ("inputs" | "teammates", _) => Some(format!("only `agent` nodes have `{unknown}`")),
         _ => None,
     });
@@ -310,6 +310,7 @@ fn llm(fields: &mut Fields<'_, '_>) -> Body {
 }
 
 fn rag(fields: &mut Fields<'_, '_>) -> Body {
+    elsewhere::of_rag_node(fields);
     let documents = fields.entry("documents", Required);
     let documents_span = documents.map(|entry| fields.reader().span(entry.key_place));
     let documents = documents
@@ -342,13 +343,23 @@ fn map(fields: &mut Fields<'_, '_>) -> Body {
         }
         is_reference
     });
+    let is_template = |entry: &Entry| matches!(&entry.value.kind, Kind::Text(text) if text.value.contains("{{"));
+    let max_concurrency_from = match fields.pass("max_concurrency").is_some_and(is_template) {
+        true => fields.text("max_concurrency", Optional),
+        false => None,
+    };
+    let max_concurrency = match max_concurrency_from {
+        Some(_) => None,
+        None => at_least_one(fields, "max_concurrency", "no item could ever run").map(|count| count as usize),
+    };
     Body::Map(Map {
         over,
         item_key: state_key(fields, "as", Required),
         branch: fields.text("branch", Required),
         collect_into: state_key(fields, "collect_into", Required),
         output_key: state_key(fields, "output_key", Optional),
-        max_concurrency: at_least_one(fields, "max_concurrency", "no item could ever run").map(|count| count as usize),
+        max_concurrency,
+        max_concurrency_from,
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hotcell_budget::RunBudget;
 use hotcell_graph::diagnostic::Span;
-use hotcell_graph::ir::{LengthCheck, ModelSettings};
+use hotcell_graph::ir::{LengthCheck, ModelReasoning, ModelSettings};
 use hotcell_graph::{Reducer, Value};
 
 use super::mcp_tools::Choice;
@@ -44,6 +44,7 @@ pub(super) struct Model {
     pub(super) name: Option<SourceText>,
     pub(super) temperature: Option<f64>,
     pub(super) top_p: Option<f64>,
+    pub(super) reasoning: Option<ModelReasoning>,
 }
 
 impl Model {
@@ -52,6 +53,7 @@ impl Model {
             model: self.name.as_deref().map(str::to_owned),
             temperature: self.temperature,
             top_p: self.top_p,
+            reasoning: self.reasoning,
             ..ModelSettings::default()
         }
     }
@@ -226,6 +228,8 @@ pub(super) struct Map {
     /// None for `output`
     pub(super) output_key: Option<SourceText>,
     pub(super) max_concurrency: Option<usize>,
+    /// The same as a template
+    pub(super) max_concurrency_from: Option<SourceText>,
 }
 
 impl Map {
@@ -336,7 +340,7 @@ impl Node {
             Body::Input(input) => [input.question.as_ref(), input.default.as_ref()],
             Body::Llm(llm) => [llm.instructions.as_ref(), llm.prompt.as_ref()],
             Body::Rag(rag) => [rag.query.as_ref(), None],
-            Body::Map(map) => [map.over.as_ref(), None],
+            Body::Map(map) => [map.over.as_ref(), map.max_concurrency_from.as_ref()],
             Body::End(end) => [end.output.as_ref(), None],
             Body::PluginNode(plugin_node) => {
                 let mut texts = Vec::new();

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use hotcell_budget::Account;
-use hotcell_graph::ir::{Graph, GraphItems, MapAction, MapBody, NodeItems};
+use hotcell_graph::ir::{Expression, Graph, GraphItems, MapAction, MapBody, NodeItems};
 use hotcell_graph::types::Iterated;
 use hotcell_graph::{Key, List, Object, State, Value, resolve};
 
@@ -26,7 +26,10 @@ pub(super) async fn perform(
     state: &State,
 ) -> Result<Performed, Interruption> {
     let items = Items::prepare(action, state)?;
-    let concurrency = action.concurrency.unwrap_or(graph.limits.concurrency);
+    let concurrency = match &action.concurrency_from {
+        Some(from) => at_a_time(from, state)?,
+        None => action.concurrency.unwrap_or(graph.limits.concurrency),
+    };
     let mut side_by_side = SideBySide::new(concurrency, items.may_ask(graph));
     let mut given: Vec<Option<Given>> = Vec::new();
     given.resize_with(items.len(), || None);
@@ -64,6 +67,16 @@ pub(super) async fn perform(
         return Err(Interruption::Waiting);
     }
     items.collect(given)
+}
+
+/// How many items may run at a time, where the state says it.
+fn at_a_time(from: &Expression, state: &State) -> Result<usize, Interruption> {
+    let value = from.evaluate(state).map_err(|error| Interruption::Failed(format!("items at a time: {error}")))?;
+    let number = value.to_display().trim().parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| {
+        let problem = format!("it is {value} that says how many items run at a time, and that has to be 1 or more");
+        Interruption::Failed(problem)
+    })
 }
 
 /// What is run for each item, with what it begins with.

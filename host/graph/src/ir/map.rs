@@ -14,6 +14,8 @@ pub struct MapAction {
     pub body: MapBody,
     /// How many items run at the same time; none means the run's own cap
     pub concurrency: Option<usize>,
+    /// The same where the state says it, which then counts
+    pub concurrency_from: Option<Expression>,
 }
 
 /// What is run for each item, and what is made of what it gives.
@@ -69,14 +71,14 @@ impl MapAction {
 impl NodeItems {
     /// So many of them at the same time; none means the run's own cap.
     pub fn at_a_time(self, concurrency: Option<usize>) -> Box<MapAction> {
-        Box::new(MapAction { body: MapBody::Node(self), concurrency })
+        Box::new(MapAction { body: MapBody::Node(self), concurrency, concurrency_from: None })
     }
 }
 
 impl GraphItems {
     /// So many of them at the same time; none means the run's own cap.
     pub fn at_a_time(self, concurrency: Option<usize>) -> Box<MapAction> {
-        Box::new(MapAction { body: MapBody::Graph(self), concurrency })
+        Box::new(MapAction { body: MapBody::Graph(self), concurrency, concurrency_from: None })
     }
 }
 
