@@ -19,8 +19,7 @@ use super::values::MayHave;
 use crate::document::{Entry, Kind as NodeKind};
 
 /// Fields of later versions that keep a configuration from being run here.
-const NOT_RUN: &[&str] =
-    &["api_type", "auth", "ca_file", "cert_file", "conversation_store_id", "key_file", "transforms"];
+const NOT_RUN: &[&str] = &["auth", "conversation_store_id"];
 
 /// What a component is made of before it is one.
 #[derive(Default)]

@@ -127,10 +127,18 @@ pub(super) fn of<'c>(
                 branches: next(),
             }
         }
-        "CatchExceptionNode" => catching(component, child("subflow"), find, &EXCEPTION_OUTPUTS[..1], Some(CAUGHT)),
+        "CatchExceptionNode" => catching(component, child("subflow"), find, &EXCEPTION_OUTPUTS[..1], &[CAUGHT]),
         "PluginCatchExceptionNode" => {
             let all = matches!(component.value("catch_all_exceptions"), Some(Value::Bool(true)));
-            catching(component, child("flow"), find, &EXCEPTION_OUTPUTS[1..], all.then_some(DEFAULT_EXCEPTION))
+            let mut branches: Vec<&str> = all.then_some(DEFAULT_EXCEPTION).into_iter().collect();
+            // They are refused later under their own name, and not as branches that nobody knows.
+            let of_classes = component.value("except_on").and_then(Value::as_object).into_iter().flat_map(Object::iter);
+            for branch in of_classes.filter_map(|(_, branch)| branch.as_text()) {
+                if !branches.contains(&branch) {
+                    branches.push(branch);
+                }
+            }
+            catching(component, child("flow"), find, &EXCEPTION_OUTPUTS[1..], &branches)
         }
         "ExtendedToolNode" => of_child(child("tool"), next()).outside(component),
         "ExtendedAgentNode" => {
@@ -235,7 +243,7 @@ fn catching<'c>(
     flow: Option<&'c Component>,
     find: &Find<'c>,
     said: &[&str],
-    branch: Option<&str>,
+    caught: &[&str],
 ) -> Generated {
     let mut outputs = flow.map(|flow| flow.outputs.clone()).unwrap_or_default();
     let null = Value::Object(std::iter::once((Arc::from("type"), "null".into())).collect());
@@ -248,7 +256,8 @@ fn catching<'c>(
     .collect();
     let schema = Value::Object(schema);
     outputs.extend(said.iter().filter_map(|title| of_schema(title, &schema, &component.span).ok()));
-    let branches = flow.map(|flow| ends(flow, find).into_iter().chain(branch.map(Arc::from)).collect());
+    let branches =
+        flow.map(|flow| ends(flow, find).into_iter().chain(caught.iter().map(|branch| Arc::from(*branch))).collect());
     Generated { inputs: flow.map(|flow| flow.inputs.clone()), outputs: Some(outputs), branches }.outside(component)
 }
 

@@ -72,7 +72,7 @@ pub(super) async fn perform(
 /// How many items may run at a time, where the state says it.
 fn at_a_time(from: &Expression, state: &State) -> Result<usize, Interruption> {
     let value = from.evaluate(state).map_err(|error| Interruption::Failed(format!("items at a time: {error}")))?;
-    let number = value.to_display().trim().parse().ok().filter(|number| *number > 0);
+    let number = value.to_display().trim().parse::<usize>().ok().filter(|number| *number > 0);
     number.ok_or_else(|| {
         let problem = format!("it is {value} that says how many items run at a time, and that has to be 1 or more");
         Interruption::Failed(problem)

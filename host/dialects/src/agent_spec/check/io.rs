@@ -1,11 +1,13 @@
 //! Declared inputs, outputs and branches against those that follow from a component's configuration.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use hotcell_graph::diagnostic::Diagnostic;
 
-use super::super::model::{ComponentId, Property};
+use super::super::model::{Component, ComponentId, Property};
 use super::super::problems::article;
+use super::super::templates::{self, are_jinja};
 use super::super::versions::Version;
 use super::{Checker, names};
 
@@ -33,7 +35,18 @@ impl Checker<'_> {
         let is_a = |name: &str| &*component.component_type == name;
         // Of two lists that have to be equal one is compared with the other.
         if let Some(inputs) = generated.inputs.as_ref().filter(|_| !is_a("StartNode")) {
-            self.side(id, Side::Inputs, &component.inputs, inputs);
+            match self.meant_as_jinja(component, inputs) {
+                Some(field) => {
+                    let error = Diagnostic::error(format!("`inputs` are those of `{field}` only where that is Jinja"))
+                        .at(self.span(id, "inputs"))
+                        .help(
+                            "write `jinja = true` below `[compat]` in `hotcell.toml`, which renders prompts and messages as WayFlow \
+                             does",
+                        );
+                    self.report(id, error);
+                }
+                None => self.side(id, Side::Inputs, &component.inputs, inputs),
+            }
         }
         // A flow may expose less than its ends have.
         if let Some(outputs) =
@@ -44,6 +57,23 @@ impl Checker<'_> {
         if let Some(branches) = &generated.branches {
             self.branches(id, &component.branches, branches);
         }
+    }
+
+    /// The template whose names, were it rendered, are what a component declares in place of what is implied without that.
+    fn meant_as_jinja(&self, component: &Component, implied: &[Property]) -> Option<&'static str> {
+        if are_jinja(&component.component_type, self.surroundings.renders_jinja()) {
+            return None;
+        }
+        let titles = |properties: &[Property]| properties.iter().map(|one| one.title.clone()).collect::<BTreeSet<_>>();
+        let declared = titles(&component.inputs);
+        if declared == titles(implied) {
+            return None;
+        }
+        let is_it = |field: &&&str| {
+            let text = component.text(field);
+            text.is_some_and(|text| titles(&templates::inputs(text, true, &component.span)) == declared)
+        };
+        templates::FIELDS.iter().find(is_it).copied()
     }
 
     fn side(&mut self, id: ComponentId, side: Side, declared: &[Property], generated: &[Property]) {

@@ -101,8 +101,9 @@ impl<'c> Lowering<'c> {
             "PluginCatchExceptionNode"
                 if component.value("except_on").and_then(Value::as_object).is_some_and(|on| !on.is_empty()) =>
             {
-                let instead = "`catch_all_exceptions: true` is, with its branch `default_exception_branch`";
-                self.refuse(component, format!("`except_on` is not supported: {instead}"));
+                let why = "failures here have no classes of Python";
+                let instead = "`catch_all_exceptions: true` catches all, with the branch `default_exception_branch`";
+                self.refuse_field(component, "except_on", format!("`except_on` is not supported, as {why}: {instead}"));
                 Vec::new()
             }
             "PluginCatchExceptionNode" if !catches_all(component) => {
