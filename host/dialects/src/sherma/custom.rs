@@ -34,7 +34,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>, node: &SourceText, surroundings:
             [] => {
                 let message =
                     format!("nothing says what the node `{}` does: no plugin has a node type of this name", &**node);
-                return refuse(message, format!("name one: `metadata: {{{NAME}: plugin/type}}`"));
+                return refuse(message, format!("name one: `args: {{metadata: {{{NAME}: plugin/type}}}}`"));
             }
             several => {
                 let message = format!("several plugins have a node type `{}`", &**node);

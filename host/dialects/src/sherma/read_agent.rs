@@ -171,6 +171,25 @@ fn named(item: &document::Node, field: &str) -> Option<Arc<str>> {
     item.get(field)?.value.as_text().map(Arc::from)
 }
 
+/// What nodes have in their `args`.
+const OF_ARGS: [&str; 15] = [
+    "agent",
+    "expression",
+    "input",
+    "llm",
+    "metadata",
+    "prompt",
+    "response_format",
+    "skill_ids",
+    "state_updates",
+    "tools",
+    "use_sub_agents_as_tools",
+    "use_tools_from_loaded_skills",
+    "use_tools_from_registry",
+    "value",
+    "values",
+];
+
 fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node, surroundings: &dyn Surroundings) -> Option<Node> {
     let owner = Owner { what: "a node".into(), node: named(item, "name"), place: item.place };
     let mut fields = reader.fields(item, owner)?;
@@ -178,7 +197,9 @@ fn node_of<'d>(reader: &Reader<'d>, item: &'d document::Node, surroundings: &dyn
     let kind = fields.text("type", Required);
     let args = fields.entry("args", Optional);
     let on_error = fields.entry("on_error", Optional);
-    fields.finish(|_| None);
+    fields.finish(|unknown| {
+        OF_ARGS.contains(&unknown).then(|| format!("it belongs into `args`: `args: {{{unknown}: ...}}`"))
+    });
     let name = name?;
     let owner = |what: String| Owner { what, node: Some(Arc::clone(&name.value)), place: item.place };
     let (retry, fallback) = on_error.map(|entry| self::on_error(reader, entry, &name)).unwrap_or_default();

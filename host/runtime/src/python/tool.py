@@ -98,6 +98,14 @@ class _Modules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
 
 
+# Packages that many use and that have native code: to name a folder with them would not help.
+_NATIVE = frozenset(
+    ("aiohttp", "cryptography", "cv2", "faiss", "grpc", "lxml", "matplotlib", "numpy", "orjson", "pandas", "PIL",
+     "polars", "psycopg", "psycopg2", "pyarrow", "pydantic", "pydantic_core", "scipy", "sentence_transformers", "sklearn",
+     "spacy", "tensorflow", "tiktoken", "tokenizers", "torch", "transformers", "uvloop")
+)
+
+
 class _Explains(importlib.abc.MetaPathFinder):
     """Answers last, and says why a module cannot be had."""
 
@@ -123,6 +131,12 @@ class _Explains(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(
                 f"No module named {name!r}: this part of the standard library needs sockets, processes, threads or native code, "
                 "which a sealed cell has not",
+                name=name,
+            )
+        if top in _NATIVE:
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: it has native code, which cannot run in a sealed cell; only packages written in Python "
+                "alone can be used",
                 name=name,
             )
         raise ModuleNotFoundError(
