@@ -48,6 +48,9 @@ pub enum CallbackError {
     /// The run is over
     #[error("the run is over")]
     Ended,
+    /// It cannot be sealed, as everything is that is said to the run
+    #[error("the answer cannot be kept: {0}")]
+    Seal(#[source] RunError),
     /// The journal failed
     #[error(transparent)]
     Journal(JournalError),
@@ -86,7 +89,8 @@ impl Host {
             CallbackState::Open(_) if record.status.is_final() => return Err(CallbackError::Ended),
             CallbackState::Open(open) => open,
         };
-        let fact = Fact::Answered { number: open.number, text: body.to_owned() };
+        let text = self.kept_answer(&record, body).map_err(CallbackError::Seal)?;
+        let fact = Fact::Answered { number: open.number, text };
         self.journal().send(&record.id, Entry { place: open.place, fact }).await?;
         Ok(record.id)
     }
@@ -207,7 +211,7 @@ impl Taking {
             CallbackError::Early => StatusCode::SERVICE_UNAVAILABLE,
             CallbackError::Answered | CallbackError::Ended => StatusCode::CONFLICT,
             CallbackError::Expired => StatusCode::GONE,
-            CallbackError::Journal(error) => {
+            error @ (CallbackError::Seal(_) | CallbackError::Journal(_)) => {
                 tracing::error!(%error, "an answer could not be kept");
                 let reason = "the answer could not be kept; send it again";
                 return Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, reason));

@@ -1,7 +1,7 @@
 //! The values and texts of an entry, each replaced by something else.
 
 use hotcell_graph::{Key, Object, Value};
-use hotcell_journal::{Completed, Entry, Fact, Question, Write};
+use hotcell_journal::{CALLBACK, Completed, Entry, Fact, Question, Write};
 
 /// What stands in the place of values and texts.
 pub(super) trait Replace {
@@ -13,6 +13,9 @@ pub(super) trait Replace {
 
     /// In the place of what something outside answered.
     fn answer(&self, value: &Value) -> Value;
+
+    /// In the place of the session of a callback: nobody outside answered it, the run made it.
+    fn session(&self, value: &Value) -> Value;
 
     /// In the place of what a person answered.
     fn heard(&self, text: &str) -> String;
@@ -48,7 +51,8 @@ pub(super) fn replaced(entry: Entry, by: &dyn Replace) -> Entry {
         }),
         Fact::Effect { number, kind, subject, answer, account } => {
             let subject = by.subject(&subject);
-            Fact::Effect { number, kind, subject, answer: by.answer(&answer), account }
+            let answer = if kind == CALLBACK { by.session(&answer) } else { by.answer(&answer) };
+            Fact::Effect { number, kind, subject, answer, account }
         }
         Fact::Failed { number, error, account } => Fact::Failed { number, error: by.text(&error), account },
         Fact::Attempt { attempt, error, account } => Fact::Attempt { attempt, error: by.text(&error), account },

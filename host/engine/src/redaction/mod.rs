@@ -2,8 +2,8 @@
 //!
 //! A graph names them ([`Redacted`]). Where they, or texts that contain them, would leave the run, `<REDACTED>` stands in their
 //! place. In the journal it is a seal, which the run opens when it goes on: so it goes on with the values, and whoever has the journal
-//! and not the key has none of them. Everything that something outside or a person answered is sealed as a whole, because it is committed
-//! before it is known where it will be written. So is every text that looks like a seal: only what the run sealed is opened.
+//! and not the key has none of them. Everything that something outside or a person answered, callbacks included, is sealed as a whole,
+//! because it is committed before it is known where it will be written. So is every text that looks like a seal: only what the run sealed is opened.
 //!
 //! What a value is turned into (its digest, its letters backwards) is not recognized.
 
@@ -357,6 +357,11 @@ impl Replace for Cover<'_> {
         self.whole(value)
     }
 
+    fn session(&self, value: &Value) -> Value {
+        // By it the run is found when its callback comes, by whoever takes callbacks.
+        value.clone()
+    }
+
     fn heard(&self, text: &str) -> String {
         match self.seals {
             true => self.redaction.sealer.seal(Held::Text, text),
@@ -419,6 +424,10 @@ impl Replace for Open<'_> {
     }
 
     fn answer(&self, value: &Value) -> Value {
+        self.value(value, None)
+    }
+
+    fn session(&self, value: &Value) -> Value {
         self.value(value, None)
     }
 

@@ -2,13 +2,16 @@
 
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
+use hotcell_budget::Account;
 use hotcell_engine::{
-    Engine, ForkOrigin, ForkRequest, Outcome, PortError, RedactionKey, RedactionKeys, RunInput, RunRequest, kept_answer,
+    Engine, ForkOrigin, ForkRequest, Outcome, PluginNodeAnswer, PluginNodeCall, PluginNodeReport, PluginNodes,
+    PortError, RedactionKey, RedactionKeys, RunInput, RunRequest, kept_answer,
 };
-use hotcell_graph::ir::{Graph, Redacted};
+use hotcell_graph::ir::{Action, Expression, Graph, PluginNodeAction, PluginNodeKind, Redacted};
 use hotcell_graph::value::parse_json;
-use hotcell_graph::{Object, Value};
-use hotcell_journal::{Entry, Fact, MemoryStore, RunStore};
+use hotcell_graph::{Object, Template, Value};
+use hotcell_journal::{CALLBACK, CallbackState, Entry, Fact, MemoryStore, RunStore, callback_state};
 use tokio_util::sync::CancellationToken;
 
 use crate::common::journal::{answer, before_the_end, entries, journal_with, open, request};
@@ -243,6 +246,70 @@ async fn an_answer_is_in_no_entry_whoever_gives_it() {
 
     let other = kept_answer(&header, &Keys(RedactionKey::random()), TOKEN).unwrap_err().to_string();
     assert!(other.contains("were kept with another key"), "{other}");
+}
+
+/// A connector that takes what it is handed, and answers by the callback.
+struct Later;
+
+#[async_trait]
+impl PluginNodes for Later {
+    async fn take(&self, call: PluginNodeCall<'_>) -> PluginNodeReport {
+        let answer = match call.callback.and_then(|callback| callback.body) {
+            None => PluginNodeAnswer::Accepted,
+            Some(body) => PluginNodeAnswer::RunInput { outputs: body.to_owned(), branch: None },
+        };
+        PluginNodeReport { result: Ok(answer), account: Account::default() }
+    }
+}
+
+/// Waits for what another system issues.
+fn issued() -> Arc<Graph> {
+    let text = |text: &str| Expression::Strict(Template::parse(text));
+    let mut built = graph(&["issue", "done"], |ids| {
+        let action = Action::PluginNode(Box::new(PluginNodeAction {
+            plugin_node: "acme/issue".to_owned(),
+            kind: PluginNodeKind::Callback,
+            with: text("x"),
+            inputs: text("x"),
+            branches: Vec::new(),
+            keys: None,
+            bind: "issued",
+        }));
+        vec![
+            node(ids, "issue", action, &[("password", "{{issued}}")], &["done"]),
+            end(ids, "done", "it is {{password}}"),
+        ]
+    });
+    built.is_open = true;
+    built.redacted.add("password").unwrap();
+    Arc::new(built)
+}
+
+#[tokio::test]
+async fn what_comes_by_a_callback_finds_its_run_and_is_in_no_entry() {
+    let (journal, keys) = (Arc::new(MemoryStore::default()), keys());
+    let mut ports = world(&[]).ports();
+    ports.plugin_nodes = Arc::new(Later);
+    let engine = Engine::new(ports, journal.clone()).sealing_with(keys.clone());
+    let run = engine.start(request(&issued()), CancellationToken::new()).await.unwrap().run;
+    let session = entries(&*journal, &run).await.into_iter().find_map(|entry| match entry.fact {
+        Fact::Effect { kind, answer, .. } if kind == CALLBACK => answer.as_text().map(str::to_owned),
+        _ => None,
+    });
+    let session = session.expect("a session");
+    assert!(session.starts_with(run.as_str()), "{session}");
+    let CallbackState::Open(open) = callback_state(&entries(&*journal, &run).await, &session) else {
+        panic!("the run does not wait for its callback")
+    };
+    let header = journal.find(run.as_str()).await.unwrap().header;
+    let body = Value::text(TOKEN).to_json();
+    answer(&*journal, &run, &open, &kept_answer(&header, &*keys, &body).unwrap()).await;
+    assert_hidden(written(&entries(&*journal, &run).await));
+    let report = engine.resume(&run, issued(), CancellationToken::new()).await.unwrap();
+    assert_eq!(report.outcome, Outcome::Completed { output: "it is <REDACTED>".into() });
+    assert_hidden(written(&entries(&*journal, &run).await));
+    let state = engine.whole_state_of(&run, issued()).await.unwrap();
+    assert_eq!(shown(&state, "password"), format!("\"{TOKEN}\""));
 }
 
 #[tokio::test]

@@ -293,9 +293,24 @@ impl Host {
     /// on takes it at once; another one goes on when somebody resumes it.
     ///
     /// # Errors
+    /// Those of [`Host::open_question`] and [`Host::answer_open`].
+    pub async fn answer(&self, run: &str, question: Option<&str>, text: &str) -> Result<OpenQuestion, HostError> {
+        let (record, open) = self.open_question(run, question).await?;
+        self.answer_open(&record, &open, text).await?;
+        Ok(open)
+    }
+
+    /// The open question of a run that an answer is for: the one of this id, or the only one there is. Whoever takes answers of
+    /// several people looks here whether somebody may answer it, and then answers it with [`Host::answer_open`].
+    ///
+    /// # Errors
     /// [`JournalError::Expired`] for a question whose time is over, [`JournalError::NotAsked`] for one that has an answer, and
     /// errors of their own for a run that asks nothing, or something else.
-    pub async fn answer(&self, run: &str, question: Option<&str>, text: &str) -> Result<OpenQuestion, HostError> {
+    pub async fn open_question(
+        &self,
+        run: &str,
+        question: Option<&str>,
+    ) -> Result<(RunRecord, OpenQuestion), HostError> {
         let record = self.0.journal.find(run).await?;
         let nothing = || HostError::NothingAsked { run: record.id.to_string(), status: record.status };
         let entries = self.0.journal.history(&record.id).await?.whole()?;
@@ -326,10 +341,26 @@ impl Host {
         if open.question.expires.is_some_and(|expires| expires <= self.clock().now()) {
             return Err(JournalError::Expired { run: record.id, question: open.question.id }.into());
         }
-        let text = kept_answer(&record.header, &*self.0.redaction_key, text)?;
-        let fact = Fact::Answered { number: open.number, text };
-        self.0.journal.send(&record.id, Entry { place: open.place.clone(), fact }).await?;
-        Ok(open)
+        Ok((record, open))
+    }
+
+    /// Sends the answer to a question of a run that was open a moment ago. A run that is being worked on takes it at once; another
+    /// one goes on when somebody resumes it.
+    ///
+    /// # Errors
+    /// As [`Host::open_question`], if somebody else was faster; and when something is redacted in the run and its key is not there.
+    pub async fn answer_open(&self, run: &RunRecord, open: &OpenQuestion, text: &str) -> Result<(), HostError> {
+        let fact = Fact::Answered { number: open.number, text: self.kept_answer(run, text)? };
+        Ok(self.0.journal.send(&run.id, Entry { place: open.place.clone(), fact }).await?)
+    }
+
+    /// What the journal keeps of an answer to a run, whoever gives it: the text itself, or its seal where something is redacted in the
+    /// run. The same text is always kept in the same way.
+    ///
+    /// # Errors
+    /// When something is redacted in the run, and its key is not there.
+    pub fn kept_answer(&self, run: &RunRecord, text: &str) -> Result<String, RunError> {
+        kept_answer(&run.header, &*self.0.redaction_key, text)
     }
 
     /// Has a run rest until somebody resumes it: at once where nobody works on it, otherwise when the nodes that run are done. What comes

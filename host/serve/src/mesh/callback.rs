@@ -116,6 +116,7 @@ fn problem(error: CallbackError, agent: &str) -> Problem {
             .kind("request-expired", "The request has timed out"),
         CallbackError::Ended => Problem::new(StatusCode::GONE, "the work that waited for the result has ended")
             .kind("run-ended", "The run has ended"),
+        CallbackError::Seal(error) => Problem::internal(&error),
         CallbackError::Journal(error) => error.into(),
     }
 }

@@ -1,6 +1,6 @@
 //! Questions of runs, and their answers.
 
-use hotcell_runtime::{CallbackError, Entry, Fact, OpenQuestion, Question, RunId, open_questions};
+use hotcell_runtime::{CallbackError, Entry, Fact, HostError, OpenQuestion, Question, RunId, open_questions};
 
 use super::Runs;
 use crate::once;
@@ -38,10 +38,13 @@ impl Runs {
 
     /// The question that was answered so, the last one if several were.
     async fn answered(&self, run: &RunId, question: Option<&str>, text: &str) -> Result<Option<OpenQuestion>, Problem> {
+        let record = self.store().find(run.as_str()).await?;
+        // As the journal has it: sealed, where something is redacted in the run.
+        let kept = self.host.kept_answer(&record, text).map_err(HostError::from)?;
         let entries = self.store().history(run).await?.whole()?;
         let id = |entry: &Entry, number: u32| format!("{}:{number}", entry.place);
         let answered = entries.iter().rev().find_map(|entry| match &entry.fact {
-            Fact::Answered { number, text: given } if given == text => Some(id(entry, *number)),
+            Fact::Answered { number, text: given } if *given == kept => Some(id(entry, *number)),
             _ => None,
         });
         let Some(answered) = answered.filter(|answered| question.is_none_or(|question| question == answered)) else {

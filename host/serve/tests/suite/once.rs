@@ -117,6 +117,33 @@ async fn a_key_is_found_by_what_was_begun_where_nobody_could_keep_the_reply() {
     assert_eq!(problem(with_key(desk.post(&answers, answer), "other")).await["status"], 409);
 }
 
+/// Asks a person, and redacts what they say.
+const GATE: (&str, &str) = (
+    "gate/workflow.yaml",
+    "name: gate\nconfig: { provider: mock, responses_file: replies.json }\nstate_schema:\n  decision: { redact: true }\nsteps:\n- { id: sure, type: approval_gate, output: decision }\n",
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_sealed_is_found_again_by_its_key() {
+    let mut desk = Desk::with(&[GATE, ("gate/replies.json", "{}")]).await;
+    let run = desk.begin(json!({ "agent_id": "gate", "input": {} })).await;
+    desk.stands(&run, "waiting").await;
+    let answers = format!("/runs/{run}/answers");
+    let answer = |desk: &Desk| with_key(desk.post(&answers, json!({ "answer": "approved" })), "k");
+    let answered = ok(answer(&desk)).await;
+    desk.stands(&run, "completed").await;
+    desk.stop().await;
+    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
+    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
+    drop(file);
+    let desk = desk.again().await;
+    let entries = ok(desk.get(&format!("/runs/{run}/entries"))).await.to_string();
+    assert!(entries.contains(r#""answer":"<REDACTED:"#), "it is not sealed: {entries}");
+    assert_eq!(ok(answer(&desk)).await, answered);
+    let other = with_key(desk.post(&answers, json!({ "answer": "rejected" })), "other");
+    assert_eq!(problem(other).await["status"], 409);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_did_nothing_may_be_tried_again_and_what_is_no_key_is_refused() {
     let desk = Desk::with(&[ECHO]).await;
