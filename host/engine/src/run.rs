@@ -15,7 +15,7 @@ use hotcell_journal::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::agents::called;
+pub(crate) use self::agents::{CalledAgent, called};
 use self::agents::check_agents;
 use crate::action::job::BEGUN;
 use crate::context::RunContext;

@@ -7,6 +7,7 @@
 
 mod access;
 mod agents;
+mod answerer;
 mod api;
 mod deadlines;
 mod error;

@@ -251,7 +251,8 @@ impl<'a> Following<'a> {
     /// Has the person answer questions, and sends the answers. Says whether there was one; none if the person had enough.
     async fn answer(&mut self, questions: &[Question]) -> Result<Option<bool>, Refused> {
         let mut any = false;
-        for question in questions {
+        // Who sits here is not known, so a question for certain people is not for them.
+        for question in questions.iter().filter(|question| question.operator_ids.is_empty()) {
             let asked = self.session.cancel.run_until_cancelled(self.session.people.ask(question)).await;
             let Some(answer) = asked else { return Ok(None) };
             let Some(answer) = answer else { continue };

@@ -69,6 +69,8 @@ pub(crate) struct Known {
 #[derive(Clone, Debug)]
 pub(crate) struct Asker {
     id: String,
+    /// Whom their token is about
+    subject: Option<String>,
     /// None where nobody is asked who they are, and everybody may do everything
     roles: Option<Vec<Role>>,
 }
@@ -80,12 +82,21 @@ impl Asker {
             Identity::Known(known) => Some(known.roles.clone()),
             _ => None,
         };
-        Asker { id: caller.id().to_owned(), roles }
+        let subject = match caller {
+            Caller::Subject { subject, .. } => Some(subject.clone()),
+            _ => None,
+        };
+        Asker { id: caller.id().to_owned(), subject, roles }
     }
 
     /// What they are known by.
     pub(crate) fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Who they are, if they have a token that says so.
+    pub(crate) fn subject(&self) -> Option<&str> {
+        self.subject.as_deref()
     }
 
     /// Whether they may do what a role allows, besides what the route that was asked needs.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::{Extension, Json};
-use hotcell_runtime::{ForkOrigin, ForkRequest, Outward, RevisionChoice, RunDiff, Spent, value};
+use hotcell_runtime::{
+    Entry, Fact, ForkOrigin, ForkRequest, OpenQuestion, Outward, Question, RevisionChoice, RunDiff, Spent,
+    open_questions, value,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -13,12 +16,13 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::extract;
+use super::inbox::operator;
 use super::params::{Query, bad};
 use super::runs::located;
 use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::input::{answer_text, origin_of};
 use crate::problem::{Problem, shown};
-use crate::role::Role;
 use crate::state::Server;
 use crate::view::{Object, RunView};
 
@@ -72,6 +76,8 @@ struct ForkCreate {
     answer: Option<Value>,
     /// The question, if several are open
     question_id: Option<String>,
+    /// Who answers, where the question is for certain people
+    operator_id: Option<String>,
     /// The model that is asked in the place of every other one, as `provider:model`
     model: Option<String>,
     /// System prompts of nodes, by their ids
@@ -102,6 +108,15 @@ fn revision(text: Option<&str>) -> Result<RevisionChoice, Problem> {
     }
 }
 
+/// The questions that an answer at an entry may be for: those that are open there, and the one that the entry itself answers.
+fn open_at(entries: &[Entry], at: u64) -> Vec<OpenQuestion> {
+    let mut first = &entries[..usize::try_from(at).unwrap_or(usize::MAX).min(entries.len())];
+    if let Some((Entry { fact: Fact::Answered { .. }, .. }, before)) = first.split_last() {
+        first = before;
+    }
+    open_questions(first)
+}
+
 /// Fork a run: begin another one that has its first entries, goes on from there, and may differ
 ///
 /// What lies before is not done again. What would act on the world outside is withheld and listed, unless it is allowed. Nothing of
@@ -117,11 +132,22 @@ async fn fork(
     Path(run): Path<String>,
     extract::Json(wanted): extract::Json<ForkCreate>,
 ) -> Result<Response, Problem> {
-    if wanted.answer.is_some() {
-        // A fork that may act outside would otherwise be a way around whoever is to be asked.
-        caller.require(Role::Answer)?;
+    if wanted.answer.is_none() && wanted.operator_id.is_some() {
+        return Err(Problem::unprocessable("`operator_id` says who answers; give the `answer`, too"));
     }
     let source = server.runs().find(&run).await?;
+    if let Some(answer) = &wanted.answer {
+        // A fork that may act outside would otherwise be a way around whoever is to be asked.
+        let operator = operator(wanted.operator_id, answer)?;
+        let by = Answerer::of(&caller).named(operator.as_deref());
+        by.check(&Question::default())?;
+        let entries = server.runs().store().history(&source.id).await?.whole()?;
+        for open in open_at(&entries, wanted.at) {
+            if wanted.question_id.as_ref().is_none_or(|id| *id == open.question.id) {
+                by.check(&open.question)?;
+            }
+        }
+    }
     let revision = revision(wanted.revision.as_deref())?;
     let answer = wanted.answer.map(answer_text).transpose()?;
     if answer.is_none() && wanted.question_id.is_some() {

@@ -1,7 +1,7 @@
 //! People: what runs ask, and what is answered.
 
-use axum::Json;
 use axum::extract::{Path, State};
+use axum::{Extension, Json};
 use hotcell_runtime::{RunQuery, RunStatus, open_questions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,6 +11,8 @@ use utoipa_axum::routes;
 
 use super::params::Query;
 use super::{agents, extract};
+use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::input::answer_text;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -67,6 +69,19 @@ struct AnswerCreate {
     question_id: Option<String>,
     /// A text, or any JSON value where a tool was to be called
     answer: Value,
+    /// Who answers, where the question is for certain people (`operator_ids`). Whoever has a token of OpenID Connect is its subject
+    operator_id: Option<String>,
+}
+
+/// Who is said to answer. An answer that is an object may say it itself, as a mesh expects it.
+pub(super) fn operator(said: Option<String>, answer: &Value) -> Result<Option<String>, Problem> {
+    let within = answer.get("operator_id").and_then(Value::as_str).map(str::to_owned);
+    match (said, within) {
+        (Some(said), Some(within)) if said != within => {
+            Err(Problem::unprocessable("`operator_id` and the `operator_id` of the answer have to be the same"))
+        }
+        (said, within) => Ok(said.or(within)),
+    }
 }
 
 /// What was answered.
@@ -80,7 +95,8 @@ struct Answered {
 
 /// Answer a question of a run, which goes on
 ///
-/// The first answer counts; for every further one there is a conflict (409).
+/// The first answer counts; for every further one there is a conflict (409). A question for certain people is answered in the name of one of
+/// them (`operator_id`).
 #[utoipa::path(
     post, path = "/runs/{run_id}/answers", tag = "People", security(("key" = ["answer"])),
     params(("run_id" = String, Path, description = "The run")),
@@ -88,14 +104,17 @@ struct Answered {
 )]
 async fn answer(
     State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
     Path(run): Path<String>,
     extract::Json(given): extract::Json<AnswerCreate>,
 ) -> Result<Json<Answered>, Problem> {
     if server.runs().is_draining() {
         return Err(Problem::unavailable("the server is shutting down; send the answer again"));
     }
+    let operator = operator(given.operator_id, &given.answer)?;
     let text = answer_text(given.answer)?;
     let run = server.runs().find(&run).await?.id;
-    let answered = server.runs().answer(&run, given.question_id.as_deref(), &text).await?;
+    let by = Answerer::of(&caller).named(operator.as_deref());
+    let answered = server.runs().answer(&run, given.question_id.as_deref(), &text, by).await?;
     Ok(Json(Answered { run_id: run.to_string(), question_id: answered.question.id }))
 }

@@ -1,8 +1,8 @@
 //! People who are asked: what is open, and their answers.
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use axum::{Extension, Json};
 use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::leafmesh::{AgentSettings, HumanSettings};
 use hotcell_runtime::{Fact, OpenQuestion};
@@ -20,6 +20,8 @@ use super::store::{Session, SessionKey, Turn};
 use super::tenant::Tenant;
 use super::tend::tend;
 use super::webhook::unsigned;
+use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::api::extract;
 use crate::api::params::Query;
 use crate::problem::{Problem, shown};
@@ -33,6 +35,8 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 /// What somebody answers, and how it came.
 pub(super) struct Answer<'a> {
     pub(super) data: Map<String, Value>,
+    /// Who answers; in whose name, `operator_id` of the data says
+    pub(super) by: Answerer<'a>,
     pub(super) is_signed: bool,
     /// Whether an answer counts that is neither signed nor comes with a token
     pub(super) may_be_unsigned: bool,
@@ -93,7 +97,7 @@ pub(super) async fn answer(
     ask: &Ask,
     answer: Answer<'_>,
 ) -> Result<String, Refused> {
-    let Answer { mut data, is_signed, may_be_unsigned, bearer } = answer;
+    let Answer { mut data, by, is_signed, may_be_unsigned, bearer } = answer;
     let human = seat(mesh, ask).map(|(_, human)| human);
     let webhook = human.and_then(|human| human.webhook.as_ref());
     match webhook.and_then(|webhook| webhook.inbound_auth_token.as_ref()) {
@@ -113,12 +117,11 @@ pub(super) async fn answer(
     }
     // Whoever was asked is asked, also when the agent has another name since.
     let operators = human.map_or(&ask.open.question.operator_ids[..], |human| &human.operator_ids[..]);
-    if !operators.is_empty() {
-        let who = data.get("operator_id").and_then(Value::as_str);
-        if !who.is_some_and(|who| operators.iter().any(|operator| operator == who)) {
-            let detail = "`operator_id` has to be one of those who may answer this";
-            return Err(Problem::new(StatusCode::FORBIDDEN, detail).kind("not-asked", "Somebody else is asked").into());
-        }
+    let named = data.get("operator_id").and_then(Value::as_str).map(str::to_owned);
+    let by = by.named(named.as_deref()).where_asked(operators);
+    by.check(&ask.open.question)?;
+    if let (None, Some(name)) = (&named, by.name()) {
+        data.insert("operator_id".to_owned(), name.into());
     }
     let options = &ask.open.question.options;
     let text = match human {
@@ -126,7 +129,7 @@ pub(super) async fn answer(
         _ => Value::Object(data.clone()).to_string(),
     };
     let data = Value::Object(data);
-    server.runs().answer(&ask.run, Some(&ask.open.question.id), &text).await?;
+    server.runs().answer(&ask.run, Some(&ask.open.question.id), &text, by).await?;
     let name = ask.seat().to_owned();
     let turn = Turn { at: server.clock().now(), run: ask.run.clone(), kind: "answer".to_owned(), name, data };
     server.store().note_turn(key, &turn)?;
@@ -188,7 +191,8 @@ async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) ->
             asks.retain(|ask| {
                 let asked = &ask.open.question.operator_ids;
                 let operators = seat(mesh, ask).map_or(asked, |(_, human)| &human.operator_ids);
-                operators.is_empty() || operators.contains(operator)
+                let by = Answerer::vouched().named(Some(operator)).where_asked(operators);
+                by.check(&ask.open.question).is_ok()
             });
         }
         if !asks.is_empty() {
@@ -209,6 +213,7 @@ async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) ->
 )]
 async fn reply(
     State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
     tenant: Tenant,
     Path(id): Path<String>,
     extract::Json(data): extract::Json<Map<String, Value>>,
@@ -220,8 +225,9 @@ async fn reply(
     let _session = mesh.doing.sessions.lock(&session.key).await;
     let asks = standing(&server, &session).await?.asks;
     let ask = of_id(&server, &session, &asks, &id).await?;
-    // Who may answer is decided by the key.
-    let given = Answer { data, is_signed: true, may_be_unsigned: true, bearer: None };
+    // A key counts as much as a signature.
+    let by = Answerer::of(&caller);
+    let given = Answer { data, by, is_signed: true, may_be_unsigned: true, bearer: None };
     answer(&server, mesh, &session.key, &ask, given).await?;
     let body = json!({ "status": "resumed", "session_id": session.key.id, "request_id": id });
     Ok(documented(StatusCode::OK, body))

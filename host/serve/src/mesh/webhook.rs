@@ -20,6 +20,7 @@ use super::session::{Status, standing};
 use super::signature::{Rules, Signed, verify};
 use super::tenant::Tenant;
 use super::{Mesh, end_sessions, secret};
+use crate::answerer::Answerer;
 use crate::api::extract::read;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -149,7 +150,8 @@ async fn webhook(
     };
     let asks = standing.as_ref().map(|standing| &standing.asks[..]).unwrap_or_default();
     if request_id.is_some() || !asks.is_empty() {
-        let answer = Answer { data, is_signed, may_be_unsigned, bearer: came.bearer() };
+        let by = Answerer::vouched();
+        let answer = Answer { data, by, is_signed, may_be_unsigned, bearer: came.bearer() };
         let ask = match (&known, &request_id) {
             (Some(session), Some(id)) => people::of_id(&server, session, asks, id).await?,
             (None, Some(id)) => return Err(people::no_request(id).into()),

@@ -3,6 +3,7 @@
 use hotcell_runtime::{CallbackError, Entry, Fact, HostError, OpenQuestion, Question, RunId, open_questions};
 
 use super::Runs;
+use crate::answerer::Answerer;
 use crate::once;
 use crate::problem::Problem;
 
@@ -12,19 +13,28 @@ impl Runs {
         Ok(open_questions(&self.store().history(run).await?.whole()?))
     }
 
-    /// Sends an answer to a run, which goes on if nobody works on it.
+    /// Sends an answer to a run, which goes on if nobody works on it. Every answer that comes to this server comes through here, and
+    /// whether they may give it is decided by [`Answerer::check`].
     ///
     /// # Errors
-    /// When nobody asked that, or it has an answer.
+    /// When nobody asked that, it has an answer, or somebody else is asked.
     pub(crate) async fn answer(
         &self,
         run: &RunId,
         question: Option<&str>,
         text: &str,
+        by: Answerer<'_>,
     ) -> Result<OpenQuestion, Problem> {
         // Whoever follows the run does not take it for one that rests any more.
         let hold = self.in_hand.take(run);
-        let answered = match self.host.answer(run.as_str(), question, text).await {
+        let answered = match self.host.open_question(run.as_str(), question).await {
+            Ok((record, open)) => {
+                by.check(&open.question)?;
+                self.host.answer_open(&record, &open, text).await.map(|()| open)
+            }
+            Err(refused) => Err(refused),
+        };
+        let answered = match answered {
             // The request may have been carried out before its reply was lost.
             Err(refused) if once::is_repeat() => match self.answered(run, question, text).await? {
                 Some(answered) => answered,

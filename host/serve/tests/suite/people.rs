@@ -75,6 +75,61 @@ async fn several_questions_are_told_apart() {
     assert_eq!((result["run"]["standing"].clone(), result["questions"].clone()), (json!("completed"), json!([])));
 }
 
+/// Asks certain people.
+const CERTAIN: (&str, &str) = (
+    "press/mesh.yaml",
+    "name: press
+manager: {enabled: false}
+agents:
+  draft: {agent_type: llm, communication_type: chain, model: gpt-4o-mini, prompt: Draft it., can_call: [{agent: chief}]}
+  chief:
+    agent_type: human
+    human_interface: default
+    operator_ids: [ann, bob]
+entry_points:
+  - {name: story, target: draft}
+",
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_for_certain_people_takes_answers_of_them_alone_whichever_way_they_come() {
+    let desk = Desk::with(&[CERTAIN]).await;
+    desk.model.answers(10);
+    let call = json!({ "entry_point": "story", "data": {}, "session_id": "s" });
+    assert_eq!(ok(desk.post("/api/mesh/request", call)).await["status"], "waiting_human");
+    let run = ok(desk.get("/inbox")).await["items"][0]["run_id"].as_str().unwrap().to_owned();
+    let asked = ok(desk.get("/api/sessions/hitl")).await["sessions"][0]["requests"][0]["request_id"].clone();
+    let entries = ok(desk.get(&format!("/runs/{run}/entries"))).await["entries"].clone();
+    let last = entries.as_array().unwrap().last().unwrap()["seq"].clone();
+    let answers = format!("/runs/{run}/answers");
+    let hitl = format!("/api/sessions/hitl/{}/reply", asked.as_str().unwrap());
+    let fork = format!("/runs/{run}/fork");
+    for (path, body) in [
+        (&answers, json!({ "answer": "yes" })),
+        (&answers, json!({ "answer": "yes", "operator_id": "eve" })),
+        (&answers, json!({ "answer": { "decision": "yes", "operator_id": "eve" } })),
+        (&hitl, json!({ "decision": "yes" })),
+        (&hitl, json!({ "decision": "yes", "operator_id": "eve" })),
+        (&fork, json!({ "at": last, "answer": "yes" })),
+        (&fork, json!({ "at": last, "answer": "yes", "operator_id": "eve" })),
+    ] {
+        let refused = problem(desk.post(path, body.clone())).await;
+        let told = (refused["status"].clone(), refused["type"].clone());
+        assert_eq!(told, (json!(403), json!("urn:hotcell:problem:not-asked")), "{path} {body}");
+    }
+    let both = json!({ "answer": { "operator_id": "eve" }, "operator_id": "ann" });
+    assert_eq!(problem(desk.post(&answers, both)).await["status"], 422);
+    // Where nobody can say who answers, nobody does.
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "taskId": run, "parts": [{ "text": "yes" }] });
+    let send = json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": { "message": message } });
+    let refused = ok(desk.post("/a2a/press", send).header("A2A-Version", "1.0")).await;
+    assert!(refused["error"]["message"].as_str().unwrap().contains("certain people"), "{refused}");
+    desk.stands(&run, "waiting").await;
+    assert_eq!(ok(desk.get(&format!("/runs/{run}/entries"))).await["entries"], entries);
+    ok(desk.post(&answers, json!({ "answer": { "decision": "yes" }, "operator_id": "ann" }))).await;
+    desk.stands(&run, "completed").await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_answer_changes_nothing() {
     let desk = Desk::with(&[ASK]).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hotcell_runtime::{Entry, Fact, RevisionChoice, RunPage, RunRecord, RunSummary};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Context, entries, list, print, read_input, show, watch};
 use crate::arguments::{RunsCommand, Session, WhichRuns};
@@ -31,9 +31,16 @@ pub(super) fn perform(context: &Context, client: Client, command: RunsCommand) -
         RunsCommand::Watch { run } => watch(context, &client, run),
         RunsCommand::Resume { run, revision, session } => again(context, &client, run, &revision, session, "resume"),
         RunsCommand::Retry { run, revision, session } => again(context, &client, run, &revision, session, "retry"),
-        RunsCommand::Answer { run, question, text, resume, revision } => {
+        RunsCommand::Answer { run, question, operator, text, resume, revision } => {
             own(&revision)?;
-            answer(context, &client, run, question, &text, resume)
+            let text = if text == "-" { read_input("the answer")? } else { text };
+            let mut body = json!({ "answer": text });
+            for (name, value) in [("question_id", question), ("operator_id", operator)] {
+                if let Some(value) = value {
+                    body[name] = value.into();
+                }
+            }
+            answer(context, &client, run, &body, resume)
         }
         RunsCommand::Cancel { run } => {
             let cancelled: Run = on_threads(client.post(&["runs", &run, "cancel"], &json!({})))??;
@@ -158,21 +165,9 @@ fn again(
     FarSession::new(context, client, session)?.go(Order::GoOn { run, at: Some(how) })
 }
 
-fn answer(
-    context: &Context,
-    client: &Client,
-    run: String,
-    question: Option<String>,
-    text: &str,
-    resume: bool,
-) -> Result<Exit, Failure> {
-    let text = if text == "-" { read_input("the answer")? } else { text.to_owned() };
-    let mut body = json!({ "answer": text });
-    if let Some(question) = &question {
-        body["question_id"] = question.as_str().into();
-    }
+fn answer(context: &Context, client: &Client, run: String, body: &Value, resume: bool) -> Result<Exit, Failure> {
     let answered = on_threads(async {
-        let answered: Answered = client.post(&["runs", &run, "answers"], &body).await?;
+        let answered: Answered = client.post(&["runs", &run, "answers"], body).await?;
         let (_, entries) = whole(client, &run).await?;
         Ok::<_, Refused>((answered, entries))
     })?;

@@ -41,7 +41,11 @@ pub(super) fn perform(context: &Context, Runs { far, command }: Runs) -> Result<
         RunsCommand::Watch { run } => watch::perform(context, &run),
         RunsCommand::Resume { run, revision, session } => resume(context, run, revision, session),
         RunsCommand::Retry { run, revision, session } => retry(context, run, revision, session),
-        RunsCommand::Answer { run, question, text, resume, revision } => {
+        RunsCommand::Answer { operator: Some(_), .. } => {
+            Err(Failure::refused("`--operator` needs `--server`: whoever has the journal may answer every question")
+                .help("leave `--operator` out"))
+        }
+        RunsCommand::Answer { run, question, operator: None, text, resume, revision } => {
             answer(context, run, question.as_deref(), &text, resume.then_some(revision))
         }
         RunsCommand::Listen(arguments) => listen::perform(context, arguments),

@@ -9,6 +9,7 @@ use super::error::{A2aError, Kind};
 use super::message::{Incoming, SendParams};
 use super::push;
 use super::task::{self, Shown, read, task};
+use crate::answerer::Answerer;
 use crate::api::threads;
 use crate::api::turn::{self, Beginning, Came, Part, Started};
 use crate::problem::{Problem, shown};
@@ -137,7 +138,7 @@ impl Asked {
             }
         };
         let text = message.answer()?;
-        Ok(turn::answer(&self.server, &self.caller, run, &question, &text, false).await?)
+        Ok(turn::answer(&self.server, Answerer::of(&self.caller), run, &question, &text, false).await?)
     }
 
     /// What came of a message.

@@ -21,6 +21,7 @@ use super::stream::sse;
 use super::threads;
 use super::turn::{self, Beginning, Started};
 use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::input::{answer_text, content_text};
 use crate::leash::Leash;
 use crate::problem::{Problem, shown};
@@ -242,7 +243,9 @@ async fn resume(
             let begun = crate::live::Begun { run: last.id.clone(), live: hold.live.clone(), events };
             Ok(Started { begun, after })
         }
-        count if count == answers.len() => turn::answer_all(server, caller, &last, &questions, true).await,
+        count if count == answers.len() => {
+            turn::answer_all(server, Answerer::of(caller), &last, &questions, true).await
+        }
         _ => Err(Problem::unprocessable("`resume` has to resolve all of its interrupts, or to cancel all of them")),
     }
 }

@@ -16,6 +16,7 @@ use super::body::AssistantRun;
 use super::interrupts::{self, Interrupt};
 use super::stream::{Mode, Shape};
 use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::api::extract;
 use crate::api::params::{Query, bad};
 use crate::api::runs::{self, OnDisconnect, RunCreate};
@@ -130,7 +131,8 @@ async fn resume(
         return Err(closed());
     }
     let answers = interrupts::answers(&open, answer)?;
-    let turn::Started { begun, after } = turn::answer_all(server, thread.caller, &last, &answers, listens).await?;
+    let turn::Started { begun, after } =
+        turn::answer_all(server, Answerer::of(thread.caller), &last, &answers, listens).await?;
     Ok((begun, after))
 }
 

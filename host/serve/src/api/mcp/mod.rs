@@ -21,12 +21,10 @@ use utoipa_axum::routes;
 pub(crate) use self::resource::challenge;
 
 use self::catalog::{Only, Tools};
-use self::runs::MayAnswer;
 use super::extract;
-use crate::access::{Asker, Caller};
+use crate::access::Caller;
 use crate::guard::Documented;
 use crate::problem::Problem;
-use crate::role::Role;
 use crate::state::Server;
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
@@ -156,9 +154,6 @@ async fn respond(
         request.extensions_mut().insert(only);
     }
     let caller = request.extensions().get::<Caller>().cloned().unwrap_or(Caller::Unknown);
-    let asker = request.extensions().get::<Asker>();
-    let may_answer = asker.is_some_and(|asker| asker.require(Role::Answer).is_ok());
-    request.extensions_mut().insert(MayAnswer(may_answer));
     request.extensions_mut().insert(SessionOwner(caller.id().to_owned()));
     let (parts, body) = request.into_parts();
     let settings = server.settings();

@@ -9,11 +9,13 @@ use futures::stream::FuturesUnordered;
 use hotcell_runtime::mcp::CallContext;
 use hotcell_runtime::{
     Agent, AgentRunError, AgentRuns, Answers, CancellationToken, Fact, Outcome, Question, Rested, Resting, RunId,
-    RunInput, RunRecord, RunStatus, answer_of, answer_schema, check_answers, failures, is_for_client, outcome_of,
+    RunInput, RunRecord, RunStatus, answer_of, answer_schema, failures, is_for_client, outcome_of,
 };
 use http::StatusCode;
 use serde_json::json;
 
+use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::api::runs::status_of;
 use crate::input::origin_of;
 use crate::live::Live;
@@ -21,9 +23,10 @@ use crate::problem::Problem;
 use crate::runs::IfBusy;
 use crate::state::Server;
 
-/// Whether whoever sent a request may answer questions.
-#[derive(Clone, Copy)]
-pub(super) struct MayAnswer(pub(super) bool);
+/// Whoever sits at the client that made a call.
+fn answerer(call: &CallContext) -> Option<Answerer<'_>> {
+    Some(Answerer::of(call.client().get::<Asker>()?).typed())
+}
 
 /// The runs of a server, for clients of the protocol.
 pub(super) struct ServedRuns(pub(super) Server);
@@ -56,11 +59,13 @@ impl AgentRuns for ServedRuns {
             if self.0.runs().is_draining() && !answers.is_empty() {
                 return Err(AgentRunError::ShuttingDown);
             }
-            if self.may_answer(call) {
+            if let Some(by) = answerer(call).filter(|_| self.may_answer(call)) {
                 let open = self.0.runs().questions(&run.id).await.map_err(refused)?;
-                check_answers(&open, &answers)?;
+                for open in open.iter().filter(|open| answers.contains_key(&open.question.id)) {
+                    by.check(&open.question).map_err(refused)?;
+                }
                 for (question, text) in answers {
-                    self.answer(&run.id, &question, &text).await.map_err(refused)?;
+                    self.answer(&run.id, &question, &text, by).await.map_err(refused)?;
                 }
             }
             self.rest(&run.id, None, call).await
@@ -72,7 +77,7 @@ impl AgentRuns for ServedRuns {
     }
 
     fn may_answer(&self, call: &CallContext) -> bool {
-        call.client().get::<MayAnswer>().is_some_and(|may| may.0)
+        answerer(call).is_some_and(|by| by.check(&Question::default()).is_ok())
     }
 
     fn how_to_answer(&self, run: &RunId) -> String {
@@ -86,8 +91,8 @@ fn refused(problem: Problem) -> AgentRunError {
 
 impl ServedRuns {
     /// Answers a question, if it still takes an answer.
-    async fn answer(&self, run: &RunId, question: &str, text: &str) -> Result<(), Problem> {
-        match self.0.runs().answer(run, Some(question), text).await {
+    async fn answer(&self, run: &RunId, question: &str, text: &str, by: Answerer<'_>) -> Result<(), Problem> {
+        match self.0.runs().answer(run, Some(question), text, by).await {
             Err(problem) if problem.status == StatusCode::CONFLICT.as_u16() => Ok(()),
             other => other.map(drop),
         }
@@ -104,10 +109,9 @@ impl ServedRuns {
                 let Outcome::Waiting { questions } = &rested.outcome else { return Ok::<Rested, Problem>(rested) };
                 let is_asked = |question: &&Question| is_for_client(question) && !refused.contains(&question.id);
                 let asked: Vec<Question> = questions.iter().filter(is_asked).cloned().collect();
-                if asked.is_empty() || !call.can_ask() || !self.may_answer(call) {
-                    return Ok(rested);
-                }
-                refused.extend(self.ask(run, asked, call).await?);
+                let by = answerer(call).filter(|_| !asked.is_empty() && call.can_ask() && self.may_answer(call));
+                let Some(by) = by else { return Ok(rested) };
+                refused.extend(self.ask(run, asked, call, by).await?);
             }
         };
         tokio::select! {
@@ -158,7 +162,13 @@ impl ServedRuns {
 
     /// Has whoever sits at the client answer questions; each answer is sent when it is there. What is answered elsewhere meanwhile
     /// is not asked any more. Gives those that were not answered.
-    async fn ask(&self, run: &RunId, asked: Vec<Question>, call: &CallContext) -> Result<Vec<String>, Problem> {
+    async fn ask(
+        &self,
+        run: &RunId,
+        asked: Vec<Question>,
+        call: &CallContext,
+        by: Answerer<'_>,
+    ) -> Result<Vec<String>, Problem> {
         let runs = self.0.runs();
         let wanted: HashMap<String, CancellationToken> =
             asked.iter().map(|question| (question.id.clone(), CancellationToken::new())).collect();
@@ -181,7 +191,7 @@ impl ServedRuns {
                     // It was answered elsewhere.
                     Some((_, None)) => {}
                     Some((id, Some(elicited))) => match elicited.ok().as_ref().and_then(answer_of) {
-                        Some(text) => self.answer(run, &id, &text).await?,
+                        Some(text) => self.answer(run, &id, &text, by).await?,
                         None => refused.push(id),
                     },
                 },

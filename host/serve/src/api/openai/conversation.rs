@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::parameters::{INSTRUCTIONS, refused, wrong};
 use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::api::turn::{self, Beginning, Came, Started};
 use crate::problem::Problem;
 use crate::state::Server;
@@ -90,7 +91,7 @@ impl Conversation {
             let Some(question) = &reply.question else {
                 return turn::begin_after(server, agent, beginning, &run).await;
             };
-            match turn::answer(server, caller, &run, question, &self.said, listens).await {
+            match turn::answer(server, Answerer::of(caller).typed(), &run, question, &self.said, listens).await {
                 Err(problem) if problem.status == 409 => closed = Some(problem),
                 answered => return answered,
             }

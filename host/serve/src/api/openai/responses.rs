@@ -14,6 +14,7 @@ use super::events::Events;
 use super::parameters::{RESPONSES, check, refused, wrong};
 use super::response::{Found, ResponseId, follows};
 use crate::access::Asker;
+use crate::answerer::Answerer;
 use crate::api::extract;
 use crate::api::runs::located;
 use crate::api::stream::sse;
@@ -140,7 +141,7 @@ async fn go_on(
         Came::Asks(open) => {
             let question = open.first().map(|open| open.question.id.as_str()).unwrap_or_default();
             let text = input.as_str().unwrap_or_default();
-            turn::answer(server, caller, &previous.run, question, text, listens).await
+            turn::answer(server, Answerer::of(caller).typed(), &previous.run, question, text, listens).await
         }
         Came::Working => {
             let detail = format!("response `{}` is in progress; go on when it is completed", previous.id);

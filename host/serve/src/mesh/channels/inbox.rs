@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hotcell_runtime::Question;
 use hotcell_runtime::leafmesh::{AgentSettings, ChannelSettings};
 use http::StatusCode;
 use serde_json::{Map, json};
@@ -18,6 +19,7 @@ use super::super::store::SessionKey;
 use super::adapter::Message;
 use super::provider::Provider;
 use super::store::{Asked, Becomes, Chat, Ear, Taken};
+use crate::answerer::Answerer;
 use crate::problem::Problem;
 use crate::state::Server;
 
@@ -68,8 +70,10 @@ async fn is_for_us(
         return Ok(Err("its chat is none of `listen_channels`"));
     }
     if asked.is_some() {
-        let may_answer = &agent.human.as_ref().map(|human| &human.operator_ids[..]).unwrap_or_default();
-        if !may_answer.is_empty() && !may_answer.contains(&speaker(channel, &message.sender)) {
+        let operators = agent.human.as_ref().map(|human| &human.operator_ids[..]).unwrap_or_default();
+        let speaker = speaker(channel, &message.sender);
+        let by = Answerer::vouched().named(Some(&speaker)).where_asked(operators);
+        if by.check(&Question::default()).is_err() {
             return Ok(Err("somebody else is asked"));
         }
     }
@@ -236,7 +240,8 @@ async fn answer(
     data.insert("message".to_owned(), json!(message.text));
     data.insert("operator_id".to_owned(), json!(speaker(channel, &message.sender)));
     // The provider has shown who writes.
-    let given = Answer { data, is_signed: true, may_be_unsigned: true, bearer: None };
+    let by = Answerer::vouched();
+    let given = Answer { data, by, is_signed: true, may_be_unsigned: true, bearer: None };
     people::answer(server, mesh, &session.key, ask, given).await.map(drop)?;
     server.store().forget_asked(request)?;
     Ok(())
