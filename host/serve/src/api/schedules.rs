@@ -20,7 +20,7 @@ use crate::once;
 use crate::problem::{Problem, shown};
 use crate::runs::IfBusy;
 use crate::schedule::definition::{Body, Definition};
-use crate::schedule::runs::{begin_all, next_of};
+use crate::schedule::runs::{begin_all, firings_of, next_of};
 use crate::schedule::store::Firing;
 use crate::schedule::times::instant;
 use crate::state::Server;
@@ -133,7 +133,7 @@ struct FiringView {
 }
 
 impl ScheduleView {
-    fn of(server: &Server, definition: &Definition) -> Result<Self, Problem> {
+    async fn of(server: &Server, definition: &Definition) -> Result<Self, Problem> {
         let Definition { id, body, in_file, created, updated, .. } = definition.clone();
         let firing = |Firing { due, at, run, reason }: Firing| FiringView {
             due: due.to_string(),
@@ -141,7 +141,7 @@ impl ScheduleView {
             run_id: run,
             reason,
         };
-        let firings = server.store().schedule_firings(&id, SHOWN)?.into_iter().map(firing).collect();
+        let firings = firings_of(server, &id, SHOWN).await?.into_iter().map(firing).collect();
         Ok(ScheduleView {
             next_at: next_of(server, definition)?.map(time),
             firings,
@@ -182,7 +182,10 @@ async fn list(State(server): State<Server>, mut query: Query) -> Result<Json<Sch
     query.end()?;
     let all = server.schedules().all().into_iter();
     let wanted = all.filter(|one| agent.as_ref().is_none_or(|agent| *agent == one.body.agent_id));
-    let items = wanted.map(|one| ScheduleView::of(&server, &one)).collect::<Result<_, _>>()?;
+    let mut items = Vec::new();
+    for one in wanted {
+        items.push(ScheduleView::of(&server, &one).await?);
+    }
     Ok(Json(ScheduleList { items }))
 }
 
@@ -214,7 +217,7 @@ pub(super) fn find_made(server: &Server, id: &str) -> Result<Definition, Problem
     responses((status = 200, body = ScheduleView))
 )]
 async fn get(State(server): State<Server>, Path(id): Path<String>) -> Result<Json<ScheduleView>, Problem> {
-    Ok(Json(ScheduleView::of(&server, &find(&server, &id)?)?))
+    Ok(Json(ScheduleView::of(&server, &find(&server, &id)?).await?))
 }
 
 /// A schedule that is to be made.
@@ -323,7 +326,7 @@ async fn create(
         until: wanted.ends_at.as_deref().map(|text| moment("ends_at", text)).transpose()?,
     };
     let definition = keep(&server, &new_id(), body, None).await?;
-    Ok((StatusCode::CREATED, Json(ScheduleView::of(&server, &definition)?)))
+    Ok((StatusCode::CREATED, Json(ScheduleView::of(&server, &definition).await?)))
 }
 
 /// What of a schedule is changed.
@@ -392,7 +395,7 @@ async fn change(
         body.until = ends.as_deref().map(|text| moment("ends_at", text)).transpose()?;
     }
     keep(&server, &id, body, Some(&before)).await?;
-    Ok(Json(ScheduleView::of(&server, &find(&server, &id)?)?))
+    Ok(Json(ScheduleView::of(&server, &find(&server, &id)?).await?))
 }
 
 /// Delete a schedule

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hotcell_runtime::{Agent, Host, HostError, JournalError, Outcome, RunId, RunInput, RunReport, RunStatus, Session};
+use hotcell_runtime::{
+    Agent, Host, HostError, JournalError, Outcome, RunError, RunId, RunInput, RunReport, RunStatus, Session,
+};
 use hotcell_telemetry::About;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::Instrument as _;
@@ -43,7 +45,9 @@ impl Runs {
         if let Some(begun) = self.begun_before(name.as_ref()).await? {
             return Ok(begun);
         }
-        given.id = name.map(|name| name.to_string());
+        if let Some(name) = name {
+            given.id = Some(name.to_string());
+        }
         // Those that wait for a thread begin in the order in which they came.
         let _turn = match &given.thread {
             Some(thread) if if_busy != IfBusy::Reject => Some(self.queues.lock(thread).await),
@@ -97,12 +101,18 @@ impl Runs {
     /// The run of that name, if a request that is made again has begun it.
     pub(super) async fn begun_before(&self, name: Option<&RunId>) -> Result<Option<Begun>, Problem> {
         let Some(name) = name.filter(|_| once::is_repeat()) else { return Ok(None) };
+        if !self.is_there(name).await? {
+            return Ok(None);
+        }
+        let hold = self.in_hand.take(name);
+        Ok(Some(Begun { run: name.clone(), live: hold.live.clone(), events: None }))
+    }
+
+    /// Whether there is a run of exactly this name.
+    pub(crate) async fn is_there(&self, name: &RunId) -> Result<bool, Problem> {
         match self.store().find(name.as_str()).await {
-            Ok(record) if record.id == *name => {
-                let hold = self.in_hand.take(name);
-                Ok(Some(Begun { run: name.clone(), live: hold.live.clone(), events: None }))
-            }
-            Ok(_) | Err(JournalError::NoSuchRun(_) | JournalError::Ambiguous(..)) => Ok(None),
+            Ok(record) => Ok(record.id == *name),
+            Err(JournalError::NoSuchRun(_) | JournalError::Ambiguous(..)) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -205,6 +215,8 @@ impl Runs {
                 let report = work.await;
                 match (told.run(), watched) {
                     (Some(run), _) => quotas.count(&host, run).await,
+                    // Another run that has the name was begun before, and is told of.
+                    (None, Some(_)) if report.as_ref().is_err_and(is_taken) => {}
                     (None, Some((name, _))) => webhooks.forget(&name),
                     (None, None) => {}
                 }
@@ -251,6 +263,14 @@ impl Runs {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a run could not begin because another one has its name.
+fn is_taken(error: &HostError) -> bool {
+    matches!(
+        error,
+        HostError::Journal(JournalError::Exists(_)) | HostError::Run(RunError::Journal(JournalError::Exists(_)))
+    )
 }
 
 /// Whether nothing more happens to a run that gave control back like this.

@@ -1,28 +1,27 @@
-//! Beginning runs at their times. A run says for which time of which schedule it was begun, so each time has one, whenever the server
-//! ends.
+//! Beginning runs at their times. What a run is called follows from the schedule and the time for which it is begun, so each time has one,
+//! whenever the server ends and whoever changes the schedule meanwhile.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use futures::future::BoxFuture;
-use hotcell_runtime::{Agent, RunQuery};
+use hotcell_runtime::{Agent, RunId};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::definition::Definition;
 use super::go_on::{Fired, Missed, Scheduled, go_on};
 use super::store::Firing;
 use super::times::{Times, instant};
-use crate::input::{kept_of, origin_of, run_input};
+use crate::input::{origin_of, run_input};
 use crate::object::Object;
 use crate::problem::Problem;
 use crate::state::Server;
 use crate::store::{StoreError, microseconds};
 
-/// Runs that are looked at together.
-const PAGE: usize = 100;
 /// The member of what is kept of a run that says for which time it was begun.
 const SCHEDULE: &str = "schedule";
 
@@ -130,7 +129,7 @@ impl Scheduled for RunSchedule {
             let came = match self.server.store().fire_schedule(id, due)? {
                 Some(Firing { run: Some(_), .. }) => return Ok(Fired::Done),
                 // It was tried, and what came of that was not noted.
-                Some(firing) if firing.reason.is_none() => match self.found(&firing).await {
+                Some(firing) if firing.reason.is_none() => match self.found(due).await {
                     Ok(Some(run)) => Ok(run),
                     Ok(None) => self.begin(due).await,
                     // It has to be looked first.
@@ -171,24 +170,9 @@ impl RunSchedule {
     }
 
     /// The run that was begun for a time, by a server that ended before it noted that, or by this one if it was kept from that.
-    async fn found(&self, firing: &Firing) -> Result<Option<String>, Problem> {
-        // Times of the journal and of the server's file are rounded.
-        let since = firing.at.checked_sub(Duration::from_secs(1));
-        let mark = self.mark(firing.due);
-        let mut query = RunQuery { since, limit: PAGE, ..RunQuery::default() };
-        loop {
-            let page = self.server.runs().store().list(&query).await?;
-            for run in &page.runs {
-                let record = self.server.runs().store().find(run.id.as_str()).await?;
-                if kept_of(&record).get(SCHEDULE) == Some(&mark) {
-                    return Ok(Some(record.id.to_string()));
-                }
-            }
-            query.after = page.next;
-            if query.after.is_none() {
-                return Ok(None);
-            }
-        }
+    async fn found(&self, due: Timestamp) -> Result<Option<String>, Problem> {
+        let name = run_of(&self.definition.id, due);
+        Ok(self.server.runs().is_there(&name).await?.then(|| name.to_string()))
     }
 
     async fn begin(&self, due: Timestamp) -> Result<String, Problem> {
@@ -203,9 +187,33 @@ impl RunSchedule {
         }
         let mut given = run_input(&agent, body.input.clone(), None, body.thread_id.clone(), body.metadata.clone())?;
         given.origin = origin_of(json!({ "metadata": body.metadata, SCHEDULE: self.mark(due) }));
-        let begun = self.server.runs().start(&agent, given, body.if_busy, false).await?;
-        Ok(begun.run.to_string())
+        given.id = Some(run_of(&self.definition.id, due).to_string());
+        match self.server.runs().start(&agent, given, body.if_busy, false).await {
+            Ok(begun) => Ok(begun.run.to_string()),
+            // Somebody may have been at it who was not heard of any more: this schedule, before it was changed.
+            Err(problem) => self.found(due).await?.ok_or(problem),
+        }
     }
+}
+
+/// What the run of a schedule for one of its times is called. It follows from them, so that there is one of it, whoever begins it.
+fn run_of(schedule: &str, due: Timestamp) -> RunId {
+    let digest = Sha256::digest(format!("{schedule} {due}"));
+    RunId::from(digest[..8].iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+}
+
+/// What came of the last times of a schedule, the newest first. Where that could not be noted, because the schedule was changed while its
+/// run began, the run itself says it.
+pub(crate) async fn firings_of(server: &Server, schedule: &str, limit: usize) -> Result<Vec<Firing>, Problem> {
+    let mut firings = server.store().schedule_firings(schedule, limit)?;
+    for firing in firings.iter_mut().filter(|firing| firing.run.is_none() && firing.reason.is_none()) {
+        let name = run_of(schedule, firing.due);
+        if server.runs().is_there(&name).await? {
+            server.store().fired_schedule(schedule, firing.due, Ok(name.as_str()))?;
+            firing.run = Some(name.to_string());
+        }
+    }
+    Ok(firings)
 }
 
 /// When a schedule comes next, after what was done of it.

@@ -63,10 +63,12 @@ impl Store {
                      ON CONFLICT DO UPDATE SET body = ?2, updated = ?3",
                 )?
                 .execute(params![id, text, now])?;
-            match since {
-                Some(since) => note(connection, id, since),
-                None => Ok(()),
+            if let Some(since) = since {
+                let text =
+                    "INSERT INTO schedule_times (schedule, done) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET done = ?2";
+                connection.prepare_cached(text)?.execute(params![id, since.as_microsecond()])?;
             }
+            Ok(())
         })
     }
 
@@ -89,9 +91,18 @@ impl Store {
         })
     }
 
-    /// Keeps up to when nothing is left to do of a schedule.
+    /// Keeps up to when nothing is left to do of a schedule. A schedule that was changed since then begins later, and stays so: whoever
+    /// did something at its time before need not know of the change.
     pub(crate) fn note_schedule(&self, id: &str, done: Timestamp) -> Result<(), StoreError> {
-        self.with(|connection| note(connection, id, done))
+        self.with(|connection| {
+            connection
+                .prepare_cached(
+                    "INSERT INTO schedule_times (schedule, done) VALUES (?1, ?2)
+                     ON CONFLICT DO UPDATE SET done = max(done, excluded.done)",
+                )?
+                .execute(params![id, done.as_microsecond()])
+                .map(drop)
+        })
     }
 
     /// Notes that something is begun for a time now. Gives what was noted of it before, if anything was.
@@ -141,11 +152,32 @@ impl Store {
     }
 }
 
-fn note(connection: &rusqlite::Connection, id: &str, done: Timestamp) -> rusqlite::Result<()> {
-    connection
-        .prepare_cached(
-            "INSERT INTO schedule_times (schedule, done) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET done = ?2",
-        )?
-        .execute(params![id, done.as_microsecond()])?;
-    Ok(())
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+
+    use crate::schedule::definition::Body;
+    use crate::store::Store;
+
+    #[test]
+    fn what_was_done_before_a_change_does_not_take_the_change_back() {
+        let store = Store::open(None).expect("opened");
+        let at = |second: i64| Timestamp::from_second(second).expect("a time");
+        let body =
+            json!({ "agent_id": "echo", "cron": "0 * * * *", "zone": "UTC", "grace_seconds": 60, "enabled": true });
+        let body: Body = serde_json::from_value(body).expect("a schedule");
+        store.keep_schedule("s", &body, Some(at(0))).expect("kept");
+        store.note_schedule("s", at(60)).expect("kept");
+        assert_eq!(store.schedule_done("s").expect("read"), Some(at(60)));
+        // It is changed while a run begins for an earlier time, of which that is said afterwards.
+        store.keep_schedule("s", &body, Some(at(150))).expect("kept");
+        store.note_schedule("s", at(120)).expect("kept");
+        assert_eq!(store.schedule_done("s").expect("read"), Some(at(150)));
+        // A clock that was wrong does not keep a schedule that is changed from coming.
+        store.keep_schedule("s", &body, Some(at(90))).expect("kept");
+        assert_eq!(store.schedule_done("s").expect("read"), Some(at(90)));
+        store.keep_schedule("s", &body, None).expect("kept");
+        assert_eq!(store.schedule_done("s").expect("read"), Some(at(90)));
+    }
 }

@@ -139,6 +139,14 @@ async fn a_run_whose_schedule_was_changed_before_it_was_noted_is_not_begun_again
     until_async("it is found", async || desk.schedule(&id).await["firings"][0]["run_id"].is_string()).await;
     assert!(clock.settled(PATIENCE).await, "{clock:?}");
     assert_eq!(desk.outputs().await.len(), 1);
+    // The same, where it comes at other times since, and the time is not looked at any more.
+    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).expect("opened");
+    assert_eq!(file.execute("UPDATE schedule_firings SET run = NULL", []).expect("forgotten"), 1);
+    drop(file);
+    let changed = ok(desk.patch(&format!("/schedules/{id}"), json!({ "cron": "0 3 * * *" }))).await;
+    assert!(changed["firings"][0]["run_id"].is_string(), "{changed}");
+    until(&clock, 3).await;
+    assert_eq!(desk.outputs().await.len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
