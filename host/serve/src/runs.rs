@@ -44,7 +44,7 @@ pub(crate) enum IfBusy {
     Enqueue,
     /// Cancel the run that is in the way; the new one goes on with the state that it came to
     Interrupt,
-    /// Cancel the run that is in the way and remove it; the new one goes on with the state before it
+    /// Cancel the run that is in the way and remove it; the new one goes on with the state before it. It needs the role `operate`
     Rollback,
 }
 

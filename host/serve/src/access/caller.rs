@@ -99,6 +99,15 @@ impl Asker {
         self.subject.as_deref()
     }
 
+    /// Whether they may remove a run beside what they ask for. Who may begin runs may cancel every run, which keeps what it did, and
+    /// remove none.
+    ///
+    /// # Errors
+    /// When they may not.
+    pub(crate) fn may_remove_runs(&self) -> Result<(), Problem> {
+        self.require(Role::Operate)
+    }
+
     /// Whether they may do what a role allows, besides what the route that was asked needs.
     ///
     /// # Errors

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::{OpenQuestion, Outcome, RunId, RunQuery, RunRecord, RunStatus};
 use http::header::CONTENT_LOCATION;
@@ -20,6 +20,7 @@ use utoipa_axum::routes;
 use super::langgraph::{self, AssistantRun};
 use super::params::Query;
 use super::{agents, extract, threads};
+use crate::access::Asker;
 use crate::input::{run_input, with_webhook};
 use crate::leash::Leash;
 use crate::live::{Begun, Live};
@@ -150,7 +151,10 @@ impl ToSchema for AnyResult {
 }
 
 /// Begins a run; whoever `listens` is told everything that happens in it.
-pub(super) async fn begin(server: &Server, wanted: RunCreate, listens: bool) -> Result<Begun, Problem> {
+pub(super) async fn begin(server: &Server, caller: &Asker, wanted: RunCreate, listens: bool) -> Result<Begun, Problem> {
+    if wanted.thread_id.is_some() && wanted.if_busy == Some(IfBusy::Rollback) {
+        caller.may_remove_runs()?;
+    }
     let agents = server.agents();
     let (_, agent) = match &wanted.agent_id {
         Some(name) => agents.find(name)?,
@@ -248,12 +252,13 @@ pub(super) fn status_of(outcome: &Outcome) -> RunStatus {
 )]
 async fn create(
     State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AnyRun>,
 ) -> Result<Response, Problem> {
     let run = match wanted {
-        AnyRun::Own(wanted) => begin(&server, *wanted, false).await?.run,
+        AnyRun::Own(wanted) => begin(&server, &caller, *wanted, false).await?.run,
         AnyRun::Assistant(wanted) => {
-            let run = langgraph::begin(&server, None, *wanted, false).await?.begun.run;
+            let run = langgraph::begin(&server, &caller, None, *wanted, false).await?.begun.run;
             let view = langgraph::AssistantRunView::of(view(&server, run.as_str()).await?);
             return Ok(located(&run, Json(view)));
         }
@@ -270,15 +275,16 @@ async fn create(
 )]
 async fn create_and_wait(
     State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AnyRun>,
 ) -> Result<Response, Problem> {
     let (begun, on_disconnect, is_assistant) = match wanted {
         AnyRun::Own(wanted) => {
             let on_disconnect = wanted.on_disconnect.unwrap_or_default();
-            (begin(&server, *wanted, false).await?, on_disconnect, false)
+            (begin(&server, &caller, *wanted, false).await?, on_disconnect, false)
         }
         AnyRun::Assistant(wanted) => {
-            let started = langgraph::begin(&server, None, *wanted, false).await?;
+            let started = langgraph::begin(&server, &caller, None, *wanted, false).await?;
             (started.begun, started.on_disconnect, true)
         }
     };

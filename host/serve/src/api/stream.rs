@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -23,6 +24,7 @@ use super::extract;
 use super::langgraph;
 use super::params::{Query, bad};
 use super::runs::{AnyRun, OnDisconnect, begin, located};
+use crate::access::Asker;
 use crate::follow::Follower;
 use crate::happenings::{Happenings, Heard};
 use crate::leash::Leash;
@@ -50,17 +52,18 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 )]
 async fn create_and_stream(
     State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AnyRun>,
 ) -> Result<Response, Problem> {
     let wanted = match wanted {
         AnyRun::Own(wanted) => wanted,
         AnyRun::Assistant(wanted) => {
-            let started = langgraph::begin(&server, None, *wanted, true).await?;
+            let started = langgraph::begin(&server, &caller, None, *wanted, true).await?;
             return langgraph::stream_of(&server, started).await;
         }
     };
     let on_disconnect = wanted.on_disconnect;
-    let Begun { run, events, .. } = begin(&server, *wanted, true).await?;
+    let Begun { run, events, .. } = begin(&server, &caller, *wanted, true).await?;
     let leash = Leash::new(&server, &run, on_disconnect == Some(OnDisconnect::Cancel));
     let own = Own { server: server.clone(), run: run.clone() };
     Ok(located(&run, sse(&server, &run, 0, events, leash, own)))

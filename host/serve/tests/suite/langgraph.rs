@@ -134,6 +134,39 @@ async fn a_busy_thread_takes_a_new_run_as_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_begin_runs_cancels_those_of_others_and_removes_none() {
+    let desk = Desk::with(&[SLOW]).await;
+    let (one, other) = (key(&desk, &[Role::Run]), key(&desk, &[Role::Run]));
+    let operates = key(&desk, &[Role::Run, Role::Operate]);
+    let body = |strategy: &str| {
+        json!({
+            "agent_id": "slow", "thread_id": "case", "if_not_exists": "create", "input": "x", "multitask_strategy": strategy,
+        })
+    };
+    let begin = |token: &str, strategy: &str| desk.post("/runs", body(strategy)).bearer_auth(token);
+    let standing = async |run: &str| ok(desk.get(&format!("/runs/{run}")).bearer_auth(&one)).await["standing"].clone();
+    let run = |begun: Value| begun["run_id"].as_str().expect("a run").to_owned();
+    let first = run(ok(begin(&other, "reject")).await);
+    desk.model.was_asked(1).await;
+    for path in ["/runs", "/runs/wait", "/runs/stream"] {
+        let refused = problem(desk.post(path, body("rollback")).bearer_auth(&one)).await;
+        assert_eq!(refused["status"], 403, "{path}");
+    }
+    for path in ["", "/wait", "/stream"] {
+        let body = json!({ "assistant_id": "slow", "input": "x", "multitask_strategy": "rollback" });
+        let refused = problem(desk.post(&format!("/threads/case/runs{path}"), body).bearer_auth(&one)).await;
+        assert_eq!(refused["status"], 403, "{path}");
+    }
+    let cancel = format!("/threads/case/runs/{first}/cancel?action=rollback");
+    assert_eq!(problem(desk.post(&cancel, json!({})).bearer_auth(&one)).await["status"], 403);
+    assert_eq!(standing(&first).await, "running", "nothing was done");
+    let second = run(ok(begin(&one, "interrupt")).await);
+    assert_eq!(standing(&first).await, "cancelled", "and it is there");
+    ok(begin(&operates, "rollback")).await;
+    assert_eq!(problem(desk.get(&format!("/runs/{second}")).bearer_auth(&one)).await["status"], 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_may_only_begin_runs_does_not_resume_them() {
     let desk = Desk::with(&[ASK]).await;
     let (token, other) = (key(&desk, &[Role::Run]), key(&desk, &[Role::Run, Role::Answer]));

@@ -64,16 +64,11 @@ pub(crate) struct Started {
     pub(crate) on_disconnect: OnDisconnect,
 }
 
-/// The thread that somebody begins a run in, or answers the last run of.
-pub(crate) struct InThread<'a> {
-    id: &'a str,
-    caller: &'a Asker,
-}
-
 /// Begins a run, or answers the one for which its thread waits.
 pub(crate) async fn begin(
     server: &Server,
-    thread: Option<InThread<'_>>,
+    caller: &Asker,
+    thread: Option<&str>,
     mut wanted: AssistantRun,
     listens: bool,
 ) -> Result<Started, Problem> {
@@ -86,12 +81,12 @@ pub(crate) async fn begin(
                 let detail = "`command.resume` needs a thread: only its last run can wait for an answer";
                 Problem::unprocessable(detail)
             })?;
-            resume(server, thread, &wanted.assistant_id, answer, listens).await?
+            resume(server, caller, thread, &wanted.assistant_id, answer, listens).await?
         }
         None => {
             let wanted = RunCreate {
                 agent_id: Some(wanted.assistant_id),
-                thread_id: thread.map(|thread| thread.id.to_owned()),
+                thread_id: thread.map(str::to_owned),
                 input: wanted.input,
                 messages: None,
                 metadata: wanted.metadata,
@@ -100,7 +95,7 @@ pub(crate) async fn begin(
                 on_disconnect: None,
                 webhook: wanted.webhook,
             };
-            (runs::begin(server, wanted, listens).await?, 0)
+            (runs::begin(server, caller, wanted, listens).await?, 0)
         }
     };
     Ok(Started { begun, after, modes, on_disconnect })
@@ -109,17 +104,18 @@ pub(crate) async fn begin(
 /// Answers what the last run of a thread waits for: it goes on.
 async fn resume(
     server: &Server,
-    thread: InThread<'_>,
+    caller: &Asker,
+    thread: &str,
     assistant: &str,
     answer: Value,
     listens: bool,
 ) -> Result<(Begun, u64), Problem> {
     let closed = || {
-        Problem::conflict(format!("no run of thread `{}` waits for an answer", shown(thread.id)))
+        Problem::conflict(format!("no run of thread `{}` waits for an answer", shown(thread)))
             .kind("question-closed", "The question takes no answer")
     };
     let (_, agent) = server.agents().find(assistant)?;
-    let last = server.runs().store().last_of_thread(agent.source(), thread.id).await?;
+    let last = server.runs().store().last_of_thread(agent.source(), thread).await?;
     // A request that is made again has answered it already.
     if let Some(last) = last.as_ref().filter(|last| once::is_repeat() && last.status != RunStatus::Waiting) {
         let hold = server.runs().hold(&last.id);
@@ -132,7 +128,7 @@ async fn resume(
     }
     let answers = interrupts::answers(&open, answer)?;
     let turn::Started { begun, after } =
-        turn::answer_all(server, Answerer::of(thread.caller), &last, &answers, listens).await?;
+        turn::answer_all(server, Answerer::of(caller), &last, &answers, listens).await?;
     Ok((begun, after))
 }
 
@@ -195,7 +191,7 @@ async fn create(
     Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AssistantRun>,
 ) -> Result<Response, Problem> {
-    let started = begin(&server, Some(InThread { id: &thread, caller: &caller }), wanted, false).await?;
+    let started = begin(&server, &caller, Some(&thread), wanted, false).await?;
     let record = server.runs().find(started.begun.run.as_str()).await?;
     let view = AssistantRunView::of(RunView::of_record(&record, server.agents()));
     Ok(located(&thread, record.id.as_str(), "join", Json(view)))
@@ -215,7 +211,7 @@ async fn create_and_wait(
     Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AssistantRun>,
 ) -> Result<Response, Problem> {
-    let started = begin(&server, Some(InThread { id: &thread, caller: &caller }), wanted, false).await?;
+    let started = begin(&server, &caller, Some(&thread), wanted, false).await?;
     let Begun { run, live, .. } = started.begun;
     let mut leash = Leash::new(&server, &run, started.on_disconnect == OnDisconnect::Cancel);
     let result = runs::result(&server, &run, Some(live)).await;
@@ -240,7 +236,7 @@ async fn create_and_stream(
     Extension(caller): Extension<Asker>,
     extract::Json(wanted): extract::Json<AssistantRun>,
 ) -> Result<Response, Problem> {
-    let started = begin(&server, Some(InThread { id: &thread, caller: &caller }), wanted, true).await?;
+    let started = begin(&server, &caller, Some(&thread), wanted, true).await?;
     let run = started.begun.run.clone();
     let response = stream_of(&server, started).await?;
     Ok(located(&thread, run.as_str(), "stream", response))
@@ -277,7 +273,7 @@ async fn delete(
 
 /// End a run of a thread for good
 ///
-/// What it does at this moment is stopped. `rollback` removes it, too.
+/// What it does at this moment is stopped. `rollback` removes it, too, which needs the role `operate`.
 #[utoipa::path(
     post, path = "/threads/{thread_id}/runs/{run_id}/cancel", tag = "LangGraph", security(("key" = ["run", "operate"])),
     params(
@@ -290,6 +286,7 @@ async fn delete(
 )]
 async fn cancel(
     State(server): State<Server>,
+    Extension(caller): Extension<Asker>,
     Path((thread, run)): Path<(String, String)>,
     mut query: Query,
 ) -> Result<StatusCode, Problem> {
@@ -300,6 +297,9 @@ async fn cancel(
         Some(other) => return Err(bad(format!("`action` is `interrupt` or `rollback`, and not `{}`", shown(other)))),
     };
     query.end()?;
+    if removes {
+        caller.may_remove_runs()?;
+    }
     let record = run_of(&server, &thread, &run).await?;
     server.runs().cancel(&record.id).await?;
     if waits || removes {
