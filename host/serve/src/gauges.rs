@@ -27,11 +27,7 @@ pub(crate) async fn refresh(server: &Server) {
     if looked.is_some_and(|looked| looked.elapsed() < FRESH) {
         return;
     }
-    // It reads, and would keep others from their work.
-    let store = runs.store().clone();
-    let (runtime, span) = (tokio::runtime::Handle::current(), tracing::Span::current());
-    let counted = tokio::task::spawn_blocking(move || span.in_scope(|| runtime.block_on(store.census()))).await;
-    let counted = counted.map_err(|error| error.to_string()).and_then(|read| read.map_err(|error| error.to_string()));
+    let counted = runs.store().census().await;
     *looked = Some(Instant::now());
     telemetry.set(Measure::JournalUp, &[], u64::from(counted.is_ok()));
     match counted {

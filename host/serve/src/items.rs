@@ -90,7 +90,7 @@ impl Store {
         let (mut found, mut left_out) = (Vec::new(), 0);
         let (mut namespace, mut key) = (String::new(), String::new());
         while found.len() < wanted.limit {
-            let page: Vec<Item> = self.read(|connection| {
+            let page: Vec<Item> = self.scan(|connection| {
                 connection
                     .prepare_cached(&format!(
                         "SELECT {ITEM} FROM items WHERE (namespace, key) > (?1, ?2)
@@ -120,7 +120,7 @@ impl Store {
         limit: usize,
         offset: usize,
     ) -> Result<Vec<String>, StoreError> {
-        self.read(|connection| {
+        self.scan(|connection| {
             let mut statement = connection.prepare_cached("SELECT DISTINCT namespace FROM items ORDER BY namespace")?;
             let mut rows = statement.query([])?;
             let mut found: Vec<String> = Vec::new();

@@ -9,6 +9,7 @@ mod access;
 mod agents;
 mod answerer;
 mod api;
+mod aside;
 mod deadlines;
 mod error;
 mod follow;

@@ -1,13 +1,14 @@
 //! What the server keeps beside the journal: threads, which may be empty and have metadata, and API keys.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::aside::aside;
 use crate::key::{ApiKey, Token};
 use crate::object::{Object, object};
 use crate::problem::Problem;
@@ -189,16 +190,38 @@ impl Store {
         })
     }
 
-    /// Does something with the file, in one transaction.
+    /// Does something with the file, in one transaction. It may wait for others, and keeps no task but its own waiting.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let work = || {
+        let work = || -> rusqlite::Result<T> {
+            let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             let done = work(&transaction)?;
             transaction.commit()?;
             Ok(done)
         };
-        work().map_err(|error: rusqlite::Error| StoreError { path: self.path.to_string(), cause: error.to_string() })
+        aside(work).map_err(self.error())
+    }
+
+    /// Reads something short, without keeping others from writing: what is found by a key. Nothing is waited for, unless somebody
+    /// here is at the file.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        let done = match self.connection.try_lock() {
+            Ok(connection) => work(&connection),
+            Err(TryLockError::Poisoned(poisoned)) => work(&poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                aside(|| work(&self.connection.lock().unwrap_or_else(PoisonError::into_inner)))
+            }
+        };
+        done.map_err(self.error())
+    }
+
+    /// Reads what may be long: what is looked for in everything that there is.
+    pub(crate) fn scan<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
+        aside(|| work(&self.connection.lock().unwrap_or_else(PoisonError::into_inner))).map_err(self.error())
+    }
+
+    fn error(&self) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
+        |error| StoreError { path: self.path.to_string(), cause: error.to_string() }
     }
 
     /// Makes a thread. None if it is there.
@@ -216,7 +239,7 @@ impl Store {
 
     /// The thread of an id.
     pub(crate) fn thread(&self, id: &str) -> Result<Option<Thread>, StoreError> {
-        self.with(|connection| find(connection, id))
+        self.read(|connection| find(connection, id))
     }
 
     /// Adds to what is said about a thread. None if there is no such thread.
@@ -253,7 +276,7 @@ impl Store {
 
     /// Threads, the newest first: those with all of this metadata.
     pub(crate) fn threads(&self, metadata: &Object, limit: usize, offset: usize) -> Result<Vec<Thread>, StoreError> {
-        self.with(|connection| {
+        self.scan(|connection| {
             let mut statement = connection
                 .prepare_cached("SELECT id, agent, created, updated, metadata FROM threads ORDER BY number DESC")?;
             let fits = |thread: &Thread| metadata.iter().all(|(name, value)| thread.metadata.get(name) == Some(value));
@@ -294,12 +317,6 @@ impl Store {
 
 /// Keys.
 impl Store {
-    /// Reads, without keeping others from writing.
-    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        work(&connection).map_err(|error| StoreError { path: self.path.to_string(), cause: error.to_string() })
-    }
-
     /// Keeps a new key.
     pub(crate) fn add_key(
         &self,

@@ -13,6 +13,7 @@ mod migrate;
 mod owner;
 mod prune;
 mod query;
+mod reading;
 mod rows;
 mod schema;
 mod writer;
@@ -27,6 +28,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use self::owner::{Owner, is_alive, wake, when_gone};
+use self::reading::{Readers, SHORT, aside};
 use self::rows::{history, insert, microseconds, unread};
 use self::writer::{Writer, Writers};
 use crate::artefact::Revision;
@@ -48,8 +50,8 @@ pub struct SqliteStore {
 struct Shared {
     path: PathBuf,
     connection: Mutex<Connection>,
-    /// For what takes longer than a commit; opened when it is needed
-    reader: Mutex<Option<Connection>>,
+    /// For what takes longer than a commit; opened when they are needed
+    readers: Readers,
     /// Made when this process works on a run for the first time
     owner: OnceLock<Owner>,
     queue: Arc<commit::Queue>,
@@ -96,7 +98,7 @@ impl SqliteStore {
         let shared = Shared {
             path,
             connection: Mutex::new(connection),
-            reader: Mutex::default(),
+            readers: Readers::default(),
             owner: OnceLock::new(),
             queue: Arc::default(),
             writers: Writers::default(),
@@ -137,18 +139,6 @@ impl Shared {
 
     fn error(&self, doing: &'static str) -> impl Fn(rusqlite::Error) -> JournalError + '_ {
         move |error| JournalError::Store { path: self.path.display().to_string(), doing, cause: error.to_string() }
-    }
-
-    /// Reads beside what is written.
-    fn read<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        if reader.is_none() {
-            *reader = Some(schema::connect(&self.path).map_err(self.error("read"))?);
-        }
-        match &*reader {
-            Some(connection) => read(connection).map_err(self.error("read")),
-            None => read(&self.connection()).map_err(self.error("read")),
-        }
     }
 
     /// The pipe by which this process is woken.
@@ -240,6 +230,19 @@ impl Shared {
             .query_map((thread, &header.source), |row| Ok((row.get(0)?, row.get(1)?)))?
             .collect::<rusqlite::Result<_>>()?;
         Ok(owned.into_iter().find(|(_, owner)| self.is_alive(owner)).map(|(run, _)| RunId::from(run)))
+    }
+
+    /// Everything of a run, what was sent to it included.
+    fn history(&self, run: &RunId) -> Result<History, JournalError> {
+        let number = self.read(|connection| query::number(connection, run))?;
+        let number = number.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
+        self.read(|connection| {
+            let (mut history, _) = history(connection, number, run)?;
+            if history.damage.is_none() {
+                history.entries.extend(unread(connection, number)?);
+            }
+            Ok(history)
+        })
     }
 
     fn begin<'c>(&self, connection: &'c mut Connection) -> Result<Transaction<'c>, JournalError> {
@@ -359,19 +362,23 @@ impl RunStore for SqliteStore {
     }
 
     async fn history(&self, run: &RunId) -> Result<History, JournalError> {
-        let number = self.shared.read(|connection| query::number(connection, run))?;
-        let number = number.ok_or_else(|| JournalError::NoSuchRun(run.to_string()))?;
-        self.shared.read(|connection| {
-            let (mut history, _) = history(connection, number, run)?;
-            if history.damage.is_none() {
-                history.entries.extend(unread(connection, number)?);
+        match self.shared.is_long(run, 0)? {
+            true => {
+                let run = run.clone();
+                aside(&self.shared, move |shared| shared.history(&run)).await
             }
-            Ok(history)
-        })
+            false => self.shared.history(run),
+        }
     }
 
     async fn entries(&self, run: &RunId, after: u64, limit: usize) -> Result<EntryPage, JournalError> {
-        self.shared.entries(run, after, limit)
+        match limit > SHORT && self.shared.is_long(run, after)? {
+            true => {
+                let run = run.clone();
+                aside(&self.shared, move |shared| shared.entries(&run, after, limit)).await
+            }
+            false => self.shared.entries(run, after, limit),
+        }
     }
 
     async fn grown(&self, run: &RunId, after: u64) -> Result<(), JournalError> {
@@ -395,7 +402,14 @@ impl RunStore for SqliteStore {
     }
 
     async fn list(&self, query: &RunQuery) -> Result<RunPage, JournalError> {
-        self.shared.list(query)
+        // Words are looked for in all runs.
+        match query.text.is_some() || query.limit > SHORT {
+            true => {
+                let query = query.clone();
+                aside(&self.shared, move |shared| shared.list(&query)).await
+            }
+            false => self.shared.list(query),
+        }
     }
 
     async fn last_of_thread(&self, source: &str, thread: &str) -> Result<Option<RunRecord>, JournalError> {
@@ -445,7 +459,7 @@ impl RunStore for SqliteStore {
     }
 
     async fn census(&self) -> Result<Census, JournalError> {
-        self.shared.census()
+        aside(&self.shared, Shared::census).await
     }
 
     async fn released(&self, run: &RunId) -> Result<(), JournalError> {
@@ -485,7 +499,13 @@ impl RunStore for SqliteStore {
     }
 
     async fn prune(&self, query: &RunQuery) -> Result<PruneReport, JournalError> {
-        self.shared.prune(query)
+        match query.run.is_some() {
+            true => self.shared.prune(query),
+            false => {
+                let query = query.clone();
+                aside(&self.shared, move |shared| shared.prune(&query)).await
+            }
+        }
     }
 }
 

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::aside::aside;
+
 /// How deep below a folder files count: deeper than anything that can be put there from outside.
 const DEPTH: usize = 24;
 /// How many files and folders are looked at.
@@ -33,7 +35,7 @@ impl Stored {
             return last.bytes;
         }
         let begun = Instant::now();
-        let bytes = size(folder, but_for);
+        let bytes = aside(|| size(folder, but_for));
         let looked = Looked { at: Instant::now(), took: begun.elapsed(), bytes };
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(looked);
         bytes
