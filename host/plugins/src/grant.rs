@@ -38,9 +38,20 @@ pub enum GrantError {
     /// The folder's own settings are not trusted yet
     #[error("`{0}` has a `{SETTINGS_FILE}` that nobody trusts yet; look at it and run `hotcell trust {0}` first")]
     Untrusted(String),
-    /// The plugin asks for something that only the operator can name
-    #[error("{0}")]
-    Open(String),
+    /// The plugin asks for a directory, and only whoever grants it can name one
+    #[error("`{plugin}` asks for a directory as `{guest}`; say which with `--fs {guest}=DIRECTORY`")]
+    NoDirectory {
+        /// The plugin
+        plugin: String,
+        /// The path that it uses
+        guest: String,
+    },
+    /// The plugin asks for servers that only whoever grants them can name
+    #[error("`{plugin}` asks for servers that you name; say which with `--http https://SERVER`")]
+    NoServers {
+        /// The plugin
+        plugin: String,
+    },
     /// More would be granted than is asked for
     #[error("`{plugin}` does not ask for {beyond}")]
     Beyond {
@@ -99,10 +110,7 @@ impl GrantOrder {
                 match given.clone().find(|given| given.guest == wish.guest) {
                     Some(given) => grants.fs.push(given.clone()),
                     None => {
-                        return Err(GrantError::Open(format!(
-                            "`{plugin}` asks for a directory as `{0}`; say which with `--fs {0}=DIRECTORY`",
-                            wish.guest
-                        )));
+                        return Err(GrantError::NoDirectory { plugin: plugin.to_owned(), guest: wish.guest.clone() });
                     }
                 }
             }
@@ -142,9 +150,7 @@ fn asked_servers(plugin: &str, asked: &Requests) -> Result<Vec<HttpGrant>, Grant
         .iter()
         .map(|wish| match wish {
             HttpRequested::Server(server) => Ok(server.clone()),
-            HttpRequested::Any(AnyServer::Any) => Err(GrantError::Open(format!(
-                "`{plugin}` asks for servers that you name; say which with `--http https://SERVER`"
-            ))),
+            HttpRequested::Any(AnyServer::Any) => Err(GrantError::NoServers { plugin: plugin.to_owned() }),
         })
         .collect()
 }

@@ -234,7 +234,11 @@ impl From<HostError> for Problem {
             HostError::NoSuchRevision { .. } | HostError::SeveralRevisions { .. } => {
                 Problem::unprocessable(error.to_string()).kind("revision", "There is no such revision")
             }
-            HostError::DoesNotFit { .. } | HostError::Run(RunError::Mismatch { .. }) => {
+            HostError::DoesNotFit { ref run, ref cause } => Problem::unprocessable(format!(
+                "run `{run}` cannot be moved: {cause}; it was not changed, and goes on with its own revision without `revision`"
+            ))
+            .kind("does-not-fit", "The run does not fit the agent"),
+            HostError::Run(RunError::Mismatch { .. }) => {
                 Problem::unprocessable(error.to_string()).kind("does-not-fit", "The run does not fit the agent")
             }
             // What is wrong, and where, is for whoever has the files.

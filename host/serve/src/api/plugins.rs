@@ -326,7 +326,13 @@ impl From<GrantError> for Problem {
                               it and decides with `hotcell trust`";
                 Problem::conflict(detail).kind("untrusted", "Nobody trusts the folder")
             }
-            GrantError::Open(_) | GrantError::Beyond { .. } => Problem::unprocessable(error.to_string()),
+            GrantError::NoDirectory { plugin, guest } => Problem::unprocessable(format!(
+                "`{plugin}` asks for a directory as `{guest}`; say which in `fs`, as `{{\"guest\": \"{guest}\", \"host\": \"/a/directory\"}}`"
+            )),
+            GrantError::NoServers { plugin } => Problem::unprocessable(format!(
+                "`{plugin}` asks for servers that you name; say which in `http`, as `[\"https://api.example.org\"]`"
+            )),
+            GrantError::Beyond { .. } => Problem::unprocessable(error.to_string()),
             GrantError::File { .. } | GrantError::Folder(_) => {
                 tracing::error!(target: "hotcell::serve", %error, "what was decided about a plugin cannot be written");
                 Problem::conflict(

@@ -62,9 +62,14 @@ async fn a_plugin_waits_is_granted_revoked_and_removed() {
         (json!({ "agent_id": "nobody" }), 404),
         (json!({ "everything": true }), 422),
     ] {
-        assert_eq!(problem(grant(wrong.clone())).await["status"], status, "{wrong}");
+        let refused = problem(grant(wrong.clone())).await;
+        assert_eq!(refused["status"], status, "{wrong}");
+        let detail = refused["detail"].as_str().expect("a text");
+        assert!(!detail.contains("--"), "it speaks of a command line: {detail}");
         assert_eq!(desk.settings(), "", "{wrong}");
     }
+    let open = problem(grant(json!({}))).await;
+    assert!(open["detail"].as_str().expect("a text").contains("say which in `fs`"), "{open}");
     let granted = ok(grant(work("/work", host))).await;
     assert_eq!(granted["standing"], "ready", "{granted}");
     assert!(granted["granted"]["fs"].to_string().contains(host), "{granted}");
