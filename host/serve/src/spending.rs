@@ -9,6 +9,8 @@ use crate::state::Server;
 
 /// How often runs that are worked on are counted.
 const EVERY: Duration = Duration::from_secs(10);
+/// In how many rounds of counting, once a day and when the server starts, it is forgotten what was counted of runs that are gone.
+const FORGETS: u64 = 24 * 60 * 60 / EVERY.as_secs();
 /// Runs that are looked at together.
 const PAGE: usize = 200;
 
@@ -23,7 +25,13 @@ pub(crate) async fn watch(server: Server) {
         if let Err(error) = count_all(&server, RunQuery { since, ..RunQuery::default() }).await {
             tracing::error!(target: "hotcell::serve", %error, "what runs of this month have used cannot be read");
         }
-        loop {
+        for round in 0_u64.. {
+            if round.is_multiple_of(FORGETS)
+                && let Err(problem) = server.quotas().forget_gone(&**server.runs().store()).await
+            {
+                let reason = problem.detail;
+                tracing::error!(target: "hotcell::serve", reason, "what was counted of runs that are gone is not forgotten");
+            }
             server.clock().sleep(EVERY).await;
             for run in server.runs().in_hand() {
                 server.quotas().count(server.runs().host(), &run).await;

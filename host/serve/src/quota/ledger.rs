@@ -99,6 +99,24 @@ impl Store {
         })
     }
 
+    /// Runs of which something was counted, in the order of their names: so many after one of them.
+    pub(super) fn counted_runs(&self, after: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached("SELECT run FROM spent_by_run WHERE run > ?1 ORDER BY run LIMIT ?2")?
+                .query_map(params![after, limit as i64], |row| row.get(0))?
+                .collect()
+        })
+    }
+
+    /// Forgets how much was counted of runs. What was used in a month stays.
+    pub(super) fn forget_counted(&self, runs: &[RunId]) -> Result<(), StoreError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached("DELETE FROM spent_by_run WHERE run = ?1")?;
+            runs.iter().try_for_each(|run| statement.execute([run.as_str()]).map(drop))
+        })
+    }
+
     /// Counts what was used for no run.
     pub(super) fn count_besides(&self, used: &Spent, month: &Month) -> Result<(), StoreError> {
         self.with(|connection| add(connection, used, month))
@@ -144,6 +162,11 @@ mod tests {
         }
         // What is read of a damaged run is less, and takes nothing back.
         open().count(&one, &used(0, 0, 0), &february).expect("counted");
+        assert_eq!(open().counted_runs("", 9).expect("read"), ["one", "two"]);
+        assert_eq!(open().counted_runs("one", 9).expect("read"), ["two"]);
+        // What was used is used, whatever becomes of the run.
+        open().forget_counted(&[two]).expect("forgotten");
+        assert_eq!(open().counted_runs("", 1).expect("read"), ["one"]);
         assert_eq!(open().spent_in(&january).expect("read"), used(6, 11, 101));
         assert_eq!(open().spent_in(&february).expect("read"), used(1, 5, 0));
         assert_eq!(open().spent_in(&day(60)).expect("read"), Spent::default());

@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use hotcell_budget::{Cost, Fuel, Usage};
-use hotcell_runtime::{Host, RunId};
+use hotcell_runtime::{Host, JournalError, RunId, RunStore};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::RwLock;
 use utoipa::ToSchema;
 
 pub(crate) use self::ledger::Spent;
@@ -22,6 +23,9 @@ use self::stored::Stored;
 use crate::access::rate::Rate;
 use crate::problem::Problem;
 use crate::store::{Store, StoreError};
+
+/// Runs that are looked at together.
+const PAGE: usize = 500;
 
 /// What a tenant may use. What is not set has no limit.
 #[derive(Clone, Debug, Default)]
@@ -87,13 +91,15 @@ pub(crate) struct Quotas {
     runs: Option<Pace>,
     stored: Stored,
     store: Store,
+    /// Shared by those who count what a run has used, and taken alone to forget how much of runs was counted
+    counting: RwLock<()>,
 }
 
 impl Quotas {
     pub(crate) fn new(quota: Quota, store: Store) -> Self {
         let requests = quota.requests_per_second.map(Rate::per_second);
         let runs = quota.runs_per_minute.map(Pace::per_minute);
-        Quotas { quota, requests, runs, stored: Stored::default(), store }
+        Quotas { quota, requests, runs, stored: Stored::default(), store, counting: RwLock::default() }
     }
 
     pub(crate) fn quota(&self) -> &Quota {
@@ -173,6 +179,8 @@ impl Quotas {
         if !self.counts() {
             return;
         }
+        // Nobody forgets how much of the run was counted between reading what it has used and counting that.
+        let _counting = self.counting.read().await;
         let counted = async {
             let used = Spent::of(&host.used(run).await.map_err(|error| error.to_string())?);
             // What it has of another run was counted with that one.
@@ -182,6 +190,29 @@ impl Quotas {
         };
         if let Err(reason) = counted.await {
             tracing::error!(target: "hotcell::serve", %run, reason, "what a run has used cannot be counted");
+        }
+    }
+
+    /// Forgets how much was counted of runs that the journal does not have any more: nothing can be counted of them again. So what is
+    /// kept does not grow with every run that there ever was.
+    pub(crate) async fn forget_gone(&self, journal: &dyn RunStore) -> Result<(), Problem> {
+        let mut after = String::new();
+        loop {
+            let page = self.store.counted_runs(&after, PAGE)?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after.clone_from(last);
+            let mut gone = Vec::new();
+            for run in page.into_iter().map(RunId::from) {
+                match journal.entries(&run, u64::MAX, 1).await {
+                    Err(JournalError::NoSuchRun(_)) => gone.push(run),
+                    other => drop(other?),
+                }
+            }
+            if !gone.is_empty() {
+                // Whoever has read one of them before it was removed has counted it then.
+                let _alone = self.counting.write().await;
+                self.store.forget_counted(&gone)?;
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::desk::{SLOW, ok, problem};
+use crate::desk::{SLOW, ok, problem, until};
 use crate::site::{ACME, Premises, Setup, UMBRA};
 
 const SAYS: &str =
@@ -94,6 +94,30 @@ async fn what_the_runs_of_a_removed_thread_have_used_is_used() {
     Connection::open(&file).and_then(|file| file.execute_batch(&forgotten)).expect("forgotten");
     ok(premises.ask(Method::DELETE, "/threads/case", Some(&acme))).await;
     comes_to(&premises, &acme, TOKENS).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn how_much_of_a_run_was_counted_is_kept_no_longer_than_the_run() {
+    let (premises, _clock) = by_hand("[tenants.acme.month]\ntokens = 10").await;
+    premises.model.answers(4);
+    let acme = premises.key(ACME);
+    let slow = json!({ "agent_id": "slow", "input": "x" });
+    let mut runs = Vec::new();
+    for _ in 0..2 {
+        let begun = ok(premises.post("/runs/wait", &acme, slow.clone())).await;
+        runs.push(begun["run"]["run_id"].as_str().expect("a name").to_owned());
+    }
+    comes_to(&premises, &acme, 2 * TOKENS).await;
+    ok(premises.ask(Method::DELETE, &format!("/runs/{}", runs[0]), Some(&acme))).await;
+    let premises = premises.again().await;
+    let file = Connection::open(premises.folder().join("state/tenants/acme/serve.db")).expect("opened");
+    let counted = || -> Vec<String> {
+        let mut statement = file.prepare("SELECT run FROM spent_by_run").expect("read");
+        let rows = statement.query_map([], |row| row.get(0)).expect("read");
+        rows.collect::<Result<_, _>>().expect("read")
+    };
+    until("it is forgotten", || counted() == runs[1..]).await;
+    comes_to(&premises, &acme, 2 * TOKENS).await;
 }
 
 /// Waits until it is counted that so much was used, and nothing more for a while.
