@@ -20,6 +20,8 @@ pub(crate) struct Answerer<'a> {
     named: Option<&'a str>,
     /// Whether it is what somebody typed: no program of theirs made the call of a tool that a run may ask for
     is_typed: bool,
+    /// Whether they answer in the place of another system, whose callback is waited for
+    is_by_hand: bool,
     /// Who is asked at this moment, where that is not what the question says
     asked: Option<&'a [String]>,
 }
@@ -27,12 +29,12 @@ pub(crate) struct Answerer<'a> {
 impl<'a> Answerer<'a> {
     /// Whoever sent a request.
     pub(crate) fn of(asker: &'a Asker) -> Self {
-        Answerer { asker: Some(asker), named: None, is_typed: false, asked: None }
+        Answerer { asker: Some(asker), named: None, is_typed: false, is_by_hand: false, asked: None }
     }
 
     /// Somebody for whom something else than a key or a token vouches.
     pub(crate) fn vouched() -> Self {
-        Answerer { asker: None, named: None, is_typed: false, asked: None }
+        Answerer { asker: None, named: None, is_typed: false, is_by_hand: false, asked: None }
     }
 
     /// The same, in somebody's name.
@@ -43,6 +45,11 @@ impl<'a> Answerer<'a> {
     /// The same, where the answer is what a person typed.
     pub(crate) fn typed(self) -> Self {
         Answerer { is_typed: true, ..self }
+    }
+
+    /// The same, where they have chosen the question and know what it is: they may answer in the place of another system.
+    pub(crate) fn by_hand(self) -> Self {
+        Answerer { is_by_hand: true, ..self }
     }
 
     /// The same, where these are asked, in the place of those that the question names. Nobody at all means everybody.
@@ -65,6 +72,10 @@ impl<'a> Answerer<'a> {
         }
         if self.is_typed && question.call.is_some() {
             let detail = "the question asks a program to call a tool; answer it with `POST /runs/{run_id}/answers`";
+            return Err(not_asked(detail));
+        }
+        if !self.is_by_hand && question.callback().is_some() {
+            let detail = "another system answers this by its callback; `POST /runs/{run_id}/answers` does so by hand";
             return Err(not_asked(detail));
         }
         let asked = self.asked.unwrap_or(&question.operator_ids);
@@ -139,5 +150,16 @@ mod tests {
         let question = Question { call: Some(call), ..Question::default() };
         assert!(Answerer::of(&key).check(&question).is_ok());
         assert!(Answerer::of(&key).typed().check(&question).is_err());
+    }
+
+    #[test]
+    fn what_another_system_is_to_answer_is_answered_by_hand_or_not_at_all() {
+        let key = asker(Caller::Key("5f0c".to_owned()), &[Role::Answer]);
+        let context = Value::from(&serde_json::json!({ "callback": "ship" }));
+        let question = Question { context: Some(context), ..Question::default() };
+        for by in [Answerer::of(&key), Answerer::of(&key).typed(), Answerer::vouched()] {
+            assert!(by.check(&question).is_err());
+        }
+        assert!(Answerer::of(&key).by_hand().check(&question).is_ok());
     }
 }

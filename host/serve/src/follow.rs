@@ -73,4 +73,11 @@ impl Follower {
             }
         }
     }
+
+    /// The same where the run rests, and goes on by itself: waits until it does. What another process does with it is not noticed before
+    /// this one has it again.
+    pub(crate) async fn go_on(&mut self) -> Result<Option<Vec<NumberedEntry>>, JournalError> {
+        self.store.grown(&self.run, self.after).await?;
+        self.next().await
+    }
 }

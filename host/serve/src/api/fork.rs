@@ -139,7 +139,7 @@ async fn fork(
     if let Some(answer) = &wanted.answer {
         // A fork that may act outside would otherwise be a way around whoever is to be asked.
         let operator = operator(wanted.operator_id, answer)?;
-        let by = Answerer::of(&caller).named(operator.as_deref());
+        let by = Answerer::of(&caller).named(operator.as_deref()).by_hand();
         by.check(&Question::default())?;
         let entries = server.runs().store().history(&source.id).await?.whole()?;
         for open in open_at(&entries, wanted.at) {

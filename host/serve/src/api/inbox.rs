@@ -114,7 +114,7 @@ async fn answer(
     let operator = operator(given.operator_id, &given.answer)?;
     let text = answer_text(given.answer)?;
     let run = server.runs().find(&run).await?.id;
-    let by = Answerer::of(&caller).named(operator.as_deref());
+    let by = Answerer::of(&caller).named(operator.as_deref()).by_hand();
     let answered = server.runs().answer(&run, given.question_id.as_deref(), &text, by).await?;
     Ok(Json(Answered { run_id: run.to_string(), question_id: answered.question.id }))
 }

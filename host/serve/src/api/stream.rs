@@ -147,6 +147,10 @@ pub(super) trait Telling: Send + 'static {
     fn entry(&mut self, entry: &NumberedEntry) -> Vec<Event>;
     /// What something is told as that is not committed, which comes as JSON.
     fn live(&mut self, happened: &str) -> Vec<Event>;
+    /// Whether the stream goes on where the run rests like this, because the run goes on by itself.
+    fn waits(&mut self, _run: &RunRecord) -> impl Future<Output = Result<bool, Problem>> + Send {
+        std::future::ready(Ok(false))
+    }
     /// What is told when the run rests.
     fn end(&mut self, run: &RunRecord) -> impl Future<Output = Result<Vec<Event>, Problem>> + Send;
     /// What is told if the run cannot be read.
@@ -220,6 +224,15 @@ fn step(mut follower: Follower) -> Step {
     .boxed()
 }
 
+/// A step of somebody who follows a run that rests, and goes on by itself.
+fn step_after_rest(mut follower: Follower) -> Step {
+    async move {
+        let read = follower.go_on().await;
+        (follower, read)
+    }
+    .boxed()
+}
+
 pub(super) fn sse<T: Telling>(
     server: &Server,
     run: &RunId,
@@ -284,25 +297,33 @@ impl<T: Telling> Streaming<T> {
                 self.step = Some(self::step(follower));
                 return;
             }
-            Ok(None) => {
-                self.leash.let_go();
-                let happened = self.happenings.rest();
-                happened.iter().for_each(|happened| self.ready.extend(self.telling.live(happened)));
-                match self.end().await {
-                    Ok(events) => {
-                        self.ready.extend(events);
-                        return;
-                    }
-                    Err(problem) => problem,
+            Ok(None) => match self.rested().await {
+                Ok(Some(events)) => {
+                    self.ready.extend(events);
+                    return;
                 }
-            }
+                Ok(None) => {
+                    self.step = Some(step_after_rest(follower));
+                    return;
+                }
+                Err(problem) => problem,
+            },
             Err(error) => error.into(),
         };
         self.ready.push_back(self.telling.problem(&problem));
     }
 
-    async fn end(&mut self) -> Result<Vec<Event>, Problem> {
-        let record = self.server.runs().find(self.run.as_str()).await?;
-        self.telling.end(&record).await
+    /// What is told of the run that rests; nothing if the stream goes on with it.
+    async fn rested(&mut self) -> Result<Option<Vec<Event>>, Problem> {
+        let found = self.server.runs().find(self.run.as_str()).await;
+        if let Ok(record) = &found
+            && self.telling.waits(record).await?
+        {
+            return Ok(None);
+        }
+        self.leash.let_go();
+        let happened = self.happenings.rest();
+        happened.iter().for_each(|happened| self.ready.extend(self.telling.live(happened)));
+        self.telling.end(&found?).await.map(Some)
     }
 }

@@ -127,6 +127,13 @@ pub(super) async fn answer_all(
     Ok(Started { begun: Begun { run: run.id.clone(), live: hold.live.clone(), events }, after: entries.len() as u64 })
 }
 
+/// The questions that are open for whoever talks with a run. What another system answers by its callback is not for them.
+pub(super) fn asked(entries: &[Entry]) -> Vec<OpenQuestion> {
+    let mut open = open_questions(entries);
+    open.retain(|open| open.question.callback().is_none());
+    open
+}
+
 /// What came of a turn so far.
 #[derive(Debug, PartialEq)]
 pub(super) enum Came {
@@ -161,7 +168,7 @@ impl Part {
             let until = after + number + 1;
             let came = match &entry.fact {
                 Fact::Waiting if goes_on_by_itself(&entries[until..]) => return None,
-                Fact::Waiting => match open_questions(&entries[..until]) {
+                Fact::Waiting => match asked(&entries[..until]) {
                     // It waits for a time, or another system.
                     open if open.is_empty() => return None,
                     open => Came::Asks(open),
@@ -286,4 +293,25 @@ pub(super) fn question_text(open: &OpenQuestion) -> String {
         text.push_str(option);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_graph::Value as GraphValue;
+    use hotcell_runtime::{Entry, EntryPath, Fact, Question};
+    use serde_json::json;
+
+    use super::{Came, Part};
+
+    #[test]
+    fn a_turn_that_waits_for_another_system_asks_nobody() {
+        let asked = |question: Question| {
+            let fact = Fact::Asked { number: 0, question };
+            [Entry { place: EntryPath::of_turn(1), fact }, Entry::of_run(Fact::Waiting)]
+        };
+        let context = Some(GraphValue::from(&json!({ "callback": "ship" })));
+        let elsewhere = asked(Question { context, ..Question::default() });
+        assert_eq!(Part::of(&elsewhere, 0).came, Came::Working);
+        assert!(matches!(Part::of(&asked(Question::default()), 0).came, Came::Asks(open) if open.len() == 1));
+    }
 }

@@ -1,5 +1,7 @@
 //! Agent2Agent, and the referee and the client of others where `clients/install.sh` has installed them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::extract::State;
@@ -193,9 +195,16 @@ async fn a_stream_of_version_0_3_is_written_as_that_version_has_it() {
 /// What was posted: the token that came with it, and the body.
 type Post = (String, Value);
 
-async fn take(State(posts): State<UnboundedSender<Post>>, headers: HeaderMap, Json(body): Json<Value>) {
+async fn take(State(posts): State<UnboundedSender<Post>>, headers: HeaderMap, Json(body): Json<Value>) -> Json<Value> {
     let token = headers.get("x-a2a-notification-token").and_then(|token| token.to_str().ok()).unwrap_or_default();
     let _ = posts.send((token.to_owned(), body));
+    Json(json!({ "ok": true }))
+}
+
+/// Hears everything, and says nothing.
+async fn never(State(tries): State<Arc<AtomicUsize>>) {
+    tries.fetch_add(1, Ordering::Relaxed);
+    std::future::pending().await
 }
 
 /// Somebody who is told, at an address.
@@ -321,6 +330,83 @@ async fn an_address_that_was_given_again_and_again_is_told_once() {
     assert!(!next(&mut posts).await["artifactUpdate"].is_null());
     assert_eq!(next(&mut posts).await["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
     assert!(posts.try_recv().is_err(), "nothing was told twice");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_slow_holds_up_no_other() {
+    let (port, mut posts) = told().await;
+    let tries = Arc::new(AtomicUsize::new(0));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let slow = listener.local_addr().expect("an address").port();
+    let router = Router::new().route("/told", post(never)).with_state(tries.clone());
+    tokio::spawn(hotcell_http::serve(listener, router, hotcell_http::Limits::default(), CancellationToken::new()));
+    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{port}\", \"http://127.0.0.1:{slow}\"]\n");
+    let desk = Desk::with(&[ASK, ("ask/hotcell.toml", &grants)]).await;
+    let task = result(rpc(&desk, "ask", "1.0", "SendMessage", message("hi"))).await["task"].clone();
+    for (id, port) in [("a", slow), ("b", port)] {
+        let url = format!("http://127.0.0.1:{port}/told");
+        let config = json!({ "taskId": task["id"], "id": id, "url": url, "token": "t0ken" });
+        result(rpc(&desk, "ask", "1.0", "CreateTaskPushNotificationConfig", config)).await;
+    }
+    let id = task["id"].as_str().expect("an id");
+    ok(desk.post(&format!("/runs/{id}/answers"), json!({ "answer": "Ada" }))).await;
+    assert!(!next(&mut posts).await["artifactUpdate"].is_null());
+    assert_eq!(next(&mut posts).await["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert!(tries.load(Ordering::Relaxed) < 4, "the one was told when the other had been given up");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_waits_for_another_system_is_worked_on_and_asks_nobody() {
+    let (port, mut posts) = told().await;
+    let mesh = format!(
+        "name: late\nmanager: {{enabled: false}}\nagents:\n  late:\n    agent_type: external\n    framework: n8n\n    \
+         communication_type: chain\n    connector_config: {{webhook_url: \"http://127.0.0.1:{port}/told\", mode: callback}}\n\
+         entry_points:\n  - {{name: direct, target: late}}\n"
+    );
+    let grants = format!("[grants.agent]\nhttp = [\"http://127.0.0.1:{port}\"]\n");
+    let desk = Desk::with(&[("late/mesh.yaml", &mesh), ("late/hotcell.toml", &grants)]).await;
+    let call = json!({ "entry_point": "direct", "data": {}, "session_id": "s" });
+    assert_eq!(ok(desk.post("/api/mesh/request", call)).await["status"], "accepted");
+    let (_, sent) = posts.recv().await.expect("a post");
+    let run = ok(desk.get("/runs")).await["runs"][0]["run_id"].as_str().expect("a run").to_owned();
+    desk.stands(&run, "waiting").await;
+    let get = || rpc(&desk, "late", "1.0", "GetTask", json!({ "id": run }));
+    assert_eq!(result(get()).await["status"]["state"], "TASK_STATE_WORKING");
+    for (state, count) in [("TASK_STATE_WORKING", 1), ("TASK_STATE_INPUT_REQUIRED", 0)] {
+        let listed = result(rpc(&desk, "late", "1.0", "ListTasks", json!({ "status": state }))).await;
+        assert_eq!(listed["tasks"].as_array().map(Vec::len), Some(count), "{listed}");
+    }
+    let mut forged = message("forged");
+    forged["message"]["taskId"] = json!(run);
+    assert_eq!(refused(rpc(&desk, "late", "1.0", "SendMessage", forged)).await.0, -32004);
+
+    let mut stream = Events::of(rpc(&desk, "late", "1.0", "SubscribeToTask", json!({ "id": run }))).await;
+    let first = stream.next().await.expect("the task");
+    assert_eq!(first.data["result"]["task"]["status"]["state"], "TASK_STATE_WORKING");
+    let callback = sent["_leafmesh_callback_url"].as_str().expect("an address");
+    let body = json!({ "session_id": sent["_leafmesh_session_id"], "result": "done" });
+    ok(desk.client.post(callback).json(&body)).await;
+    let last = stream.all().await.pop().expect("an end");
+    assert_eq!(last.data["result"]["statusUpdate"]["status"]["state"], "TASK_STATE_COMPLETED");
+    assert!(result(get()).await["history"].is_null(), "nobody said anything");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_says_of_a_task_what_the_task_says() {
+    const FAILS: (&str, &str) = (
+        "fails/agent.yaml",
+        "manifest_version: 1\nagents:\n  fails:\n    state: {fields: [{name: messages, type: list}, {name: n, type: int, default: 0}]}\n    graph:\n      entry_point: count\n      nodes:\n        - {name: count, type: set_state, args: {values: {n: 1 / state.n}}}\n      edges: []\n",
+    );
+    let desk = Desk::with(&[ECHO, ASK, FAILS]).await;
+    for agent in ["echo", "ask", "fails"] {
+        let sent = desk.post(&format!("/a2a/{agent}/message:send"), message("x")).header("A2A-Version", "1.0");
+        sent.send().await.expect("a reply");
+        let listed = result(rpc(&desk, agent, "1.0", "ListTasks", json!({}))).await["tasks"][0].clone();
+        let get = json!({ "id": listed["id"], "historyLength": 0 });
+        let mut task = result(rpc(&desk, agent, "1.0", "GetTask", get)).await;
+        task.as_object_mut().expect("an object").remove("artifacts");
+        assert_eq!(listed, task, "{agent}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

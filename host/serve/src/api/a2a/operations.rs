@@ -198,7 +198,7 @@ impl Asked {
             return Err(A2aError::invalid(format!("`pageSize` has to be from 1 to {most}, and is {size}")));
         }
         let statuses = match &*wanted.status {
-            "" | "TASK_STATE_UNSPECIFIED" => RunStatus::ALL.to_vec(),
+            state if !task::is_state(state) => RunStatus::ALL.to_vec(),
             state => task::statuses(state).ok_or_else(|| {
                 let detail = format!("there is no state `{}` of tasks", shown(state));
                 A2aError::invalid(detail)
@@ -223,9 +223,16 @@ impl Asked {
             next = page.next;
             let shown =
                 Shown { history: Some(wanted.history_length.unwrap_or(0)), artifacts: wanted.include_artifacts };
+            let is_brief = shown.history == Some(0) && !shown.artifacts;
+            let is_wanted = |task: &Value| !task::is_state(&wanted.status) || task["status"]["state"] == wanted.status;
             for summary in page.runs {
                 let run = store.find(summary.id.as_str()).await?;
-                tasks.push(task(&run, &store.history(&run.id).await?.whole()?, shown));
+                let brief = task::brief(&run).filter(|_| is_brief);
+                let task = match brief {
+                    Some(task) => task,
+                    None => task(&run, &store.history(&run.id).await?.whole()?, shown),
+                };
+                tasks.extend(Some(task).filter(is_wanted));
             }
         }
         let total = count(&self.server, query).await?;

@@ -21,6 +21,7 @@ use crate::api::turn::{Came, Part};
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::store::StoreError;
+use crate::told_runs::Address;
 
 /// Addresses of a task.
 const MOST_OF_TASK: usize = 10;
@@ -151,7 +152,7 @@ pub(super) fn has_room(server: &Server, run: Option<&RunId>, config: &Config) ->
 pub(super) fn add(server: &Server, run: &RunId, config: Config, told: u64) -> Result<(), A2aError> {
     let kept = Kept { id: config.id.clone(), config: json!(config).to_string(), told };
     server.store().keep_push(run, &kept)?;
-    watch(server, run);
+    watch(server, run, &kept.id);
     Ok(())
 }
 
@@ -261,38 +262,44 @@ pub(crate) fn take_up(server: &Server) -> Result<(), StoreError> {
                     continue;
                 }
             };
-            watch(&server, &record.id);
+            match server.store().pushes_of(&record.id) {
+                Ok(addresses) => addresses.iter().for_each(|kept| watch(&server, &record.id, &kept.id)),
+                Err(error) => tracing::error!(target: "hotcell::serve", run, %error, "nobody is told of a task"),
+            }
         }
     });
     Ok(())
 }
 
-/// Tells the addresses of a run what becomes of it until it has ended, nobody wants to know any more, or the server closes; one task
-/// does that, whatever addresses come and go.
-fn watch(server: &Server, run: &RunId) {
-    if !server.told_runs().begin(run) {
+/// Tells an address of a run what becomes of it until it has ended, nobody wants to know any more, or the server closes. Each address has a
+/// task for that, whatever other addresses come and go, and however slow they are.
+fn watch(server: &Server, run: &RunId, id: &str) {
+    let address = (run.clone(), id.to_owned());
+    if !server.told_runs().begin(&address) {
         return;
     }
-    let (server, run) = (server.clone(), run.clone());
+    let server = server.clone();
     tokio::spawn(async move {
         let closing = server.closing().clone();
         let watching = async {
-            if let Err(problem) = tell_all(&server, &run).await {
-                tracing::error!(target: "hotcell::serve", %run, reason = problem.detail, "nobody is told of a task any more");
-                server.told_runs().end(&run);
+            if let Err(problem) = tell_on(&server, &address).await {
+                let (run, reason) = (&address.0, problem.detail);
+                tracing::error!(target: "hotcell::serve", %run, reason, "nobody is told of a task any more");
+                server.told_runs().end(&address);
             }
         };
         closing.run_until_cancelled(watching).await;
     });
 }
 
-async fn tell_all(server: &Server, run: &RunId) -> Result<(), Problem> {
+async fn tell_on(server: &Server, address: &Address) -> Result<(), Problem> {
+    let (run, id) = address;
     loop {
         server.runs().rest(run).await?;
         let record = match server.runs().find(run.as_str()).await {
             Err(problem) if problem.status == 404 => {
-                server.store().forget_push(run, None)?;
-                server.told_runs().end(run);
+                server.store().forget_push(run, Some(id))?;
+                server.told_runs().end(address);
                 return Ok(());
             }
             record => record?,
@@ -302,23 +309,24 @@ async fn tell_all(server: &Server, run: &RunId) -> Result<(), Problem> {
         let agent = server.agents().id_of(&record.header.source).unwrap_or_default();
         let (_, agent) = server.agents().find(&agent)?;
         let told = entries.len() as u64;
-        for kept in server.store().pushes_of(run)? {
+        if let Some(kept) = server.store().push_of(run, id)? {
             tell(server, &agent, &record, &entries, &kept).await;
-            server.store().told_push(run, &kept.id, told)?;
+            server.store().told_push(run, id, told)?;
         }
         let is_over = || -> Result<bool, StoreError> {
-            let left = server.store().pushes_of(run)?;
-            if record.status.is_final() && left.iter().all(|kept| kept.told >= told) {
-                server.store().forget_push(run, None)?;
-                return Ok(true);
+            match server.store().push_of(run, id)? {
+                Some(kept) if record.status.is_final() && kept.told >= told => {
+                    server.store().forget_push(run, Some(id))?;
+                    Ok(true)
+                }
+                left => Ok(left.is_none()),
             }
-            Ok(left.is_empty())
         };
-        if server.told_runs().end_if(run, is_over)? {
+        if server.told_runs().end_if(address, is_over)? {
             return Ok(());
         }
         match record.status {
-            // An address came meanwhile.
+            // It was given anew meanwhile.
             status if status.is_final() => {}
             // Somebody goes on with it, in this process or in another one.
             RunStatus::Interrupted => tokio::time::sleep(PAUSE).await,

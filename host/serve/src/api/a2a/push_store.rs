@@ -1,7 +1,7 @@
 //! Addresses that are told what becomes of tasks.
 
 use hotcell_runtime::RunId;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use crate::store::{Store, StoreError};
 
@@ -13,6 +13,11 @@ pub(super) struct Kept {
     pub(super) config: String,
     /// How many entries of the run it was told of
     pub(super) told: u64,
+}
+
+fn kept(row: &Row<'_>) -> rusqlite::Result<Kept> {
+    let told: i64 = row.get(2)?;
+    Ok(Kept { id: row.get(0)?, config: row.get(1)?, told: u64::try_from(told).unwrap_or(0) })
 }
 
 impl Store {
@@ -29,13 +34,19 @@ impl Store {
         })
     }
 
+    /// An address of a task.
+    pub(super) fn push_of(&self, run: &RunId, id: &str) -> Result<Option<Kept>, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached("SELECT id, config, told FROM a2a_push WHERE run = ?1 AND id = ?2")?
+                .query_row([run.as_str(), id], kept)
+                .optional()
+        })
+    }
+
     /// The addresses of a task, in the order in which they were given.
     pub(super) fn pushes_of(&self, run: &RunId) -> Result<Vec<Kept>, StoreError> {
         self.read(|connection| {
-            let kept = |row: &rusqlite::Row<'_>| {
-                let told: i64 = row.get(2)?;
-                Ok(Kept { id: row.get(0)?, config: row.get(1)?, told: u64::try_from(told).unwrap_or(0) })
-            };
             connection
                 .prepare_cached("SELECT id, config, told FROM a2a_push WHERE run = ?1 ORDER BY number")?
                 .query_map([run.as_str()], kept)?

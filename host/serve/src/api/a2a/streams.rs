@@ -2,7 +2,7 @@
 
 use axum::response::sse::Event;
 use axum::response::{IntoResponse, Response};
-use hotcell_runtime::{NumberedEntry, RunId, RunRecord};
+use hotcell_runtime::{NumberedEntry, RunId, RunRecord, RunStatus};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
@@ -11,7 +11,7 @@ use super::operations::Sent;
 use super::task::{self, Shown};
 use super::version::Version;
 use crate::api::stream::{Telling, sse};
-use crate::api::turn::{self, Part};
+use crate::api::turn::{self, Came, Part};
 use crate::leash::Leash;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -35,6 +35,12 @@ struct Updates {
 }
 
 impl Updates {
+    /// How far the last turn of the task has come.
+    async fn part(&self, run: &RunRecord) -> Result<Part, Problem> {
+        let entries = self.server.runs().store().history(&run.id).await?.whole()?;
+        Ok(Part::of(&entries, turn::last_turn(&entries)))
+    }
+
     fn event(&self, value: Value) -> Event {
         let value = self.version.written(value);
         let data = match &self.wrapped {
@@ -58,9 +64,13 @@ impl Telling for Updates {
         Vec::new()
     }
 
+    async fn waits(&mut self, run: &RunRecord) -> Result<bool, Problem> {
+        // For a time, or another system: what it waits for a person with is for whoever listens.
+        Ok(run.status == RunStatus::Waiting && self.part(run).await?.came == Came::Working)
+    }
+
     async fn end(&mut self, run: &RunRecord) -> Result<Vec<Event>, Problem> {
-        let entries = self.server.runs().store().history(&run.id).await?.whole()?;
-        let part = Part::of(&entries, turn::last_turn(&entries));
+        let part = self.part(run).await?;
         let updates = task::updates(run, &part);
         Ok(updates.into_iter().map(|update| self.event(update)).collect())
     }

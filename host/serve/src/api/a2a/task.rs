@@ -1,6 +1,6 @@
 //! Tasks, as version 1.0 writes them: runs, read from their entries.
 
-use hotcell_runtime::{Entry, Fact, RunRecord, RunStatus};
+use hotcell_runtime::{Entry, Fact, RunRecord, RunStatus, for_models};
 use serde_json::{Value, json};
 
 use crate::api::turn::{self, Came, Part};
@@ -39,16 +39,20 @@ pub(super) async fn read(server: &Server, run: &RunRecord, shown: Shown) -> Resu
 }
 
 /// A run with these entries as a task.
-pub(super) fn task(run: &RunRecord, entries: &[Entry], shown: Shown) -> Value {
+pub(super) fn task(run: &RunRecord, entries: &[Entry], wanted: Shown) -> Value {
     let part = Part::of(entries, turn::last_turn(entries));
-    let mut task = json!({ "id": run.id.as_str(), "contextId": context_of(run), "status": status(run, &part) });
-    if let (Some(artifact), true) = (artifact(run, &part), shown.artifacts) {
-        task["artifacts"] = json!([artifact]);
-    }
     let mut history = history(run, entries);
-    if let Some(most) = shown.history {
+    if let Some(most) = wanted.history {
         let left_out = history.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
         history.drain(..left_out);
+    }
+    shown(run, &part, history, wanted.artifacts)
+}
+
+fn shown(run: &RunRecord, part: &Part, history: Vec<Value>, artifacts: bool) -> Value {
+    let mut task = json!({ "id": run.id.as_str(), "contextId": context_of(run), "status": status(run, part) });
+    if let (Some(artifact), true) = (artifact(run, part), artifacts) {
+        task["artifacts"] = json!([artifact]);
     }
     if !history.is_empty() {
         task["history"] = history.into();
@@ -58,6 +62,21 @@ pub(super) fn task(run: &RunRecord, entries: &[Entry], shown: Shown) -> Value {
         task["metadata"] = Value::Object(metadata);
     }
     task
+}
+
+/// A run as a task, from what the index of the journal has of it: without history and artifacts. None for a run that waits, of which the
+/// index does not say for what.
+pub(super) fn brief(run: &RunRecord) -> Option<Value> {
+    let outcome = || run.outcome.clone().unwrap_or_default();
+    let came = match run.status {
+        RunStatus::Waiting => return None,
+        RunStatus::Running | RunStatus::Interrupted | RunStatus::Paused => Came::Working,
+        RunStatus::Completed => Came::Said(outcome()),
+        RunStatus::Failed | RunStatus::Stopped => Came::Failed(for_models(&outcome())),
+        RunStatus::Cancelled => Came::Cancelled,
+    };
+    let part = Part { came, until: 0, input_tokens: 0, output_tokens: 0 };
+    Some(shown(run, &part, Vec::new(), false))
 }
 
 /// The state of a task whose last turn came to this.
@@ -71,10 +90,18 @@ pub(super) fn state(came: &Came) -> &'static str {
     }
 }
 
-/// How a run stands whose task is in a state; empty if none does.
+/// Whether this says which state is wanted.
+pub(super) fn is_state(state: &str) -> bool {
+    !matches!(state, "" | "TASK_STATE_UNSPECIFIED")
+}
+
+/// How a run may stand whose task is in a state; empty if none does.
 pub(super) fn statuses(state: &str) -> Option<Vec<RunStatus>> {
     Some(match state {
-        "TASK_STATE_WORKING" => vec![RunStatus::Running, RunStatus::Interrupted, RunStatus::Paused],
+        // One that waits asks a person, or waits for something else: its entries say which.
+        "TASK_STATE_WORKING" => {
+            vec![RunStatus::Running, RunStatus::Interrupted, RunStatus::Paused, RunStatus::Waiting]
+        }
         "TASK_STATE_INPUT_REQUIRED" => vec![RunStatus::Waiting],
         "TASK_STATE_COMPLETED" => vec![RunStatus::Completed],
         "TASK_STATE_FAILED" => vec![RunStatus::Failed, RunStatus::Stopped],
@@ -92,7 +119,12 @@ pub(super) fn status(run: &RunRecord, part: &Part) -> Value {
         _ => None,
     };
     if let Some(text) = text {
-        status["message"] = message(run, &format!("{}-{}", run.id, part.until), "ROLE_AGENT", json!({ "text": text }));
+        // A task ends once, and asks at different entries.
+        let id = match part.came {
+            Came::Failed(_) => format!("{}-failed", run.id),
+            _ => format!("{}-{}", run.id, part.until),
+        };
+        status["message"] = message(run, &id, "ROLE_AGENT", json!({ "text": text }));
     }
     status
 }
@@ -137,7 +169,8 @@ fn history(run: &RunRecord, entries: &[Entry]) -> Vec<Value> {
         let Fact::Answered { number: question, text } = &entry.fact else { continue };
         let asked = entries.iter().find_map(|asked| match &asked.fact {
             Fact::Asked { number, question: asked_text } if number == question && asked.place == entry.place => {
-                Some(asked_text.text.clone())
+                // What another system answered was not said.
+                asked_text.callback().is_none().then(|| asked_text.text.clone())
             }
             _ => None,
         });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use hotcell_runtime::{Agent, PROMPT, RunStatus, open_questions};
+use hotcell_runtime::{Agent, PROMPT, RunStatus};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -220,7 +220,7 @@ async fn resume(
     let last = server.runs().store().last_of_thread(agent.source(), thread).await?;
     let last = last.filter(|last| last.status == RunStatus::Waiting);
     let last = last.ok_or_else(|| closed(format!("no run of thread `{}` waits for an answer", shown(thread))))?;
-    let open = open_questions(&server.runs().store().history(&last.id).await?.whole()?);
+    let open = turn::asked(&server.runs().store().history(&last.id).await?.whole()?);
     let mut questions = Vec::with_capacity(answers.len());
     for answer in answers {
         let id = answer.interrupt_id.strip_prefix(&format!("{}:", last.id)).unwrap_or_default();

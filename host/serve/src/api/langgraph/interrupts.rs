@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::api::turn;
 use crate::input::answer_text;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -34,7 +35,7 @@ impl Interrupt {
 /// What a run waits for.
 pub(super) async fn open(server: &Server, run: &RunRecord) -> Result<Vec<OpenQuestion>, Problem> {
     match run.status {
-        RunStatus::Waiting => server.runs().questions(&run.id).await,
+        RunStatus::Waiting => Ok(turn::asked(&server.runs().store().history(&run.id).await?.whole()?)),
         _ => Ok(Vec::new()),
     }
 }

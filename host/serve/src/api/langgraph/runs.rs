@@ -122,7 +122,7 @@ async fn resume(
         return Ok((Begun { run: last.id.clone(), live: hold.live.clone(), events: None }, 0));
     }
     let last = last.filter(|last| !last.status.is_final()).ok_or_else(closed)?;
-    let open = server.runs().questions(&last.id).await?;
+    let open = turn::asked(&server.runs().store().history(&last.id).await?.whole()?);
     if open.is_empty() {
         return Err(closed());
     }
@@ -142,8 +142,9 @@ pub(crate) fn values(result: RunResult) -> Object {
     if let Some(error) = error {
         values.insert("__error__".to_owned(), json!({ "error": run.standing, "message": error }));
     }
-    if !questions.is_empty() {
-        let open: Vec<Interrupt> = questions.iter().map(Interrupt::of).collect();
+    let asked = questions.iter().filter(|question| question.callback().is_none());
+    let open: Vec<Interrupt> = asked.map(Interrupt::of).collect();
+    if !open.is_empty() {
         values.insert("__interrupt__".to_owned(), json!(open));
     }
     values
