@@ -27,23 +27,30 @@ impl Runs {
     ) -> Result<OpenQuestion, Problem> {
         // Whoever follows the run does not take it for one that rests any more.
         let hold = self.in_hand.take(run);
-        let answered = match self.host.open_question(run.as_str(), question).await {
-            Ok((record, open)) => {
-                by.check(&open.question)?;
-                self.host.answer_open(&record, &open, text).await.map(|()| open)
-            }
-            Err(refused) => Err(refused),
+        // The request may have been carried out before its reply was lost. Then it answers nothing else that is open by now.
+        let before = match once::is_repeat() {
+            true => self.answered(run, question, text).await?,
+            false => None,
         };
-        let answered = match answered {
-            // The request may have been carried out before its reply was lost.
-            Err(refused) if once::is_repeat() => match self.answered(run, question, text).await? {
-                Some(answered) => answered,
-                None => return Err(refused.into()),
-            },
-            answered => answered?,
+        let answered = match before {
+            Some(answered) => {
+                by.check(&answered.question)?;
+                answered
+            }
+            None => {
+                let (record, open) = self.host.open_question(run.as_str(), question).await?;
+                by.check(&open.question)?;
+                self.host.answer_open(&record, &open, text).await?;
+                open
+            }
         };
         self.resume(hold);
         Ok(answered)
+    }
+
+    /// Whether a question of a run, or any of them, has this answer.
+    pub(crate) async fn was_answered(&self, run: &RunId, question: Option<&str>, text: &str) -> Result<bool, Problem> {
+        Ok(self.answered(run, question, text).await?.is_some())
     }
 
     /// The question that was answered so, the last one if several were.
@@ -54,12 +61,12 @@ impl Runs {
         let entries = self.store().history(run).await?.whole()?;
         let id = |entry: &Entry, number: u32| format!("{}:{number}", entry.place);
         let answered = entries.iter().rev().find_map(|entry| match &entry.fact {
-            Fact::Answered { number, text: given } if *given == kept => Some(id(entry, *number)),
+            Fact::Answered { number, text: given } if *given == kept => {
+                Some(id(entry, *number)).filter(|answered| question.is_none_or(|question| question == answered))
+            }
             _ => None,
         });
-        let Some(answered) = answered.filter(|answered| question.is_none_or(|question| question == answered)) else {
-            return Ok(None);
-        };
+        let Some(answered) = answered else { return Ok(None) };
         Ok(entries.iter().find_map(|entry| match &entry.fact {
             Fact::Asked { number, question } if id(entry, *number) == answered => {
                 let question = Question { id: answered.clone(), ..question.clone() };

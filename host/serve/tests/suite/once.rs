@@ -144,6 +144,44 @@ async fn an_answer_that_is_sealed_is_found_again_by_its_key() {
     assert_eq!(problem(other).await["status"], 409);
 }
 
+/// Asks one thing after the other.
+const TWICE: (&str, &str) = (
+    "twice/graph.yaml",
+    "name: twice\nstart: one\nnodes:\n  one: { type: input, question: One?, state_updates: { one: \"{{input}}\" }, next: two }\n  two: { type: input, question: Two?, state_updates: { two: \"{{input}}\" }, next: done }\n  done: { type: end, output: \"{{one}} {{two}}\" }\n",
+);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_given_again_is_no_answer_to_what_is_asked_since() {
+    let mut desk = Desk::with(&[TWICE]).await;
+    let run = desk.begin(json!({ "thread_id": "t", "if_not_exists": "create" })).await;
+    desk.stands(&run, "waiting").await;
+    let answers = format!("/runs/{run}/answers");
+    let answer = |desk: &Desk| with_key(desk.post(&answers, json!({ "answer": "yes" })), "k");
+    let body = json!({ "assistant_id": "twice", "command": { "resume": "yes" } });
+    let resume = |desk: &Desk| with_key(desk.post("/threads/t/runs/wait", body.clone()), "r");
+    let first = ok(answer(&desk)).await;
+    let asks = async |desk: &Desk| ok(desk.get("/inbox")).await["items"][0]["message"].clone();
+    while asks(&desk).await != "Two?" {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    desk.stop().await;
+    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
+    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
+    drop(file);
+    let mut desk = desk.again().await;
+    assert_eq!(ok(answer(&desk)).await, first);
+    assert_eq!(asks(&desk).await, "Two?");
+    // The same by a thread, which names no question.
+    assert_eq!(ok(resume(&desk)).await["__output__"], "yes yes");
+    desk.stop().await;
+    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
+    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
+    drop(file);
+    let desk = desk.again().await;
+    assert_eq!(ok(resume(&desk)).await["__output__"], "yes yes");
+    assert_eq!(desk.kinds(&run).await.iter().filter(|kind| kind.starts_with("answered")).count(), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_did_nothing_may_be_tried_again_and_what_is_no_key_is_refused() {
     let desk = Desk::with(&[ECHO]).await;

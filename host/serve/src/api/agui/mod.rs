@@ -7,7 +7,7 @@ use std::sync::Arc;
 use axum::Extension;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use hotcell_runtime::{Agent, PROMPT, RunStatus};
+use hotcell_runtime::{Agent, PROMPT, RunRecord, RunStatus};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -24,6 +24,8 @@ use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::input::{answer_text, content_text};
 use crate::leash::Leash;
+use crate::live::Begun;
+use crate::once;
 use crate::problem::{Problem, shown};
 use crate::runs::IfBusy;
 use crate::state::Server;
@@ -81,6 +83,13 @@ struct Resume {
     #[serde(rename = "metadata")]
     #[schema(value_type = Option<Object>)]
     _metadata: Option<Object>,
+}
+
+impl Resume {
+    /// The question of a run that it is about.
+    fn question_of(&self, run: &RunRecord) -> Option<&str> {
+        self.interrupt_id.strip_prefix(run.id.as_str())?.strip_prefix(':')
+    }
 }
 
 /// What is done about an interrupt.
@@ -208,6 +217,22 @@ async fn begin(server: &Server, agent: &Arc<Agent>, wanted: &Input) -> Result<St
     Ok(Started { begun, after: 0 })
 }
 
+/// The run that a request has answered already which is made again. A stream is not kept for that, so it is made again from the run.
+async fn resumed(server: &Server, last: &RunRecord, answers: &[Resume]) -> Result<Option<Started>, Problem> {
+    for answer in answers {
+        let Some(question) = answer.question_of(last).filter(|_| answer.status == ResumeStatus::Resolved) else {
+            return Ok(None);
+        };
+        if !server.runs().was_answered(&last.id, Some(question), &answer_text(answer.payload.clone())?).await? {
+            return Ok(None);
+        }
+    }
+    let entries = server.runs().store().history(&last.id).await?.whole()?;
+    let hold = server.runs().hold(&last.id);
+    let begun = Begun { run: last.id.clone(), live: hold.live.clone(), events: None };
+    Ok(Some(Started { begun, after: turn::last_turn(&entries) }))
+}
+
 /// Answers what the last run of a thread asks.
 async fn resume(
     server: &Server,
@@ -218,12 +243,17 @@ async fn resume(
 ) -> Result<Started, Problem> {
     let closed = |detail: String| Problem::conflict(detail).kind("question-closed", "The question takes no answer");
     let last = server.runs().store().last_of_thread(agent.source(), thread).await?;
+    if let Some(last) = last.as_ref().filter(|_| once::is_repeat())
+        && let Some(started) = resumed(server, last, answers).await?
+    {
+        return Ok(started);
+    }
     let last = last.filter(|last| last.status == RunStatus::Waiting);
     let last = last.ok_or_else(|| closed(format!("no run of thread `{}` waits for an answer", shown(thread))))?;
     let open = turn::asked(&server.runs().store().history(&last.id).await?.whole()?);
     let mut questions = Vec::with_capacity(answers.len());
     for answer in answers {
-        let id = answer.interrupt_id.strip_prefix(&format!("{}:", last.id)).unwrap_or_default();
+        let id = answer.question_of(&last).unwrap_or_default();
         if !open.iter().any(|open| open.question.id == id) {
             return Err(closed(format!("there is no open interrupt `{}`", shown(&answer.interrupt_id))));
         }
@@ -240,7 +270,7 @@ async fn resume(
             let after = server.runs().store().history(&last.id).await?.entries.len() as u64;
             let events = Some(hold.live.events());
             server.runs().cancel(&last.id).await?;
-            let begun = crate::live::Begun { run: last.id.clone(), live: hold.live.clone(), events };
+            let begun = Begun { run: last.id.clone(), live: hold.live.clone(), events };
             Ok(Started { begun, after })
         }
         count if count == answers.len() => {

@@ -22,6 +22,7 @@ use crate::api::params::{Query, bad};
 use crate::api::runs::{self, OnDisconnect, RunCreate};
 use crate::api::stream::{Seen, follow, seen, sse};
 use crate::api::turn;
+use crate::input::answer_text;
 use crate::leash::Leash;
 use crate::live::Begun;
 use crate::once;
@@ -101,6 +102,20 @@ pub(crate) async fn begin(
     Ok(Started { begun, after, modes, on_disconnect })
 }
 
+/// Whether a run was answered like this before.
+async fn was_resumed(server: &Server, run: &RunRecord, answer: &Value) -> Result<bool, Problem> {
+    if let Value::Object(by_id) = answer {
+        let mut any = false;
+        for (question, answer) in by_id {
+            any |= server.runs().was_answered(&run.id, Some(question.as_str()), &answer_text(answer.clone())?).await?;
+        }
+        if any {
+            return Ok(true);
+        }
+    }
+    server.runs().was_answered(&run.id, None, &answer_text(answer.clone())?).await
+}
+
 /// Answers what the last run of a thread waits for: it goes on.
 async fn resume(
     server: &Server,
@@ -116,8 +131,10 @@ async fn resume(
     };
     let (_, agent) = server.agents().find(assistant)?;
     let last = server.runs().store().last_of_thread(agent.source(), thread).await?;
-    // A request that is made again has answered it already.
-    if let Some(last) = last.as_ref().filter(|last| once::is_repeat() && last.status != RunStatus::Waiting) {
+    // A request that is made again may have answered it already. Then it answers nothing else that the run asks by now.
+    if let Some(last) = last.as_ref().filter(|_| once::is_repeat())
+        && (last.status != RunStatus::Waiting || was_resumed(server, last, &answer).await?)
+    {
         let hold = server.runs().hold(&last.id);
         return Ok((Begun { run: last.id.clone(), live: hold.live.clone(), events: None }, 0));
     }
