@@ -24,6 +24,7 @@ use crate::access::Asker;
 use crate::answerer::Answerer;
 use crate::api::extract;
 use crate::api::params::Query;
+use crate::once;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
 use crate::view::time;
@@ -219,16 +220,21 @@ async fn reply(
     extract::Json(data): extract::Json<Map<String, Value>>,
 ) -> Result<Response, Refused> {
     let mesh = &server.meshes().only()?;
-    let (run, _) = of_request_id(&id).ok_or_else(|| no_request(&id))?;
+    let (run, question) = of_request_id(&id).ok_or_else(|| no_request(&id))?;
     let session = server.store().run_of_mesh(&run)?.map(|(session, _)| session);
     let session = session.filter(|session| session.key.tenant == tenant.0).ok_or_else(|| no_request(&id))?;
     let _session = mesh.doing.sessions.lock(&session.key).await;
+    let body = json!({ "status": "resumed", "session_id": session.key.id, "request_id": id });
+    // The request may have been carried out before its reply was lost.
+    let text = Value::Object(data.clone()).to_string();
+    if once::is_repeat() && server.runs().was_answered(&run, Some(question), &text).await? {
+        return Ok(documented(StatusCode::OK, body));
+    }
     let asks = standing(&server, &session).await?.asks;
     let ask = of_id(&server, &session, &asks, &id).await?;
     // A key counts as much as a signature.
     let by = Answerer::of(&caller);
     let given = Answer { data, by, is_signed: true, may_be_unsigned: true, bearer: None };
     answer(&server, mesh, &session.key, &ask, given).await?;
-    let body = json!({ "status": "resumed", "session_id": session.key.id, "request_id": id });
     Ok(documented(StatusCode::OK, body))
 }

@@ -4,6 +4,7 @@ use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 
 use crate::desk::{ASK, Desk, ECHO, SLOW, ok, problem};
+use crate::mesh::MESH;
 
 fn with_key(request: RequestBuilder, key: &str) -> RequestBuilder {
     request.header("Idempotency-Key", key)
@@ -13,6 +14,12 @@ async fn body(response: Response) -> (u16, bool, Value) {
     let (status, replayed) = (response.status().as_u16(), response.headers().contains_key("idempotency-replayed"));
     let text = response.text().await.expect("text");
     (status, replayed, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}")))
+}
+
+/// As if the server had been killed before it could say what came of the requests.
+fn lose_replies(desk: &Desk) {
+    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
+    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
 }
 
 async fn runs(desk: &Desk) -> usize {
@@ -100,10 +107,7 @@ async fn a_key_is_found_by_what_was_begun_where_nobody_could_keep_the_reply() {
     let answered = ok(with_key(desk.post(&answers, answer.clone()), "answer")).await;
     desk.stands(&waiting, "completed").await;
     desk.stop().await;
-    // As if the server had been killed before it could say what came of the requests.
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
-    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
-    drop(file);
+    lose_replies(&desk);
     let desk = desk.again().await;
     let again = ok(with_key(desk.post("/runs", input), "run")).await;
     assert_eq!(again["run_id"], run["run_id"]);
@@ -133,9 +137,7 @@ async fn an_answer_that_is_sealed_is_found_again_by_its_key() {
     let answered = ok(answer(&desk)).await;
     desk.stands(&run, "completed").await;
     desk.stop().await;
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
-    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
-    drop(file);
+    lose_replies(&desk);
     let desk = desk.again().await;
     let entries = ok(desk.get(&format!("/runs/{run}/entries"))).await.to_string();
     assert!(entries.contains(r#""answer":"<REDACTED:"#), "it is not sealed: {entries}");
@@ -165,21 +167,34 @@ async fn an_answer_that_is_given_again_is_no_answer_to_what_is_asked_since() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     desk.stop().await;
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
-    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
-    drop(file);
+    lose_replies(&desk);
     let mut desk = desk.again().await;
     assert_eq!(ok(answer(&desk)).await, first);
     assert_eq!(asks(&desk).await, "Two?");
     // The same by a thread, which names no question.
     assert_eq!(ok(resume(&desk)).await["__output__"], "yes yes");
     desk.stop().await;
-    let file = rusqlite::Connection::open(desk.folder().join("runs.serve.db")).unwrap();
-    file.execute("UPDATE replies SET status = NULL, headers = NULL, body = NULL", []).unwrap();
-    drop(file);
+    lose_replies(&desk);
     let desk = desk.again().await;
     assert_eq!(ok(resume(&desk)).await["__output__"], "yes yes");
     assert_eq!(desk.kinds(&run).await.iter().filter(|kind| kind.starts_with("answered")).count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_to_a_mesh_is_found_again_by_its_key() {
+    let mut desk = Desk::with(&[MESH]).await;
+    desk.model.answers(10);
+    let call = json!({ "entry_point": "story", "data": {}, "session_id": "s" });
+    assert_eq!(ok(desk.post("/api/mesh/request", call)).await["status"], "waiting_human");
+    let asked = ok(desk.get("/api/sessions/hitl")).await["sessions"][0]["requests"][0]["request_id"].clone();
+    let path = format!("/api/sessions/hitl/{}/reply", asked.as_str().expect("an id"));
+    let reply = |desk: &Desk, key: &str| with_key(desk.post(&path, json!({ "decision": "no" })), key);
+    let replied = ok(reply(&desk, "k")).await;
+    desk.stop().await;
+    lose_replies(&desk);
+    let desk = desk.again().await;
+    assert_eq!(ok(reply(&desk, "k")).await, replied);
+    assert_eq!(problem(reply(&desk, "other")).await["status"], 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -231,6 +231,8 @@ async fn so_much_is_kept_and_no_more() {
     let tasks = json!({ "jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {} });
     let listed = ok(premises.post("/a2a/says", &acme, tasks).header("A2A-Version", "1.0")).await;
     assert_eq!(listed["result"]["tasks"], json!([]), "{listed}");
+    let answer = premises.post("/api/sessions/hitl/nobody/reply", &acme, json!({}));
+    assert_eq!(problem(answer).await["status"], 404, "answers are taken");
     let chat = json!({ "model": "says", "messages": [{ "role": "user", "content": "x" }] });
     let refused = premises.post("/v1/chat/completions", &acme, chat).send().await.expect("a reply");
     assert_eq!(refused.status(), 507);
