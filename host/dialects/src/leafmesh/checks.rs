@@ -156,7 +156,7 @@ impl<'c> Checks<'c, '_, '_> {
                 "a human agent that is asked by a function"
             }
             Body::Llm(_) | Body::External(_) | Body::Programmatic { .. } => {
-                if functions::of_agent(&agent.name, self.reading.surroundings).is_ok() {
+                if functions::of_agent(&agent.name, &self.mesh.code, self.reading.surroundings).is_ok() {
                     return;
                 }
                 "the agent"
@@ -164,13 +164,13 @@ impl<'c> Checks<'c, '_, '_> {
             Body::Human(_) => return,
         };
         let is_person = matches!(agent.body, Body::Human(_));
-        let (problem, help) = match functions::of_agent(&agent.name, self.reading.surroundings) {
+        let (problem, help) = match functions::of_agent(&agent.name, &self.mesh.code, self.reading.surroundings) {
             Ok(Some(Function::Tool | Function::Code { .. })) => return,
             Ok(None) => (
                 format!("there is no function `{}`, which {what} is", agent.name),
                 match is_person {
-                    false => functions::places(&agent.name),
-                    true => functions::handler_places(&agent.name),
+                    false => functions::places(&agent.name, &self.mesh.code),
+                    true => functions::handler_places(&agent.name, &self.mesh.code),
                 },
             ),
             Err(reason) => (

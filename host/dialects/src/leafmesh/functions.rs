@@ -1,7 +1,7 @@
 //! The functions that work for agents, and the tools of models: what others install, and the code of the project.
 //!
-//! A project has the function of an agent in a file that is named for it, below `agency` or beside the configuration, and tools
-//! for everybody in `agency/tools.py`. What decorators of such a function prepare and shape stands beside it under names of its own.
+//! A project has the function of an agent in a file that is named for it, below `agency` (or where `auto_discover` says) or beside
+//! the configuration, and tools for everybody in `agency/tools.py`. What decorators of such a function prepare and shape stands beside it under names of its own.
 
 use std::sync::Arc;
 
@@ -27,30 +27,66 @@ pub(super) enum Function {
     },
 }
 
-/// The modules that may have the function of an agent, the first to look at first.
-fn modules(agent: &str) -> [String; 3] {
-    [format!("agency.{agent}"), format!("agency.{agent}_agent"), agent.to_owned()]
+/// Where the functions of agents are (`auto_discover`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CodeFolder {
+    /// The package, as it is imported; empty for the folder of the configuration
+    pub(super) package: String,
+    /// How the names of its modules begin and end
+    pub(super) names: (String, String),
+}
+
+impl Default for CodeFolder {
+    fn default() -> Self {
+        CodeFolder { package: "agency".to_owned(), names: (String::new(), String::new()) }
+    }
+}
+
+impl CodeFolder {
+    /// The modules that may have the function of an agent, the first to look at first.
+    fn modules(&self, agent: &str) -> Vec<String> {
+        let (begin, end) = (self.names.0.as_str(), self.names.1.as_str());
+        let fits =
+            |name: &String| name.len() >= begin.len() + end.len() && name.starts_with(begin) && name.ends_with(end);
+        let within = |name: String| match self.package.is_empty() {
+            true => name,
+            false => format!("{}.{name}", self.package),
+        };
+        let named = [agent.to_owned(), format!("{agent}_agent")].into_iter().filter(fits).map(within);
+        // Beside the configuration there is the file with the name of the agent, too.
+        named.chain([agent.to_owned()]).collect()
+    }
+
+    /// The file in which the function of an agent would be.
+    fn file(&self, agent: &str) -> String {
+        let module = self.modules(agent).into_iter().next().unwrap_or_default();
+        format!("{}.py", module.replace('.', "/"))
+    }
 }
 
 /// What works for an agent of this name; nothing if there is none. The error is why it cannot be used.
-pub(super) fn of_agent(agent: &str, surroundings: &dyn Surroundings) -> Result<Option<Function>, String> {
+pub(super) fn of_agent(
+    agent: &str,
+    folder: &CodeFolder,
+    surroundings: &dyn Surroundings,
+) -> Result<Option<Function>, String> {
     match surroundings.tool(agent) {
         ToolState::Usable => return Ok(Some(Function::Tool)),
         ToolState::Unusable(reason) => return Err(reason),
         ToolState::Missing => {}
     }
-    let Some((module, name)) = code(agent, surroundings)? else { return Ok(None) };
+    let Some((module, name)) = code(agent, folder, surroundings)? else { return Ok(None) };
     let prepares = in_module(&module, &format!("{agent}__pre_compose"), surroundings)?;
     Ok(Some(Function::Code { name, prepares }))
 }
 
 /// The module with the function of an agent, if code of the project works for it.
-pub(super) fn module(agent: &str, surroundings: &dyn Surroundings) -> Option<String> {
+pub(super) fn module(agent: &str, folder: &CodeFolder, surroundings: &dyn Surroundings) -> Option<String> {
     if surroundings.tool(agent) != ToolState::Missing {
         return None;
     }
     // One that cannot be used is told where its agent is looked at.
-    code(agent, surroundings).ok().flatten().map(|(module, _)| module)
+    code(agent, folder, surroundings).ok().flatten().map(|(module, _)| module)
 }
 
 /// What shapes that which an agent gives for another one, if its module has something for that.
@@ -59,8 +95,8 @@ pub(super) fn shaper(module: &str, agent: &str, target: &str, surroundings: &dyn
 }
 
 /// The function of an agent in the code of the project, after its module.
-fn code(agent: &str, surroundings: &dyn Surroundings) -> Result<Option<(String, String)>, String> {
-    for module in modules(agent) {
+fn code(agent: &str, folder: &CodeFolder, surroundings: &dyn Surroundings) -> Result<Option<(String, String)>, String> {
+    for module in folder.modules(agent) {
         if let Some(name) = in_module(&module, agent, surroundings)? {
             return Ok(Some((module, name)));
         }
@@ -77,18 +113,18 @@ fn in_module(module: &str, function: &str, surroundings: &dyn Surroundings) -> R
 }
 
 /// Where the function of an agent would be, in words.
-pub(super) fn places(agent: &str) -> String {
+pub(super) fn places(agent: &str, folder: &CodeFolder) -> String {
     format!(
-        "write it as `def {agent}(llm_response, input_data, context)` into `agency/{agent}.py`, or install a plugin that exports a \
-         tool `{agent}`"
+        "write it as `def {agent}(llm_response, input_data, context)` into `{}`, or install a plugin that exports a tool `{agent}`",
+        folder.file(agent)
     )
 }
 
 /// Where the function that answers for a person would be, in words.
-pub(super) fn handler_places(agent: &str) -> String {
+pub(super) fn handler_places(agent: &str, folder: &CodeFolder) -> String {
     format!(
-        "write it as `def {agent}(context, session_id, timeout)` into `agency/{agent}.py`, or install a plugin that exports a tool \
-         `{agent}`"
+        "write it as `def {agent}(context, session_id, timeout)` into `{}`, or install a plugin that exports a tool `{agent}`",
+        folder.file(agent)
     )
 }
 

@@ -330,7 +330,13 @@ fn working(
         ..Node::new(
             id,
             agent.body.agent_type().word(),
-            lower_agent::action(agent, shapers, given, ANSWER, World { surroundings, providers: &mesh.providers }),
+            lower_agent::action(
+                agent,
+                shapers,
+                given,
+                ANSWER,
+                World { surroundings, providers: &mesh.providers, code: &mesh.code },
+            ),
             Next::Open(edges),
             &agent.span,
         )
@@ -353,7 +359,7 @@ impl<'m> Answers<'m> {
         let agents: HashMap<&str, &Agent> = mesh.agents.iter().map(|agent| (&*agent.name, agent)).collect();
         let mut answers = Answers { callers: HashMap::new(), hearing: HashSet::new(), shapers: HashMap::new() };
         for caller in &mesh.agents {
-            let Some(module) = functions::module(&caller.name, surroundings) else { continue };
+            let Some(module) = functions::module(&caller.name, &mesh.code, surroundings) else { continue };
             let targets: BTreeSet<&'m str> = caller.edges.iter().map(|edge| &*edge.target.value).collect();
             for target in targets {
                 let shaper = functions::shaper(&module, &caller.name, target, surroundings);

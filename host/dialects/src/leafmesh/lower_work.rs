@@ -60,34 +60,35 @@ impl Onward {
 
 /// The steps of an agent; the error is why it cannot work.
 pub(super) fn work(agent: &Agent, world: World<'_>) -> Result<Vec<Work>, String> {
-    let surroundings = world.surroundings;
     match &agent.body {
-        Body::Programmatic { integration: Some(connector) } => connected(agent, connector, surroundings),
-        Body::External(Some(connector)) if !connector.is_function() => connected(agent, connector, surroundings),
+        Body::Programmatic { integration: Some(connector) } => connected(agent, connector, world),
+        Body::External(Some(connector)) if !connector.is_function() => connected(agent, connector, world),
         Body::Programmatic { .. } | Body::External(_) => {
-            let function = functions::of_agent(&agent.name, surroundings)?
-                .ok_or_else(|| format!("there is no function `{}`: {}", agent.name, functions::places(&agent.name)))?;
+            let places = || functions::places(&agent.name, world.code);
+            let function = functions::of_agent(&agent.name, world.code, world.surroundings)?
+                .ok_or_else(|| format!("there is no function `{}`: {}", agent.name, places()))?;
             let none = Expression::Value(Value::Null);
             Ok(prepare(&function).into_iter().chain([works(agent, &function, key(INPUT), none)]).collect())
         }
         Body::Llm(llm) => {
             let asks = model(agent, llm, world);
-            followed(agent, asks, surroundings)
+            followed(agent, asks, world)
         }
         Body::Human(human) => Ok(person(agent, human, world)),
     }
 }
 
 /// Has another system work; a function with the name of the agent makes of the result what it likes.
-fn connected(agent: &Agent, connector: &Connector, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
-    let action = lower_connector::action(agent, connector, surroundings)?;
+fn connected(agent: &Agent, connector: &Connector, world: World<'_>) -> Result<Vec<Work>, String> {
+    let action = lower_connector::action(agent, connector, world.surroundings)?;
     let given = composed(Composed::ObjectOf(key(ANSWER), lower_connector::TEXT.into()));
-    followed(agent, step("connector", action, given), surroundings)
+    followed(agent, step("connector", action, given), world)
 }
 
 /// The steps of an agent that asks a model or another system: what it hears is what it gives, or its function makes that of it.
-fn followed(agent: &Agent, mut asks: Work, surroundings: &dyn Surroundings) -> Result<Vec<Work>, String> {
-    let Some(function) = functions::of_agent(&agent.name, surroundings)? else { return Ok(vec![asks]) };
+fn followed(agent: &Agent, mut asks: Work, world: World<'_>) -> Result<Vec<Work>, String> {
+    let function = functions::of_agent(&agent.name, world.code, world.surroundings)?;
+    let Some(function) = function else { return Ok(vec![asks]) };
     let mut prepares = prepare(&function);
     if let Some(prepares) = &mut prepares {
         prepares.next = Some(Onward::To(asks.name));
@@ -148,7 +149,7 @@ fn step(name: &'static str, action: Action, gives: Expression) -> Work {
 }
 
 /// Asks a model with the prompt, its parts, and the input as what a user says.
-fn model(agent: &Agent, llm: &Llm, World { surroundings, providers }: World<'_>) -> Work {
+fn model(agent: &Agent, llm: &Llm, World { surroundings, providers, .. }: World<'_>) -> Work {
     let settings = |model: &str| ModelSettings {
         model: Some(model.to_owned()),
         temperature: Some(llm.temperature),
@@ -226,7 +227,7 @@ fn with_tools(llm: &Llm, agent: &str, surroundings: &dyn Surroundings) -> AgentL
 }
 
 /// Asks a person; a person who speaks first has said it already.
-fn person(agent: &Agent, human: &Human, World { surroundings, providers }: World<'_>) -> Vec<Work> {
+fn person(agent: &Agent, human: &Human, world: World<'_>) -> Vec<Work> {
     let from = || entry(key(INPUT), FROM_AGENT);
     let is_first = Expression::Is(Box::new(from()), Value::from(""));
     let own = ["session_id", FROM_AGENT, UPSTREAM].map(Key::from);
@@ -244,7 +245,7 @@ fn person(agent: &Agent, human: &Human, World { surroundings, providers }: World
     let heard = composed(Composed::ObjectOf(key(ANSWER), MESSAGE.into()));
     let is_function = matches!(human.interface, Interface::Api | Interface::Custom);
     let answers = match is_function {
-        true => handler(agent, human, surroundings).map(Some),
+        true => handler(agent, human, world).map(Some),
         false => Ok(None),
     };
     let action = match answers {
@@ -262,7 +263,7 @@ fn person(agent: &Agent, human: &Human, World { surroundings, providers }: World
         Err(reason) => Action::Fail(reason),
     };
     let mut waits = step("wait", action, answer(agent, heard, from(), false));
-    let Some(understood) = intent::step(agent, human, providers) else { return vec![begin, first, show, waits] };
+    let Some(understood) = intent::step(agent, human, world.providers) else { return vec![begin, first, show, waits] };
     let mut first = first;
     first.next = Some(Onward::To(intent::STEP));
     waits.next = Some(Onward::To(intent::STEP));
@@ -271,11 +272,10 @@ fn person(agent: &Agent, human: &Human, World { surroundings, providers }: World
 
 /// The function that answers for a person, with what it is given: a tool is given the input, code the context, the session and the
 /// time that it has, in seconds.
-fn handler(agent: &Agent, human: &Human, surroundings: &dyn Surroundings) -> Result<(String, Expression), String> {
-    let function = functions::of_agent(&agent.name, surroundings)?;
-    match function
-        .ok_or_else(|| format!("there is no function `{}`: {}", agent.name, functions::handler_places(&agent.name)))?
-    {
+fn handler(agent: &Agent, human: &Human, world: World<'_>) -> Result<(String, Expression), String> {
+    let places = || functions::handler_places(&agent.name, world.code);
+    let function = functions::of_agent(&agent.name, world.code, world.surroundings)?;
+    match function.ok_or_else(|| format!("there is no function `{}`: {}", agent.name, places()))? {
         Function::Tool => Ok((agent.name.to_string(), key(INPUT))),
         Function::Code { name, .. } => {
             let seconds = Expression::Value(Value::from(i64::try_from(human.timeout.as_secs()).unwrap_or(i64::MAX)));

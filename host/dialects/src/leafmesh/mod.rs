@@ -29,6 +29,7 @@ mod read_human;
 mod read_llm;
 mod read_manager;
 mod read_memory;
+mod read_operation;
 mod reading;
 mod schema;
 pub mod scoring;
@@ -57,7 +58,7 @@ pub use settings::{
     MeshSettings, WakeUp, WebhookLimits, WebhookSettings,
 };
 pub use wait::renamed_in_wait;
-pub use watching::{EscalationTarget, Evolution, LearningSettings, ManagerSettings, Scenario};
+pub use watching::{EscalationTarget, Evolution, Healing, LearningSettings, ManagerSettings, Scenario};
 
 /// What a file gives.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use hotcell_graph::{Key, closest};
 use super::reading::{LONGEST, Reading};
 use super::schema::{Condition, EntryPoint, Mesh, Structure};
 use super::shapes::{Declared, Shape};
-use super::{read_agent, read_blocks, read_evolution, read_manager};
+use super::{read_agent, read_blocks, read_evolution, read_manager, read_operation};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Fields, Kind, Node, Owner, SourceText};
 
@@ -23,8 +23,6 @@ const MAX_CHAIN_EVENTS: u32 = 50;
 /// The entry point of a mesh that names none, if it has an agent of that name.
 const DEFAULT_ENTRY: &str = "default_entry";
 const DEFAULT_TARGET: &str = "summarizer";
-/// Blocks that say how the documented system is operated, which is for the operator to say here.
-const OF_OPERATORS: [&str; 4] = ["kanban", "runtime", "connectors", "auto_discover"];
 /// The types of data structures.
 const STRUCTURE_TYPES: [&str; 5] = ["object", "string", "number", "boolean", "list"];
 
@@ -47,7 +45,9 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
         let enabled = manager.value.get("enabled").map(|enabled| &enabled.value.kind);
         matches!(manager.value.kind, Kind::Map(_)) && enabled != Some(&Kind::Bool(false))
     });
+    reading.brokers = read_operation::brokers(reading, &mut fields);
     let reading = &*reading;
+    mesh.code = read_operation::code_folder(reading, &mut fields);
     read_blocks::storage(reading, &mut fields, &mut mesh);
     mesh.cors_origins = read_blocks::api(reading, &mut fields);
     read_blocks::mesh(reading, &mut fields, &mut mesh);
@@ -57,13 +57,8 @@ pub(super) fn mesh<'d>(reading: &mut Reading<'_, 'd>) -> Option<Mesh> {
     entry_points(reading, &mut fields, &mut mesh);
     read_manager::agents_of_entry_points(&mut mesh);
     read_evolution::evolution(reading, &mut fields, &mut mesh);
-    for name in OF_OPERATORS {
-        fields.map(name, Optional);
-    }
-    for name in ["evolution_api", "self_healing", "brokers"] {
-        fields.map(name, Optional);
-        reading.not_yet(&mut fields, name);
-    }
+    mesh.healing = read_operation::healing(reading, &mut fields);
+    read_operation::of_operators(reading, &mut fields);
     fields.finish(|name| match name {
         "skills" => Some("skills belong to agents: write `skills` there".to_owned()),
         _ => None,

@@ -11,7 +11,7 @@ use super::schema::{Agent, AgentType, Body, Communication, Edge, WaitFor};
 use super::settings::{BudgetSettings, WakeUp};
 use super::shapes::Declared;
 use super::wait::Wait;
-use super::{read, read_connector, read_human, read_llm, read_memory};
+use super::{read, read_connector, read_human, read_llm, read_memory, read_operation};
 use crate::document::Need::{Optional, Required};
 use crate::document::{Entry, Fields, Kind, Node, Owner, SourceText};
 
@@ -79,8 +79,7 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
     let knowledge = read_memory::knowledge(reading, &mut fields);
     let history = history(reading, &mut fields, agent_type);
     let overrides = overrides(reading, &mut fields);
-    fields.list("listen_events", Optional);
-    reading.not_yet(&mut fields, "listen_events");
+    read_operation::listeners(reading, &mut fields);
     fields.ignore("is_human_powered");
     dead_fields(reading, &mut fields, &entry.value);
     let body = match agent_type {

@@ -104,10 +104,14 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
     if let Some(most) = of_one.between("max_chain_events", 1, u32::MAX) {
         mesh.max_chain_events = most;
     }
-    of_one.between("chain_context_depth", 0, u32::MAX);
+    let depth = of_one.between("chain_context_depth", 0, u32::MAX);
     of_one.between("chain_context_max_chars", 0, u32::MAX);
-    reading.not_yet(&mut of_one, "chain_context_depth");
-    of_one.flag("reply_stream", Optional);
+    if depth.is_some_and(|depth| depth > 0) {
+        reading.not_yet(&mut of_one, "chain_context_depth");
+    }
+    if of_one.flag("reply_stream", Optional).is_some_and(|flag| flag.value) {
+        reading.no_effect(&mut of_one, "reply_stream", "replies are streamed to whoever asks at `/api/mesh/stream`");
+    }
     if let Some(mut bedrock) = reading.block(&mut of_one, "bedrock") {
         bedrock.text("region", Optional);
         bedrock.text("profile", Optional);

@@ -21,6 +21,8 @@ pub(super) struct Reading<'r, 'd> {
     pub(super) surroundings: &'r dyn Surroundings,
     /// The names of the data structures
     pub(super) structures: Vec<Key>,
+    /// The names of the message brokers
+    pub(super) brokers: Vec<Key>,
     pub(super) is_production: bool,
     /// Whether there is a manager, and it is on
     pub(super) has_manager: bool,
@@ -33,6 +35,7 @@ impl<'r, 'd> Reading<'r, 'd> {
             reader,
             surroundings,
             structures: Vec::new(),
+            brokers: Vec::new(),
             is_production: false,
             has_manager: false,
             later: RefCell::default(),

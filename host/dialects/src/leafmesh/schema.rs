@@ -7,12 +7,13 @@ use hotcell_graph::ir::{CallLimits, Pattern, ToolChoice};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::{Key, Object, Value};
 
+use super::functions::CodeFolder;
 use super::mcp::McpServer;
 use super::settings::{BudgetSettings, ChannelSettings, Hidden, WakeUp, WebhookLimits, WebhookSettings};
 use super::shapes::{Field, Shape, Structured, with_fields};
 use super::thoughts::Thoughts;
 use super::wait::Wait;
-use super::watching::{Evolution, ManagerSettings, Scenario};
+use super::watching::{Evolution, Healing, ManagerSettings, Scenario};
 use crate::document::SourceText;
 use crate::surroundings::Surroundings;
 
@@ -34,6 +35,9 @@ pub(super) struct Mesh {
     pub(super) scenarios: Vec<Scenario>,
     pub(super) evolution: Evolution,
     pub(super) providers: Providers,
+    pub(super) code: CodeFolder,
+    /// What is watched of its agents, if anything is
+    pub(super) healing: Option<Healing>,
     /// Names of entry points in places that are checked when all of them are known
     pub(super) named_entries: Vec<SourceText>,
 }
@@ -59,6 +63,7 @@ pub(super) struct LocalServer {
 pub(super) struct World<'a> {
     pub(super) surroundings: &'a dyn Surroundings,
     pub(super) providers: &'a Providers,
+    pub(super) code: &'a CodeFolder,
 }
 
 #[derive(Debug)]

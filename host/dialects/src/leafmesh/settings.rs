@@ -14,7 +14,7 @@ use super::lower::way;
 use super::lower_connector;
 use super::schema::{Agent, Body, Communication, EntryPoint, Interface, Mesh};
 use super::state::ENTRY_NOUN;
-use super::watching::{Evolution, ManagerSettings, Scenario};
+use super::watching::{Evolution, Healing, ManagerSettings, Scenario};
 
 /// What a mesh says beside its graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,6 +39,8 @@ pub struct MeshSettings {
     pub misfire_grace: Duration,
     /// Who watches it; none where `manager` is missing or off
     pub manager: Option<ManagerSettings>,
+    /// From when on its agents count as ill; none where nobody looks
+    pub healing: Option<Healing>,
     /// What it is scored by, in the order of the file (`evolution.test_scenarios`); empty where `evolution` is not enabled
     pub scenarios: Vec<Scenario>,
     /// How better settings are looked for
@@ -297,6 +299,7 @@ pub(super) fn of(mesh: &Mesh) -> MeshSettings {
         session_ttl: mesh.session_ttl,
         misfire_grace: mesh.misfire_grace,
         manager: mesh.manager.as_ref().and_then(|manager| manager.settings.clone()),
+        healing: mesh.healing,
         scenarios: mesh.scenarios.clone(),
         evolution: mesh.evolution.clone(),
     }

@@ -21,6 +21,17 @@ pub struct ManagerSettings {
     pub timeout_threshold: Option<u32>,
 }
 
+/// From when on an agent counts as ill (`self_healing`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Healing {
+    /// After so many failures one after the other
+    pub consecutive_failures: u32,
+    /// When more than this share of its latest runs failed
+    pub error_rate: f64,
+    /// How long nobody is told again
+    pub cooldown: Duration,
+}
+
 /// How better settings of a mesh are looked for (`evolution`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evolution {

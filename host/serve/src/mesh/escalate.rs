@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::begin::{At, Task, begin};
 use super::channels;
-use super::events::{self, ANSWERED, ERROR, TIMEOUT};
+use super::events::{self, ANSWERED, ERROR, NEEDED, TIMEOUT};
 use super::meshes::Mesh;
 use super::store::Session;
 use crate::state::Server;
@@ -37,7 +37,7 @@ pub(super) async fn after(server: &Server, mesh: &Mesh, session: &Session, event
         }
     }))
     .await;
-    let told = json!({ "type": "INTERVENTION_NEEDED", "agent": event["agent"], "cause": cause });
+    let told = json!({ "type": NEEDED, "agent": event["agent"], "cause": cause });
     events::note(server, session, &key, told).map(drop)
 }
 

@@ -20,6 +20,9 @@ pub(super) const ANSWERED: &str = "HUMAN_INPUT_RECEIVED";
 /// Agents were called because the manager names them.
 pub(super) const INTERVENTION: &str = "MANAGER_INTERVENTION";
 
+/// Somebody has to look at an agent or at a session.
+pub(super) const NEEDED: &str = "INTERVENTION_NEEDED";
+
 /// Notes an event of a session under a key, and tells it. False if it was noted before.
 pub(super) fn note(server: &Server, session: &Session, key: &str, mut event: Value) -> Result<bool, StoreError> {
     event["session_id"] = json!(session.key.id);

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::channels::{Kept, Keys};
+use super::healing::Health;
 use super::score::Scores;
 use super::senders::Senders;
 use super::store::SessionKey;
@@ -69,6 +70,8 @@ pub(super) struct Doing {
     pub(super) kept: Kept,
     /// The keys that tokens of Teams are signed with
     pub(super) keys: Keys,
+    /// How its agents have done of late
+    pub(super) health: Health,
     /// Cancelled when its agents wake up at other times
     pub(super) waking: Mutex<CancellationToken>,
     /// Held while its settings are changed

@@ -10,6 +10,7 @@ mod channels;
 mod escalate;
 mod events;
 mod feed;
+mod healing;
 mod history;
 mod learn;
 pub(crate) mod meshes;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::meshes::Mesh;
 use super::store::{SessionKey, Turn};
-use super::{escalate, events, feed, history, learn, outbound};
+use super::{escalate, events, feed, healing, history, learn, outbound};
 use crate::input::kept_of;
 use crate::problem::Problem;
 use crate::state::Server;
@@ -82,6 +82,7 @@ async fn act(server: &Server, mesh: &Arc<Mesh>, run: &RunId) -> Result<(), Probl
                 events::note(server, &session, &format!("{run}:{}", entry.number), event.clone())?;
                 escalate::after(server, mesh, &session, &event).await?;
             }
+            healing::watch(server, mesh, &session, run, entry)?;
             feed::keep(server, session.number, run, entry)?;
             if let Fact::Asked { number, question } = &entry.entry.fact {
                 let place = entry.entry.place.clone();
