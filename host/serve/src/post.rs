@@ -10,6 +10,25 @@ pub(crate) struct Failed {
     pub(crate) reason: String,
     /// Whether another try would not help
     pub(crate) is_final: bool,
+    /// Whether it may have arrived all the same
+    pub(crate) is_uncertain: bool,
+}
+
+impl Failed {
+    /// It did not arrive, and another try would not help.
+    pub(crate) fn for_good(reason: impl Into<String>) -> Self {
+        Failed { reason: reason.into(), is_final: true, is_uncertain: false }
+    }
+
+    /// It did not arrive, and another try may help.
+    pub(crate) fn for_now(reason: impl Into<String>) -> Self {
+        Failed { reason: reason.into(), is_final: false, is_uncertain: false }
+    }
+
+    /// Nobody said whether it arrived.
+    pub(crate) fn uncertain(reason: impl Into<String>) -> Self {
+        Failed { reason: reason.into(), is_final: false, is_uncertain: true }
+    }
 }
 
 /// What came of sending something to `to`, in so much time.
@@ -23,12 +42,9 @@ pub(crate) async fn posted(
         Ok(Ok(reply)) if (200..300).contains(&reply.status) => Ok(()),
         Ok(Ok(reply)) => {
             let reason = format!("`{to}` answered with the status {}", reply.status);
-            Err(Failed { reason, is_final: is_final(reply.status) })
+            Err(Failed { is_final: is_final(reply.status), ..Failed::for_now(reason) })
         }
-        Ok(Err(error)) => Err(Failed { reason: error.to_string(), is_final: false }),
-        Err(_) => {
-            let reason = format!("`{to}` did not answer within {} s", within.as_secs_f64());
-            Err(Failed { reason, is_final: false })
-        }
+        Ok(Err(error)) => Err(Failed::uncertain(error.to_string())),
+        Err(_) => Err(Failed::uncertain(format!("`{to}` did not answer within {} s", within.as_secs_f64()))),
     }
 }

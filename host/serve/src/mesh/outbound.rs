@@ -7,6 +7,7 @@ use hotcell_graph::Value as GraphValue;
 use hotcell_runtime::leafmesh::{HumanInterface, HumanSettings, WebhookSettings};
 use hotcell_runtime::{OpenQuestion, RunId, WebCall};
 use serde_json::{Value, json};
+use url::Url;
 
 use super::channels;
 use super::events::{self, ERROR};
@@ -17,10 +18,19 @@ use super::store::Session;
 use super::{escalate, secret};
 use crate::post::{Failed, posted};
 use crate::state::Server;
+use crate::store::StoreError;
 use crate::view::time;
 
 /// The fact that says that a question was posted, or given up.
 const POSTED: &str = "posted";
+/// What it says from before a post until its outcome is known. Whoever finds that posts the question again, and says that it may have
+/// arrived before: a person is asked at least once.
+const UNCERTAIN: &str = "(uncertain)";
+/// What it says while the question was not taken and is tried again.
+const NOT_TAKEN: &str = "(not taken)";
+/// It is not known whether a person got a question, which is posted again.
+const DELIVERY_UNCERTAIN: &str = "DELIVERY_UNCERTAIN";
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// How often and how late what no channel took is tried again, where `webhook_config` says nothing.
 const RETRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_secs(5);
@@ -49,11 +59,13 @@ pub(super) fn post(server: &Server, mesh: &Arc<Mesh>, session: &Session, run: &R
 
 async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask, human: &HumanSettings) {
     let fact = format!("{POSTED}:{}", ask.request_id());
-    match server.store().mesh_fact(&fact) {
-        Ok(None) => {}
+    let mut is_repeated = match server.store().mesh_fact(&fact) {
+        Ok(None) => false,
+        Ok(Some(known)) if known == NOT_TAKEN => false,
+        Ok(Some(known)) if known == UNCERTAIN => true,
         Ok(Some(_)) => return,
         Err(error) => return tracing::error!(target: "hotcell::serve", %error, "a question cannot be posted"),
-    }
+    };
     let _working = server.clock().working();
     let webhook = human.webhook.as_ref();
     let (retries, pause) = webhook.map_or((RETRIES, PAUSE), |webhook| (webhook.max_retries, webhook.retry_delay));
@@ -62,15 +74,26 @@ async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask
         if attempt > 0 {
             server.clock().pause(pause).await;
         }
-        match once(server, mesh, session, ask, human, attempt == 0).await {
+        let begun = match is_repeated {
+            true => told_uncertain(server, session, ask, &fact),
+            false => server.store().remember(&fact, UNCERTAIN),
+        };
+        if let Err(error) = begun {
+            return tracing::error!(target: "hotcell::serve", %error, "a question cannot be posted");
+        }
+        match once(server, mesh, session, ask, human, (attempt == 0, is_repeated)).await {
             Ok(()) => {
                 failure = None;
                 break;
             }
-            Err(Failed { reason, is_final }) => {
+            Err(Failed { reason, is_final, is_uncertain }) => {
                 failure = Some(reason);
                 if is_final {
                     break;
+                }
+                is_repeated |= is_uncertain;
+                if !is_repeated && let Err(error) = server.store().remember(&fact, NOT_TAKEN) {
+                    tracing::error!(target: "hotcell::serve", %error, "that a question was not taken cannot be kept");
                 }
             }
         }
@@ -91,6 +114,18 @@ async fn deliver(server: &Server, mesh: &Arc<Mesh>, session: &Session, ask: &Ask
     }
 }
 
+/// Tells, once, that a question is posted again which may have arrived.
+fn told_uncertain(server: &Server, session: &Session, ask: &Ask, fact: &str) -> Result<(), StoreError> {
+    let event = json!({
+        "type": DELIVERY_UNCERTAIN, "agent": ask.seat(), "run_id": ask.run.as_str(), "request_id": ask.request_id(),
+    });
+    if events::note(server, session, &format!("{fact}:uncertain"), event)? {
+        let (agent, session) = (ask.seat(), &session.key.id);
+        tracing::warn!(target: "hotcell::serve", agent, session, "delivery uncertain: a question is posted again, which may have arrived");
+    }
+    Ok(())
+}
+
 /// Posts to the channels, and where all of them fail to the address.
 async fn once(
     server: &Server,
@@ -98,13 +133,14 @@ async fn once(
     session: &Session,
     ask: &Ask,
     human: &HumanSettings,
-    is_first: bool,
+    (is_first, mut is_repeated): (bool, bool),
 ) -> Result<(), Failed> {
     let webhook = human.webhook.as_ref();
     let url = webhook.and_then(|webhook| Some((webhook, webhook.outbound_url.as_deref()?)));
     if !human.channels.is_empty() && (is_first || url.is_none()) {
-        match (channels::ask(server, mesh, session, ask, human).await, url) {
+        match (channels::ask(server, mesh, session, ask, human, is_repeated).await, url) {
             (Err(failed), Some(_)) => {
+                is_repeated |= failed.is_uncertain;
                 let (agent, reason) = (ask.seat(), failed.reason);
                 tracing::warn!(target: "hotcell::serve", agent, reason, "no channel took a question; it goes to `outbound_url`");
             }
@@ -112,8 +148,13 @@ async fn once(
         }
     }
     let Some((webhook, url)) = url else { return Ok(()) };
-    let body = GraphValue::from(&body(server, mesh, session, ask));
-    to_address(server, mesh, session, webhook, url, &body).await
+    let mut body = body(server, mesh, session, ask);
+    if is_repeated {
+        body["delivery_uncertain"] = json!(true);
+    }
+    let sent = to_address(server, mesh, session, webhook, (url, &ask.request_id()), &GraphValue::from(&body)).await;
+    // What a channel may have taken stays in doubt, whatever becomes of this.
+    sent.map_err(|failed| Failed { is_uncertain: failed.is_uncertain || is_repeated, ..failed })
 }
 
 async fn to_address(
@@ -121,15 +162,19 @@ async fn to_address(
     mesh: &Mesh,
     session: &Session,
     webhook: &WebhookSettings,
-    url: &str,
+    (url, request): (&str, &str),
     body: &GraphValue,
 ) -> Result<(), Failed> {
-    let secret = secret(server).map_err(|error| Failed { reason: error.to_string(), is_final: false })?;
+    let secret = secret(server).map_err(|error| Failed::for_now(error.to_string()))?;
     let nonce: u128 = rand::random();
     let signed = sign(secret.as_bytes(), server.clock().now(), &format!("{nonce:032x}"), body.to_json().as_bytes());
     let mut headers = webhook.outbound_headers.0.clone();
     headers.retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
     headers.push(("content-type".to_owned(), "application/json".to_owned()));
+    // A question that is posted again has the same one.
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(IDEMPOTENCY_KEY)) {
+        headers.push((IDEMPOTENCY_KEY.to_owned(), request.to_owned()));
+    }
     headers.extend(signed.into_iter().map(|(name, value)| (name.to_owned(), value)));
     if !session.key.tenant.is_empty() {
         headers.push(("x-tenant-id".to_owned(), session.key.tenant.clone()));
@@ -143,7 +188,10 @@ async fn to_address(
         body: Some(body.clone()),
     };
     let within: Duration = webhook.outbound_timeout;
-    posted(url, within, |status| status < 500 && status != 429, mesh.agent.send(call)).await
+    let sent = posted(url, within, |status| status < 500 && status != 429, mesh.agent.send(call)).await;
+    // What is not granted was not sent.
+    let is_granted = Url::parse(url).is_ok_and(|url| mesh.agent.may_post(&url));
+    sent.map_err(|failed| Failed { is_uncertain: failed.is_uncertain && is_granted, ..failed })
 }
 
 /// Where an answer to a seat is posted: where its file says, at an entry point that leads to it, or at any.

@@ -131,7 +131,7 @@ fn begin(
 async fn send(server: &Server, post: &Post) -> Result<(), Failed> {
     let Webhooks { all, own, named, secret, .. } = server.webhooks();
     let (Some(secret), Ok(url)) = (secret, Url::parse(&post.url)) else {
-        return Err(Failed { reason: "it cannot be signed".to_owned(), is_final: true });
+        return Err(Failed::for_good("it cannot be signed"));
     };
     let servers = if all.as_ref() == Some(&url) { own } else { named };
     let mut headers = secret.headers(&post.id, server.clock().now(), &post.body);
@@ -149,7 +149,7 @@ async fn send(server: &Server, post: &Post) -> Result<(), Failed> {
 }
 
 fn done(server: &Server, post: &Post, result: Result<(), Failed>) -> Result<(), StoreError> {
-    let Err(Failed { reason, is_final }) = result else { return server.store().posted(&post.id) };
+    let Err(Failed { reason, is_final, .. }) = result else { return server.store().posted(&post.id) };
     let pause = PAUSES.get(post.attempts as usize).filter(|_| !is_final);
     let Some(at) = pause.and_then(|pause| server.clock().now().checked_add(*pause)) else {
         tracing::error!(target: "hotcell::serve", id = post.id, reason, "a webhook is given up");

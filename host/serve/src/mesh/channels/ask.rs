@@ -16,8 +16,12 @@ use crate::post::Failed;
 use crate::state::Server;
 use crate::store::StoreError;
 
+/// What a person is told where an earlier post of a question may have arrived.
+const REPEATED: &str =
+    "You may have got this question before: it is not known whether an earlier message with it arrived.";
+
 /// Posts a question to the channels of a seat, in their order, until one has taken it. The one in which the session talks to the
-/// person already comes first.
+/// person already comes first. If it `is_repeated`, an earlier post of it may have arrived, and the person is told so.
 ///
 /// # Errors
 /// Why none has taken it.
@@ -27,26 +31,37 @@ pub(in crate::mesh) async fn ask(
     session: &Session,
     ask: &Ask,
     human: &HumanSettings,
+    mut is_repeated: bool,
 ) -> Result<(), Failed> {
     let (seat, id) = (ask.seat(), &session.key.id);
     let now = server.store().provider_of_session(seat, id).map_err(unkept)?;
     let mut channels: Vec<&ChannelSettings> = human.channels.iter().collect();
     channels.sort_by_key(|channel| Some(&channel.provider) != now.as_ref());
-    let (mut reasons, mut is_final) = (Vec::new(), true);
+    let (mut reasons, mut is_final, mut is_uncertain) = (Vec::new(), true, false);
     for channel in channels {
-        match ask_at(server, mesh, session, ask, channel).await {
+        match ask_at(server, mesh, session, ask, (channel, is_repeated)).await {
             Ok(()) => return Ok(()),
             Err(failed) => {
                 reasons.push(format!("{}: {}", channel.provider, failed.reason));
                 is_final &= failed.is_final;
+                is_uncertain |= failed.is_uncertain;
+                is_repeated |= failed.is_uncertain;
             }
         }
     }
-    Err(Failed { reason: reasons.join("; "), is_final })
+    Err(Failed { reason: reasons.join("; "), is_final, is_uncertain })
 }
 
 fn unkept(error: StoreError) -> Failed {
-    Failed { reason: error.to_string(), is_final: false }
+    Failed::for_now(error.to_string())
+}
+
+/// A question as it is posted. Providers take note of no post that comes twice, or not for long: so the person is told.
+fn words(text: &str, is_repeated: bool) -> String {
+    match is_repeated {
+        true => format!("{text}\n({REPEATED})"),
+        false => text.to_owned(),
+    }
 }
 
 /// A key that says nothing of what it is made of.
@@ -59,9 +74,9 @@ async fn ask_at(
     mesh: &Mesh,
     session: &Session,
     ask: &Ask,
-    channel: &ChannelSettings,
+    (channel, is_repeated): (&ChannelSettings, bool),
 ) -> Result<(), Failed> {
-    let no_channel = || Failed { reason: "there is no such channel".to_owned(), is_final: true };
+    let no_channel = || Failed::for_good("there is no such channel");
     let provider = Provider::named(&channel.provider).ok_or_else(no_channel)?;
     let (ear, request) = (Ear { seat: ask.seat(), provider }, ask.request_id());
     let known = server.store().newest_chat(ear, Some(&session.key.id)).map_err(unkept)?;
@@ -71,7 +86,8 @@ async fn ask_at(
         None => of_settings(server, ear, channel, channel.post_channel.as_deref())?,
     };
     let key = key(&request);
-    let text = Text { seat: ask.seat(), channel, to: &to, text: &ask.open.question.text, key: &key };
+    let words = words(&ask.open.question.text, is_repeated);
+    let text = Text { seat: ask.seat(), channel, to: &to, text: &words, key: &key };
     let Posted { chat, message, thread } = post(server, mesh, &text).await?;
     let thread = thread.unwrap_or_default();
     let note = || {
@@ -121,7 +137,7 @@ fn of_settings(server: &Server, ear: Ear<'_>, channel: &ChannelSettings, named: 
                 Provider::Whatsapp => "nobody has written in this session, so there is no number to write to",
                 _ => "nobody has written in this session, and there is no `post_channel`",
             };
-            Err(Failed { reason: what.to_owned(), is_final: true })
+            Err(Failed::for_good(what))
         }
     }
 }

@@ -79,7 +79,7 @@ pub(in crate::mesh) struct Text<'a> {
 /// # Errors
 /// Why it was not posted.
 pub(in crate::mesh) async fn post(server: &Server, mesh: &Mesh, text: &Text<'_>) -> Result<Posted, Failed> {
-    let fail = |reason: String| Failed { reason, is_final: true };
+    let fail = |reason: String| Failed::for_good(reason);
     let provider = Provider::named(&text.channel.provider);
     let provider = provider.ok_or_else(|| fail(format!("`{}` is no channel", text.channel.provider)))?;
     if text.channel.bot_token.is_none() {
@@ -109,16 +109,22 @@ async fn once(server: &Server, mesh: &Mesh, provider: Provider, text: &Text<'_>)
         let secrets = Secrets { channel: text.channel, kept };
         let names: Vec<String> = secrets.kept.keys().cloned().collect();
         let step = adapter::post(mesh, provider, &posting, &names, &replies).await;
-        match step.map_err(|reason| Failed { reason, is_final: true })? {
+        match step.map_err(Failed::for_good)? {
             Step::Posted { chat, message, thread } => return Ok(Posted { chat, message, thread }),
-            Step::Failed { reason, last } => return Err(Failed { reason, is_final: last }),
+            // Of a long text, pieces before this one were taken.
+            Step::Failed { reason, last } => {
+                return Err(Failed { reason, is_final: last, is_uncertain: replies.len() > 1 });
+            }
             Step::Request(request) => {
                 let keep = request.keep.as_ref();
                 let call = build(&server.settings().vendor_addresses, provider, text, &secrets, &request)
-                    .map_err(|reason| Failed { reason, is_final: true })?;
+                    .map_err(Failed::for_good)?;
+                // A login posts nothing, and what is not granted is not sent.
+                let is_granted = Url::parse(&call.url).is_ok_and(|url| mesh.agent.may_post(&url));
+                let is_uncertain = keep.is_none() && is_granted;
                 let reply = send(mesh, call).await;
                 let reply = reply
-                    .map_err(|reason| Failed { reason: secrets.taken_out(&reason), is_final: false })
+                    .map_err(|reason| Failed { is_uncertain, ..Failed::for_now(secrets.taken_out(&reason)) })
                     .map(|(status, body)| Reply { status, body: secrets.taken_out(&body) })?;
                 match keep.and_then(|keep| value_of(keep, &reply)) {
                     Some((name, value, length)) => {
@@ -130,7 +136,7 @@ async fn once(server: &Server, mesh: &Mesh, provider: Provider, text: &Text<'_>)
             }
         }
     }
-    Err(Failed { reason: format!("the text needs more than {MOST_REQUESTS} requests"), is_final: true })
+    Err(Failed::for_good(format!("the text needs more than {MOST_REQUESTS} requests")))
 }
 
 async fn send(mesh: &Mesh, call: WebCall) -> Result<(u16, String), String> {
