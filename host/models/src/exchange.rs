@@ -106,6 +106,17 @@ pub enum Server {
     Address(String),
     /// The same, where it was granted that its name leads into a private network
     PrivateAddress(String),
+    /// A server that speaks Chat Completions, at the address before `/chat/completions`, which is asked with the key that the
+    /// operator has for a provider without an address of its own
+    ProviderAt {
+        /// What the provider is called
+        provider: String,
+        /// The address
+        address: String,
+        /// Whether it was granted that its name leads into a private network
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_private: bool,
+    },
 }
 
 /// Who speaks in a message.

@@ -71,6 +71,9 @@ pub(crate) fn request_key(request: &Request) -> Value {
         // What was granted is no part of what was asked.
         key["server"] = match server {
             Server::PrivateAddress(url) => json!(Server::Address(url.clone())),
+            Server::ProviderAt { provider, address, .. } => {
+                json!(Server::ProviderAt { provider: provider.clone(), address: address.clone(), is_private: false })
+            }
             other => json!(other),
         };
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hotcell_budget::{Account, Budget, BudgetScope, Bytes};
-use hotcell_cells::policy::{Decision, decide_address, decide_url};
+use hotcell_cells::policy::{self, Decision, decide_address, decide_url};
 use hotcell_cells::{Denial, Grants, OwnRequest, SendError, Terms};
 use hotcell_engine::{PortError, Web, WebCall, WebFailure, WebReply, WebReport};
 use hotcell_graph::Value;
@@ -111,21 +111,25 @@ enum NotPermitted {
     Revoked(#[from] Revoked),
 }
 
-/// Whether the agent may send the words of its conversation to this address: the server to ask.
-fn permit(grants: &Grants, address: &str) -> Result<Server, NotPermitted> {
+/// Whether the agent may send the words of its conversation to this address, with the key that stands in this variable: whether the
+/// name of the server may lead into a private network.
+fn permit(grants: &Grants, address: &str, key: Option<&str>) -> Result<bool, NotPermitted> {
+    let denied = |capability| NotPermitted::Denied(Box::new(Denial::new(FILE_GRANTS, capability)));
     let url = url::Url::parse(address)?;
     match decide_url(grants, &url, "POST") {
-        Some(Decision::Allow) => {
-            // Any private address stands for all: the policy tells them from public ones and not from each other.
-            let private = decide_address(grants, &url, "POST", Ipv4Addr::LOCALHOST.into());
-            Ok(match private {
-                Some(Decision::Allow) => Server::PrivateAddress(address.to_owned()),
-                _ => Server::Address(address.to_owned()),
-            })
-        }
-        Some(Decision::Deny(capability)) => Err(NotPermitted::Denied(Box::new(Denial::new(FILE_GRANTS, capability)))),
-        None => Err(NotPermitted::NoWebServer),
+        Some(Decision::Allow) => {}
+        Some(Decision::Deny(capability)) => return Err(denied(capability)),
+        None => return Err(NotPermitted::NoWebServer),
     }
+    // The file says where the key goes, so it needs the variable that the key stands in.
+    if let Some(name) = key
+        && let Decision::Deny(capability) = policy::decide(grants, &policy::Request::Variable { name })
+    {
+        return Err(denied(capability));
+    }
+    // Any private address stands for all: the policy tells them from public ones and not from each other.
+    let private = decide_address(grants, &url, "POST", Ipv4Addr::LOCALHOST.into());
+    Ok(matches!(private, Some(Decision::Allow)))
 }
 
 /// The models of a host as the file of an agent reaches them: at an address that the file names only if the server is
@@ -141,17 +145,25 @@ pub(crate) struct AgentModel {
 impl Model for AgentModel {
     async fn complete(&self, mut request: Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
         let named = match &request.server {
-            Some(Server::Address(address)) if !self.providers.has_one_server() => Some(address.clone()),
-            _ => None,
+            _ if self.providers.has_one_server() => None,
+            Some(Server::Address(address)) => Some((address.clone(), None)),
+            Some(Server::ProviderAt { provider, address, .. }) => Some((address.clone(), Some(provider.clone()))),
+            Some(Server::Provider(_) | Server::PrivateAddress(_)) | None => None,
         };
-        if let Some(address) = named {
+        if let Some((address, provider)) = named {
+            let key = provider.as_deref().and_then(|provider| self.providers.own_key_variable(provider));
             let granted = self.permissions.grants(FILE_GRANTS, &self.grants).map_err(NotPermitted::from);
-            let permitted = granted.and_then(|granted| permit(&granted, &address));
+            let permitted = granted.and_then(|granted| permit(&granted, &address, key));
             let refused = |error: NotPermitted| ModelError::InvalidRequest {
                 provider: address.clone(),
                 reason: error.to_string(),
             };
-            request.server = Some(permitted.map_err(refused)?);
+            let is_private = permitted.map_err(refused)?;
+            request.server = Some(match (provider, is_private) {
+                (Some(provider), is_private) => Server::ProviderAt { provider, address, is_private },
+                (None, true) => Server::PrivateAddress(address),
+                (None, false) => Server::Address(address),
+            });
         }
         self.model.complete(request, on_text).await
     }
@@ -159,5 +171,28 @@ impl Model for AgentModel {
     fn count_tokens(&self, model: &ModelName, text: &str) -> Option<usize> {
         // A recording knows no tokenizer: what was counted when it was made has to be counted in the same way again.
         self.model.count_tokens(model, text).or_else(|| self.providers.count_tokens(model, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hotcell_cells::Grants;
+
+    use super::permit;
+
+    #[test]
+    fn a_key_goes_where_the_file_says_if_both_are_granted() {
+        const ADDRESS: &str = "https://plant.openai.azure.com/openai/v1";
+        const KEY: &str = "AZURE_FOUNDRY_API_KEY";
+        let grants = |http: bool, env: bool| Grants {
+            http: http.then(|| "https://plant.openai.azure.com".parse().expect("a server")).into_iter().collect(),
+            env: env.then(|| KEY.to_owned()).into_iter().collect(),
+            ..Grants::default()
+        };
+        assert!(permit(&grants(true, true), ADDRESS, Some(KEY)).is_ok_and(|is_private| !is_private));
+        assert!(permit(&grants(true, false), ADDRESS, None).is_ok(), "without a key the address is enough");
+        let refused = |http, env| permit(&grants(http, env), ADDRESS, Some(KEY)).expect_err("refused").to_string();
+        assert!(refused(true, false).contains("`env` for `AZURE_FOUNDRY_API_KEY`"), "{}", refused(true, false));
+        assert!(refused(false, true).contains("https://plant.openai.azure.com"), "{}", refused(false, true));
     }
 }

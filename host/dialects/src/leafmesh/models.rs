@@ -31,11 +31,16 @@ const FAMILIES: [(&str, &str); 16] = [
 ];
 /// Models whose whole name is that of a family.
 const WHOLE: [&str; 4] = ["o1", "o3", "o4", "gpt"];
-/// Those that hotcell knows how to ask.
-const SERVED: [&str; 6] = ["openai", "anthropic", "gemini", "deepseek", "xai", "mistral"];
 const BEDROCK: &str = "bedrock";
 const VERTEX: &str = "vertex";
 const FOUNDRY: &str = "foundry";
+/// What the names of models of Foundry begin with, whose servers know them without it.
+const OF_FOUNDRY: &str = "foundry/";
+/// Why models of some providers are not asked.
+const OF_BEDROCK: &str = ": hotcell does not speak the signed requests of Bedrock; a gateway in front of it that speaks Chat Completions \
+                          can be `mesh.local`, with the model under a name of its own";
+const OF_VERTEX: &str = ": hotcell gets no tokens of Google Cloud; models called `gemini-` are asked at Google with a key, and a gateway \
+                         that speaks Chat Completions can be `mesh.local`";
 
 /// The provider of a model; none for one of a server of the mesh's own.
 pub(super) fn provider(model: &str) -> Option<&'static str> {
@@ -43,6 +48,11 @@ pub(super) fn provider(model: &str) -> Option<&'static str> {
         return Some("openai");
     }
     FAMILIES.iter().find(|(start, _)| model.starts_with(start)).map(|(_, provider)| *provider)
+}
+
+/// What a model is called where it is.
+pub(super) fn name(model: &str) -> &str {
+    model.strip_prefix(OF_FOUNDRY).unwrap_or(model)
 }
 
 /// Reports models of an agent that nothing is there for.
@@ -72,7 +82,7 @@ fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Readi
         reading.reader.report(Diagnostic::error(message).at(&model.span).node(whose.node).help(help));
     };
     let later = |why: &str| {
-        let said = format!("the model `{}`{why} of {}", &**model, whose.said);
+        let said = format!("the model `{}` of {}{why}", &**model, whose.said);
         reading.later_of(whose.node, &model.span, said);
     };
     let named = |what: &str| format!("the model `{}` needs `{what}`", &**model);
@@ -87,15 +97,18 @@ fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Readi
         Some(VERTEX) if !mesh.providers.vertex => {
             report(named("mesh.vertex"), "write `mesh: {vertex: {project: ...}}`".to_owned());
         }
-        Some(FOUNDRY) if !mesh.providers.foundry => {
-            report(named("mesh.foundry"), "write `mesh: {foundry: {endpoint: ...}}`".to_owned());
-        }
+        Some(VERTEX) => later(OF_VERTEX),
+        Some(BEDROCK) => later(OF_BEDROCK),
+        Some(FOUNDRY) => match &mesh.providers.foundry {
+            None => report(named("mesh.foundry"), "write `mesh: {foundry: {endpoint: ...}}`".to_owned()),
+            Some(Err(reason)) => later(&format!(": {reason}")),
+            Some(Ok(_)) => {}
+        },
         None => {
             if let Some(LocalServer { address: Err(reason), .. }) = &mesh.providers.local {
-                later(&format!(" ({reason})"));
+                later(&format!(": {reason}"));
             }
         }
-        Some(found) if !SERVED.contains(&found) => later(""),
         Some(_) => {}
     }
 }
@@ -103,6 +116,10 @@ fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Readi
 /// Where a model is.
 pub(super) fn server(model: &str, providers: &Providers) -> Option<ModelServer> {
     match (provider(model), &providers.local) {
+        (Some(FOUNDRY), _) => Some(match providers.foundry.as_ref()? {
+            Ok(address) => ModelServer::ProviderAt(FOUNDRY, Key::from(address.as_str())),
+            Err(reason) => ModelServer::Refused(reason.clone()),
+        }),
         (Some(provider), _) => Some(ModelServer::Provider(provider)),
         (None, Some(local)) => Some(match &local.address {
             Ok(address) => ModelServer::Address(Key::from(address.as_str())),
@@ -116,6 +133,22 @@ pub(super) fn server(model: &str, providers: &Providers) -> Option<ModelServer> 
 pub(super) fn time(llm: &Llm, providers: &Providers) -> Option<Duration> {
     let is_local = llm.model.iter().any(|model| provider(model).is_none());
     providers.local.as_ref().filter(|_| is_local).map(|local| local.timeout)
+}
+
+/// Where a resource of Foundry speaks Chat Completions.
+///
+/// # Errors
+/// Why it cannot be asked.
+pub(super) fn foundry_address(endpoint: &str, version: Option<&str>) -> Result<String, String> {
+    if version.is_some_and(|version| !version.trim().is_empty()) {
+        return Err(
+            "an `api_version` of `mesh.foundry` is not asked for by hotcell: leave it out, for the v1 interface"
+                .to_owned(),
+        );
+    }
+    let endpoint = endpoint.trim().trim_end_matches('/');
+    let resource = endpoint.strip_suffix("/openai/v1").unwrap_or(endpoint);
+    Ok(format!("{resource}/openai/v1"))
 }
 
 /// Where a server of one's own speaks Chat Completions: hotcell asks it so, whatever else it speaks.
@@ -146,7 +179,20 @@ pub(super) fn local_address(endpoint: &str, kind: Option<&str>) -> Result<String
 
 #[cfg(test)]
 mod tests {
-    use super::local_address;
+    use super::{foundry_address, local_address, name};
+
+    #[test]
+    fn models_of_foundry_are_where_their_resource_is() {
+        let address = "https://plant.openai.azure.com/openai/v1";
+        for endpoint in ["https://plant.openai.azure.com", "https://plant.openai.azure.com/", address] {
+            for version in [None, Some(" ")] {
+                assert_eq!(foundry_address(endpoint, version).as_deref(), Ok(address));
+            }
+        }
+        let refused = foundry_address(address, Some("2024-10-21"));
+        assert!(refused.is_err_and(|reason| reason.contains("`api_version`")));
+        assert_eq!(["foundry/small", "gpt-4o", "bedrock/x"].map(name), ["small", "gpt-4o", "bedrock/x"]);
+    }
 
     #[test]
     fn servers_of_ones_own_are_asked_for_chat_completions() {

@@ -8,8 +8,8 @@ use super::read_human::{check_url, text_values};
 use super::reading::{LONGEST, Reading};
 use super::schema::{LocalServer, Mesh};
 use super::settings::WebhookLimits;
-use crate::document::Fields;
 use crate::document::Need::{Optional, Required};
+use crate::document::{Fields, SourceText};
 
 /// How much of a session's history is kept where nothing is said.
 const MAX_HISTORY_BYTES: u32 = 5 * 1024 * 1024;
@@ -127,9 +127,13 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
         vertex.finish(|_| None);
     }
     if let Some(mut foundry) = reading.block(&mut of_one, "foundry") {
-        mesh.providers.foundry = true;
-        required(reading, &mut foundry, "endpoint");
-        foundry.text("api_version", Optional);
+        let endpoint = required(reading, &mut foundry, "endpoint");
+        if let Some(endpoint) = &endpoint {
+            check_url(reading, &foundry, "endpoint", endpoint);
+        }
+        let version = foundry.text("api_version", Optional);
+        let endpoint = endpoint.as_deref().unwrap_or_default();
+        mesh.providers.foundry = Some(models::foundry_address(endpoint, version.as_deref()));
         foundry.finish(|_| None);
     }
     mesh.providers.local = local_of_variables(reading);
@@ -169,13 +173,14 @@ fn local_of_variables(reading: &Reading<'_, '_>) -> Option<LocalServer> {
 }
 
 /// A text that has to be there and say something.
-fn required<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, name: &'static str) {
-    if let Some(text) = fields.text(name, Required)
-        && text.trim().is_empty()
-    {
+fn required<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, name: &'static str) -> Option<SourceText> {
+    let text = fields.text(name, Required)?;
+    if text.trim().is_empty() {
         let error = fields.error(format!("the field `{name}` is empty"), &text.span);
         reading.reader.report(error.help(format!("`{name}` is required in {}", fields.owner().what)));
+        return None;
     }
+    Some(text)
 }
 
 /// The blocks of numbers of later versions of the documentation.

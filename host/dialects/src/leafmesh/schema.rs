@@ -46,7 +46,8 @@ pub(super) struct Mesh {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Providers {
     pub(super) vertex: bool,
-    pub(super) foundry: bool,
+    /// Where the resource of Foundry speaks Chat Completions; the error is why hotcell cannot ask it
+    pub(super) foundry: Option<Result<String, String>>,
     pub(super) local: Option<LocalServer>,
 }
 

@@ -296,6 +296,11 @@ fn server(settings: &ModelSettings) -> Result<Option<Server>, ServerRefused> {
         None => Ok(None),
         Some(ModelServer::Provider(name)) => Ok(Some(Server::Provider((*name).to_owned()))),
         Some(ModelServer::Address(url)) => Ok(Some(Server::Address(url.to_string()))),
+        Some(ModelServer::ProviderAt(provider, address)) => Ok(Some(Server::ProviderAt {
+            provider: (*provider).to_owned(),
+            address: address.to_string(),
+            is_private: false,
+        })),
         Some(ModelServer::Refused(reason)) => Err(ServerRefused(reason.clone())),
         // Nobody is asked.
         Some(ModelServer::Recorded(_)) => Ok(None),

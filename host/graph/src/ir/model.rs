@@ -65,6 +65,9 @@ pub enum ModelServer {
     Provider(&'static str),
     /// A server with this address that speaks Chat Completions
     Address(Key),
+    /// A server with this address that speaks Chat Completions and belongs to the provider that the host knows by this name: it is
+    /// asked with the key that the host has for it
+    ProviderAt(&'static str, Key),
     /// Nowhere that the host can reach; the text says why
     Refused(String),
     /// Nowhere: its replies are ready

@@ -32,7 +32,7 @@ use rig_core::{
 
 use self::{
     fields::WithFields,
-    settings::{Environment, Provider},
+    settings::{Environment, OwnKey, Provider},
     transport::{Connections, Transport, Way},
 };
 pub use self::{
@@ -69,6 +69,7 @@ pub struct ModelServer {
 #[derive(Debug)]
 pub struct Providers {
     providers: BTreeMap<String, Provider>,
+    own_keys: BTreeMap<String, OwnKey>,
     every_model: Option<Provider>,
     default_model: Option<ModelName>,
     connections: Connections,
@@ -81,6 +82,7 @@ impl Providers {
     pub fn new(limits: HttpLimits) -> Self {
         Self {
             providers: BTreeMap::new(),
+            own_keys: BTreeMap::new(),
             every_model: None,
             default_model: None,
             connections: Connections::new(limits),
@@ -90,8 +92,9 @@ impl Providers {
 
     /// The providers that the environment describes, read through `lookup`.
     ///
-    /// `openai`, `anthropic`, `gemini`, `deepseek`, `xai` and `mistral` read `<NAME>_API_KEY` and `<NAME>_BASE_URL`, `ollama` reads
-    /// `OLLAMA_HOST`. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
+    /// `openai`, `anthropic`, `gemini`, `deepseek`, `xai` and `mistral` read `<NAME>_API_KEY` (`gemini` also `GOOGLE_API_KEY`) and
+    /// `<NAME>_BASE_URL`, `ollama` reads
+    /// `OLLAMA_HOST`, and `foundry`, whose servers are where a request says, `AZURE_FOUNDRY_API_KEY` or `AZURE_FOUNDRY_TOKEN`. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
     /// proxy is used otherwise. `HOTCELL_MODEL` is the model for requests that name none. `HOTCELL_MODEL_URL` (with
     /// `HOTCELL_MODEL_KEY`) is a server that answers every model name instead of all these.
     ///
@@ -99,7 +102,8 @@ impl Providers {
     ///
     /// When a URL or the default model's name cannot be used.
     pub fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let Environment { providers, default_model, every_model, proxies } = settings::from_environment(lookup)?;
+        let Environment { providers, own_keys, default_model, every_model, proxies } =
+            settings::from_environment(lookup)?;
         let mut result = Self::new(HttpLimits::default());
         if proxies {
             result.connections = result.connections.through_proxies();
@@ -110,6 +114,7 @@ impl Providers {
         if let Some(settings) = every_model {
             result = result.with_every_model(settings)?;
         }
+        result.own_keys = own_keys;
         result.default_model = default_model;
         Ok(result)
     }
@@ -231,9 +236,28 @@ impl Providers {
                     ProviderSettings { protocol: Protocol::OpenAiCompatible, base_url: Some(url.clone()), key: None };
                 Cow::Owned(Provider::new(url, settings)?)
             }
+            Server::ProviderAt { provider: name, address, .. } => {
+                let known = || self.providers.keys().cloned().collect();
+                let own = self.own_keys.get(name).ok_or_else(|| match settings::variable_without_address(name) {
+                    Some(variable) => ModelError::MissingKey { provider: name.clone(), variable: variable.to_owned() },
+                    None => ModelError::UnknownProvider { provider: shown(name), known: known() },
+                })?;
+                let settings = ProviderSettings {
+                    protocol: Protocol::OpenAi,
+                    base_url: Some(address.clone()),
+                    key: Some(own.key.clone()),
+                };
+                Cow::Owned(Provider::new(name, settings)?)
+            }
         };
         provider.check()?;
         Ok((provider, request.model.as_str()))
+    }
+
+    /// The variable that the key of a provider without an address was read from; none where there is none.
+    #[must_use]
+    pub fn own_key_variable(&self, provider: &str) -> Option<&str> {
+        self.own_keys.get(provider).map(|own| own.variable.as_str())
     }
 
     /// Whether one server answers all requests, wherever they say that their model is.
@@ -257,8 +281,8 @@ impl Providers {
         let provider = &*provider;
         let way = match &request.server {
             _ if self.every_model.is_some() => Way::Operators,
-            Some(Server::Address(_)) => Way::Public,
-            Some(Server::PrivateAddress(_)) => Way::Private,
+            Some(Server::Address(_) | Server::ProviderAt { is_private: false, .. }) => Way::Public,
+            Some(Server::PrivateAddress(_) | Server::ProviderAt { is_private: true, .. }) => Way::Private,
             Some(Server::Provider(_)) | None => Way::Operators,
         };
         // What a file says of its server is not for the one that answers in its place.
