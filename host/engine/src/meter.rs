@@ -1,7 +1,7 @@
 //! What is used under a name, over all runs: whoever counts it says when it begins anew.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hotcell_budget::{Cost, Usage};
 use hotcell_graph::ir::Allowance;
@@ -54,6 +54,12 @@ pub trait Meter: Send + Sync {
     /// # Errors
     /// When it cannot be kept.
     fn add(&self, name: &str, used: Used) -> Result<(), Uncounted>;
+
+    /// What counts for the agents of one source, where those of several are counted apart. None where all are counted together.
+    fn of(&self, source: &str) -> Option<Arc<dyn Meter>> {
+        let _ = source;
+        None
+    }
 }
 
 /// Counts for as long as the process lives.

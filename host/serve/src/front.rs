@@ -16,6 +16,7 @@ use tower_service::Service as _;
 
 use crate::access::Identity;
 use crate::guard;
+use crate::mesh::meshes::{MESHES, NamedMesh};
 use crate::problem::Problem;
 use crate::state::{Common, Server, TENANTS};
 use crate::tenant_name::{NamedTenant, TenantName};
@@ -80,7 +81,7 @@ impl Front {
             Identity::Known(known) => known.tenant.clone(),
             _ => None,
         };
-        let found = match named(request.uri()) {
+        let found = match named(request.uri(), TENANTS) {
             Some((name, within)) => {
                 let found = name.parse().ok().and_then(|name: TenantName| tenants.get(&name));
                 // Whoever is known to another tenant is nobody here.
@@ -104,9 +105,9 @@ impl Front {
     }
 }
 
-/// The tenant that a path names, and what is meant there.
-fn named(uri: &Uri) -> Option<(&str, Uri)> {
-    let rest = uri.path_and_query()?.as_str().strip_prefix(TENANTS)?;
+/// What a path that begins like this names, and what is meant there.
+fn named<'u>(uri: &'u Uri, begin: &str) -> Option<(&'u str, Uri)> {
+    let rest = uri.path_and_query()?.as_str().strip_prefix(begin)?;
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     let (name, within) = rest.split_at(end);
     let within = if within.starts_with('/') { within.to_owned() } else { format!("/{within}") };
@@ -118,6 +119,11 @@ fn named(uri: &Uri) -> Option<(&str, Uri)> {
 async fn answer(State(front): State<Front>, mut request: Request) -> Response {
     match front.choose(&mut request).await {
         Ok(served) => {
+            let mesh = named(request.uri(), MESHES).map(|(name, within)| (NamedMesh(name.to_owned()), within));
+            if let Some((name, within)) = mesh {
+                *request.uri_mut() = within;
+                request.extensions_mut().insert(name);
+            }
             let mut router = served.router.clone();
             router.call(request).await.unwrap_or_else(|never| match never {})
         }
@@ -127,7 +133,7 @@ async fn answer(State(front): State<Front>, mut request: Request) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::named;
+    use super::{TENANTS, named};
 
     #[test]
     fn a_path_names_a_tenant_and_what_is_meant_there() {
@@ -141,11 +147,11 @@ mod tests {
             ("/tenants/a%2Fb/runs", "a%2Fb", "/runs"),
         ] {
             let uri = path.parse().expect("an address");
-            let (found, uri) = named(&uri).expect(path);
+            let (found, uri) = named(&uri, TENANTS).expect(path);
             assert_eq!((found, uri.to_string().as_str()), (name, within), "{path}");
         }
         for path in ["/runs", "/tenants", "/x/tenants/acme/runs", "//tenants/acme/runs"] {
-            assert!(named(&path.parse().expect("an address")).is_none(), "{path}");
+            assert!(named(&path.parse().expect("an address"), TENANTS).is_none(), "{path}");
         }
     }
 }

@@ -17,6 +17,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 
 use crate::access::{Asker, Caller, Identity};
 use crate::log;
+use crate::mesh::meshes::{MESHES, NamedMesh};
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::rules::Needs;
 use crate::state::Server;
@@ -30,7 +31,10 @@ pub(crate) struct Documented;
 
 /// Refuses what was sent from another page, or by somebody who may not do it, and writes down what was done.
 pub(crate) async fn admit(State(server): State<Server>, mut request: Request, next: Next) -> Response {
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let (method, mut path) = (request.method().clone(), request.uri().path().to_owned());
+    if let Some(NamedMesh(name)) = request.extensions().get() {
+        path = format!("{MESHES}{name}{path}");
+    }
     let route = request.extensions().get::<MatchedPath>().cloned();
     let needs = match check(&server, &request) {
         Ok(needs) => needs,
@@ -112,9 +116,15 @@ fn within_quota(server: &Server, method: &Method, route: &str) -> Result<(), Pro
 
 /// What a request needs, if it is not from a page that has no business here.
 fn check(server: &Server, request: &Request) -> Result<Needs, Problem> {
-    check_origin(server, request.uri(), request.headers())?;
+    let mesh = request.extensions().get::<NamedMesh>();
+    check_origin(server, request.uri(), request.headers(), mesh)?;
     // What has no route, or not for this method, is refused by the router.
     let path = request.extensions().get::<MatchedPath>();
+    if mesh.is_some() && path.is_some_and(|path| !server.rules().is_of_mesh(path.as_str())) {
+        return Err(Problem::not_found(
+            "a mesh has no such address; it is one of the server, without the name of a mesh",
+        ));
+    }
     let needs = path.and_then(|path| server.rules().get(request.method(), path.as_str()));
     Ok(needs.cloned().unwrap_or(Needs::Nothing))
 }
@@ -130,11 +140,11 @@ pub(crate) fn check_host(hosts: &Hosts, uri: &Uri, headers: &HeaderMap) -> Resul
     })
 }
 
-fn check_origin(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+fn check_origin(server: &Server, uri: &Uri, headers: &HeaderMap, mesh: Option<&NamedMesh>) -> Result<(), Problem> {
     // A browser says from which page a request comes. Other pages get nothing here, those of other servers of this machine
     // neither: the name and the port have to be those that the request was sent to.
     let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
-    if server.lets_in(origin) {
+    if server.lets_in(origin, mesh) {
         return Ok(());
     }
     let page = origin.to_str().ok().and_then(|origin| origin.parse::<Uri>().ok());
@@ -150,7 +160,8 @@ fn check_origin(server: &Server, uri: &Uri, headers: &HeaderMap) -> Result<(), P
 /// Lets the pages of other origins use the server that its operator or a mesh names, and those alone: browsers are told so, before
 /// a request and with each reply.
 pub(crate) async fn pages(State(server): State<Server>, request: Request, next: Next) -> Response {
-    let origin = request.headers().get(ORIGIN).filter(|origin| server.lets_in(origin)).cloned();
+    let mesh = request.extensions().get::<NamedMesh>();
+    let origin = request.headers().get(ORIGIN).filter(|origin| server.lets_in(origin, mesh)).cloned();
     let Some(origin) = origin else { return next.run(request).await };
     let asks_first =
         request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);

@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::access::Caller;
 use crate::api::extract::read;
+use crate::mesh::meshes::{MESHES, NamedMesh};
 use crate::once::{KEY, Keyed, LONGEST, REQUEST, takes_key};
 use crate::problem::Problem;
 use crate::replies::{Claim, Kept};
@@ -48,7 +49,10 @@ async fn keyed(server: &Server, caller: &Caller, request: Request, next: Next) -
     let (parts, body) = request.into_parts();
     let settings = server.settings();
     let body = read(Request::from_parts(parts.clone(), body), settings.largest_body, settings.body_within).await?;
-    let address = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    let mut address = parts.uri.path_and_query().map_or_else(String::new, ToString::to_string);
+    if let Some(NamedMesh(name)) = parts.extensions.get() {
+        address = format!("{MESHES}{name}{address}");
+    }
     let same = digest(&[parts.method.as_str().as_bytes(), address.as_bytes(), &body]);
     let now = SystemTime::now();
     let (name, is_repeat) = match server.store().claim(&key, caller.id(), &same, now)? {

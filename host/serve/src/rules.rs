@@ -1,6 +1,6 @@
 //! Which role a route needs: it is written in the OpenAPI document and nowhere else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use http::Method;
 use utoipa::openapi::OpenApi;
@@ -21,7 +21,14 @@ pub(crate) enum Needs {
 }
 
 /// What each route needs, by its method and its path as the router has it.
-pub(crate) struct Rules(HashMap<(Method, String), Needs>);
+pub(crate) struct Rules {
+    needs: HashMap<(Method, String), Needs>,
+    /// The paths that are those of meshes
+    meshes: HashSet<String>,
+}
+
+/// How the document marks what belongs to a mesh.
+const MESH: &str = "Mesh";
 
 impl Rules {
     /// What the document says.
@@ -29,22 +36,30 @@ impl Rules {
     /// # Errors
     /// The routes that say nothing, or something that is no rule.
     pub(crate) fn of(document: &OpenApi) -> Result<Self, String> {
-        let mut rules = HashMap::new();
+        let (mut rules, mut meshes) = (HashMap::new(), HashSet::new());
         for (path, item) in &document.paths.paths {
             for (method, operation) in operations(item) {
                 let needs = needs(operation)
                     .ok_or_else(|| format!("the route `{method} {path}` does not say which role it needs"))?;
                 rules.insert((method, path.clone()), needs);
+                if operation.tags.iter().flatten().any(|tag| tag == MESH) {
+                    meshes.insert(path.clone());
+                }
             }
         }
-        Ok(Rules(rules))
+        Ok(Rules { needs: rules, meshes })
     }
 
     /// What a request to a route needs; none if there is no such route.
     pub(crate) fn get(&self, method: &Method, path: &str) -> Option<&Needs> {
         // Whoever may read may ask for the head.
         let method = if method == Method::HEAD { &Method::GET } else { method };
-        self.0.get(&(method.clone(), path.to_owned()))
+        self.needs.get(&(method.clone(), path.to_owned()))
+    }
+
+    /// Whether a route belongs to a mesh.
+    pub(crate) fn is_of_mesh(&self, path: &str) -> bool {
+        self.meshes.contains(path)
     }
 }
 

@@ -75,7 +75,7 @@ impl Server {
         // The files of one tenant keep no other one from being served.
         let agents = Arc::new(Agents::load(host.clone(), store.clone(), roots, tenant.is_none()).await?);
         Ok(Server(Arc::new(Inner {
-            meshes: Meshes::of(&agents),
+            meshes: Meshes::of(&agents, &store)?,
             schedules: Schedules::default(),
             told_runs: ToldRuns::default(),
             runs: Runs::new(

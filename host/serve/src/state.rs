@@ -18,7 +18,7 @@ use crate::access::Access;
 use crate::access::oidc::OidcSettings;
 use crate::agents::Agents;
 use crate::agents::watching::Watching;
-use crate::mesh::meshes::Meshes;
+use crate::mesh::meshes::{Meshes, NamedMesh};
 use crate::once::InProgress;
 use crate::quota::{Quota, Quotas};
 use crate::rules::Rules;
@@ -161,9 +161,10 @@ impl Server {
         self.runs().quotas()
     }
 
-    /// Whether web pages of this origin may use the server.
-    pub(crate) fn lets_in(&self, origin: &HeaderValue) -> bool {
-        self.settings().cors_origins.iter().any(|listed| origin == listed.as_str()) || self.meshes().lets_in(origin)
+    /// Whether web pages of this origin may use the server, or the mesh that an address names.
+    pub(crate) fn lets_in(&self, origin: &HeaderValue, mesh: Option<&NamedMesh>) -> bool {
+        self.settings().cors_origins.iter().any(|listed| origin == listed.as_str())
+            || self.meshes().lets_in(origin, mesh)
     }
 
     pub(crate) fn meshes(&self) -> &Meshes {

@@ -260,6 +260,7 @@ impl Host {
     }
 
     pub(super) fn engine(&self, agent: &Agent, session: &Session) -> Engine {
+        let meter = self.0.meter.get_or_init(|| Arc::new(Tally::default())).clone();
         let ports = Ports {
             scripts: agent.own.scripts.clone(),
             tools: agent.own.tools.clone(),
@@ -283,7 +284,7 @@ impl Host {
             }),
             web: agent.own.web.clone(),
             clock: self.clock().clone(),
-            meter: self.0.meter.get_or_init(|| Arc::new(Tally::default())).clone(),
+            meter: meter.of(agent.source()).unwrap_or(meter),
         };
         let engine = Engine::new(ports, self.0.journal.clone()).behind(self.0.gates.of(agent.source()));
         engine.writing_at_most(agent.journal_bytes).sealing_with(self.0.redaction_key.clone())

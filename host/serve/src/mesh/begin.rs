@@ -45,8 +45,8 @@ pub(super) struct Started {
 }
 
 /// Whether anything may be begun.
-pub(super) fn check_system(server: &Server) -> Result<(), Refused> {
-    match system::is_stopped(server)? {
+pub(super) fn check_system(server: &Server, mesh: &Mesh) -> Result<(), Refused> {
+    match system::is_stopped(server, mesh)? {
         false => Ok(()),
         true => {
             let detail = "the system is stopped; `POST /api/system/resume` lets it go on";
@@ -70,7 +70,7 @@ pub(super) fn busy(key: &SessionKey, status: Status) -> Refused {
 
 /// Begins a run in a session. Whoever calls this has the session for itself.
 pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: bool) -> Result<Started, Refused> {
-    check_system(server)?;
+    check_system(server, mesh)?;
     let Task { key, kind, at, is_beside } = task;
     end_sessions(server, mesh)?;
     let known = server.store().session(&key)?;
@@ -84,13 +84,13 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
         }
         turns = history::messages(server, mesh, session).await?;
     }
-    let feed = feed::told(server, mesh, known.as_ref(), &key.tenant).await?;
+    let feed = feed::told(server, mesh, known.as_ref(), &mesh.own(&key.tenant)).await?;
     let mut state = GraphObject::default();
     let mut set = |name: &str, value: &Value| state.insert(Key::from(name), GraphValue::from(value));
     set(SESSION_ID, &json!(key.id));
     set(HISTORY, &Value::Array(turns));
-    let callbacks = format!("{}/callback", server.base_url());
-    set(SERVED, &json!({ CALLBACKS: callbacks, SCOPE: format!("{}/{}", key.tenant, key.id) }));
+    let callbacks = format!("{}/callback", server.meshes().base_url(server.base_url(), mesh));
+    set(SERVED, &json!({ CALLBACKS: callbacks, SCOPE: format!("{}/{}", mesh.own(&key.tenant), key.id) }));
     if let Some(feed) = feed {
         set(EARLIER_FEED, &feed);
     }
@@ -115,7 +115,7 @@ pub(super) async fn begin(server: &Server, mesh: &Mesh, task: Task, listens: boo
     let begun = server.runs().start(&mesh.agent, given, IfBusy::Reject, listens).await?;
     let turn = Turn { at: server.clock().now(), run: begun.run.clone(), kind: kind.to_owned(), name, data };
     let session = server.store().note_turn(&key, &turn)?;
-    tend::tend(server, &begun.run);
+    tend::tend(server, &mesh.scope, &begun.run);
     Ok(Started { session, begun })
 }
 

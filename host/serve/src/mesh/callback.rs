@@ -58,9 +58,10 @@ async fn callback(
     request: Request,
 ) -> Result<Response, Refused> {
     server.ready().cancelled().await;
-    let mesh = &server.meshes().only()?;
     let run: RunId = token.split_once('.').map(|(run, _)| run.to_owned()).ok_or_else(|| unknown(&agent))?.into();
     let (session, _) = server.store().run_of_mesh(&run)?.ok_or_else(|| unknown(&agent))?;
+    // The address belongs to a run, whichever mesh it names.
+    let mesh = &server.meshes().of_scope(&session.key.scope).ok_or_else(|| unknown(&agent))?;
     // Before the body is read: nobody sends much who does not know where to.
     let waits = async || -> Result<Option<String>, Problem> {
         Ok(callback_of(&server.runs().store().history(&run).await?.whole()?, &token))
@@ -99,7 +100,7 @@ async fn callback(
         name = waits().await?;
     }
     taken.map_err(|error| problem(error, &agent))?;
-    tend(&server, &run);
+    tend(&server, &mesh.scope, &run);
     Ok(documented(StatusCode::OK, json!({ "status": "delivered", "session_id": session.key.id })))
 }
 

@@ -7,7 +7,7 @@ use hotcell_runtime::{Fact, NumberedEntry, RunId};
 use rusqlite::{Row, params};
 use serde_json::{Value, json};
 
-use super::store::Session;
+use super::store::{IN_SCOPE, Session};
 use super::{Mesh, learn};
 use crate::problem::Problem;
 use crate::state::Server;
@@ -36,7 +36,7 @@ pub(super) async fn told(
     server: &Server,
     mesh: &Mesh,
     session: Option<&Session>,
-    tenant: &str,
+    owner: &str,
 ) -> Result<Option<Value>, Problem> {
     let agents = &mesh.settings.agents;
     if !agents.iter().any(|agent| agent.remembers) {
@@ -52,29 +52,34 @@ pub(super) async fn told(
     }
     let number = session.map_or(-1, |session| session.number);
     let others = agents.iter().filter(|agent| agent.remembers_others).map(|agent| agent.name.as_str());
-    Ok(Some(server.store().posts(number, tenant, &others.collect::<Vec<_>>())?.into()))
+    Ok(Some(server.store().posts(number, owner, &others.collect::<Vec<_>>())?.into()))
 }
 
 /// Gives agents that had other names what was kept under those.
 pub(super) fn take_over(server: &Server) -> Result<(), StoreError> {
-    let Ok(mesh) = server.meshes().only() else { return Ok(()) };
-    for agent in &mesh.settings.agents {
-        if let Some(before) = &agent.previous_name {
-            server.store().rename_agent(before, &agent.name)?;
-            learn::take_over(server, &mesh, before, &agent.name)?;
+    for mesh in server.meshes().all() {
+        for agent in &mesh.settings.agents {
+            if let Some(before) = &agent.previous_name {
+                server.store().rename_agent(&mesh.scope, before, &agent.name)?;
+                learn::take_over(server, &mesh, before, &agent.name)?;
+            }
         }
     }
     Ok(())
 }
 
 impl Store {
-    fn rename_agent(&self, before: &str, now: &str) -> Result<(), StoreError> {
+    fn rename_agent(&self, scope: &str, before: &str, now: &str) -> Result<(), StoreError> {
         self.with(|connection| {
-            for table in ["mesh_posts", "mesh_spent"] {
-                connection
-                    .prepare_cached(&format!("UPDATE {table} SET agent = ?2 WHERE agent = ?1"))?
-                    .execute(params![before, now])?;
-            }
+            connection
+                .prepare_cached(&format!(
+                    "UPDATE mesh_posts SET agent = ?3
+                     WHERE agent = ?1 AND session IN (SELECT number FROM mesh_sessions WHERE {IN_SCOPE})"
+                ))?
+                .execute(params![before, scope, now])?;
+            connection
+                .prepare_cached("UPDATE mesh_spent SET agent = ?2 WHERE agent = ?1")?
+                .execute(params![format!("{scope}{before}"), format!("{scope}{now}")])?;
             Ok(())
         })
     }
@@ -103,8 +108,9 @@ impl Store {
         })
     }
 
-    /// The newest posts of a session, and those about these agents of other sessions of a tenant, the oldest first.
-    fn posts(&self, session: i64, tenant: &str, others: &[&str]) -> Result<Vec<Value>, StoreError> {
+    /// The newest posts of a session, and those about these agents of other sessions of a tenant, as it is called among those of all
+    /// meshes, the oldest first.
+    fn posts(&self, session: i64, owner: &str, others: &[&str]) -> Result<Vec<Value>, StoreError> {
         let post = |row: &Row<'_>| {
             let (number, at, text): (i64, i64, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let since = time(at).duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -126,7 +132,7 @@ impl Store {
                          JOIN mesh_sessions ON mesh_sessions.number = mesh_posts.session
                          WHERE agent = ?1 AND session <> ?2 AND tenant = ?3 ORDER BY mesh_posts.number DESC LIMIT ?4",
                     )?
-                    .query_map(params![agent, session, tenant, POSTS], post)?
+                    .query_map(params![agent, session, owner, POSTS], post)?
                     .collect::<rusqlite::Result<Vec<_>>>()?;
                 posts.extend(of_others);
             }

@@ -12,6 +12,7 @@ use utoipa_axum::routes;
 use super::end_sessions;
 use super::meshes::Mesh;
 use super::outcome::Come;
+use super::served::Served;
 use super::session::{Status, standing};
 use super::store::{Session, SessionRun, Turn};
 use super::tenant::Tenant;
@@ -33,7 +34,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 
 /// The session of that name.
 pub(super) fn find(server: &Server, mesh: &Mesh, tenant: Tenant, id: &str) -> Result<Session, Problem> {
-    let key = tenant.session(id)?;
+    let key = tenant.session(mesh, id)?;
     end_sessions(server, mesh)?;
     server.store().session(&key)?.ok_or_else(|| {
         Problem::not_found(format!("there is no session `{}`", shown(id)))
@@ -56,13 +57,17 @@ fn view(session: &Session, status: Status) -> Value {
     params(("limit" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "How many at most")),
     responses((status = 200, body = Value))
 )]
-async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) -> Result<Json<Value>, Problem> {
-    let mesh = server.meshes().only()?;
+async fn list(
+    State(server): State<Server>,
+    Served(mesh): Served,
+    tenant: Tenant,
+    mut query: Query,
+) -> Result<Json<Value>, Problem> {
     let limit = query.limit(SESSIONS)?;
     query.end()?;
     end_sessions(&server, &mesh)?;
     let mut sessions = Vec::new();
-    for session in server.store().sessions(&tenant.0, limit, false)? {
+    for session in server.store().sessions(&mesh.own(&tenant.0), limit, false)? {
         let status = standing(&server, &session).await?.status;
         sessions.push(view(&session, status));
     }
@@ -77,8 +82,12 @@ async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) ->
     security(("key" = ["run", "answer", "operate", "administer"])),
     params(("session_id" = String, Path, description = "The session")), responses((status = 200, body = Value))
 )]
-async fn history(State(server): State<Server>, tenant: Tenant, Path(id): Path<String>) -> Result<Json<Value>, Problem> {
-    let mesh = server.meshes().only()?;
+async fn history(
+    State(server): State<Server>,
+    Served(mesh): Served,
+    tenant: Tenant,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
     let session = find(&server, &mesh, tenant, &id)?;
     let status = standing(&server, &session).await?.status;
     let turn_of = |turn: &Turn| json!({ "at": time(turn.at), "kind": turn.kind, "name": turn.name, "data": turn.data });

@@ -38,21 +38,21 @@ struct Call {
     run: String,
 }
 
-fn fact(agent: &str) -> String {
-    format!("{LEARNT}:{agent}")
+fn fact(mesh: &Mesh, agent: &str) -> String {
+    mesh.own(&format!("{LEARNT}:{agent}"))
 }
 
-fn calls(server: &Server, agent: &str) -> Result<Vec<Call>, StoreError> {
-    Ok(calls_in(server.store().mesh_fact(&fact(agent))?))
+fn calls(server: &Server, mesh: &Mesh, agent: &str) -> Result<Vec<Call>, StoreError> {
+    Ok(calls_in(server.store().mesh_fact(&fact(mesh, agent))?))
 }
 
 fn calls_in(kept: Option<String>) -> Vec<Call> {
     kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }
 
-/// Remembers the calls that an agent made in a run, as its last ones. Many runs may end at once.
-fn keep(store: &Store, agent: &str, run: &str, found: Vec<Call>, most: usize) -> Result<(), StoreError> {
-    store.revise(&fact(agent), |kept| {
+/// Remembers the calls that an agent made in a run, as its last ones, under a name. Many runs may end at once.
+fn keep(store: &Store, fact: &str, run: &str, found: Vec<Call>, most: usize) -> Result<(), StoreError> {
+    store.revise(fact, |kept| {
         let mut calls = calls_in(kept);
         // A server before this one may have ended before it noted that the run is done.
         calls.retain(|call| call.run != run);
@@ -74,7 +74,7 @@ pub(super) fn told(server: &Server, mesh: &Mesh) -> Result<Vec<String>, StoreErr
     let now = seconds(server.clock().now());
     let mut left = Vec::new();
     for agent in mesh.settings.agents.iter().filter(|agent| !agent.learnable.is_empty()) {
-        left.extend(worthless(agent, &calls(server, &agent.name)?, &learning, now));
+        left.extend(worthless(agent, &calls(server, mesh, &agent.name)?, &learning, now));
     }
     Ok(left)
 }
@@ -133,7 +133,7 @@ pub(super) async fn note(server: &Server, mesh: &Mesh, run: &RunId) -> Result<()
             }
         }
         if !found.is_empty() {
-            keep(server.store(), &agent.name, run.as_str(), found, learning.memory_size as usize)?;
+            keep(server.store(), &fact(mesh, &agent.name), run.as_str(), found, learning.memory_size as usize)?;
         }
     }
     Ok(())
@@ -141,11 +141,11 @@ pub(super) async fn note(server: &Server, mesh: &Mesh, run: &RunId) -> Result<()
 
 /// Gives an agent that had another name what is remembered of it, and of whoever calls it.
 pub(super) fn take_over(server: &Server, mesh: &Mesh, before: &str, now: &str) -> Result<(), StoreError> {
-    if let Some(of_before) = server.store().mesh_fact(&fact(before))? {
-        server.store().remember_first(&fact(now), &of_before)?;
+    if let Some(of_before) = server.store().mesh_fact(&fact(mesh, before))? {
+        server.store().remember_first(&fact(mesh, now), &of_before)?;
     }
     for agent in mesh.settings.agents.iter().filter(|agent| !agent.learnable.is_empty()) {
-        server.store().revise(&fact(&agent.name), |kept| {
+        server.store().revise(&fact(mesh, &agent.name), |kept| {
             let mut calls = calls_in(kept);
             let mut is_changed = false;
             for call in calls.iter_mut().filter(|call| call.target == before) {

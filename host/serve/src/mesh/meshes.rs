@@ -15,10 +15,11 @@ use super::channels::{Kept, Keys};
 use super::healing::Health;
 use super::score::Scores;
 use super::senders::Senders;
-use super::store::SessionKey;
+use super::store::{SCOPE_END, SessionKey};
 use crate::agents::Agents;
 use crate::locks::Locks;
-use crate::problem::Problem;
+use crate::problem::{Problem, shown};
+use crate::store::{Store, StoreError};
 
 /// Events that are kept for whoever reads them slowly.
 const KEPT: usize = 4096;
@@ -42,8 +43,23 @@ pub(crate) struct Meshes {
     pub(super) scores: Scores,
 }
 
+/// Behind this, an address names one of several meshes.
+pub(crate) const MESHES: &str = "/meshes/";
+/// The fact that names the file of the mesh that was there first: what is kept of it is kept under the names that it has itself.
+const FIRST: &str = "first_mesh";
+/// The fact that says what that mesh calls itself.
+const FIRST_NAME: &str = "first_mesh_name";
+
+/// The mesh that an address names.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedMesh(pub(crate) String);
+
 /// A mesh that is served, as it was loaded last.
 pub(crate) struct Mesh {
+    /// What addresses call it where there are several
+    pub(super) id: String,
+    /// What the names begin with under which things of it are kept: nothing for the mesh that was there first
+    pub(super) scope: Arc<str>,
     pub(super) agent: Arc<Agent>,
     /// As its file says
     pub(super) in_file: Arc<Agent>,
@@ -80,23 +96,53 @@ pub(super) struct Doing {
 
 impl Meshes {
     /// The meshes among the agents.
-    pub(crate) fn of(agents: &Agents) -> Self {
-        let meshes = RwLock::new(agents.all().into_iter().filter_map(|(_, agent)| Mesh::of(agent)).collect());
+    pub(crate) fn of(agents: &Agents, store: &Store) -> Result<Self, StoreError> {
+        let found: Vec<_> = agents.all().into_iter().filter(|(_, agent)| agent.mesh().is_some()).collect();
+        let mut meshes = Vec::with_capacity(found.len());
+        for (id, agent) in &found {
+            meshes.extend(Mesh::of(id, agent.clone(), scope(store, agent, found.len() == 1)?));
+        }
         let (events, tasks, scores) = (broadcast::Sender::new(KEPT), TaskTracker::new(), Scores::default());
-        Meshes { meshes, events, tasks, scores }
+        Ok(Meshes { meshes: RwLock::new(meshes), events, tasks, scores })
     }
 
-    /// The one that is served.
-    pub(super) fn only(&self) -> Result<Arc<Mesh>, Problem> {
-        match &self.meshes.read().unwrap_or_else(PoisonError::into_inner)[..] {
-            [mesh] => Ok(mesh.clone()),
-            [] => Err(Problem::not_found("no mesh is served here")),
-            several => {
+    /// The one that a request is for: the one that its address names, or the only one.
+    pub(super) fn asked(&self, named: Option<&NamedMesh>) -> Result<Arc<Mesh>, Problem> {
+        let meshes = self.all();
+        match (named, &meshes[..]) {
+            (Some(NamedMesh(name)), all) => {
+                // It stands in an address, where letters of other scripts are written with `%`.
+                let decoded = url::form_urlencoded::parse(name.as_bytes()).next();
+                let found =
+                    all.iter().find(|mesh| decoded.as_ref().is_some_and(|(name, _)| *name == *mesh.id)).cloned();
+                found.ok_or_else(|| Problem::not_found(format!("no mesh `{}` is served here", shown(name))))
+            }
+            (None, [mesh]) => Ok(mesh.clone()),
+            (None, []) => Err(Problem::not_found("no mesh is served here")),
+            (None, several) => {
+                let names: Vec<String> = several.iter().map(|mesh| format!("`{MESHES}{}`", mesh.id)).collect();
                 let detail = format!(
-                    "{} meshes are served, and these addresses belong to one: give each a server of its own",
-                    several.len()
+                    "{} meshes are served, so an address says which is meant: it begins with {}",
+                    several.len(),
+                    names.join(" or ")
                 );
-                Err(Problem::conflict(detail))
+                Err(Problem::conflict(detail).kind("mesh-ambiguous", "Several meshes are served"))
+            }
+        }
+    }
+
+    /// The one whose things are kept under names that begin like this.
+    pub(super) fn of_scope(&self, scope: &str) -> Option<Arc<Mesh>> {
+        self.all().into_iter().find(|mesh| *mesh.scope == *scope)
+    }
+
+    /// Where others reach a mesh: below its own name, where there are several.
+    pub(super) fn base_url(&self, base: String, mesh: &Mesh) -> String {
+        match self.all().len() {
+            0 | 1 => base,
+            _ => {
+                let id: String = url::form_urlencoded::byte_serialize(mesh.id.as_bytes()).collect();
+                format!("{base}{MESHES}{id}")
             }
         }
     }
@@ -109,7 +155,8 @@ impl Meshes {
     /// Serves the mesh from now on as it was loaded again: `in_file` is what its file says. What is under way ends as it began.
     pub(super) fn exchange(&self, mesh: &Mesh, agent: Arc<Agent>, in_file: Arc<Agent>) {
         let Some(settings) = agent.mesh().cloned() else { return };
-        let exchanged = Arc::new(Mesh { agent, in_file, settings, doing: mesh.doing.clone() });
+        let (id, scope) = (mesh.id.clone(), mesh.scope.clone());
+        let exchanged = Arc::new(Mesh { id, scope, agent, in_file, settings, doing: mesh.doing.clone() });
         let mut meshes = self.meshes.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = meshes.iter_mut().find(|known| Arc::ptr_eq(&known.doing, &mesh.doing)) {
             *known = exchanged;
@@ -117,8 +164,10 @@ impl Meshes {
     }
 
     /// Serves a mesh from now on that was not there before.
-    pub(super) fn add(&self, agent: Arc<Agent>) {
-        self.meshes.write().unwrap_or_else(PoisonError::into_inner).extend(Mesh::of(agent));
+    pub(super) fn add(&self, store: &Store, id: &str, agent: Arc<Agent>) -> Result<(), StoreError> {
+        let scope = scope(store, &agent, self.all().is_empty())?;
+        self.meshes.write().unwrap_or_else(PoisonError::into_inner).extend(Mesh::of(id, agent, scope));
+        Ok(())
     }
 
     /// Serves a mesh no more, and wakes none of its agents.
@@ -128,10 +177,10 @@ impl Meshes {
         mesh.doing.waking.lock().unwrap_or_else(PoisonError::into_inner).cancel();
     }
 
-    /// Whether pages of this origin may use the server: those that the mesh lists, and, while it is developed, those that are
-    /// usually tried on this machine.
-    pub(crate) fn lets_in(&self, origin: &HeaderValue) -> bool {
-        let Ok(mesh) = self.only() else { return false };
+    /// Whether pages of this origin may use a mesh: those that it lists, and, while it is developed, those that are usually tried on
+    /// this machine.
+    pub(crate) fn lets_in(&self, origin: &HeaderValue, named: Option<&NamedMesh>) -> bool {
+        let Ok(mesh) = self.asked(named) else { return false };
         let is_tried = !mesh.settings.is_production && DEVELOPMENT.iter().any(|own| origin == own);
         is_tried || mesh.settings.cors_origins.iter().any(|listed| origin == listed)
     }
@@ -154,10 +203,54 @@ impl Meshes {
 
 impl Mesh {
     /// The mesh that an agent is, if it is one.
-    fn of(agent: Arc<Agent>) -> Option<Arc<Self>> {
+    fn of(id: &str, agent: Arc<Agent>, scope: Arc<str>) -> Option<Arc<Self>> {
         let settings = agent.mesh()?.clone();
-        Some(Arc::new(Mesh { in_file: agent.clone(), agent, settings, doing: Arc::default() }))
+        let id = id.to_owned();
+        Some(Arc::new(Mesh { id, scope, in_file: agent.clone(), agent, settings, doing: Arc::default() }))
     }
+
+    /// The name under which something of the mesh is kept.
+    pub(super) fn own(&self, name: &str) -> String {
+        format!("{}{name}", self.scope)
+    }
+
+    /// What something is called in the mesh that is kept under this name, if it is of this mesh.
+    pub(super) fn of_own<'n>(&self, name: &'n str) -> Option<&'n str> {
+        name.strip_prefix(&*self.scope).filter(|own| !own.contains(SCOPE_END))
+    }
+}
+
+/// What the names begin with under which things of a mesh are kept. One that is served alone, and is called as the first one was, takes
+/// over what is kept of that: its file has another place now.
+fn scope(store: &Store, agent: &Agent, is_only: bool) -> Result<Arc<str>, StoreError> {
+    let (source, name) = (agent.source(), agent.mesh().map_or("", |settings| settings.name.as_str()));
+    let own = scope_of(source);
+    let is_first = match store.mesh_fact(FIRST)? {
+        None => true,
+        Some(first) if first == source => return Ok("".into()),
+        Some(_) => {
+            is_only && !store.has_sessions(&own)? && store.mesh_fact(FIRST_NAME)?.is_some_and(|first| first == name)
+        }
+    };
+    if !is_first {
+        return Ok(own.into());
+    }
+    store.remember(FIRST_NAME, name)?;
+    store.remember(FIRST, source)?;
+    Ok("".into())
+}
+
+/// What the names of a mesh begin with that was not there first.
+fn scope_of(source: &str) -> String {
+    format!("{}{SCOPE_END}", source.replace(SCOPE_END, " "))
+}
+
+/// The name under which what an agent uses is kept, whose mesh has this file.
+pub(super) fn kept_name(store: &Store, source: &str, agent: &str) -> Result<String, StoreError> {
+    Ok(match store.mesh_fact(FIRST)? {
+        Some(first) if first != source => format!("{}{agent}", scope_of(source)),
+        _ => agent.to_owned(),
+    })
 }
 
 /// Questions that are being posted.

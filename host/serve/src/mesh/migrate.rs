@@ -11,6 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::reply::{Refused, documented};
+use super::served::Served;
 use super::yaml::{agent_of, apply, merge};
 use crate::api::extract::Json;
 use crate::problem::{Problem, shown};
@@ -44,6 +45,7 @@ struct Migration {
 )]
 async fn migrate(
     State(server): State<Server>,
+    Served(mesh): Served,
     Path(name): Path<String>,
     Json(given): Json<Migration>,
 ) -> Result<Response, Refused> {
@@ -51,7 +53,7 @@ async fn migrate(
     if let Some(kind) = to_type {
         fields.insert("agent_type".to_owned(), kind.into());
     }
-    let migrated = apply(&server, &name, |config| {
+    let migrated = apply(&server, &mesh, &name, |config| {
         merge(agent_of(config, &name)?, fields);
         match to_name.filter(|new| *new != name) {
             Some(new) => rename(config, &name, &new).map(|()| new),

@@ -24,6 +24,7 @@ mod rerun;
 mod schedule;
 mod score;
 mod senders;
+mod served;
 mod session;
 mod signature;
 pub(crate) mod spending;
@@ -46,10 +47,10 @@ use meshes::Mesh;
 
 /// Goes on with what a server that ended left, and wakes agents from now on.
 pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
-    if let Ok(mesh) = server.meshes().only()
-        && let Err(problem) = yaml::restore(server, &mesh).await
-    {
-        tracing::error!(target: "hotcell::serve", reason = problem.detail, "changes of the mesh cannot be read");
+    for mesh in server.meshes().all() {
+        if let Err(problem) = yaml::restore(server, &mesh).await {
+            tracing::error!(target: "hotcell::serve", mesh = mesh.id, reason = problem.detail, "changes of the mesh cannot be read");
+        }
     }
     if let Err(error) = feed::take_over(server) {
         tracing::error!(target: "hotcell::serve", %error, "what agents remember cannot be read");
@@ -74,9 +75,9 @@ pub(crate) async fn follow(server: &Server) -> Result<(), Problem> {
             None => server.meshes().remove(mesh),
         }
     }
-    for (_, agent) in agents.into_iter().filter(|(_, agent)| agent.mesh().is_some()) {
+    for (id, agent) in agents.into_iter().filter(|(_, agent)| agent.mesh().is_some()) {
         if meshes.iter().all(|mesh| mesh.in_file.source() != agent.source()) {
-            server.meshes().add(agent);
+            result = server.meshes().add(server.store(), &id, agent).map_err(Problem::from).and(result);
         }
     }
     schedule::begin_all(server);
@@ -85,7 +86,13 @@ pub(crate) async fn follow(server: &Server) -> Result<(), Problem> {
 
 /// Acts on what happens in a run that goes on, if it is one of a mesh.
 pub(crate) fn goes_on(server: &Server, run: &RunId) {
-    tend::tend(server, run);
+    match server.store().run_of_mesh(run) {
+        Ok(Some((session, _))) => tend::tend(server, &session.key.scope, run),
+        Ok(None) => {}
+        Err(error) => {
+            tracing::error!(target: "hotcell::serve", %run, %error, "what follows from a run is not done");
+        }
+    }
 }
 
 /// What is answered.
@@ -107,7 +114,7 @@ pub(crate) fn routes() -> OpenApiRouter<Server> {
 /// Ends the sessions whose time is over. Whoever looks at sessions does this first.
 fn end_sessions(server: &Server, mesh: &Mesh) -> Result<(), StoreError> {
     match server.clock().now().checked_sub(mesh.settings.session_ttl) {
-        Some(since) => server.store().end_sessions(since),
+        Some(since) => server.store().end_sessions(&mesh.scope, since),
         None => Ok(()),
     }
 }

@@ -211,7 +211,7 @@ fn body(server: &Server, mesh: &Mesh, session: &Session, ask: &Ask) -> Value {
     let mut body = json!({
         "session_id": session.key.id, "request_id": ask.request_id(), "agent_name": ask.seat(),
         "from_agent": of_context("from_agent"), "prompt": question.text, "context": of_context("context"),
-        "inputs": of_context("inputs"), "reply_url": path.map(|path| format!("{}{path}", server.base_url())), "expires_at": question.expires.map(time),
+        "inputs": of_context("inputs"), "reply_url": path.map(|path| format!("{}{path}", server.meshes().base_url(server.base_url(), mesh))), "expires_at": question.expires.map(time),
     });
     if let Some(again) = of_context("_rerun_context") {
         body["_rerun_context"] = again;

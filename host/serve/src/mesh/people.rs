@@ -15,6 +15,7 @@ use utoipa_axum::routes;
 use super::Mesh;
 use super::history::SESSIONS;
 use super::reply::{Refused, documented};
+use super::served::Served;
 use super::session::{Ask, of_request_id, standing};
 use super::store::{Session, SessionKey, Turn};
 use super::tenant::Tenant;
@@ -134,7 +135,7 @@ pub(super) async fn answer(
     let name = ask.seat().to_owned();
     let turn = Turn { at: server.clock().now(), run: ask.run.clone(), kind: "answer".to_owned(), name, data };
     server.store().note_turn(key, &turn)?;
-    tend(server, &ask.run);
+    tend(server, &mesh.scope, &ask.run);
     Ok(ask.request_id())
 }
 
@@ -181,12 +182,17 @@ fn view(ask: &Ask) -> Value {
     ),
     responses((status = 200, body = Value))
 )]
-async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) -> Result<Json<Value>, Problem> {
-    let mesh = &server.meshes().only()?;
+async fn list(
+    State(server): State<Server>,
+    Served(mesh): Served,
+    tenant: Tenant,
+    mut query: Query,
+) -> Result<Json<Value>, Problem> {
+    let mesh = &mesh;
     let (operator, limit) = (query.text("operator_id"), query.limit(SESSIONS)?);
     query.end()?;
     let mut sessions = Vec::new();
-    for session in server.store().sessions(&tenant.0, limit, true)? {
+    for session in server.store().sessions(&mesh.own(&tenant.0), limit, true)? {
         let mut asks = standing(&server, &session).await?.asks;
         if let Some(operator) = &operator {
             asks.retain(|ask| {
@@ -215,14 +221,16 @@ async fn list(State(server): State<Server>, tenant: Tenant, mut query: Query) ->
 async fn reply(
     State(server): State<Server>,
     Extension(caller): Extension<Asker>,
+    Served(mesh): Served,
     tenant: Tenant,
     Path(id): Path<String>,
     extract::Json(data): extract::Json<Map<String, Value>>,
 ) -> Result<Response, Refused> {
-    let mesh = &server.meshes().only()?;
+    let mesh = &mesh;
     let (run, question) = of_request_id(&id).ok_or_else(|| no_request(&id))?;
     let session = server.store().run_of_mesh(&run)?.map(|(session, _)| session);
-    let session = session.filter(|session| session.key.tenant == tenant.0).ok_or_else(|| no_request(&id))?;
+    let session = session.filter(|session| session.key.tenant == tenant.0 && session.key.scope == mesh.scope);
+    let session = session.ok_or_else(|| no_request(&id))?;
     let _session = mesh.doing.sessions.lock(&session.key).await;
     let body = json!({ "status": "resumed", "session_id": session.key.id, "request_id": id });
     // The request may have been carried out before its reply was lost.

@@ -22,6 +22,7 @@ use super::Mesh;
 use super::begin::{At, Started, Task, admit, begin, check_system};
 use super::outcome::Come;
 use super::reply::{Refused, documented};
+use super::served::Served;
 use super::tenant::Tenant;
 use crate::api::extract::Json;
 use crate::happenings::{Happenings, Heard};
@@ -66,10 +67,11 @@ pub(super) fn new_session() -> String {
 )]
 async fn request(
     State(server): State<Server>,
+    Served(mesh): Served,
     tenant: Tenant,
     Json(given): Json<MeshRequest>,
 ) -> Result<Response, Refused> {
-    let mesh = &server.meshes().only()?;
+    let mesh = &mesh;
     let (started, is_dual) = call(&server, mesh, tenant, given, false).await?;
     Ok(documented(StatusCode::OK, reply(&server, mesh, &started, is_dual).await?))
 }
@@ -82,8 +84,8 @@ async fn call(
     given: MeshRequest,
     listens: bool,
 ) -> Result<(Started, bool), Refused> {
-    check_system(server)?;
-    let key = tenant.session(&given.session_id.unwrap_or_else(new_session))?;
+    check_system(server, mesh)?;
+    let key = tenant.session(mesh, &given.session_id.unwrap_or_else(new_session))?;
     let data = Value::Object(given.data);
     admit(mesh, &given.entry_point, &data)?;
     let is_dual = is_dual(mesh, &given.entry_point);
@@ -172,10 +174,10 @@ async fn rests_as(server: &Server, run: &RunId) -> Result<&'static str, Problem>
 )]
 async fn stream(
     State(server): State<Server>,
+    Served(mesh): Served,
     tenant: Tenant,
     Json(given): Json<MeshRequest>,
 ) -> Result<Response, Refused> {
-    let mesh = server.meshes().only()?;
     let (started, _) = call(&server, &mesh, tenant, given, true).await?;
     let (events, receiver) = mpsc::channel(BEHIND);
     let leash = Leash::new(&server, &started.begun.run, true);
@@ -283,8 +285,7 @@ fn shown(mesh: &Mesh, text: &str) -> Option<(&'static str, Value)> {
     get, path = "/api/mesh/entry_points", tag = "Mesh", security(("key" = ["run", "answer", "operate", "administer"])),
     responses((status = 200, body = Value))
 )]
-async fn entry_points(State(server): State<Server>) -> Result<axum::Json<Value>, Problem> {
-    let mesh = &server.meshes().only()?;
+async fn entry_points(Served(mesh): Served) -> Result<axum::Json<Value>, Problem> {
     let entries: Vec<Value> = mesh
         .settings
         .entry_points

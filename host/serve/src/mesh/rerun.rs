@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 use super::begin::{At, Task, begin};
 use super::history::find;
 use super::reply::{Refused, documented};
+use super::served::Served;
 use super::store::Session;
 use super::tenant::Tenant;
 use crate::api::extract::Json;
@@ -51,11 +52,12 @@ struct Rerun {
 )]
 async fn rerun(
     State(server): State<Server>,
+    Served(mesh): Served,
     tenant: Tenant,
     Path((id, agent)): Path<(String, String)>,
     Json(given): Json<Rerun>,
 ) -> Result<Response, Refused> {
-    let mesh = &server.meshes().only()?;
+    let mesh = &mesh;
     let session = find(&server, mesh, tenant, &id)?;
     let Some(settings) = mesh.settings.agent(&agent) else {
         return Err(Problem::not_found(format!("there is no agent `{}`", shown(&agent))).into());

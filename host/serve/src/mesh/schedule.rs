@@ -20,9 +20,12 @@ use crate::store::StoreError;
 /// Characters of the name of an agent that are part of the names of its sessions.
 const NAME: usize = 80;
 
-/// Wakes the agents of the mesh from now on, as it is now: what was to wake them before does so no more.
+/// Wakes the agents of all meshes from now on, as they are now: what was to wake them before does so no more.
 pub(super) fn begin_all(server: &Server) {
-    let Ok(mesh) = server.meshes().only() else { return };
+    server.meshes().all().iter().for_each(|mesh| begin_of(server, mesh));
+}
+
+fn begin_of(server: &Server, mesh: &Arc<Mesh>) {
     let over = server.closing().child_token();
     let before =
         std::mem::replace(&mut *mesh.doing.waking.lock().unwrap_or_else(PoisonError::into_inner), over.clone());
@@ -38,7 +41,7 @@ pub(super) fn begin_all(server: &Server) {
             };
             let times = Times { cron: wake.cron.clone(), zone };
             let (mesh, agent, wake) = (mesh.clone(), agent.clone(), wake.clone());
-            let fact = format!("woken:{}:{number}", agent.name);
+            let fact = mesh.own(&format!("woken:{}:{number}", agent.name));
             let wakes = Wakes { server: server.clone(), mesh, agent, number, wake, times, fact };
             let (over, begun) = (over.clone(), server.clock().working());
             server.meshes().tasks.spawn(async move {
@@ -104,7 +107,8 @@ impl Wakes {
         let _working = self.server.clock().working();
         let name: String = self.agent.name.chars().take(NAME).collect();
         let stamp = due.to_string().replace('-', "");
-        let key = SessionKey { tenant: String::new(), id: format!("wake:{name}:{}:{stamp}", self.number) };
+        let (scope, id) = (self.mesh.scope.clone(), format!("wake:{name}:{}:{stamp}", self.number));
+        let key = SessionKey { scope, tenant: String::new(), id };
         let _session = self.mesh.doing.sessions.lock(&key).await;
         if self.server.store().session(&key)?.is_some() {
             return Ok(());

@@ -2,7 +2,7 @@
 //! each has a score. Nothing changes a mesh because of it.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{Path, State};
@@ -20,6 +20,7 @@ use super::begin::{At, Task, admit, begin, check_system};
 use super::outcome::Come;
 use super::reply::{Refused, documented};
 use super::request::new_session;
+use super::served::Served;
 use super::tenant::Tenant;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -68,8 +69,8 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
     OpenApiRouter::new().routes(routes!(begin_score)).routes(routes!(score))
 }
 
-fn fact(id: &str) -> String {
-    format!("score:{id}")
+fn fact(mesh: &Mesh, id: &str) -> String {
+    mesh.own(&format!("score:{id}"))
 }
 
 /// Score the mesh by its scenarios
@@ -79,17 +80,16 @@ fn fact(id: &str) -> String {
     post, path = "/api/evolution/score", tag = "Mesh", security(("key" = ["operate"])),
     responses((status = 202, body = Value, description = "`id`, for asking how far it is"))
 )]
-async fn begin_score(State(server): State<Server>, tenant: Tenant) -> Result<Response, Refused> {
-    let mesh = server.meshes().only()?;
-    check_system(&server)?;
+async fn begin_score(State(server): State<Server>, Served(mesh): Served, tenant: Tenant) -> Result<Response, Refused> {
+    check_system(&server, &mesh)?;
     if mesh.settings.scenarios.is_empty() {
         let detail = "the mesh has no scenarios: `evolution.enabled` has to be true, with `test_scenarios`";
         return Err(Problem::conflict(detail).kind("no-scenarios", "There is nothing to score by").into());
     }
     let id = new_session();
     let kept = Kept { status: RUNNING.to_owned(), tenant: tenant.0, fitness: None, scenarios: Vec::new() };
-    keep(&server, &id, &kept)?;
-    work_on(&server, &id, kept);
+    keep(&server, &mesh, &id, &kept)?;
+    work_on(&server, mesh, &id, kept);
     Ok(documented(StatusCode::ACCEPTED, json!({ "id": id, "status": RUNNING })))
 }
 
@@ -99,27 +99,31 @@ async fn begin_score(State(server): State<Server>, tenant: Tenant) -> Result<Res
     params(("id" = String, Path, description = "The score")),
     responses((status = 200, body = Value, description = "`status`, `fitness` and `scenarios` in the order of the file"))
 )]
-async fn score(State(server): State<Server>, tenant: Tenant, Path(id): Path<String>) -> Result<Response, Refused> {
-    server.meshes().only()?;
-    let found = server.store().mesh_fact(&fact(&id))?.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
+async fn score(
+    State(server): State<Server>,
+    Served(mesh): Served,
+    tenant: Tenant,
+    Path(id): Path<String>,
+) -> Result<Response, Refused> {
+    let found = server.store().mesh_fact(&fact(&mesh, &id))?.and_then(|text| serde_json::from_str::<Kept>(&text).ok());
     let Some(kept) = found.filter(|kept| kept.tenant == tenant.0) else {
         return Err(Problem::not_found(format!("there is no score `{}`", shown(&id))).into());
     };
     let body = json!({ "id": id, "status": kept.status, "fitness": kept.fitness, "scenarios": kept.scenarios });
     if kept.status == RUNNING {
         // A server before this one may have ended in the middle.
-        work_on(&server, &id, kept);
+        work_on(&server, mesh, &id, kept);
     }
     Ok(documented(StatusCode::OK, body))
 }
 
-fn keep(server: &Server, id: &str, kept: &Kept) -> Result<(), Problem> {
+fn keep(server: &Server, mesh: &Mesh, id: &str, kept: &Kept) -> Result<(), Problem> {
     let text = serde_json::to_string(kept).unwrap_or_default();
-    Ok(server.store().remember(&fact(id), &text)?)
+    Ok(server.store().remember(&fact(mesh, id), &text)?)
 }
 
 /// Runs the scenarios that were not run yet, unless that is being done.
-fn work_on(server: &Server, id: &str, kept: Kept) {
+fn work_on(server: &Server, mesh: Arc<Mesh>, id: &str, kept: Kept) {
     if !server.meshes().scores.take(id) {
         return;
     }
@@ -130,7 +134,7 @@ fn work_on(server: &Server, id: &str, kept: Kept) {
         tokio::select! {
             biased;
             () = closing.cancelled() => {}
-            ended = run_all(&server, &id, kept) => {
+            ended = run_all(&server, &mesh, &id, kept) => {
                 if let Err(problem) = ended {
                     tracing::error!(target: "hotcell::serve", id, reason = problem.detail, "the score cannot be kept");
                 }
@@ -141,22 +145,21 @@ fn work_on(server: &Server, id: &str, kept: Kept) {
     });
 }
 
-async fn run_all(server: &Server, id: &str, mut kept: Kept) -> Result<(), Problem> {
-    let mesh = server.meshes().only()?;
+async fn run_all(server: &Server, mesh: &Mesh, id: &str, mut kept: Kept) -> Result<(), Problem> {
     let begun = kept.scenarios.len();
     for scenario in mesh.settings.scenarios.iter().skip(begun) {
-        let scored = run(server, &mesh, &kept.tenant, scenario).await?;
+        let scored = run(server, mesh, &kept.tenant, scenario).await?;
         kept.scenarios.push(scored);
-        keep(server, id, &kept)?;
+        keep(server, mesh, id, &kept)?;
     }
     kept.fitness = scoring::fitness(kept.scenarios.iter().map(|scored| (scored.weight, scored.score)));
     kept.status = DONE.to_owned();
-    keep(server, id, &kept)
+    keep(server, mesh, id, &kept)
 }
 
 /// Runs a scenario and scores it.
 async fn run(server: &Server, mesh: &Mesh, tenant: &str, scenario: &Scenario) -> Result<Scored, Problem> {
-    let key = Tenant(tenant.to_owned()).session(&new_session())?;
+    let key = Tenant(tenant.to_owned()).session(mesh, &new_session())?;
     let mut scored = Scored {
         name: scenario.name.clone(),
         score: 0.0,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rusqlite::params;
 
+use super::meshes::kept_name;
 use crate::store::{Store, StoreError, microseconds};
 
 /// Tokens of a request that are believed: a server of a model may say anything.
@@ -17,20 +18,40 @@ const MOST_TOKENS: u64 = 1 << 40;
 struct Spending {
     store: Store,
     clock: Arc<dyn Clock>,
+    /// The file of the agents
+    source: Option<String>,
+}
+
+impl Spending {
+    /// The name under which it is kept what an agent uses.
+    fn kept_name(&self, agent: &str) -> Result<String, StoreError> {
+        match &self.source {
+            Some(source) => kept_name(&self.store, source, agent),
+            None => Ok(agent.to_owned()),
+        }
+    }
 }
 
 /// Has the host count in the server's file what models of agents use.
 pub(crate) fn count(host: &Host, store: &Store) {
-    host.counting_with(Arc::new(Spending { store: store.clone(), clock: host.clock().clone() }));
+    let (store, clock) = (store.clone(), host.clock().clone());
+    host.counting_with(Arc::new(Spending { store, clock, source: None }));
 }
 
 impl Meter for Spending {
     fn used(&self, agent: &str) -> Result<Used, Uncounted> {
-        self.store.spent_since(agent, month_of(self.clock.now())).map_err(Uncounted::new)
+        let used = self.kept_name(agent).and_then(|name| self.store.spent_since(&name, month_of(self.clock.now())));
+        used.map_err(Uncounted::new)
     }
 
     fn add(&self, agent: &str, used: Used) -> Result<(), Uncounted> {
-        self.store.keep_spent(agent, month_of(self.clock.now()), used).map_err(Uncounted::new)
+        let kept = self.kept_name(agent);
+        kept.and_then(|name| self.store.keep_spent(&name, month_of(self.clock.now()), used)).map_err(Uncounted::new)
+    }
+
+    fn of(&self, source: &str) -> Option<Arc<dyn Meter>> {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        Some(Arc::new(Spending { store, clock, source: Some(source.to_owned()) }))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the server keeps of a mesh beside the journal: whose runs a session has, what came in, and what is remembered for ever.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use hotcell_runtime::RunId;
@@ -8,13 +9,35 @@ use serde_json::Value;
 
 use crate::store::{Store, StoreError, microseconds, time};
 
+/// Where the name under which something of one of several meshes is kept begins to be its own name.
+pub(super) const SCOPE_END: char = '\n';
+
 /// What a session is found by. Of one that another tenant began nothing is to be seen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct SessionKey {
+    /// That of the mesh
+    pub(super) scope: Arc<str>,
     /// Empty where none was named
     pub(super) tenant: String,
     pub(super) id: String,
 }
+
+impl SessionKey {
+    /// What the tenant is called among those of all meshes.
+    fn owner(&self) -> String {
+        format!("{}{}", self.scope, self.tenant)
+    }
+
+    /// The key of a session of a tenant that is called that among those of all meshes.
+    fn of(owner: &str, id: String) -> Self {
+        let (scope, tenant) = owner.split_at(owner.rfind(SCOPE_END).map_or(0, |at| at + SCOPE_END.len_utf8()));
+        SessionKey { scope: scope.into(), tenant: tenant.to_owned(), id }
+    }
+}
+
+/// Whether a session is one of the mesh with the scope that is the second parameter.
+pub(super) const IN_SCOPE: &str =
+    "substr(tenant, 1, length(?2)) = ?2 AND instr(substr(tenant, length(?2) + 1), char(10)) = 0";
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -56,7 +79,7 @@ const RUN: &str = "run, seen, ended, output";
 fn session(row: &Row<'_>) -> rusqlite::Result<Session> {
     Ok(Session {
         number: row.get(0)?,
-        key: SessionKey { tenant: row.get(1)?, id: row.get(2)? },
+        key: SessionKey::of(&row.get::<_, String>(1)?, row.get(2)?),
         created: time(row.get(3)?),
         updated: time(row.get(4)?),
     })
@@ -75,7 +98,7 @@ fn run(row: &Row<'_>) -> rusqlite::Result<SessionRun> {
 fn find(connection: &Connection, key: &SessionKey) -> rusqlite::Result<Option<Session>> {
     connection
         .prepare_cached(&format!("SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 AND id = ?2"))?
-        .query_row(params![key.tenant, key.id], session)
+        .query_row(params![key.owner(), key.id], session)
         .optional()
 }
 
@@ -84,16 +107,25 @@ const OVER: &str = "~";
 
 /// Sessions of meshes.
 impl Store {
-    /// Ends sessions in which nothing is under way and nothing has happened since then. What was posted in them stays for agents that
+    /// Whether a mesh with this scope has sessions.
+    pub(super) fn has_sessions(&self, scope: &str) -> Result<bool, StoreError> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(&format!("SELECT EXISTS (SELECT 1 FROM mesh_sessions WHERE ?1 = 0 AND {IN_SCOPE})"))?
+                .query_row(params![0, scope], |row| row.get(0))
+        })
+    }
+
+    /// Ends sessions of a mesh in which nothing is under way and nothing has happened since then. What was posted in them stays for agents that
     /// remember posts of other sessions.
-    pub(super) fn end_sessions(&self, since: SystemTime) -> Result<(), StoreError> {
+    pub(super) fn end_sessions(&self, scope: &str, since: SystemTime) -> Result<(), StoreError> {
         self.with(|connection| {
             connection
                 .prepare_cached(&format!(
-                    "UPDATE mesh_sessions SET id = id || '{OVER}' || number WHERE updated < ?1 AND instr(id, '{OVER}') = 0
+                    "UPDATE mesh_sessions SET id = id || '{OVER}' || number WHERE updated < ?1 AND instr(id, '{OVER}') = 0 AND {IN_SCOPE}
                      AND NOT EXISTS (SELECT 1 FROM mesh_runs WHERE session = mesh_sessions.number AND ended IS NULL)"
                 ))?
-                .execute([microseconds(since)])?;
+                .execute(params![microseconds(since), scope])?;
             Ok(())
         })
     }
@@ -102,8 +134,9 @@ impl Store {
         self.read(|connection| find(connection, key))
     }
 
-    /// The newest sessions of a tenant, the oldest of them first; only those with runs that have not ended, if that is wanted.
-    pub(super) fn sessions(&self, tenant: &str, limit: usize, only_open: bool) -> Result<Vec<Session>, StoreError> {
+    /// The newest sessions of a tenant, as it is called among those of all meshes, the oldest of them first; only those with runs that
+    /// have not ended, if that is wanted.
+    pub(super) fn sessions(&self, owner: &str, limit: usize, only_open: bool) -> Result<Vec<Session>, StoreError> {
         let open = match only_open {
             true => "AND EXISTS (SELECT 1 FROM mesh_runs WHERE session = mesh_sessions.number AND ended IS NULL)",
             false => "",
@@ -115,7 +148,7 @@ impl Store {
                     "SELECT {SESSION} FROM mesh_sessions WHERE tenant = ?1 AND instr(id, '{OVER}') = 0 {open}
                      ORDER BY number DESC LIMIT ?2"
                 ))?
-                .query_map(params![tenant, limit], session)?
+                .query_map(params![owner, limit], session)?
                 .collect::<rusqlite::Result<_>>()?;
             sessions.reverse();
             Ok(sessions)
@@ -131,7 +164,7 @@ impl Store {
                     "INSERT INTO mesh_sessions (tenant, id, created, updated) VALUES (?1, ?2, ?3, ?3)
                      ON CONFLICT DO UPDATE SET updated = excluded.updated",
                 )?
-                .execute(params![key.tenant, key.id, at])?;
+                .execute(params![key.owner(), key.id, at])?;
             let session = find(connection, key)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
             connection
                 .prepare_cached(
@@ -323,4 +356,40 @@ fn put_fact(connection: &Connection, name: &str, value: &str) -> rusqlite::Resul
         )?
         .execute(params![name, value])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use serde_json::Value;
+
+    use super::{SessionKey, Store, Turn};
+
+    #[test]
+    fn sessions_of_several_meshes_are_kept_apart() {
+        const OTHER: &str = "/srv/other.yaml\n";
+        let store = Store::open(None).expect("a store");
+        let keys = ["", OTHER].into_iter().flat_map(|scope| {
+            ["", "acme"].map(|tenant| SessionKey { scope: scope.into(), tenant: tenant.to_owned(), id: "s".to_owned() })
+        });
+        let keys: Vec<SessionKey> = keys.collect();
+        assert!(!store.has_sessions(OTHER).expect("read"));
+        for (number, key) in keys.iter().enumerate() {
+            let turn = Turn {
+                at: UNIX_EPOCH,
+                run: format!("run{number}").into(),
+                kind: "request".to_owned(),
+                name: "in".to_owned(),
+                data: Value::Null,
+            };
+            assert_eq!(store.note_turn(key, &turn).expect("kept").key, *key);
+            store.note_end(&turn.run, "completed", &Value::Null).expect("kept");
+        }
+        assert!(store.has_sessions(OTHER).expect("read") && store.has_sessions("").expect("read"));
+        assert!(!store.has_sessions("/srv/third.yaml\n").expect("read"));
+        store.end_sessions(OTHER, UNIX_EPOCH + Duration::from_secs(1)).expect("ended");
+        let are_there: Vec<bool> = keys.iter().map(|key| store.session(key).expect("read").is_some()).collect();
+        assert_eq!(are_there, [true, true, false, false]);
+    }
 }

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use super::meshes::Mesh;
 use super::reply::{Refused, documented};
 use super::secret;
+use super::served::Served;
 use crate::problem::{Problem, shown as shown_text};
 use crate::state::Server;
 use crate::store::StoreError;
@@ -32,13 +34,12 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 }
 
 /// Whether no work is taken.
-pub(super) fn is_stopped(server: &Server) -> Result<bool, StoreError> {
-    Ok(server.store().mesh_fact(STATE)?.as_deref() == Some(STOPPED))
+pub(super) fn is_stopped(server: &Server, mesh: &Mesh) -> Result<bool, StoreError> {
+    Ok(server.store().mesh_fact(&mesh.own(STATE))?.as_deref() == Some(STOPPED))
 }
 
-fn view(server: &Server) -> Result<Response, Refused> {
-    server.meshes().only()?;
-    let state = if is_stopped(server)? { STOPPED } else { RUNNING };
+fn view(server: &Server, mesh: &Mesh) -> Result<Response, Refused> {
+    let state = if is_stopped(server, mesh)? { STOPPED } else { RUNNING };
     Ok(documented(StatusCode::OK, json!({ "state": state })))
 }
 
@@ -47,8 +48,8 @@ fn view(server: &Server) -> Result<Response, Refused> {
     get, path = "/api/system/status", tag = "Mesh", security(("key" = ["run", "answer", "operate", "administer"])),
     responses((status = 200, body = Value))
 )]
-async fn status(State(server): State<Server>) -> Result<Response, Refused> {
-    view(&server)
+async fn status(State(server): State<Server>, Served(mesh): Served) -> Result<Response, Refused> {
+    view(&server, &mesh)
 }
 
 /// Stop the mesh
@@ -57,26 +58,28 @@ async fn status(State(server): State<Server>) -> Result<Response, Refused> {
 #[utoipa::path(
     post, path = "/api/system/stop", tag = "Mesh", security(("key" = ["operate"])), responses((status = 200, body = Value))
 )]
-async fn stop(State(server): State<Server>) -> Result<Response, Refused> {
-    server.meshes().only()?;
-    server.store().remember(STATE, STOPPED)?;
+async fn stop(State(server): State<Server>, Served(mesh): Served) -> Result<Response, Refused> {
+    server.store().remember(&mesh.own(STATE), STOPPED)?;
     for open in server.store().open_runs(None)? {
+        let of = server.store().run_of_mesh(&open.run)?;
+        if of.is_none_or(|(session, _)| session.key.scope != mesh.scope) {
+            continue;
+        }
         // One that has just ended needs it no more.
         if let Err(problem) = server.runs().cancel(&open.run).await {
             tracing::debug!(target: "hotcell::serve", run = %open.run, reason = problem.detail, "it is not cancelled");
         }
     }
-    view(&server)
+    view(&server, &mesh)
 }
 
 /// Let the mesh take work again
 #[utoipa::path(
     post, path = "/api/system/resume", tag = "Mesh", security(("key" = ["operate"])), responses((status = 200, body = Value))
 )]
-async fn resume(State(server): State<Server>) -> Result<Response, Refused> {
-    server.meshes().only()?;
-    server.store().remember(STATE, RUNNING)?;
-    view(&server)
+async fn resume(State(server): State<Server>, Served(mesh): Served) -> Result<Response, Refused> {
+    server.store().remember(&mesh.own(STATE), RUNNING)?;
+    view(&server, &mesh)
 }
 
 /// What is shown of an agent. Keys, tokens and headers are not.
@@ -92,8 +95,7 @@ fn shown(agent: &AgentSettings) -> Value {
     get, path = "/api/agents/", tag = "Mesh", security(("key" = ["run", "answer", "operate", "administer"])),
     responses((status = 200, body = Value))
 )]
-async fn agents(State(server): State<Server>) -> Result<Json<Value>, Problem> {
-    let mesh = &server.meshes().only()?;
+async fn agents(Served(mesh): Served) -> Result<Json<Value>, Problem> {
     let agents: Vec<Value> = mesh.settings.agents.iter().map(shown).collect();
     Ok(Json(json!({ "agents": agents })))
 }
@@ -105,8 +107,7 @@ async fn agents(State(server): State<Server>) -> Result<Json<Value>, Problem> {
     post, path = "/api/agents/{name}/release", tag = "Mesh", security(("key" = ["operate"])),
     params(("name" = String, Path, description = "The agent")), responses((status = 200, body = Value))
 )]
-async fn release(State(server): State<Server>, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
-    let mesh = &server.meshes().only()?;
+async fn release(Served(mesh): Served, Path(name): Path<String>) -> Result<Json<Value>, Problem> {
     let agent = mesh.settings.agent(&name);
     let agent = agent.ok_or_else(|| Problem::not_found(format!("there is no agent `{}`", shown_text(&name))))?;
     if let Some(tool) = &agent.release {
@@ -124,9 +125,9 @@ async fn release(State(server): State<Server>, Path(name): Path<String>) -> Resu
 )]
 async fn webhook_secret(
     State(server): State<Server>,
+    Served(_): Served,
     Extension(peer): Extension<Peer>,
 ) -> Result<Json<Value>, Problem> {
-    server.meshes().only()?;
     if !peer.address().is_loopback() {
         return Err(Problem::new(StatusCode::FORBIDDEN, "the secret is told to this machine alone"));
     }

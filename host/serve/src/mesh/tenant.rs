@@ -3,6 +3,7 @@
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 
+use super::meshes::Mesh;
 use super::store::SessionKey;
 use crate::problem::{Problem, shown};
 use crate::state::Server;
@@ -29,10 +30,10 @@ impl FromRequestParts<Server> for Tenant {
 }
 
 impl Tenant {
-    /// The session that is called that.
-    pub(super) fn session(self, id: &str) -> Result<SessionKey, Problem> {
+    /// The session of a mesh that is called that.
+    pub(super) fn session(self, mesh: &Mesh, id: &str) -> Result<SessionKey, Problem> {
         match is_name(id) {
-            true => Ok(SessionKey { tenant: self.0, id: id.to_owned() }),
+            true => Ok(SessionKey { scope: mesh.scope.clone(), tenant: self.0, id: id.to_owned() }),
             false => Err(Problem::unprocessable(format!("`session_id` has to be {NAME}, and is `{}`", shown(id)))),
         }
     }

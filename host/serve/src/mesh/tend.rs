@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::meshes::Mesh;
 use super::store::{SessionKey, Turn};
-use super::{escalate, events, feed, healing, history, learn, outbound};
+use super::{escalate, events, feed, goes_on, healing, history, learn, outbound};
 use crate::input::kept_of;
 use crate::problem::Problem;
 use crate::state::Server;
 
-/// Acts on what happens in a run from now on, until it rests.
-pub(super) fn tend(server: &Server, run: &RunId) {
-    let Ok(mesh) = server.meshes().only() else { return };
+/// Acts on what happens in a run of the mesh with this scope from now on, until it rests.
+pub(super) fn tend(server: &Server, scope: &str, run: &RunId) {
+    let Some(mesh) = server.meshes().of_scope(scope) else { return };
     {
         let mut tended = mesh.doing.tended.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(asked) = tended.get_mut(run) {
@@ -114,23 +114,23 @@ async fn asked_at(server: &Server, run: &RunId, place: &EntryPath, number: u32) 
 /// Goes on with what a server that ended left: runs on whose entries it has not acted, and those that it began and had not yet
 /// noted.
 pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
-    let Ok(mesh) = server.meshes().only() else { return Ok(()) };
+    let meshes = server.meshes().all();
     let report = |error: &dyn std::fmt::Display| {
         tracing::error!(target: "hotcell::serve", %error, "the sessions of the mesh cannot be read");
     };
     match server.store().open_runs(None) {
-        Ok(open) => open.iter().for_each(|open| tend(server, &open.run)),
+        Ok(open) => open.iter().for_each(|open| goes_on(server, &open.run)),
         Err(error) => report(&error),
     }
     for run in server.runs().in_hand() {
         let Ok(record) = server.runs().store().find(run.as_str()).await else { continue };
-        if record.header.source != mesh.agent.source() {
-            continue;
-        }
+        let mesh = meshes.iter().find(|mesh| record.header.source == mesh.agent.source());
+        let Some(mesh) = mesh else { continue };
         let kept = kept_of(&record);
         let text = |name: &str| kept.get(name).and_then(Value::as_str).map(str::to_owned);
         let Some(id) = text("session") else { continue };
-        let key = SessionKey { tenant: text("tenant").unwrap_or_default(), id };
+        let tenant = text("tenant").unwrap_or_default();
+        let key = SessionKey { scope: mesh.scope.clone(), tenant, id };
         let noted = (|| {
             if server.store().run_of_mesh(&run)?.is_some() {
                 return Ok(());
@@ -141,7 +141,7 @@ pub(crate) async fn take_up(server: &Server) -> Result<(), JournalError> {
             server.store().note_turn(&key, &turn).map(drop)
         })();
         match noted {
-            Ok(()) => tend(server, &run),
+            Ok(()) => tend(server, &mesh.scope, &run),
             Err(error) => report(&error),
         }
     }

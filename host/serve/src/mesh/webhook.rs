@@ -16,6 +16,7 @@ use super::begin::{At, Task, admit, begin, busy, check_system};
 use super::people::{self, Answer};
 use super::reply::{Refused, documented};
 use super::request::{is_dual, new_session, reply};
+use super::served::Served;
 use super::session::{Status, standing};
 use super::signature::{Rules, Signed, verify};
 use super::tenant::Tenant;
@@ -111,13 +112,13 @@ fn is_for_answers(mesh: &Mesh, name: &str) -> bool {
 )]
 async fn webhook(
     State(server): State<Server>,
+    Served(mesh): Served,
     Extension(peer): Extension<Peer>,
     tenant: Tenant,
     Path(entry): Path<String>,
     request: Request,
 ) -> Result<Response, Refused> {
-    server.ready().cancelled().await;
-    let mesh = &server.meshes().only()?;
+    let mesh = &mesh;
     if mesh.settings.entry_point(&entry).is_none() && !is_for_answers(mesh, &entry) {
         return Err(Problem::not_found(format!("there is no entry point `{}`", shown(&entry))).into());
     }
@@ -139,8 +140,8 @@ async fn webhook(
     }
     let mut data = came.object()?;
     let (session, request_id) = (take_text(&mut data, "session_id")?, take_text(&mut data, "request_id")?);
-    check_system(&server)?;
-    let key = tenant.session(&session.unwrap_or_else(new_session))?;
+    check_system(&server, mesh)?;
+    let key = tenant.session(mesh, &session.unwrap_or_else(new_session))?;
     let lock = mesh.doing.sessions.lock(&key).await;
     end_sessions(&server, mesh)?;
     let known = server.store().session(&key)?;

@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 
 use super::meshes::Mesh;
 use super::reply::{Refused, documented};
+use super::served::Served;
 use super::{feed, schedule};
 use crate::api::extract::{Json, read};
 use crate::problem::{Problem, shown};
@@ -62,8 +63,8 @@ fn messages(server: &Server, mesh: &Mesh, text: &str, diagnostics: &[Diagnostic]
     post, path = "/api/yaml/validate", tag = "Mesh", security(("key" = ["operate"])), request_body = Value,
     responses((status = 200, body = Value, description = "`valid`, `errors` and `warnings`"))
 )]
-async fn validate(State(server): State<Server>, request: Request) -> Result<Response, Refused> {
-    let mesh = &server.meshes().only()?;
+async fn validate(State(server): State<Server>, Served(mesh): Served, request: Request) -> Result<Response, Refused> {
+    let mesh = &mesh;
     let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default().to_owned();
     let settings = server.settings();
     let bytes = read(request, settings.largest_body, settings.body_within).await?;
@@ -121,10 +122,11 @@ enum Change {
 )]
 async fn patch(
     State(server): State<Server>,
+    Served(mesh): Served,
     Path(name): Path<String>,
     Json(given): Json<Map<String, Value>>,
 ) -> Result<Response, Refused> {
-    change(&server, &name, given, Change::Merge).await
+    change(&server, &mesh, &name, given, Change::Merge).await
 }
 
 /// Replace an agent of the mesh
@@ -134,10 +136,11 @@ async fn patch(
 )]
 async fn put(
     State(server): State<Server>,
+    Served(mesh): Served,
     Path(name): Path<String>,
     Json(given): Json<Map<String, Value>>,
 ) -> Result<Response, Refused> {
-    change(&server, &name, given, Change::Replace).await
+    change(&server, &mesh, &name, given, Change::Replace).await
 }
 
 /// Settings that were changed.
@@ -149,8 +152,9 @@ struct Changed {
 }
 
 /// What was made of the mesh's file, if it says what it said then.
-fn changed(server: &Server, file: &str) -> Result<Option<String>, Problem> {
-    let kept = server.store().mesh_fact(CHANGED)?.and_then(|text| serde_json::from_str::<Changed>(&text).ok());
+fn changed(server: &Server, mesh: &Mesh, file: &str) -> Result<Option<String>, Problem> {
+    let kept =
+        server.store().mesh_fact(&mesh.own(CHANGED))?.and_then(|text| serde_json::from_str::<Changed>(&text).ok());
     Ok(kept.filter(|kept| kept.of == file).map(|kept| kept.text))
 }
 
@@ -195,8 +199,14 @@ fn unset(text: &str) -> String {
     changed
 }
 
-async fn change(server: &Server, name: &str, given: Map<String, Value>, change: Change) -> Result<Response, Refused> {
-    let changed = apply(server, name, |config| {
+async fn change(
+    server: &Server,
+    mesh: &Mesh,
+    name: &str,
+    given: Map<String, Value>,
+    change: Change,
+) -> Result<Response, Refused> {
+    let changed = apply(server, mesh, name, |config| {
         let agent = agent_of(config, name)?;
         match change {
             Change::Merge => merge(agent, given),
@@ -218,15 +228,18 @@ pub(super) fn agent_of<'c>(config: &'c mut Value, name: &str) -> Result<&'c mut 
 /// it. If the result would not load, nothing is changed.
 pub(super) async fn apply(
     server: &Server,
+    mesh: &Mesh,
     name: &str,
     edit: impl FnOnce(&mut Value) -> Result<String, Problem>,
 ) -> Result<(String, Value), Refused> {
-    let mesh = &server.meshes().only()?;
     let _changing = mesh.doing.changing.lock().await;
+    // Somebody else may have changed it until then.
+    let now = server.meshes().of_scope(&mesh.scope);
+    let mesh = &now.ok_or_else(|| Problem::not_found("the mesh is served no more"))?;
     let file = text_of(server, &mesh.in_file)?;
     let unread = |diagnostics: Vec<Diagnostic>| Problem::internal(&render(&diagnostics, false));
     let in_file = value_of(mesh, file.clone()).map_err(unread)?;
-    let current = changed(server, &file)?.unwrap_or_else(|| file.clone());
+    let current = changed(server, mesh, &file)?.unwrap_or_else(|| file.clone());
     let mut config = value_of(mesh, current).map_err(unread)?;
     let before = agent_of(&mut config, name)?.get("previous_name").and_then(Value::as_str).map(str::to_owned);
     let name_now = edit(&mut config)?;
@@ -250,7 +263,7 @@ pub(super) async fn apply(
         Problem::unprocessable(detail).with("errors", json!(errors))
     })?;
     let kept = serde_json::to_string(&Changed { of: file, text }).map_err(|error| Problem::internal(&error))?;
-    server.store().remember(CHANGED, &kept)?;
+    server.store().remember(&mesh.own(CHANGED), &kept)?;
     server.meshes().exchange(mesh, Arc::new(agent), mesh.in_file.clone());
     feed::take_over(server)?;
     schedule::begin_all(server);
@@ -296,7 +309,7 @@ pub(super) fn merge(agent: &mut Map<String, Value>, given: Map<String, Value>) {
 /// file says what it said then, whatever else was changed that it is loaded from.
 pub(super) async fn follow(server: &Server, mesh: &Mesh, in_file: Arc<Agent>) -> Result<(), Problem> {
     let _changing = mesh.doing.changing.lock().await;
-    let (agent, result) = match as_changed(server, &in_file).await {
+    let (agent, result) = match as_changed(server, mesh, &in_file).await {
         Ok(changed) => (changed.unwrap_or_else(|| in_file.clone()), Ok(())),
         Err(problem) => (in_file.clone(), Err(problem)),
     };
@@ -307,15 +320,15 @@ pub(super) async fn follow(server: &Server, mesh: &Mesh, in_file: Arc<Agent>) ->
 
 /// Serves the mesh as it was changed before the server ended, if its file says what it said then.
 pub(super) async fn restore(server: &Server, mesh: &Mesh) -> Result<(), Problem> {
-    if let Some(agent) = as_changed(server, &mesh.in_file).await? {
+    if let Some(agent) = as_changed(server, mesh, &mesh.in_file).await? {
         server.meshes().exchange(mesh, agent, mesh.in_file.clone());
     }
     Ok(())
 }
 
 /// The mesh as it was changed over HTTP, if its file says what it said then and the changes still load.
-async fn as_changed(server: &Server, in_file: &Agent) -> Result<Option<Arc<Agent>>, Problem> {
-    let Some(text) = changed(server, &text_of(server, in_file)?)? else { return Ok(None) };
+async fn as_changed(server: &Server, mesh: &Mesh, in_file: &Agent) -> Result<Option<Arc<Agent>>, Problem> {
+    let Some(text) = changed(server, mesh, &text_of(server, in_file)?)? else { return Ok(None) };
     match server.runs().host().load_text_async(in_file, text).await {
         Ok(agent) => Ok(Some(Arc::new(agent))),
         Err(failure) => {

@@ -18,6 +18,7 @@ mod limits;
 mod mcp;
 mod mesh;
 mod mesh_time;
+mod meshes;
 mod metrics;
 mod oidc;
 mod once;

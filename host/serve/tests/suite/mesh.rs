@@ -30,9 +30,14 @@ pub(crate) async fn reply(request: reqwest::RequestBuilder) -> (u16, Value) {
 }
 
 pub(crate) async fn settled(desk: &Desk, session: &str, status: &str) -> Value {
+    settled_in(desk, "", session, status).await
+}
+
+/// The same in the mesh whose addresses begin like this.
+pub(crate) async fn settled_in(desk: &Desk, mesh: &str, session: &str, status: &str) -> Value {
     let mut history = Value::Null;
     for _ in 0..1000 {
-        history = ok(desk.get(&format!("/api/sessions/{session}/history"))).await;
+        history = ok(desk.get(&format!("{mesh}/api/sessions/{session}/history"))).await;
         if history["status"] == status {
             return history;
         }

@@ -33,8 +33,7 @@ pub(in crate::mesh) async fn ask(
     human: &HumanSettings,
     mut is_repeated: bool,
 ) -> Result<(), Failed> {
-    let (seat, id) = (ask.seat(), &session.key.id);
-    let now = server.store().provider_of_session(seat, id).map_err(unkept)?;
+    let now = server.store().provider_of_session(&mesh.own(ask.seat()), &session.key.id).map_err(unkept)?;
     let mut channels: Vec<&ChannelSettings> = human.channels.iter().collect();
     channels.sort_by_key(|channel| Some(&channel.provider) != now.as_ref());
     let (mut reasons, mut is_final, mut is_uncertain) = (Vec::new(), true, false);
@@ -78,7 +77,8 @@ async fn ask_at(
 ) -> Result<(), Failed> {
     let no_channel = || Failed::for_good("there is no such channel");
     let provider = Provider::named(&channel.provider).ok_or_else(no_channel)?;
-    let (ear, request) = (Ear { seat: ask.seat(), provider }, ask.request_id());
+    let (seat, request) = (mesh.own(ask.seat()), ask.request_id());
+    let ear = Ear { seat: &seat, provider };
     let known = server.store().newest_chat(ear, Some(&session.key.id)).map_err(unkept)?;
     let goes_on = known.is_some();
     let to = match known {
@@ -159,7 +159,8 @@ pub(in crate::mesh) async fn report(
     });
     let (agent, channel) = has_one.ok_or_else(|| format!("no agent has a channel `{provider}`"))?;
     let provider = Provider::named(provider).ok_or_else(|| format!("`{provider}` is no channel"))?;
-    let ear = Ear { seat: &agent.name, provider };
+    let seat = mesh.own(&agent.name);
+    let ear = Ear { seat: &seat, provider };
     let named = channel_id.or(channel.post_channel.as_deref()).map(str::trim).filter(|named| !named.is_empty());
     let to = of_settings(server, ear, channel, named).map_err(|failed| failed.reason)?;
     let key = key(&format!("{about} {} {}", provider.word(), to.chat));

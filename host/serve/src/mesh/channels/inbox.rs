@@ -33,7 +33,8 @@ pub(super) async fn take(
     (agent, provider, channel): (&AgentSettings, Provider, &ChannelSettings),
     message: &Message,
 ) -> Result<Result<(), &'static str>, Problem> {
-    let ear = Ear { seat: &agent.name, provider };
+    let seat = mesh.own(&agent.name);
+    let ear = Ear { seat: &seat, provider };
     if let Err(reason) = is_for_us(server, ear, agent, channel, message).await? {
         return Ok(Err(reason));
     }
@@ -132,7 +133,7 @@ async fn is_open(server: &Server, request: &str) -> Result<bool, Problem> {
 
 /// Goes on with what a server that ended left.
 pub(super) fn take_up(server: &Server, mesh: &Arc<Mesh>) -> Result<(), Problem> {
-    for taken in server.store().taken_messages(None)? {
+    for taken in server.store().taken_messages(None)?.iter().filter(|taken| mesh.of_own(&taken.seat).is_some()) {
         work_on(server, mesh, taken.number);
     }
     Ok(())
@@ -173,13 +174,14 @@ async fn work(server: &Server, mesh: &Arc<Mesh>, number: i64) -> Result<(), Refu
     let Some(taken) = server.store().taken_messages(Some(number))?.pop() else { return Ok(()) };
     let message: Message = serde_json::from_str(&taken.message)
         .map_err(|error| Problem::unprocessable(format!("a message that was kept cannot be read: {error}")))?;
-    let gone = || Problem::not_found(format!("`{}` has no channel `{}` any more", taken.seat, taken.provider));
+    let seat = mesh.of_own(&taken.seat).unwrap_or(&taken.seat);
+    let gone = || Problem::not_found(format!("`{seat}` has no channel `{}` any more", taken.provider));
     let provider = Provider::named(&taken.provider).ok_or_else(gone)?;
-    let (_, channel) = provider.of(mesh, &taken.seat).ok_or_else(gone)?;
+    let (_, channel) = provider.of(mesh, seat).ok_or_else(gone)?;
     let ear = Ear { seat: &taken.seat, provider };
     let (becomes, is_again) = match taken.becomes.clone() {
         Some(becomes) => (becomes, true),
-        None => (decide(server, ear, &message).await?, false),
+        None => (decide(server, mesh, ear, &message).await?, false),
     };
     if !is_again {
         server.store().decide_message(number, &becomes)?;
@@ -200,14 +202,14 @@ async fn work(server: &Server, mesh: &Arc<Mesh>, number: i64) -> Result<(), Refu
     Ok(())
 }
 
-async fn decide(server: &Server, ear: Ear<'_>, message: &Message) -> Result<Becomes, Problem> {
+async fn decide(server: &Server, mesh: &Mesh, ear: Ear<'_>, message: &Message) -> Result<Becomes, Problem> {
     if let Some(asked) = question(server, ear, message).await? {
         return Ok(Becomes::Answer(asked.request));
     }
     // The conversation goes on in its session, if that is free.
     let thread = message.thread.as_deref().unwrap_or_default();
     if let Some(known) = server.store().chat(ear, &message.chat, thread)? {
-        let key = SessionKey { tenant: String::new(), id: known.session };
+        let key = SessionKey { scope: mesh.scope.clone(), tenant: String::new(), id: known.session };
         if let Some(session) = server.store().session(&key)?
             && !matches!(standing(server, &session).await?.status, Status::Busy | Status::Paused)
         {
@@ -255,7 +257,7 @@ async fn task(
     message: &Message,
     session: &str,
 ) -> Result<(), Refused> {
-    let key = SessionKey { tenant: String::new(), id: session.to_owned() };
+    let key = SessionKey { scope: mesh.scope.clone(), tenant: String::new(), id: session.to_owned() };
     let id = message.ids.first().map(String::as_str).unwrap_or_default();
     let _session = mesh.doing.sessions.lock(&key).await;
     if let Some(known) = server.store().session(&key)?
@@ -278,7 +280,7 @@ async fn task(
             "message_id": id,
         },
     });
-    let at = At::Agent { name: taken.seat.clone(), input };
+    let at = At::Agent { name: mesh.of_own(&taken.seat).unwrap_or(&taken.seat).to_owned(), input };
     let task = Task { key, kind: "channel", at, is_beside: false };
     begin(server, mesh, task, false).await.map(drop)
 }

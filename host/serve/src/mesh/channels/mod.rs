@@ -28,6 +28,7 @@ use utoipa_axum::routes;
 use super::begin::check_system;
 use super::meshes::Mesh;
 use super::reply::Refused;
+use super::served::Served;
 use crate::api::extract::read;
 use crate::api::params::Query;
 use crate::problem::{Problem, shown};
@@ -50,10 +51,7 @@ pub(super) fn routes() -> OpenApiRouter<Server> {
 
 /// Goes on with messages that a server that ended has taken.
 pub(super) fn take_up(server: &Server) -> Result<(), Problem> {
-    match server.meshes().only() {
-        Ok(mesh) => inbox::take_up(server, &mesh),
-        Err(_) => Ok(()),
-    }
+    server.meshes().all().iter().try_for_each(|mesh| inbox::take_up(server, mesh))
 }
 
 /// Take an event of Slack
@@ -65,11 +63,12 @@ pub(super) fn take_up(server: &Server) -> Result<(), Problem> {
 )]
 async fn slack(
     at: State<Server>,
+    mesh: Served,
     peer: Extension<Peer>,
     agent: Path<String>,
     post: Request,
 ) -> Result<Response, Refused> {
-    received(at, peer, Provider::Slack, agent, post).await
+    received(at, mesh, peer, Provider::Slack, agent, post).await
 }
 
 /// Take an update of Telegram
@@ -81,11 +80,12 @@ async fn slack(
 )]
 async fn telegram(
     at: State<Server>,
+    mesh: Served,
     peer: Extension<Peer>,
     agent: Path<String>,
     post: Request,
 ) -> Result<Response, Refused> {
-    received(at, peer, Provider::Telegram, agent, post).await
+    received(at, mesh, peer, Provider::Telegram, agent, post).await
 }
 
 /// Take an interaction of Discord
@@ -97,11 +97,12 @@ async fn telegram(
 )]
 async fn discord(
     at: State<Server>,
+    mesh: Served,
     peer: Extension<Peer>,
     agent: Path<String>,
     post: Request,
 ) -> Result<Response, Refused> {
-    received(at, peer, Provider::Discord, agent, post).await
+    received(at, mesh, peer, Provider::Discord, agent, post).await
 }
 
 /// Take messages of WhatsApp
@@ -113,11 +114,12 @@ async fn discord(
 )]
 async fn whatsapp(
     at: State<Server>,
+    mesh: Served,
     peer: Extension<Peer>,
     agent: Path<String>,
     post: Request,
 ) -> Result<Response, Refused> {
-    received(at, peer, Provider::Whatsapp, agent, post).await
+    received(at, mesh, peer, Provider::Whatsapp, agent, post).await
 }
 
 /// Take an activity of Teams
@@ -129,11 +131,12 @@ async fn whatsapp(
 )]
 async fn teams(
     at: State<Server>,
+    mesh: Served,
     peer: Extension<Peer>,
     agent: Path<String>,
     post: Request,
 ) -> Result<Response, Refused> {
-    received(at, peer, Provider::Teams, agent, post).await
+    received(at, mesh, peer, Provider::Teams, agent, post).await
 }
 
 /// Show WhatsApp that the address is the right one
@@ -149,11 +152,11 @@ async fn teams(
 )]
 async fn check_whatsapp(
     State(server): State<Server>,
+    Served(mesh): Served,
     Extension(peer): Extension<Peer>,
     Path(agent): Path<String>,
     mut query: Query,
 ) -> Result<Response, Refused> {
-    let mesh = server.meshes().only()?;
     let (_, channel) = find(&mesh, Provider::Whatsapp, &agent)?;
     limit(&server, &mesh, Provider::Whatsapp, &agent, &peer)?;
     let Some(Hidden(token)) = &channel.verify_token else { return Err(not_configured(&agent, "verify_token").into()) };
@@ -197,13 +200,12 @@ fn refused(status: StatusCode, reason: &str) -> Problem {
 
 async fn received(
     State(server): State<Server>,
+    Served(mesh): Served,
     Extension(peer): Extension<Peer>,
     provider: Provider,
     Path(agent): Path<String>,
     request: Request,
 ) -> Result<Response, Refused> {
-    server.ready().cancelled().await;
-    let mesh = server.meshes().only()?;
     let (agent, channel) = find(&mesh, provider, &agent)?;
     limit(&server, &mesh, provider, &agent.name, &peer)?;
     let headers = request.headers().clone();
@@ -220,7 +222,7 @@ async fn received(
         return Err(unreadable(reason).into());
     }
     if !received.messages.is_empty() {
-        check_system(&server)?;
+        check_system(&server, &mesh)?;
     }
     let mut ignored = received.ignored;
     for message in &received.messages {
