@@ -135,6 +135,37 @@ fn every_field_that_is_not_run_is_named_by_a_check() {
     }
 }
 
+/// Nobody has to know how a mesh is lowered to see why it is no flow.
+#[test]
+fn what_a_flow_cannot_say_is_named_by_agents() {
+    let text = r#"
+manager: {model: gpt-4o-mini}
+agents:
+  intake: {agent_type: programmatic, communication_type: chain, can_call: [policy, {agent: desk, condition: "score > 3"}]}
+  policy: {agent_type: programmatic, communication_type: chain, can_call: [sum]}
+  desk: {agent_type: human, human_interface: default, communication_type: chain, can_call: [sum]}
+  sum: {agent_type: programmatic, communication_type: chain, wait_for: "policy AND desk?", wake_up: "0 9 * * *"}
+entry_points: [{name: in, target: intake}, {name: again, target: policy}]
+"#;
+    let loaded = load("mesh.yaml", text);
+    let told = |graph, settings| leafmesh::no_flow(graph, settings)[1..].to_vec();
+    let (Some(graph), Some(settings)) = (&loaded.graph, &loaded.settings) else {
+        panic!("{}", render(&loaded.diagnostics, false))
+    };
+    assert_eq!(
+        told(graph, settings),
+        [
+            "agents call others by a condition (`can_call`): `intake`",
+            "agents call several others side by side (`can_call`): `intake`",
+            "agents wait for several others (`wait_for`): `sum`",
+            "agents are people, who are asked in a session and may answer days later: `desk`",
+            "agents wake up by themselves (`wake_up`): `sum`",
+            "it has several entry points: `in`, `again`",
+            "a manager looks at what agents give (`manager`)",
+        ]
+    );
+}
+
 /// What is for whoever serves a mesh, with the documented values where a file says nothing.
 #[test]
 fn what_a_server_needs_stands_beside_the_graph() {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hotcell_dialects::agent_spec::{self, DescribedTool, Exported, Found};
-use hotcell_dialects::{Dialect, recognise};
+use hotcell_dialects::{Dialect, leafmesh, recognise};
 use hotcell_graph::diagnostic::SourceFile;
 use hotcell_models::ToolSpec;
 
@@ -26,6 +26,9 @@ pub(crate) fn convert(context: &LoadContext, path: &Path, loading: &Loading<'_>)
         return Ok(Exported { text: write(context, path, loading)?, differences: Vec::new() });
     }
     let agent = load(context, path, loading)?;
+    if let Some(mesh) = agent.mesh() {
+        return Err(NotConverted::Inexpressible(leafmesh::no_flow(&agent.graph, mesh)));
+    }
     let describe = |full: &str| {
         let ToolSpec { name, description, parameters } = agent.own.tools.describe(full)?;
         let found = found(full, &name);

@@ -18,6 +18,7 @@ mod lower_feed;
 mod lower_work;
 mod mcp;
 mod models;
+mod no_flow;
 mod prompt_keys;
 mod read;
 mod read_agent;
@@ -51,6 +52,7 @@ use crate::surroundings::Surroundings;
 use reading::Reading;
 
 pub use cron::{Cron, LocalMinute};
+pub use no_flow::no_flow;
 pub use read_agent::fields_of_type;
 pub use read_channels::channels_tool;
 pub use settings::{
