@@ -5,11 +5,13 @@ mod surroundings;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hotcell_dialects::leafmesh::{self, AgentKind, EscalationTarget, HumanInterface, Loaded};
 use hotcell_dialects::{Dialect, recognise};
 use hotcell_graph::Value;
 use hotcell_graph::diagnostic::{Severity, SourceFile, render};
+use hotcell_graph::ir::{Action, CallTarget};
 use hotcell_graph::python::ObjectCondition;
 use hotcell_graph::value::parse_json;
 
@@ -132,6 +134,35 @@ fn every_field_that_is_not_run_is_named_by_a_check() {
     for field in ["playbook", "skills", "framework", "listen_events"] {
         let named = format!("not run by hotcell yet: `{field}`");
         assert!(told.iter().any(|message| message.starts_with(&named)), "{field}: {told:?}");
+    }
+}
+
+/// How long a request to the model that is asked there may take.
+fn model_time(target: &CallTarget) -> Option<Duration> {
+    if let CallTarget::Loop(of_model) = target {
+        return of_model.agent.retry.time;
+    }
+    target.graph()?.nodes().find_map(|(_, node)| match &node.action {
+        Action::Call(call) => model_time(&call.target),
+        _ => None,
+    })
+}
+
+#[test]
+fn requests_to_models_have_the_time_that_is_said_nearest() {
+    for (own, of_mesh, expected) in [
+        ("", "", None),
+        ("", "timeouts: {llm_hard_timeout_s: 90}", Some(90)),
+        ("llm_hard_timeout_s: 20", "timeouts: {llm_hard_timeout_s: 90}", Some(20)),
+    ] {
+        let text = format!(
+            "agents:\n  a:\n    model: gpt-4o\n    prompt: Hi.\n    {own}\n{of_mesh}\nentry_points: [{{name: e, target: a}}]\n"
+        );
+        let loaded = load("mesh.yaml", &text);
+        assert!(loaded.diagnostics.is_empty(), "{}", render(&loaded.diagnostics, false));
+        let graph = loaded.graph.expect("a graph");
+        let Action::Call(call) = &graph.node(graph.find("a").expect("the agent")).action else { panic!("{text}") };
+        assert_eq!(model_time(&call.target), expected.map(Duration::from_secs), "{text}");
     }
 }
 

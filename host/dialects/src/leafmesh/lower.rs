@@ -330,13 +330,7 @@ fn working(
         ..Node::new(
             id,
             agent.body.agent_type().word(),
-            lower_agent::action(
-                agent,
-                shapers,
-                given,
-                ANSWER,
-                World { surroundings, providers: &mesh.providers, code: &mesh.code },
-            ),
+            lower_agent::action(agent, shapers, given, ANSWER, World::of(mesh, surroundings)),
             Next::Open(edges),
             &agent.span,
         )

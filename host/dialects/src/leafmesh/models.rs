@@ -129,10 +129,11 @@ pub(super) fn server(model: &str, providers: &Providers) -> Option<ModelServer> 
     }
 }
 
-/// How long a request to the models of an agent may take; none where their provider says.
+/// How long a request to the models of an agent may take; none as long as their provider takes.
 pub(super) fn time(llm: &Llm, providers: &Providers) -> Option<Duration> {
     let is_local = llm.model.iter().any(|model| provider(model).is_none());
-    providers.local.as_ref().filter(|_| is_local).map(|local| local.timeout)
+    let of_server = providers.local.as_ref().filter(|_| is_local).map(|local| local.timeout);
+    llm.time.or(of_server).or(providers.time)
 }
 
 /// Where a resource of Foundry speaks Chat Completions.

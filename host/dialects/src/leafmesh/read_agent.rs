@@ -71,8 +71,11 @@ pub(super) fn agent<'r, 'd>(reading: &Reading<'r, 'd>, entry: &'d Entry) -> Opti
         reading.no_effect(&mut fields, "narration", "there is no `manager` that is on");
     }
     let wait = wait_for(reading, &mut fields);
-    fields.flag("auto_store_response", Optional);
-    fields.flag("auto_store_yields", Optional);
+    for name in ["auto_store_response", "auto_store_yields"] {
+        if fields.flag(name, Optional).is_some_and(|flag| !flag.value) {
+            reading.no_effect(&mut fields, name, "what agents give stands in the journal of the run");
+        }
+    }
     let is_strict = fields.flag("enforce_yields", Optional).is_some_and(|flag| flag.value);
     let retries = fields.between("enforce_yields_retry", 0, u32::MAX).unwrap_or(0);
     let memory = read_memory::memory(reading, &mut fields, agent_type);

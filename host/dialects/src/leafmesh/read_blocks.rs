@@ -185,12 +185,13 @@ fn required<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, name
 
 /// The blocks of numbers of later versions of the documentation.
 pub(super) fn limits<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>, mesh: &mut Mesh) {
-    reading.no_effect(fields, "timeouts", "a run has the limits of hotcell");
     mesh.max_history_bytes = MAX_HISTORY_BYTES;
     mesh.misfire_grace = MISFIRE_GRACE;
     if let Some(mut of_one) = reading.block(fields, "timeouts") {
-        for name in ["llm_hard_timeout_s", "mesh_call_default_timeout_s", "super_agent_max_dispatch_s"] {
+        mesh.providers.time = reading.seconds(&mut of_one, "llm_hard_timeout_s", LONGEST);
+        for name in ["mesh_call_default_timeout_s", "super_agent_max_dispatch_s"] {
             reading.seconds(&mut of_one, name, LONGEST);
+            reading.no_effect(&mut of_one, name, "a run has the limits of hotcell");
         }
         of_one.finish(|_| None);
     }

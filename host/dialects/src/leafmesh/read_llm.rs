@@ -106,6 +106,7 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         thoughts.tools = false;
         servers.clear();
     }
+    let time = reading.seconds(fields, "llm_hard_timeout_s", LONGEST);
     documented_later(reading, fields);
     if let Some(prompt) = &prompt {
         compare_with_yields(reading, fields, prompt, yields);
@@ -115,6 +116,7 @@ pub(super) fn llm<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd>
         prompt,
         temperature: given.unwrap_or(TEMPERATURE),
         max_tokens: tokens,
+        time,
         fallback_models,
         response_format,
         context_parts,
@@ -183,7 +185,6 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
             reading.reader.report(error);
         }
     }
-    reading.seconds(fields, "llm_hard_timeout_s", LONGEST);
     fields.flag("schedule_followup", Optional);
     fields.between("max_followup_depth", 0, u32::MAX);
     fields.between("max_followups_per_session", 0, u32::MAX);
@@ -207,7 +208,6 @@ fn documented_later<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, '
         "nationality",
         "output_modality",
         "image_options",
-        "llm_hard_timeout_s",
         "schedule_targets",
         "sandbox",
         "device",

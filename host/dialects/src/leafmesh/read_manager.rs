@@ -57,7 +57,7 @@ pub(super) fn manager<'r, 'd>(
     for name in
         ["analysis_style", "omnipresent_mode", "triggers", "yields", "super_agent", "knowledge", "command_center"]
     {
-        of_one.ignore(name);
+        reading.no_effect(&mut of_one, name, "the manager makes a post of each output, and looks nothing up");
     }
     of_one.finish(|_| None);
     let summarizer = feed_model.or(model).filter(|_| enabled).map(|model| Summarizer {

@@ -49,6 +49,8 @@ pub(super) struct Providers {
     /// Where the resource of Foundry speaks Chat Completions; the error is why hotcell cannot ask it
     pub(super) foundry: Option<Result<String, String>>,
     pub(super) local: Option<LocalServer>,
+    /// How long one request may take where the agent and its server say nothing
+    pub(super) time: Option<Duration>,
 }
 
 /// The server that serves models of unknown names.
@@ -65,6 +67,12 @@ pub(super) struct World<'a> {
     pub(super) surroundings: &'a dyn Surroundings,
     pub(super) providers: &'a Providers,
     pub(super) code: &'a CodeFolder,
+}
+
+impl<'a> World<'a> {
+    pub(super) fn of(mesh: &'a Mesh, surroundings: &'a dyn Surroundings) -> Self {
+        World { surroundings, providers: &mesh.providers, code: &mesh.code }
+    }
 }
 
 #[derive(Debug)]
@@ -233,6 +241,8 @@ pub(super) struct Llm {
     pub(super) prompt: Option<SourceText>,
     pub(super) temperature: f64,
     pub(super) max_tokens: u32,
+    /// How long one request may take, if it says so itself
+    pub(super) time: Option<Duration>,
     pub(super) fallback_models: Vec<SourceText>,
     pub(super) response_format: Option<Value>,
     /// Parts of the prompt beside it, with their labels, in the order in which models see them

@@ -5,6 +5,7 @@ pub(crate) mod a2a;
 mod agents;
 mod agui;
 mod bundles;
+mod docs;
 pub(crate) mod errors;
 pub(crate) mod extract;
 mod fork;
@@ -51,6 +52,7 @@ pub(crate) fn routes() -> (Router<Server>, OpenApi) {
         .build();
     let (router, mut document) = OpenApiRouter::with_openapi(OpenApiBuilder::new().info(info).build())
         .merge(health::routes())
+        .merge(docs::routes())
         .merge(tenant::routes())
         .merge(keys::routes())
         .merge(metrics::routes())

@@ -36,7 +36,11 @@ const BEHIND: usize = 256;
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 
 pub(super) fn routes() -> OpenApiRouter<Server> {
-    OpenApiRouter::new().routes(routes!(request)).routes(routes!(stream)).routes(routes!(entry_points))
+    OpenApiRouter::new()
+        .routes(routes!(request))
+        .routes(routes!(mesh_call))
+        .routes(routes!(stream))
+        .routes(routes!(entry_points))
 }
 
 /// A call of an entry point.
@@ -74,6 +78,22 @@ async fn request(
     let mesh = &mesh;
     let (started, is_dual) = call(&server, mesh, tenant, given, false).await?;
     Ok(documented(StatusCode::OK, reply(&server, mesh, &started, is_dual).await?))
+}
+
+/// Call an entry point of the mesh, as examples of the language do
+///
+/// The same as `/api/mesh/request`.
+#[utoipa::path(
+    post, path = "/api/mesh/call", tag = "Mesh", security(("key" = ["run"])), request_body = MeshRequest,
+    responses((status = 200, body = Value, description = "`status`, `output` and `outputs`"))
+)]
+async fn mesh_call(
+    at: State<Server>,
+    mesh: Served,
+    tenant: Tenant,
+    given: Json<MeshRequest>,
+) -> Result<Response, Refused> {
+    request(at, mesh, tenant, given).await
 }
 
 /// Begins what a request asks for. Says whether whoever asked is answered as soon as the first agent is done.

@@ -46,12 +46,26 @@ async fn every_route_says_which_role_it_needs_and_few_need_none() {
             "/channels/telegram/{agent}/webhook",
             "/channels/whatsapp/{agent}/webhook",
             "/channels/whatsapp/{agent}/webhook",
+            "/docs",
             "/health",
             "/openapi.json",
             "/ready",
             "/webhook/{entry_point}",
         ]
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_shows_people_what_is_answered_and_runs_nothing() {
+    let desk = Desk::with(&[ECHO]).await;
+    let document = ok(desk.get("/openapi.json")).await;
+    let reply = desk.get("/docs").send().await.unwrap();
+    assert_eq!(reply.headers()["content-type"], "text/html; charset=utf-8");
+    let page = reply.text().await.unwrap();
+    for (method, path, _) in operations(&document) {
+        assert!(page.contains(&format!("<code>{method} {path}</code>")), "{method} {path}");
+    }
+    assert!(!page.contains("<script") && !page.contains("src="));
 }
 
 #[tokio::test(flavor = "multi_thread")]
