@@ -60,7 +60,7 @@ pub(super) fn step(agent: &Agent, human: &Human, providers: &Providers) -> Optio
         PromptPart::text("the answer", Speaker::Human, Expression::TextOf(Box::new(key(SHOWN)))),
     ];
     let settings = ModelSettings {
-        model: Some(models::name(model).to_owned()),
+        model: Some(models::name(model)),
         temperature: Some(0.0),
         max_tokens: Some(MAX_TOKENS),
         server: models::server(model, providers),

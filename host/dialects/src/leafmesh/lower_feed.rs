@@ -124,7 +124,7 @@ fn asking(agent: &Agent, mesh: &Mesh, summarizer: &Summarizer) -> Option<Graph> 
     }
     prompt.push(PromptPart::text("the output", Speaker::Human, Expression::TextOf(Box::new(key(LOOKED_AT)))));
     let settings = ModelSettings {
-        model: Some(models::name(summarizer.model.trim()).to_owned()),
+        model: Some(models::name(summarizer.model.trim())),
         temperature: Some(summarizer.temperature),
         max_tokens: Some(summarizer.max_tokens),
         server: models::server(summarizer.model.trim(), &mesh.providers),

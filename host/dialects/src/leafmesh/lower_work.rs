@@ -151,7 +151,7 @@ fn step(name: &'static str, action: Action, gives: Expression) -> Work {
 /// Asks a model with the prompt, its parts, and the input as what a user says.
 fn model(agent: &Agent, llm: &Llm, World { surroundings, providers, .. }: World<'_>) -> Work {
     let settings = |model: &str| ModelSettings {
-        model: Some(models::name(model).to_owned()),
+        model: Some(models::name(model)),
         temperature: Some(llm.temperature),
         max_tokens: Some(llm.max_tokens),
         reasoning: llm.thoughts.of_model(model),

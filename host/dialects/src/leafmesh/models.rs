@@ -34,13 +34,14 @@ const WHOLE: [&str; 4] = ["o1", "o3", "o4", "gpt"];
 const BEDROCK: &str = "bedrock";
 const VERTEX: &str = "vertex";
 const FOUNDRY: &str = "foundry";
-/// What the names of models of Foundry begin with, whose servers know them without it.
+/// What the names of models of these providers begin with, whose servers know them without it.
 const OF_FOUNDRY: &str = "foundry/";
+const OF_VERTEX: &str = "vertex/";
 /// Why models of some providers are not asked.
 const OF_BEDROCK: &str = ": hotcell does not speak the signed requests of Bedrock; a gateway in front of it that speaks Chat Completions \
                           can be `mesh.local`, with the model under a name of its own";
-const OF_VERTEX: &str = ": hotcell gets no tokens of Google Cloud; models called `gemini-` are asked at Google with a key, and a gateway \
-                         that speaks Chat Completions can be `mesh.local`";
+const CLAUDE_OF_VERTEX: &str = ": hotcell asks Vertex for Chat Completions, which it does not have of Claude; models called `claude-` are \
+                                asked at Anthropic";
 
 /// The provider of a model; none for one of a server of the mesh's own.
 pub(super) fn provider(model: &str) -> Option<&'static str> {
@@ -50,9 +51,13 @@ pub(super) fn provider(model: &str) -> Option<&'static str> {
     FAMILIES.iter().find(|(start, _)| model.starts_with(start)).map(|(_, provider)| *provider)
 }
 
-/// What a model is called where it is.
-pub(super) fn name(model: &str) -> &str {
-    model.strip_prefix(OF_FOUNDRY).unwrap_or(model)
+/// What a model is called where it is. At Vertex its publisher stands before it.
+pub(super) fn name(model: &str) -> String {
+    match model.strip_prefix(OF_VERTEX) {
+        Some(published) if published.contains('/') => published.to_owned(),
+        Some(own) => format!("google/{own}"),
+        None => model.strip_prefix(OF_FOUNDRY).unwrap_or(model).to_owned(),
+    }
 }
 
 /// Reports models of an agent that nothing is there for.
@@ -94,10 +99,11 @@ fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Readi
              `gpt-`, `claude-`, `gemini-`, `deepseek-`, `grok-`, `mistral-`"
                 .to_owned(),
         ),
-        Some(VERTEX) if !mesh.providers.vertex => {
-            report(named("mesh.vertex"), "write `mesh: {vertex: {project: ...}}`".to_owned());
-        }
-        Some(VERTEX) => later(OF_VERTEX),
+        Some(VERTEX) => match &mesh.providers.vertex {
+            None => report(named("mesh.vertex"), "write `mesh: {vertex: {project: ...}}`".to_owned()),
+            Some(_) if name(model).contains("claude") => later(CLAUDE_OF_VERTEX),
+            Some(_) => {}
+        },
         Some(BEDROCK) => later(OF_BEDROCK),
         Some(FOUNDRY) => match &mesh.providers.foundry {
             None => report(named("mesh.foundry"), "write `mesh: {foundry: {endpoint: ...}}`".to_owned()),
@@ -116,6 +122,7 @@ fn check_one(model: &SourceText, whose: &Whose<'_>, mesh: &Mesh, reading: &Readi
 /// Where a model is.
 pub(super) fn server(model: &str, providers: &Providers) -> Option<ModelServer> {
     match (provider(model), &providers.local) {
+        (Some(VERTEX), _) => Some(ModelServer::ProviderAt(VERTEX, Key::from(providers.vertex.as_deref()?))),
         (Some(FOUNDRY), _) => Some(match providers.foundry.as_ref()? {
             Ok(address) => ModelServer::ProviderAt(FOUNDRY, Key::from(address.as_str())),
             Err(reason) => ModelServer::Refused(reason.clone()),
@@ -134,6 +141,12 @@ pub(super) fn time(llm: &Llm, providers: &Providers) -> Option<Duration> {
     let is_local = llm.model.iter().any(|model| provider(model).is_none());
     let of_server = providers.local.as_ref().filter(|_| is_local).map(|local| local.timeout);
     llm.time.or(of_server).or(providers.time)
+}
+
+/// Where a project at Vertex speaks Chat Completions.
+pub(super) fn vertex_address(project: &str, location: &str) -> String {
+    let region = if location == "global" { String::new() } else { format!("{location}-") };
+    format!("https://{region}aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/endpoints/openapi")
 }
 
 /// Where a resource of Foundry speaks Chat Completions.
@@ -180,7 +193,7 @@ pub(super) fn local_address(endpoint: &str, kind: Option<&str>) -> Result<String
 
 #[cfg(test)]
 mod tests {
-    use super::{foundry_address, local_address, name};
+    use super::{foundry_address, local_address, name, vertex_address};
 
     #[test]
     fn models_of_foundry_are_where_their_resource_is() {
@@ -193,6 +206,21 @@ mod tests {
         let refused = foundry_address(address, Some("2024-10-21"));
         assert!(refused.is_err_and(|reason| reason.contains("`api_version`")));
         assert_eq!(["foundry/small", "gpt-4o", "bedrock/x"].map(name), ["small", "gpt-4o", "bedrock/x"]);
+    }
+
+    #[test]
+    fn models_of_vertex_are_where_their_project_is_and_have_publishers() {
+        assert_eq!(
+            ["us-central1", "global"].map(|location| vertex_address("plant", location)),
+            [
+                "https://us-central1-aiplatform.googleapis.com/v1/projects/plant/locations/us-central1/endpoints/openapi",
+                "https://aiplatform.googleapis.com/v1/projects/plant/locations/global/endpoints/openapi",
+            ]
+        );
+        assert_eq!(
+            ["vertex/gemini-2.5-pro", "vertex/meta/llama-4"].map(name),
+            ["google/gemini-2.5-pro", "meta/llama-4"]
+        );
     }
 
     #[test]

@@ -16,6 +16,8 @@ const MAX_HISTORY_BYTES: u32 = 5 * 1024 * 1024;
 /// Where models of unknown names are where nothing is said, and how long a request to them may take.
 const LOCAL_ENDPOINT: &str = "http://localhost:11434/api/generate";
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(120);
+/// Where Vertex is asked where nothing is said.
+const VERTEX_LOCATION: &str = "us-central1";
 /// How long a session is there in which nothing happens, where nothing is said: a week.
 const SESSION_TTL: Duration = Duration::from_secs(604_800);
 /// How late a wake-up that was missed is still made good where nothing is said.
@@ -121,9 +123,19 @@ pub(super) fn mesh<'r, 'd>(reading: &Reading<'r, 'd>, fields: &mut Fields<'r, 'd
         bedrock.finish(|_| None);
     }
     if let Some(mut vertex) = reading.block(&mut of_one, "vertex") {
-        mesh.providers.vertex = true;
-        required(reading, &mut vertex, "project");
-        vertex.text("location", Optional);
+        let project = required(reading, &mut vertex, "project");
+        let location = vertex.text("location", Optional);
+        for (name, text) in [("project", &project), ("location", &location)] {
+            // They become parts of an address.
+            let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+            if let Some(text) = text.as_ref().filter(|text| !text.chars().all(fits)) {
+                let message = format!("`{name}` cannot be `{}`", &**text);
+                let error = vertex.error(message, &text.span);
+                reading.reader.report(error.help("it has letters, digits, `-`, `_`, `.` and `:`"));
+            }
+        }
+        let location = location.as_deref().filter(|location| !location.is_empty()).unwrap_or(VERTEX_LOCATION);
+        mesh.providers.vertex = Some(models::vertex_address(project.as_deref().unwrap_or_default(), location));
         vertex.finish(|_| None);
     }
     if let Some(mut foundry) = reading.block(&mut of_one, "foundry") {

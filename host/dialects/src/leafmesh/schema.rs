@@ -45,7 +45,8 @@ pub(super) struct Mesh {
 /// What blocks of `mesh` are there, of those that models need.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Providers {
-    pub(super) vertex: bool,
+    /// Where the project at Vertex speaks Chat Completions
+    pub(super) vertex: Option<String>,
     /// Where the resource of Foundry speaks Chat Completions; the error is why hotcell cannot ask it
     pub(super) foundry: Option<Result<String, String>>,
     pub(super) local: Option<LocalServer>,

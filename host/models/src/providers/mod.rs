@@ -4,6 +4,8 @@
 mod chat;
 mod convert;
 mod fields;
+mod google;
+mod own_keys;
 mod settings;
 mod transport;
 
@@ -32,7 +34,8 @@ use rig_core::{
 
 use self::{
     fields::WithFields,
-    settings::{Environment, OwnKey, Provider},
+    own_keys::OwnKeys,
+    settings::{Environment, Provider},
     transport::{Connections, Transport, Way},
 };
 pub use self::{
@@ -69,7 +72,7 @@ pub struct ModelServer {
 #[derive(Debug)]
 pub struct Providers {
     providers: BTreeMap<String, Provider>,
-    own_keys: BTreeMap<String, OwnKey>,
+    own_keys: OwnKeys,
     every_model: Option<Provider>,
     default_model: Option<ModelName>,
     connections: Connections,
@@ -82,7 +85,7 @@ impl Providers {
     pub fn new(limits: HttpLimits) -> Self {
         Self {
             providers: BTreeMap::new(),
-            own_keys: BTreeMap::new(),
+            own_keys: OwnKeys::default(),
             every_model: None,
             default_model: None,
             connections: Connections::new(limits),
@@ -94,7 +97,8 @@ impl Providers {
     ///
     /// `openai`, `anthropic`, `gemini`, `deepseek`, `xai` and `mistral` read `<NAME>_API_KEY` (`gemini` also `GOOGLE_API_KEY`) and
     /// `<NAME>_BASE_URL`, `ollama` reads
-    /// `OLLAMA_HOST`, and `foundry`, whose servers are where a request says, `AZURE_FOUNDRY_API_KEY` or `AZURE_FOUNDRY_TOKEN`. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
+    /// `OLLAMA_HOST`, and `foundry`, whose servers are where a request says, `AZURE_FOUNDRY_API_KEY` or `AZURE_FOUNDRY_TOKEN`;
+    /// so `vertex` reads `GOOGLE_APPLICATION_CREDENTIALS`, the file of a service account. With `HOTCELL_PROXY=environment` they are reached through the proxies that the environment names; no
     /// proxy is used otherwise. `HOTCELL_MODEL` is the model for requests that name none. `HOTCELL_MODEL_URL` (with
     /// `HOTCELL_MODEL_KEY`) is a server that answers every model name instead of all these.
     ///
@@ -102,8 +106,7 @@ impl Providers {
     ///
     /// When a URL or the default model's name cannot be used.
     pub fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ModelError> {
-        let Environment { providers, own_keys, default_model, every_model, proxies } =
-            settings::from_environment(lookup)?;
+        let Environment { providers, default_model, every_model, proxies } = settings::from_environment(lookup)?;
         let mut result = Self::new(HttpLimits::default());
         if proxies {
             result.connections = result.connections.through_proxies();
@@ -114,7 +117,7 @@ impl Providers {
         if let Some(settings) = every_model {
             result = result.with_every_model(settings)?;
         }
-        result.own_keys = own_keys;
+        result.own_keys = OwnKeys::from_environment(lookup);
         result.default_model = default_model;
         Ok(result)
     }
@@ -219,8 +222,12 @@ impl Providers {
         Ok((provider, model))
     }
 
-    /// The provider that a request goes to and what that provider calls the model.
-    fn locate<'a>(&'a self, request: &'a Request) -> Result<(Cow<'a, Provider>, &'a str), ModelError> {
+    /// The provider that a request goes to and what that provider calls the model. `own_key` is that of a provider without an address.
+    fn locate<'a>(
+        &'a self,
+        request: &'a Request,
+        own_key: Option<Secret>,
+    ) -> Result<(Cow<'a, Provider>, &'a str), ModelError> {
         let own = match &request.server {
             Some(server) if self.every_model.is_none() => server,
             _ => return self.resolve(&request.model).map(|(provider, model)| (Cow::Borrowed(provider), model)),
@@ -238,15 +245,9 @@ impl Providers {
             }
             Server::ProviderAt { provider: name, address, .. } => {
                 let known = || self.providers.keys().cloned().collect();
-                let own = self.own_keys.get(name).ok_or_else(|| match settings::variable_without_address(name) {
-                    Some(variable) => ModelError::MissingKey { provider: name.clone(), variable: variable.to_owned() },
-                    None => ModelError::UnknownProvider { provider: shown(name), known: known() },
-                })?;
-                let settings = ProviderSettings {
-                    protocol: Protocol::OpenAi,
-                    base_url: Some(address.clone()),
-                    key: Some(own.key.clone()),
-                };
+                let unknown = || ModelError::UnknownProvider { provider: shown(name), known: known() };
+                let key = Some(own_key.ok_or_else(unknown)?);
+                let settings = ProviderSettings { protocol: Protocol::OpenAi, base_url: Some(address.clone()), key };
                 Cow::Owned(Provider::new(name, settings)?)
             }
         };
@@ -257,7 +258,7 @@ impl Providers {
     /// The variable that the key of a provider without an address was read from; none where there is none.
     #[must_use]
     pub fn own_key_variable(&self, provider: &str) -> Option<&str> {
-        self.own_keys.get(provider).map(|own| own.variable.as_str())
+        self.own_keys.variable(provider)
     }
 
     /// Whether one server answers all requests, wherever they say that their model is.
@@ -277,7 +278,13 @@ impl Providers {
     }
 
     async fn ask(&self, request: &Request, on_text: Option<OnText<'_>>) -> Result<Reply, ModelError> {
-        let (provider, model) = self.locate(request)?;
+        let own_key = match &request.server {
+            Some(Server::ProviderAt { provider, .. }) if !self.has_one_server() => {
+                self.own_keys.key(provider, &self.connections).await?
+            }
+            _ => None,
+        };
+        let (provider, model) = self.locate(request, own_key)?;
         let provider = &*provider;
         let way = match &request.server {
             _ if self.every_model.is_some() => Way::Operators,

@@ -142,22 +142,6 @@ impl Provider {
     }
 }
 
-/// Providers whose servers are everywhere, so that whoever names a model says where it is, and the variables with their keys.
-const WITHOUT_ADDRESS: [(&str, &[&str]); 1] = [("foundry", &["AZURE_FOUNDRY_API_KEY", "AZURE_FOUNDRY_TOKEN"])];
-
-/// The variable that holds the key of a provider without an address; none if there is no such provider.
-pub(super) fn variable_without_address(provider: &str) -> Option<&'static str> {
-    WITHOUT_ADDRESS.iter().find(|(name, _)| *name == provider).and_then(|(_, variables)| variables.first().copied())
-}
-
-/// The key of a provider without an address.
-#[derive(Debug, Clone)]
-pub(super) struct OwnKey {
-    /// The variable that it was read from
-    pub(super) variable: String,
-    pub(super) key: Secret,
-}
-
 fn key_variable(provider: &str) -> String {
     format!("{}_API_KEY", provider.to_uppercase().replace('-', "_"))
 }
@@ -165,8 +149,6 @@ fn key_variable(provider: &str) -> String {
 /// What the environment says about models.
 pub(super) struct Environment {
     pub(super) providers: BTreeMap<String, ProviderSettings>,
-    /// Keys of providers without an address, by their names
-    pub(super) own_keys: BTreeMap<String, OwnKey>,
     pub(super) default_model: Option<ModelName>,
     /// The server that answers every name.
     pub(super) every_model: Option<ProviderSettings>,
@@ -196,13 +178,6 @@ pub(super) fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Resul
         };
         providers.insert(name.to_owned(), settings);
     }
-    let own_key = |(provider, variables): &(&str, &[&str])| {
-        let found = variables
-            .iter()
-            .find_map(|name| Some(OwnKey { variable: (*name).to_owned(), key: Secret::new(variable(name)?) }));
-        found.map(|found| ((*provider).to_owned(), found))
-    };
-    let own_keys = WITHOUT_ADDRESS.iter().filter_map(own_key).collect();
     let ollama = ProviderSettings {
         protocol: Protocol::Ollama,
         base_url: variable("OLLAMA_HOST").map(|host| ollama_url(&host)),
@@ -224,7 +199,7 @@ pub(super) fn from_environment(lookup: &dyn Fn(&str) -> Option<String>) -> Resul
             return Err(ModelError::InvalidUrl { provider: PROXY.to_owned(), reason });
         }
     };
-    Ok(Environment { providers, own_keys, default_model, every_model, proxies })
+    Ok(Environment { providers, default_model, every_model, proxies })
 }
 
 /// `OLLAMA_HOST` as Ollama reads it (scheme and port may be missing, and an address to listen on is no address

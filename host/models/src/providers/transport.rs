@@ -226,6 +226,11 @@ impl Transport {
         self.client.clone()
     }
 
+    /// What went wrong with a request that its client sent.
+    pub(crate) fn failure(&self, error: reqwest::Error) -> TransportError {
+        Self::classify(self.limits, error)
+    }
+
     /// The error's cause in the words of this module. The URL is left out: Gemini's holds the key.
     fn classify(limits: HttpLimits, error: reqwest::Error) -> TransportError {
         let error = error.without_url();

@@ -349,43 +349,6 @@ async fn one_server_can_answer_every_name() {
     assert_eq!(models, ["test:large", "anthropic:claude", "gpt-4o"]);
 }
 
-#[tokio::test]
-async fn a_provider_without_an_address_is_asked_where_the_request_says_with_its_own_key() {
-    let reply = json!({
-        "id": "c1", "object": "chat.completion", "created": 1, "model": "small",
-        "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "done"}}],
-        "usage": {"prompt_tokens": 3, "completion_tokens": 1, "total_tokens": 4},
-    });
-    let server = Canned::start(vec![Answer::json(200, &reply)]);
-    let asking = |provider: &str| Request {
-        server: Some(Server::ProviderAt {
-            provider: provider.to_owned(),
-            address: format!("{}/openai/v1", server.url()),
-            is_private: true,
-        }),
-        ..Request::new(name("small"), vec![Message::user("hi")])
-    };
-    let nothing = Providers::from_environment(&|_| None).expect("an environment");
-    for (provider, text) in [
-        ("foundry", "provider `foundry` needs a key; set `AZURE_FOUNDRY_API_KEY`"),
-        ("foundary", "there is no provider `foundary`"),
-    ] {
-        let refused = nothing.complete(asking(provider), None).await.expect_err(provider).to_string();
-        assert!(refused.contains(text), "{refused}");
-    }
-    let model = Providers::from_environment(&|variable| match variable {
-        "AZURE_FOUNDRY_TOKEN" => Some("t0ken".to_owned()),
-        "OPENAI_API_KEY" => Some("another".to_owned()),
-        _ => None,
-    })
-    .expect("an environment");
-    assert_eq!(model.own_key_variable("foundry"), Some("AZURE_FOUNDRY_TOKEN"));
-    assert_eq!(model.complete(asking("foundry"), None).await.expect("a reply").content, "done");
-    let seen = server.only();
-    assert_eq!((seen.target.as_str(), seen.header("authorization")), ("/openai/v1/chat/completions", "Bearer t0ken"));
-    assert_eq!(seen.body["model"], "small");
-}
-
 #[test]
 fn what_is_missing_in_the_environment_is_named() {
     let nothing = Providers::from_environment(&|_| None).expect("an environment");

@@ -2,6 +2,7 @@
 
 mod compatible;
 mod dialects;
+mod elsewhere;
 mod recordings;
 mod responses;
 mod support;

@@ -20,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) headers: Vec<(String, String)>,
     /// The body.
     pub(crate) body: Value,
+    /// The body as a text.
+    pub(crate) text: String,
 }
 
 impl Seen {
@@ -113,8 +115,9 @@ fn serve(mut stream: TcpStream, answer: Answer, log: &Mutex<Vec<Seen>>) -> Optio
         .map_or(0, |(_, value)| value.parse().expect("a length"));
     let mut body = vec![0; length];
     reader.read_exact(&mut body).expect("the body");
-    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-    log.lock().expect("no panic").push(Seen { target, headers, body });
+    let text = String::from_utf8(body).expect("a text");
+    let body = serde_json::from_str(&text).unwrap_or(Value::Null);
+    log.lock().expect("no panic").push(Seen { target, headers, body, text });
     match answer {
         Answer::Bytes(bytes) => {
             stream.write_all(&bytes).ok();
