@@ -1,12 +1,24 @@
 //! "Did you mean": the one place that decides which known word an unknown one was probably meant to be.
 
+/// Bytes of the longest word that is compared. Comparing takes time and memory by the product of both lengths, and nobody mistypes
+/// a word that is longer.
+const LONGEST: usize = 128;
+/// Candidates that are compared at most.
+const MOST_COMPARED: usize = 1_000;
+
 /// The candidate that is most like `word`, if one is like it: the same but for case, or within a third of its letters
-/// by the number of letters to insert, remove, replace or swap.
+/// by the number of letters to insert, remove, replace or swap. Of many candidates the first thousand are looked at, and
+/// words of more than 128 bytes are like no other.
 pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if word.len() > LONGEST {
+        return None;
+    }
     let lower = word.to_lowercase();
     let tolerance = (lower.chars().count() / 3).max(1);
     candidates
         .into_iter()
+        .take(MOST_COMPARED)
+        .filter(|candidate| candidate.len() <= LONGEST)
         .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= tolerance && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
@@ -58,6 +70,19 @@ mod tests {
         assert_eq!(advise_field("Type", many()), "did you mean `agent_type` or `communication_type`?");
         assert_eq!(advise_field("system_prompt", many()), "did you mean `prompt`?");
         assert_eq!(advise_field("role", many()), "it has 93 fields, which the documentation of the language lists");
+    }
+
+    /// Both words would take a table of 100 gigabytes.
+    #[test]
+    fn words_of_a_stranger_are_not_compared_at_any_length() {
+        let (long, other) = ("b".repeat(120_000), format!("{}c", "b".repeat(120_000)));
+        assert_eq!(closest(&long, [&*other]), None);
+        assert_eq!(closest("output", [&*long, "ouput"]), Some("ouput"));
+        let last = format!("{}x", "b".repeat(127));
+        assert_eq!(closest(&"b".repeat(128), [&*last]), Some(&*last));
+        let many: Vec<String> =
+            (0..2_000).map(|number| format!("unlike{number}")).chain(["ouput".to_owned()]).collect();
+        assert_eq!(closest("output", many.iter().map(String::as_str)), None);
     }
 
     #[test]
