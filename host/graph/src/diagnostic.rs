@@ -35,11 +35,14 @@ impl Span {
 
     /// Line and column of the start, both counted from 1, the column in characters.
     pub fn line_column(&self) -> (usize, usize) {
-        let mut start = self.start.min(self.file.text.len());
-        while !self.file.text.is_char_boundary(start) {
-            start -= 1;
-        }
-        let before = &self.file.text[..start];
+        self.file.line_column(self.start)
+    }
+}
+
+impl SourceFile {
+    /// Line and column of an offset, both counted from 1, the column in characters.
+    fn line_column(&self, offset: usize) -> (usize, usize) {
+        let before = &self.text[..self.text.floor_char_boundary(offset.min(self.text.len()))];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }

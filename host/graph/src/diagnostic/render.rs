@@ -1,11 +1,18 @@
 //! Diagnostics as a person reads them: the source line, the place underlined, and what to do.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Group, Level, Message, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Message, Origin, Renderer, Snippet};
 
-use super::{Diagnostic, Severity, Span, sort};
+use super::{Diagnostic, Severity, SourceFile, Span, sort};
+
+/// Bytes of a file that are looked at to show a place in it. Whoever draws the place looks at all that it is given, so of a
+/// larger file it is given the lines that are shown: what is said of a file costs as much as what is said.
+const WHOLE: usize = 64 << 10;
+/// Other places that are shown of one diagnostic.
+const MOST_RELATED: usize = 100;
 
 /// All diagnostics in the order of the source, each with its file, line, column, node, source line and advice, and a
 /// last line that counts them. Readable without colour; `colour` adds ANSI escapes. Empty if there are none.
@@ -50,28 +57,79 @@ fn footer(diagnostic: &Diagnostic) -> impl Iterator<Item = Message<'_>> {
     node.into_iter().chain(help)
 }
 
-/// One snippet for the file of the place itself, with the related places of that file, and one for each other file.
-fn snippets<'a>(diagnostic: &'a Diagnostic, place: &'a Span) -> Vec<Snippet<'a, annotate_snippets::Annotation<'a>>> {
-    let primary = AnnotationKind::Primary.span(range(place)).label(diagnostic.label.as_deref());
-    let mut files = vec![(&place.file, vec![primary])];
-    for (span, label) in &diagnostic.related {
-        let annotation = AnnotationKind::Context.span(range(span)).label(label.as_str());
+/// A place that is underlined.
+struct Mark<'a> {
+    range: Range<usize>,
+    kind: AnnotationKind,
+    label: Option<&'a str>,
+}
+
+/// What is shown of the file of the place itself, with the related places of that file, and then of each other file.
+fn snippets<'a>(diagnostic: &'a Diagnostic, place: &'a Span) -> Vec<Element<'a>> {
+    let primary = Mark { range: range(place), kind: AnnotationKind::Primary, label: diagnostic.label.as_deref() };
+    let mut files: Vec<(&SourceFile, Vec<Mark<'_>>)> = vec![(&*place.file, vec![primary])];
+    for (span, label) in diagnostic.related.iter().take(MOST_RELATED) {
+        let mark = Mark { range: range(span), kind: AnnotationKind::Context, label: Some(label) };
         match files.iter_mut().find(|(file, _)| file.name == span.file.name) {
-            Some((_, annotations)) => annotations.push(annotation),
-            None => files.push((&span.file, vec![annotation])),
+            Some((_, marks)) => marks.push(mark),
+            None => files.push((&*span.file, vec![mark])),
         }
     }
-    files
-        .into_iter()
-        .map(|(file, annotations)| {
-            Snippet::source(file.text.as_str()).path(file.name.as_str()).annotations(annotations)
-        })
-        .collect()
+    files.into_iter().flat_map(|(file, marks)| pieces(file, marks)).collect()
+}
+
+/// The pieces of a file in which these places are. A line that is longer than what is looked at is only named.
+fn pieces<'a>(file: &'a SourceFile, marks: Vec<Mark<'a>>) -> Vec<Element<'a>> {
+    if file.text.len() <= WHOLE {
+        return vec![piece(file, 0..file.text.len(), marks)];
+    }
+    let mut pieces: Vec<(Range<usize>, Vec<Mark<'_>>)> = Vec::new();
+    for mark in marks {
+        let lines = lines_around(&file.text, &mark.range);
+        let together = |piece: &Range<usize>| piece.start.min(lines.start)..piece.end.max(lines.end);
+        match pieces.iter_mut().find(|(piece, _)| together(piece).len() <= WHOLE) {
+            Some((piece, marks)) => {
+                *piece = together(piece);
+                marks.push(mark);
+            }
+            None => pieces.push((lines, vec![mark])),
+        }
+    }
+    pieces.into_iter().map(|(lines, marks)| piece(file, lines, marks)).collect()
+}
+
+fn piece<'a>(file: &'a SourceFile, lines: Range<usize>, marks: Vec<Mark<'a>>) -> Element<'a> {
+    if lines.len() > WHOLE {
+        let at = marks.first().map_or(lines.start, |mark| mark.range.start);
+        let (line, column) = file.line_column(at);
+        return Origin::path(file.name.as_str()).line(line).char_column(column).into();
+    }
+    let annotations = marks.into_iter().map(|Mark { range, kind, label }| {
+        let within = range.start.saturating_sub(lines.start)..range.end.saturating_sub(lines.start);
+        kind.span(within).label(label)
+    });
+    let first = file.line_column(lines.start).0;
+    Snippet::source(&file.text[lines.clone()])
+        .line_start(first)
+        .path(file.name.as_str())
+        .annotations(annotations.collect::<Vec<_>>())
+        .into()
+}
+
+/// The lines that a place lies in, with one before and the end of the last.
+fn lines_around(text: &str, range: &Range<usize>) -> Range<usize> {
+    let begin = |at: usize| text[..at].rfind('\n').map_or(0, |end| end + 1);
+    let own = begin(range.start);
+    let start = if own == 0 { 0 } else { begin(own - 1) };
+    let end = text[range.end..].find('\n').map_or(text.len(), |end| range.end + end + 1);
+    // A long line beside it is none of its own.
+    let start = if end - start > WHOLE { own } else { start };
+    start..end
 }
 
 /// The place cut to its first line and to the text, so that a whole block is not underlined and nothing can be out of
 /// bounds.
-fn range(span: &Span) -> std::ops::Range<usize> {
+fn range(span: &Span) -> Range<usize> {
     let text = &span.file.text;
     let start = text.floor_char_boundary(span.start.min(text.len()));
     let end = text.floor_char_boundary(span.end.clamp(start, text.len()));
@@ -153,6 +211,37 @@ warning: `ouput` is odd
             plain.replace_range(start..=end, "");
         }
         assert_eq!(plain, expected);
+    }
+
+    /// In a file that is longer than what is looked at, the same is shown.
+    #[test]
+    fn a_long_file_is_shown_as_a_short_one_is() {
+        let lines: Vec<String> = (1..=20_000).map(|line| format!("line {line}")).collect();
+        let file = Arc::new(SourceFile { name: "a.yaml".into(), text: lines.join("\n") });
+        let error = Diagnostic::error("wrong").at(&span(&file, "line 15000")).label("here");
+        let near = error.clone().related(&span(&file, "line 14998"), "there");
+        let expected = "error: wrong\n     --> a.yaml:15000:1\n      |\n14998 | line 14998\n      | ---------- there\n\
+                        14999 | line 14999\n15000 | line 15000\n      | ^^^^^^^^^^ here\n\n1 error\n";
+        assert_eq!(render(&[near], false), expected);
+        // What lies far away has a piece of its own, and what is long is named.
+        let far = render(&[error.related(&span(&file, "line 7"), "far away")], false);
+        assert!(far.contains("15000 | line 15000") && far.contains("line 7\n") && far.len() < 500, "{far}");
+        let last = file.text.len();
+        let end = Diagnostic::error("cut").at(&Span { file: Arc::clone(&file), start: last, end: last });
+        assert!(render(&[end], false).contains("--> a.yaml:20000:11"));
+    }
+
+    #[test]
+    fn a_line_of_a_megabyte_is_named_and_not_shown() {
+        let text = format!("first\n{{{}", "é, ".repeat(300_000));
+        let file = Arc::new(SourceFile { name: "a".into(), text });
+        let mut error = Diagnostic::error("wrong").at(&Span { file: Arc::clone(&file), start: 3_007, end: 3_009 });
+        for at in 0..5_000 {
+            error = error.related(&Span { file: Arc::clone(&file), start: 100 * at, end: 100 * at }, "again");
+        }
+        let shown = render(&[error], false);
+        assert!(shown.contains("--> a:2:2252"), "{}", &shown[..200]);
+        assert!(shown.len() < 100_000, "{}", shown.len());
     }
 
     #[test]
